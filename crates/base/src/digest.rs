@@ -1,0 +1,91 @@
+//! SHA-256 names of immutable things.
+//! Invariant: a `Digest` is printed as 64 lowercase hex characters and read from nothing else.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a digest: a digest is 64 lowercase hex characters")]
+pub struct DigestError;
+
+impl Digest {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    pub fn parse(text: &str) -> Result<Self, DigestError> {
+        let hex = text.as_bytes();
+        if hex.len() != 64 {
+            return Err(DigestError);
+        }
+        let mut bytes = [0u8; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The first twelve characters, for people.
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(12).collect()
+    }
+}
+
+fn nibble(hex: u8) -> Result<u8, DigestError> {
+    match hex {
+        b'0'..=b'9' => Ok(hex - b'0'),
+        b'a'..=b'f' => Ok(hex - b'a' + 10),
+        _ => Err(DigestError),
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+    fn try_from(text: String) -> Result<Self, DigestError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_answer_and_round_trip() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(Digest::parse(&digest.to_string()), Ok(digest));
+    }
+
+    #[test]
+    fn only_canonical_hex_is_a_digest() {
+        let upper = Digest::of(b"abc").to_string().to_uppercase();
+        for bad in ["", "ba78", "../../etc/passwd", &upper, &"é".repeat(32)] {
+            assert_eq!(Digest::parse(bad), Err(DigestError), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! An outgoing request and its answer as data, so that binding and decoding are pure.
+//! Invariant: a request names its origin and a secret's *name*; the secret's value enters only in `upstream`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Method {
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "GET" => Self::Get,
+            "POST" => Self::Post,
+            "PUT" => Self::Put,
+            "PATCH" => Self::Patch,
+            "DELETE" => Self::Delete,
+            _ => return None,
+        })
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// Scheme, host and port: `https://api.example.com`. A request never leaves it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Origin(String);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OriginError {
+    #[error("an origin starts with `https://` or `http://`")]
+    Scheme,
+    #[error("an origin has a host: `https://api.example.com`")]
+    Host,
+    #[error("`{0}` is not allowed in an origin; write scheme, host and port only")]
+    Character(char),
+    #[error("`{0}` is not a port")]
+    Port(String),
+}
+
+impl Origin {
+    /// Scheme and authority only: no path, no user, no query. Scheme and host become lower case, a default port goes.
+    pub fn parse(text: &str) -> Result<Self, OriginError> {
+        let lower = text.to_ascii_lowercase();
+        let (scheme, authority) = match (lower.strip_prefix("https://"), lower.strip_prefix("http://")) {
+            (Some(rest), _) => ("https", rest),
+            (None, Some(rest)) => ("http", rest),
+            (None, None) => return Err(OriginError::Scheme),
+        };
+        let (host, port) = split_port(authority)?;
+        if host.is_empty() {
+            return Err(OriginError::Host);
+        }
+        let default = if scheme == "https" { 443 } else { 80 };
+        match port {
+            Some(port) if port != default => Ok(Self(format!("{scheme}://{host}:{port}"))),
+            _ => Ok(Self(format!("{scheme}://{host}"))),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), OriginError> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(v6) => {
+            let end = v6.find(']').ok_or(OriginError::Host)?;
+            if let Some(bad) = v6[..end].chars().find(|c| !(c.is_ascii_hexdigit() || *c == ':' || *c == '.')) {
+                return Err(OriginError::Character(bad));
+            }
+            let (host, rest) = authority.split_at(end + 2);
+            (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or(OriginError::Host)?) })
+        }
+        None => {
+            let (host, port) = authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
+            if let Some(bad) = host.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))) {
+                return Err(OriginError::Character(bad));
+            }
+            (host, port)
+        }
+    };
+    let parsed = port.map(|p| p.parse::<u16>().map_err(|_| OriginError::Port(p.to_owned()))).transpose()?;
+    Ok((host, parsed))
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Origin {
+    type Error = OriginError;
+    fn try_from(text: String) -> Result<Self, OriginError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Origin> for String {
+    fn from(origin: Origin) -> String {
+        origin.0
+    }
+}
+
+/// How a catalog's requests are signed. Each string in it is the *name* of a secret, or of a header.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Auth {
+    /// `Authorization: Bearer …`
+    Bearer(String),
+    /// A header of its own.
+    Header { name: String, secret: String },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub method: Method,
+    pub origin: Origin,
+    /// Encoded, starts with `/`, no `?`.
+    pub path: String,
+    /// Names and values as they are meant; encoded where the request is sent.
+    pub query: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Value>,
+    pub auth: Option<Auth>,
+}
+
+impl Request {
+    /// Method and path, for plans, logs and errors: no query values, no credentials.
+    pub fn label(&self) -> String {
+        format!("{} {}{}", self.method.as_str(), self.origin, self.path)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_scheme_host_port_and_nothing_else() {
+        let origin = |text: &str| Origin::parse(text).map(|o| o.to_string());
+        assert_eq!(origin("HTTPS://Api.Example.com:443"), Ok("https://api.example.com".into()));
+        assert_eq!(origin("http://127.0.0.1:8080"), Ok("http://127.0.0.1:8080".into()));
+        assert_eq!(origin("http://[::1]:90"), Ok("http://[::1]:90".into()));
+        for bad in [
+            "ftp://x",
+            "https://",
+            "https://a/b",
+            "https://user@a",
+            "https://a?b",
+            "https://a:99999",
+            "https://a\\b",
+            "https://[::1",
+            "https://[x]",
+        ] {
+            assert!(Origin::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

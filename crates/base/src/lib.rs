@@ -1,0 +1,28 @@
+//! The words every other room uses: ids, digests, places in a text, diagnostics, limits, and HTTP requests as data.
+//!
+//! Invariants:
+//! - No I/O, no async, no clock, no randomness, no global state.
+//! - Nothing here panics, whatever the input.
+//! - A [`Secret`] can be used but not printed, compared in a log or serialised.
+
+mod diagnostic;
+mod digest;
+mod http;
+mod id;
+mod json;
+mod limits;
+mod secret;
+mod span;
+mod time;
+
+pub use diagnostic::{Code, Diagnostic, Severity, render_for_model, render_for_people};
+pub use digest::{Digest, DigestError};
+pub use http::{Auth, Method, Origin, OriginError, Request, Response};
+pub use id::{
+    CatalogId, ExecuteSessionId, IdError, LogicalSessionId, Principal, RequestId, RunId, Slot, SlotError, TenantId,
+};
+pub use json::{canonical, depth_exceeds};
+pub use limits::Limits;
+pub use secret::Secret;
+pub use span::{LineIndex, Place, Span};
+pub use time::Timestamp;

@@ -1,0 +1,45 @@
+//! Every bound on input and work, with its default.
+//! Invariant: a limit is checked where the input enters, before memory or time is spent on it.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    pub program_bytes: usize,
+    pub statements: usize,
+    pub nesting: usize,
+    pub intent_bytes: usize,
+    pub seeds: usize,
+    /// Rows one list read may bring without `.limit`.
+    pub rows: usize,
+    pub pages: usize,
+    pub response_bytes: usize,
+    pub request_timeout_ms: u64,
+    pub calls_per_session: usize,
+    pub calls_per_origin: usize,
+    /// Calls a relation over many rows may make in one step.
+    pub fan_out: usize,
+    /// Characters of a result that go to the model before rows are cut.
+    pub shown_chars: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            program_bytes: 64 * 1024,
+            statements: 500,
+            nesting: 64,
+            intent_bytes: 4 * 1024,
+            seeds: 256,
+            rows: 1_000,
+            pages: 20,
+            response_bytes: 32 * 1024 * 1024,
+            request_timeout_ms: 30_000,
+            calls_per_session: 16,
+            calls_per_origin: 8,
+            fan_out: 50,
+            shown_chars: 4_000,
+        }
+    }
+}

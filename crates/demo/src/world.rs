@@ -1,0 +1,156 @@
+//! What the demo API knows: its types, as they appear in JSON, and how one thing is found by its key.
+//! Invariants: each list is sorted by its key (projects by key, people by id, tickets by project and number, comments by
+//! id), so a filtered list is in stable order without sorting; every reference names something that exists.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct World {
+    pub projects: Vec<Project>,
+    pub people: Vec<Person>,
+    pub tickets: Vec<Ticket>,
+    pub comments: Vec<Comment>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Project {
+    pub key: String,
+    pub name: String,
+    pub about: String,
+    /// A person's id.
+    pub lead: String,
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Person {
+    pub id: String,
+    pub name: String,
+    pub email: String,
+    pub team: Team,
+    pub joined: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ticket {
+    pub project: String,
+    pub number: u64,
+    pub title: String,
+    pub state: State,
+    /// From 1, the most urgent, to 5.
+    pub priority: u64,
+    pub votes: u64,
+    pub labels: Vec<String>,
+    pub owner: Option<PersonRef>,
+    pub reporter: PersonRef,
+    pub created_at: String,
+    pub due: Option<String>,
+    pub body: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Comment {
+    pub id: u64,
+    pub ticket: TicketRef,
+    pub author: PersonRef,
+    pub text: String,
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PersonRef {
+    pub id: String,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct TicketRef {
+    pub project: String,
+    pub number: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
+pub enum State {
+    Open,
+    Doing,
+    Done,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
+pub enum Team {
+    Platform,
+    Product,
+    Support,
+    Security,
+}
+
+/// A closed set of words. JSON, query parameters and error messages all take them from here.
+pub trait Choice: Copy + 'static {
+    const ALL: &'static [Self];
+    fn word(self) -> &'static str;
+}
+
+impl Choice for State {
+    const ALL: &'static [State] = &[State::Open, State::Doing, State::Done];
+
+    fn word(self) -> &'static str {
+        match self {
+            State::Open => "open",
+            State::Doing => "doing",
+            State::Done => "done",
+        }
+    }
+}
+
+impl Choice for Team {
+    const ALL: &'static [Team] = &[Team::Platform, Team::Product, Team::Support, Team::Security];
+
+    fn word(self) -> &'static str {
+        match self {
+            Team::Platform => "platform",
+            Team::Product => "product",
+            Team::Support => "support",
+            Team::Security => "security",
+        }
+    }
+}
+
+impl From<State> for &'static str {
+    fn from(state: State) -> &'static str {
+        state.word()
+    }
+}
+
+impl From<Team> for &'static str {
+    fn from(team: Team) -> &'static str {
+        team.word()
+    }
+}
+
+impl World {
+    pub fn project(&self, key: &str) -> Option<&Project> {
+        self.projects.iter().find(|project| project.key == key)
+    }
+
+    pub fn person(&self, id: &str) -> Option<&Person> {
+        self.people.iter().find(|person| person.id == id)
+    }
+
+    pub fn ticket(&self, project: &str, number: u64) -> Option<&Ticket> {
+        self.tickets.iter().find(|ticket| ticket.project == project && ticket.number == number)
+    }
+}
+
+impl Ticket {
+    pub fn is_owned_by(&self, id: &str) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.id == id)
+    }
+}
+
+impl TicketRef {
+    pub fn names(&self, ticket: &Ticket) -> bool {
+        self.project == ticket.project && self.number == ticket.number
+    }
+}

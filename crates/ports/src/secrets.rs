@@ -1,0 +1,19 @@
+//! Credentials by name.
+//! Invariant: a name is not a secret and may be logged; the value leaves only as [`base::Secret`].
+
+use async_trait::async_trait;
+use base::{Secret, TenantId};
+
+#[async_trait]
+pub trait Secrets: Send + Sync {
+    async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error>;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operator can act: the message names what to set.
+    #[error("secret `{name}` is not set; {hint}")]
+    NotSet { name: String, hint: String },
+    #[error("secrets are unavailable")]
+    Unavailable(#[source] crate::Cause),
+}

@@ -1,0 +1,160 @@
+//! Durable rows: the only mutable things in the house.
+//!
+//! A row is bytes under `(tenant, table, id)` with a version. Writing is one [`Batch`]: it lands whole or not at all, and each
+//! write may demand the version it read. That is the whole trait, so that memory, SQLite and PostgreSQL can be held to one
+//! conformance suite and faults can be injected in one place; the meaning of rows is `session`'s.
+//!
+//! Invariants:
+//! - Every key carries its tenant; no read crosses tenants.
+//! - When `commit` returns `Ok`, the batch survives a power cut.
+//! - A lost race is `Conflict`, never a silent overwrite.
+
+use async_trait::async_trait;
+use base::TenantId;
+use serde::{Deserialize, Serialize};
+
+#[async_trait]
+pub trait Store: Send + Sync {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, Error>;
+
+    /// Rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after `after` (exclusive).
+    async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error>;
+
+    async fn commit(&self, batch: Batch) -> Result<(), Error>;
+
+    /// Reaches the storage and comes back: what `/readyz` asks.
+    async fn ping(&self) -> Result<(), Error>;
+}
+
+/// Every table there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// Digest of the intent -> logical session id.
+    Intent,
+    /// Logical session id -> what it is bound to.
+    LogicalSession,
+    /// `{connection}/{slot}` -> logical session id.
+    Slot,
+    /// `{connection}` -> how many slots it has.
+    Connection,
+    /// Execute session id -> its catalogs, ledger and revision.
+    ExecuteSession,
+    /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
+    Run,
+    /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
+    Transport,
+}
+
+impl Table {
+    pub const ALL: [Table; 7] = [
+        Table::Intent,
+        Table::LogicalSession,
+        Table::Slot,
+        Table::Connection,
+        Table::ExecuteSession,
+        Table::Run,
+        Table::Transport,
+    ];
+
+    /// The name in storage; stable for ever.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Intent => "intent",
+            Table::LogicalSession => "logical_session",
+            Table::Slot => "slot",
+            Table::Connection => "connection",
+            Table::ExecuteSession => "execute_session",
+            Table::Run => "run",
+            Table::Transport => "transport",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub tenant: TenantId,
+    pub table: Table,
+    pub id: String,
+}
+
+impl Key {
+    pub fn new(tenant: &TenantId, table: Table, id: impl Into<String>) -> Self {
+        Self { tenant: tenant.clone(), table, id: id.into() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// 1 when first written, one more with each write of this key.
+    pub version: u64,
+    pub value: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Range {
+    pub tenant: TenantId,
+    pub table: Table,
+    pub prefix: String,
+    pub after: Option<String>,
+    pub limit: usize,
+}
+
+/// What a write demands of the row it replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    Any,
+    Absent,
+    Version(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    Put { key: Key, value: Vec<u8>, expect: Expect },
+    Delete { key: Key, expect: Expect },
+}
+
+impl Write {
+    pub fn key(&self) -> &Key {
+        match self {
+            Write::Put { key, .. } | Write::Delete { key, .. } => key,
+        }
+    }
+
+    pub fn expect(&self) -> Expect {
+        match self {
+            Write::Put { expect, .. } | Write::Delete { expect, .. } => *expect,
+        }
+    }
+}
+
+/// All or nothing. Two writes of one key in a batch are applied in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    pub writes: Vec<Write>,
+}
+
+impl Batch {
+    pub fn put(mut self, key: Key, value: Vec<u8>, expect: Expect) -> Self {
+        self.writes.push(Write::Put { key, value, expect });
+        self
+    }
+
+    pub fn delete(mut self, key: Key, expect: Expect) -> Self {
+        self.writes.push(Write::Delete { key, expect });
+        self
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A race: the caller reads again and retries.
+    #[error("row {table}/{id} was changed by someone else", table = .0.table.name(), id = .0.id)]
+    Conflict(Key),
+    /// The operator can act: free some space.
+    #[error("storage is full")]
+    Full(#[source] crate::Cause),
+    /// Ours: logged in full, shown as this line.
+    #[error("storage is unavailable")]
+    Unavailable(#[source] crate::Cause),
+}
