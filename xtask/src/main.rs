@@ -1,1 +1,127 @@
-fn main() {}
+//! Chores of the workspace that are code: `tidy` (the rules of the house) and `licences` (what we may ship).
+//! Invariant: nothing here changes a file, and no crate of the workspace is used, so a broken crate cannot hide itself.
+
+mod licences;
+mod metadata;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Chores of the workspace.
+
+Usage: cargo xtask <COMMAND> [--root DIR]
+
+Commands:
+  tidy      Check layers, foreign crates, headers, budgets, import rings, error types, unsafe, unwrap, names and words.
+            Prints each finding as `path:line: [rule] what is wrong; what to do`.
+  licences  Check the licence of every dependency against the `allow` list of deny.toml.
+
+Options:
+  --root DIR   The workspace to check (default: the one this program was built from)
+  -h, --help   Print this text
+
+Exit status: 0 nothing found, 1 findings, 2 the check could not run.
+
+A budget (file-lines, function-lines, parameters, folder-files, crate-lines) may be exceeded for a stated reason:
+  // tidy: allow(function-lines) one table, which is easier to read in one piece
+on the line before the function; for file-lines within the first 10 lines of the file, for folder-files of the folder's
+mod.rs (or lib.rs, main.rs), for crate-lines of lib.rs or main.rs. A clippy lint against unwrap, expect or panic may be
+allowed with a `// why: reason` on the same or the preceding line.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match parse(&arguments) {
+        Ok(Command::Help) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Command::Tidy(root)) => tidy::run(&root).map(|report| (report.lines(), report.counted)),
+        Ok(Command::Licences(root)) => licences::run(&root).map(|report| (report.offenders, report.counted)),
+        Err(usage) => Err(usage),
+    };
+    match done {
+        Ok((findings, counted)) => report(&findings, &counted),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Command {
+    Help,
+    Tidy(PathBuf),
+    Licences(PathBuf),
+}
+
+fn parse(arguments: &[String]) -> anyhow::Result<Command> {
+    if arguments.is_empty() || arguments.iter().any(|a| matches!(a.as_str(), "-h" | "--help" | "help")) {
+        return Ok(Command::Help);
+    }
+    let mut root = None;
+    let mut command = None;
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--root" => match rest.next() {
+                Some(dir) => root = Some(PathBuf::from(dir)),
+                None => anyhow::bail!("--root needs a folder; write `--root DIR`"),
+            },
+            "tidy" | "licences" if command.is_none() => command = Some(argument.as_str()),
+            other => anyhow::bail!("`{other}` is not understood; `cargo xtask --help` lists what is"),
+        }
+    }
+    let root = root.unwrap_or_else(home);
+    match command {
+        Some("tidy") => Ok(Command::Tidy(root)),
+        Some(_) => Ok(Command::Licences(root)),
+        None => anyhow::bail!("no command; `cargo xtask --help` lists them"),
+    }
+}
+
+/// The workspace this program was built from.
+fn home() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_path_buf()
+}
+
+fn report(findings: &[String], counted: &str) -> ExitCode {
+    for finding in findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() {
+        println!("{counted}");
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("{counted}");
+    ExitCode::from(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> anyhow::Result<Command> {
+        parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        assert_eq!(parsed("").unwrap(), Command::Help);
+        assert_eq!(parsed("tidy --help").unwrap(), Command::Help);
+        assert_eq!(parsed("tidy").unwrap(), Command::Tidy(home()));
+        assert_eq!(parsed("tidy --root /x").unwrap(), Command::Tidy("/x".into()));
+        assert_eq!(parsed("--root /x licences").unwrap(), Command::Licences("/x".into()));
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        for line in ["tidi", "tidy --root", "tidy licences", "--root /x", "tidy --fix"] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+}

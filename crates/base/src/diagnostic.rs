@@ -51,11 +51,21 @@ pub struct Diagnostic {
 impl Diagnostic {
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, severity: Severity::Error, span, message, alternatives: Vec::new(), copy: None }
+        Self {
+            code,
+            severity: Severity::Error,
+            span,
+            message,
+            alternatives: Vec::new(),
+            copy: None,
+        }
     }
 
     pub fn note(code: Code, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Note, ..Self::error(code, span, message) }
+        Self {
+            severity: Severity::Note,
+            ..Self::error(code, span, message)
+        }
     }
 
     pub fn with_alternatives(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
@@ -85,7 +95,10 @@ pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
 fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
     let place = index.place(diagnostic.span.start);
     let note = if diagnostic.is_error() { "" } else { "note: " };
-    let mut line = format!("{} {}:{} {note}{}", diagnostic.code, place.line, place.column, diagnostic.message);
+    let mut line = format!(
+        "{} {}:{} {note}{}",
+        diagnostic.code, place.line, place.column, diagnostic.message
+    );
     if !diagnostic.alternatives.is_empty() {
         line.push_str("; one of: ");
         line.push_str(&diagnostic.alternatives.join(" | "));
@@ -120,7 +133,11 @@ fn people_report<'a>(
     // The renderer slices the text at these offsets, so they must lie between characters.
     let clamp = |offset: u32| text.floor_char_boundary(offset as usize);
     let range = clamp(diagnostic.span.start)..clamp(diagnostic.span.end);
-    let kind = if diagnostic.is_error() { ReportKind::Error } else { ReportKind::Advice };
+    let kind = if diagnostic.is_error() {
+        ReportKind::Error
+    } else {
+        ReportKind::Advice
+    };
     let config = Config::default().with_color(colour).with_index_type(IndexType::Byte);
     let mut report = Report::build(kind, (name, range.clone()))
         .with_config(config)
@@ -158,7 +175,10 @@ mod tests {
     #[test]
     fn a_person_sees_the_place() {
         let picture = render_for_people("program", "e1{statuz=\"open\"}", &[sample()], false);
-        assert!(picture.contains("E0204") && picture.contains("statuz") && picture.contains("write:"), "{picture}");
+        assert!(
+            picture.contains("E0204") && picture.contains("statuz") && picture.contains("write:"),
+            "{picture}"
+        );
         assert!(!picture.contains('\u{1b}'), "no colour was asked for");
     }
 

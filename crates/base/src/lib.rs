@@ -11,6 +11,7 @@ mod http;
 mod id;
 mod json;
 mod limits;
+mod names;
 mod secret;
 mod span;
 mod time;
@@ -23,6 +24,7 @@ pub use id::{
 };
 pub use json::{canonical, depth_exceeds};
 pub use limits::Limits;
+pub use names::near;
 pub use secret::Secret;
 pub use span::{LineIndex, Place, Span};
 pub use time::Timestamp;

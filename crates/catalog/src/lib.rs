@@ -1,1 +1,28 @@
-//! catalog
+//! What an API offers (entities, relations, capabilities) and how each capability travels: the model, its strict YAML
+//! reader, binding a call to a request, and decoding rows from an answer.
+//!
+//! Invariants:
+//! - No I/O, no async; no input makes it panic.
+//! - A [`Catalog`] that exists is valid and immutable, and is named by the digest of its canonical form.
+//! - A value can never become syntax: templates are parsed once into literals and holes, and each hole encodes its value.
+
+mod bind;
+mod canonical;
+pub mod codes;
+mod decode;
+mod model;
+mod path;
+mod read;
+mod registry;
+mod template;
+mod types;
+
+pub use bind::{Args, BindError, PageRequest, bind};
+pub use canonical::{PinError, from_canonical};
+pub use decode::{DecodeError, Decoded, decode};
+pub use model::{Capability, Catalog, Entity, Field, Http, Kind, Paging, Param, Relation, Row, Show, Via};
+pub use path::DataPath;
+pub use read::{Rejected, read};
+pub use registry::{Registry, RegistryError};
+pub use template::{Hole, Piece, Template, TemplateError};
+pub use types::{DateFormat, TextStyle, Type, TypeError};

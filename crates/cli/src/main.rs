@@ -1,1 +1,38 @@
-fn main() {}
+//! The binary `tokamak`: arguments, configuration, wiring, and one file per command.
+//!
+//! Invariants:
+//! - All wiring is here: only this crate and `testkit` name an adapter.
+//! - Settings are one `Config`, read once; only this crate sees the environment.
+//! - Human output by default, `--json` everywhere; errors on standard error with exit code 1 (failed), 2 (usage), 3 (not found).
+
+mod args;
+mod commands;
+mod config;
+mod failure;
+mod log;
+mod output;
+mod ports;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.json);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return output.fail(&failure::Failure::Runtime(cause)),
+    };
+    let ended = runtime.block_on(commands::run(cli, &output));
+    // A read of standard input cannot be interrupted; it must not keep a stopped process alive.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => output.fail(&failure),
+    }
+}

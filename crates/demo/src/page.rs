@@ -31,7 +31,10 @@ struct Page<'a, T> {
 impl Window {
     pub fn read(params: &Params) -> Result<Window, ApiError> {
         let page = params.positive("page")?.unwrap_or(1);
-        let per_page = params.positive("per_page")?.unwrap_or(DEFAULT_PER_PAGE).min(MAX_PER_PAGE);
+        let per_page = params
+            .positive("per_page")?
+            .unwrap_or(DEFAULT_PER_PAGE)
+            .min(MAX_PER_PAGE);
         Ok(Window { page, per_page })
     }
 
@@ -42,6 +45,12 @@ impl Window {
         let start = (self.page - 1).saturating_mul(self.per_page).min(all.len() as u64);
         let end = (start + self.per_page).min(all.len() as u64);
         let data = &all[start as usize..end as usize];
-        Json(Page { data, page: self.page, per_page: self.per_page, total: all.len() }).into_response()
+        Json(Page {
+            data,
+            page: self.page,
+            per_page: self.per_page,
+            total: all.len(),
+        })
+        .into_response()
     }
 }

@@ -32,7 +32,10 @@ impl Asked {
     fn check(self, allowed: &[&'static str]) -> Result<Params, ApiError> {
         for (at, (name, _)) in self.0.iter().enumerate() {
             if !allowed.contains(&name.as_str()) {
-                return Err(ApiError::UnknownParameter { name: name.clone(), allowed: allowed.to_vec() });
+                return Err(ApiError::UnknownParameter {
+                    name: name.clone(),
+                    allowed: allowed.to_vec(),
+                });
             }
             if self.0[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(ApiError::RepeatedParameter { name: name.clone() });
@@ -48,14 +51,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(pairs)) => Ok(Asked(pairs)),
-            Err(rejection) => Err(ApiError::BadQuery { reason: rejection.body_text() }),
+            Err(rejection) => Err(ApiError::BadQuery {
+                reason: rejection.body_text(),
+            }),
         }
     }
 }
 
 impl Params {
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn choice<C: Choice>(&self, name: &'static str) -> Result<Option<C>, ApiError> {
@@ -64,7 +72,11 @@ impl Params {
             Some(choice) => Ok(Some(*choice)),
             None => {
                 let allowed = C::ALL.iter().map(|choice| choice.word()).collect();
-                Err(ApiError::NotOneOf { name, value: value.to_owned(), allowed })
+                Err(ApiError::NotOneOf {
+                    name,
+                    value: value.to_owned(),
+                    allowed,
+                })
             }
         }
     }
@@ -79,6 +91,10 @@ pub fn positive(name: &'static str, value: &str) -> Result<u64, ApiError> {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     match value.parse() {
         Ok(number) if digits && number > 0 => Ok(number),
-        _ => Err(ApiError::NotInRange { name, value: value.to_owned(), range: "a positive integer" }),
+        _ => Err(ApiError::NotInRange {
+            name,
+            value: value.to_owned(),
+            range: "a positive integer",
+        }),
     }
 }

@@ -22,9 +22,13 @@ pub struct Step {
 
 #[derive(Debug, Clone)]
 pub enum Input {
-    Evaluate { code: String },
+    Evaluate {
+        code: String,
+    },
     /// Answers to calls that an earlier step owed, by call id.
-    Settle { answers: Vec<(u64, Result<Value, Thrown>)> },
+    Settle {
+        answers: Vec<(u64, Result<Value, Thrown>)>,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +44,9 @@ pub enum Outcome {
     Completed(Value),
     Threw(Thrown),
     /// Waiting for the host; the stack is empty and the image is the whole program.
-    Waiting { owed: Vec<HostCall> },
+    Waiting {
+        owed: Vec<HostCall>,
+    },
 }
 
 #[derive(Debug, Clone)]

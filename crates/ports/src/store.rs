@@ -80,7 +80,11 @@ pub struct Key {
 
 impl Key {
     pub fn new(tenant: &TenantId, table: Table, id: impl Into<String>) -> Self {
-        Self { tenant: tenant.clone(), table, id: id.into() }
+        Self {
+            tenant: tenant.clone(),
+            table,
+            id: id.into(),
+        }
     }
 }
 

@@ -1,1 +1,29 @@
-//! session
+//! The service behind every door: open a logical session, plan a program, run it, read what it left. Server and CLI call
+//! these functions and nothing below them.
+//!
+//! Invariants:
+//! - Every call names its caller; every row it touches carries that caller's tenant.
+//! - A reply is made only after what it says is durable: blob before pointer, pointer by compare-and-set.
+//! - Commits on one session serialise through versions; a lost race is retried here, never overwritten.
+//! - Dry run and live run share one planner; a live run executes the very plan it would have shown.
+
+mod artifact;
+mod caller;
+mod commit;
+mod error;
+mod load;
+mod open;
+mod program;
+mod rows;
+mod run;
+mod service;
+mod transport;
+
+pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
+pub use caller::{Caller, Connection};
+pub use error::Error;
+pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
+pub use program::{PlanRequest, Planned, Stages, stages};
+pub use rows::{ExecuteBinding, Revision};
+pub use run::{Ran, RunRequest};
+pub use service::{Ports, Service};

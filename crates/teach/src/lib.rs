@@ -1,1 +1,12 @@
-//! teach
+//! What the model reads: the ledger of symbols, which part of a catalog a wave exposes, and the table that teaches it.
+//!
+//! Invariants:
+//! - No I/O, no async; no input makes it panic.
+//! - The ledger is append-only: a symbol never changes its meaning.
+//! - A taught line is parsed and checked by the code that runs programs before it is shown.
+
+mod ledger;
+mod table;
+
+pub use ledger::{Catalogs, Extended, Ledger, Seed, SeedError, Taught, TaughtRelation, Wave};
+pub use table::{Rendered, UNCHANGED_USE, render_wave};

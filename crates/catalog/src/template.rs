@@ -1,0 +1,198 @@
+//! Text with holes, parsed once: `/projects/{project}/tickets/{ticket.number}`.
+//! Invariant: a literal is never reinterpreted and a value never becomes a literal: it is encoded where it is put.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+
+/// All but RFC 3986's unreserved characters: a value stays one path segment, whatever it holds.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    Literal(String),
+    Hole(Hole),
+}
+
+/// `{param}`, or `{param.part}` for one part of a reference's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hole {
+    pub param: String,
+    pub part: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    #[error("`{{` at {0} is not closed")]
+    Unclosed(usize),
+    #[error("`}}` at {0} closes nothing")]
+    Unopened(usize),
+    #[error("`{{{0}}}` is not a parameter; write `{{name}}` or `{{name.part}}`")]
+    Name(String),
+}
+
+impl Template {
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let offset = text.len() - rest.len() + at;
+            if rest[at..].starts_with('}') {
+                return Err(TemplateError::Unopened(offset));
+            }
+            if at > 0 {
+                pieces.push(Piece::Literal(rest[..at].to_owned()));
+            }
+            let (name, after) = rest[at + 1..].split_once('}').ok_or(TemplateError::Unclosed(offset))?;
+            pieces.push(Piece::Hole(Hole::parse(name)?));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Literal(rest.to_owned()));
+        }
+        Ok(Self { pieces })
+    }
+
+    pub fn holes(&self) -> impl Iterator<Item = &Hole> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Hole(hole) => Some(hole),
+            Piece::Literal(_) => None,
+        })
+    }
+
+    pub fn has_holes(&self) -> bool {
+        self.holes().next().is_some()
+    }
+
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// As a path: each value is one percent-encoded segment; a value that would be empty, `.` or `..` as a whole segment
+    /// gives `None`, because a server would read it as another path.
+    pub fn fill_path<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>) -> Option<String> {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(text) => out.push_str(text),
+                Piece::Hole(hole) => {
+                    let text = value(hole)?;
+                    if text.is_empty() || text == "." || text == ".." {
+                        return None;
+                    }
+                    out.extend(utf8_percent_encode(&text, SEGMENT));
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// As plain text (a query value, encoded later as a whole); `None` when a hole has no value.
+    pub fn fill_text<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>) -> Option<String> {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(text) => out.push_str(text),
+                Piece::Hole(hole) => out.push_str(&value(hole)?),
+            }
+        }
+        Some(out)
+    }
+}
+
+impl Hole {
+    fn parse(name: &str) -> Result<Self, TemplateError> {
+        let is_name =
+            |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        match name.split_once('.') {
+            None if is_name(name) => Ok(Self {
+                param: name.to_owned(),
+                part: None,
+            }),
+            Some((param, part)) if is_name(param) && is_name(part) => Ok(Self {
+                param: param.to_owned(),
+                part: Some(part.to_owned()),
+            }),
+            _ => Err(TemplateError::Name(name.chars().take(64).collect())),
+        }
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Literal(text) => f.write_str(text),
+            Piece::Hole(Hole { param, part: None }) => write!(f, "{{{param}}}"),
+            Piece::Hole(Hole {
+                param,
+                part: Some(part),
+            }) => write!(f, "{{{param}.{part}}}"),
+        })
+    }
+}
+
+impl TryFrom<String> for Template {
+    type Error = TemplateError;
+    fn try_from(text: String) -> Result<Self, TemplateError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Template> for String {
+    fn from(template: Template) -> String {
+        template.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    fn path(template: &str, value: &str) -> Option<String> {
+        Template::parse(template)
+            .unwrap()
+            .fill_path(|_| Some(Cow::Borrowed(value)))
+    }
+
+    #[test]
+    fn a_value_stays_one_segment() {
+        assert_eq!(
+            path("/p/{x}/t", "a/../../b?c#d%2F\\").unwrap(),
+            "/p/a%2F..%2F..%2Fb%3Fc%23d%252F%5C/t"
+        );
+        assert_eq!(
+            path("/p/{x}", "http://evil.example/").unwrap(),
+            "/p/http%3A%2F%2Fevil.example%2F"
+        );
+        assert_eq!(path("/p/{x}", "é 1").unwrap(), "/p/%C3%A9%201");
+        assert_eq!(
+            path("/p/{x}", "{y}").unwrap(),
+            "/p/%7By%7D",
+            "a value is not read as a template"
+        );
+    }
+
+    #[test]
+    fn a_value_that_changes_the_path_is_refused() {
+        for bad in ["", ".", ".."] {
+            assert_eq!(path("/p/{x}/t", bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(Template::parse("/a/{b"), Err(TemplateError::Unclosed(3)));
+        assert_eq!(Template::parse("/a}"), Err(TemplateError::Unopened(2)));
+        assert!(matches!(Template::parse("/{a b}"), Err(TemplateError::Name(_))));
+        assert!(matches!(Template::parse("/{a.b.c}"), Err(TemplateError::Name(_))));
+        assert_eq!(Template::parse("/{a.b}/c{d}").unwrap().to_string(), "/{a.b}/c{d}");
+    }
+}

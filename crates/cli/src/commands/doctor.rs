@@ -1,0 +1,155 @@
+//! `tokamak doctor`: whether this machine and these settings can serve.
+//! Invariant: it checks by doing (opens the store, writes a blob, reads it back) and says what to do about each failure.
+
+use std::path::Path;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Settings;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{log, wiring};
+
+struct Finding {
+    what: &'static str,
+    result: Result<String, String>,
+}
+
+pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> Result<(), Failure> {
+    log::init("error");
+    let config = Config::read(file, settings)?;
+    let stop = CancellationToken::new();
+    let mut findings = vec![
+        Finding {
+            what: "settings",
+            result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())),
+        },
+        Finding {
+            what: "catalogs",
+            result: catalogs(&config),
+        },
+        Finding {
+            what: "storage",
+            result: storage(&config).await,
+        },
+        Finding {
+            what: "port",
+            result: port(&config).await,
+        },
+    ];
+    if config.demo {
+        findings.push(Finding {
+            what: "demo API",
+            result: demo(&config, &stop).await,
+        });
+    }
+    findings.extend(secrets(&config));
+    stop.cancel();
+    report(&findings, output);
+    let failed = findings.iter().filter(|f| f.result.is_err()).count();
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Found(format!("{failed} of {} checks failed", findings.len())))
+    }
+}
+
+fn report(findings: &[Finding], output: &Output) {
+    if output.json {
+        let checks: Vec<_> = findings
+            .iter()
+            .map(|f| match &f.result {
+                Ok(detail) => json!({"check": f.what, "ok": true, "detail": detail}),
+                Err(problem) => json!({"check": f.what, "ok": false, "detail": problem}),
+            })
+            .collect();
+        output.value(&json!({"checks": checks}));
+        return;
+    }
+    for finding in findings {
+        match &finding.result {
+            Ok(detail) => output.line(&format!("ok    {:9} {detail}", finding.what)),
+            Err(problem) => output.line(&format!("FAIL  {:9} {problem}", finding.what)),
+        }
+    }
+}
+
+fn catalogs(config: &Config) -> Result<String, String> {
+    let registry = wiring::registry(config).map_err(|failure| failure.to_string())?;
+    let names: Vec<&str> = registry.iter().map(|c| c.id.as_str()).collect();
+    Ok(format!("{} ({})", names.len(), names.join(", ")))
+}
+
+async fn storage(config: &Config) -> Result<String, String> {
+    let storage = wiring::storage(&config.data).map_err(|failure| failure.to_string())?;
+    storage.store.ping().await.map_err(|error| error.to_string())?;
+    let digest = storage.blobs.put(b"doctor").await.map_err(|error| error.to_string())?;
+    storage.blobs.get(&digest).await.map_err(|error| error.to_string())?;
+    Ok(format!("{} is writable", config.data.display()))
+}
+
+async fn port(config: &Config) -> Result<String, String> {
+    if !config.listen.is_loopback() {
+        return Err(Failure::NotLoopback(config.listen).to_string());
+    }
+    let free = wiring::listen(config.listen, config.port)
+        .await
+        .map_err(|failure| failure.to_string())?;
+    drop(free);
+    Ok(format!("{}:{} is free", config.listen, config.port))
+}
+
+/// One real call through the whole house.
+async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, String> {
+    let service = wiring::service(config, stop)
+        .await
+        .map_err(|failure| failure.to_string())?;
+    let caller = super::demo::caller();
+    let seeds = vec![session::SeedRequest {
+        api: "demo".to_owned(),
+        entity: "Project".to_owned(),
+    }];
+    let open = session::OpenRequest {
+        intent: "tokamak doctor".to_owned(),
+        seeds,
+        replay: false,
+    };
+    let opened = service.open(&caller, &open).await.map_err(|error| error.to_string())?;
+    let program = "Project[key]".to_owned();
+    let run = session::RunRequest {
+        session: opened.session.to_string(),
+        program,
+        force: false,
+    };
+    let ran = service.run(&caller, &run).await.map_err(|error| error.to_string())?;
+    match ran.outcome.returns.first().map(|r| &r.result) {
+        Some(Ok(rows)) => Ok(format!("answered {} projects", rows.rows.len())),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the run returned nothing".to_owned()),
+    }
+}
+
+/// The secrets that catalogs name: is each set?
+fn secrets(config: &Config) -> Vec<Finding> {
+    let Ok(registry) = wiring::registry(config) else {
+        return Vec::new();
+    };
+    let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
+    named
+        .map(|(id, auth)| {
+            let name = match auth {
+                base::Auth::Bearer(name) => name,
+                base::Auth::Header { secret, .. } => secret,
+            };
+            let set = std::env::var_os(&name).is_some_and(|v| !v.is_empty());
+            let result = if set {
+                Ok(format!("{name} is set"))
+            } else {
+                Err(format!("{id}: set {name} in the environment"))
+            };
+            Finding { what: "secret", result }
+        })
+        .collect()
+}

@@ -1,0 +1,25 @@
+//! One command, one file; the match is only a table.
+//! Invariant: a command talks to the world through `Output` and to sessions through `session::Service`.
+
+mod completions;
+mod debug;
+mod demo;
+mod doctor;
+mod mcp_config;
+mod serve;
+
+use crate::args::{Cli, Command};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
+    let config = cli.config.as_deref();
+    match cli.command {
+        Command::Serve(args) => serve::run(config, &args, output).await,
+        Command::Demo => demo::run(output).await,
+        Command::Doctor(settings) => doctor::run(config, &settings, output).await,
+        Command::McpConfig(args) => mcp_config::run(&args, output),
+        Command::Debug(args) => debug::run(&args, output),
+        Command::Completions { shell } => completions::run(shell, output),
+    }
+}

@@ -1,0 +1,75 @@
+//! `tokamak serve`: the server until it is told to stop.
+//! Invariant: the first line on standard error when ready begins `ready `; SIGTERM and SIGINT drain and exit 0.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::mcp_config;
+use crate::args::Serve;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{log, wiring};
+
+pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
+    let config = Config::read(file, &args.settings)?;
+    log::init("info,rmcp=warn");
+    let stop = CancellationToken::new();
+    if args.stdio {
+        let service = wiring::service(&config, &stop).await?;
+        stop_on_signal(stop.clone());
+        output.notice(&ready("stdio", &config, service.registry().len()));
+        let served = server::serve_stdio(service, stop.clone()).await;
+        stop.cancel();
+        return Ok(served?);
+    }
+    if !config.listen.is_loopback() {
+        return Err(Failure::NotLoopback(config.listen));
+    }
+    // The port first: a taken one is the likeliest mistake, and nothing was opened yet.
+    let listener = wiring::listen(config.listen, config.port).await?;
+    let service = wiring::service(&config, &stop).await?;
+    stop_on_signal(stop.clone());
+    let address = listener.local_addr().map_err(|cause| Failure::Listen {
+        address: config.listen,
+        port: config.port,
+        cause,
+    })?;
+    let url = format!("http://{address}");
+    output.notice(&ready(&url, &config, service.registry().len()));
+    if args.connect_help {
+        output.notice(&format!(
+            "\nConnect a host:\n\n{}\n\nStop with Ctrl-C.",
+            mcp_config::all(&format!("{url}/mcp"))
+        ));
+    }
+    let options = server::HttpOptions {
+        hosts: config.hosts,
+        drain: Duration::from_secs(config.drain_seconds),
+    };
+    server::serve(listener, service, options, stop.clone()).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn ready(place: &str, config: &Config, catalogs: usize) -> String {
+    format!("ready {place} (data: {}, catalogs: {catalogs})", config.data.display())
+}
+
+fn stop_on_signal(stop: CancellationToken) {
+    tokio::spawn(async move {
+        // Without a handler the signal still ends the process, only less gracefully.
+        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+            return;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        tracing::info!("stopping: no new work, running work may finish");
+        stop.cancel();
+    });
+}

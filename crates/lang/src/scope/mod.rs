@@ -1,0 +1,153 @@
+//! What a session's names and symbols mean: `e1`, `Ticket`, `demo:Ticket`, `p7`, `state`, `r2`, `comments`.
+//! Invariant: a symbol means one thing for the life of the session; what is not in the scope cannot be named by a program.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::near;
+use catalog::{Catalog, Entity, Field, Param, Relation};
+
+use crate::syntax::tree::EntityName;
+
+/// Built by `teach` from the session's ledger.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    pub entities: Vec<Exposed>,
+    /// `p7` to the slots it names: the same name and type everywhere in one catalog.
+    pub slots: BTreeMap<String, SlotMeaning>,
+}
+
+/// An entity that the session was taught.
+#[derive(Debug, Clone)]
+pub struct Exposed {
+    pub symbol: String,
+    pub catalog: Arc<Catalog>,
+    pub entity: String,
+    /// Relations whose target is exposed too: symbol to wire name.
+    pub relations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotMeaning {
+    pub catalog: base::CatalogId,
+    pub name: String,
+}
+
+/// The alphabet an author used, and is answered in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alphabet {
+    Symbols,
+    Names,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoEntity {
+    /// Nothing of that name; near ones in the author's alphabet.
+    Unknown(Vec<String>),
+    /// Several catalogs have it; the names that tell them apart.
+    Ambiguous(Vec<String>),
+}
+
+impl Exposed {
+    /// The catalog's own description. An exposed entity is one of its catalog's; were it not, it has no fields.
+    pub fn definition(&self) -> Option<&Entity> {
+        self.catalog.entity(&self.entity)
+    }
+
+    pub fn name_in(&self, alphabet: Alphabet) -> &str {
+        match alphabet {
+            Alphabet::Symbols => &self.symbol,
+            Alphabet::Names => &self.entity,
+        }
+    }
+}
+
+impl Scope {
+    pub fn entity(&self, name: &EntityName) -> Result<&Exposed, NoEntity> {
+        let wanted = name.name.text.as_str();
+        let in_catalog = |e: &&Exposed| match &name.catalog {
+            Some(catalog) => {
+                e.catalog.id.as_str() == catalog.text || e.catalog.aliases.iter().any(|a| a.as_str() == catalog.text)
+            }
+            None => true,
+        };
+        let named = |e: &&Exposed| e.symbol == wanted || e.entity == wanted;
+        let mut found = self.entities.iter().filter(in_catalog).filter(named);
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err(NoEntity::Ambiguous(self.qualified(wanted))),
+            (None, _) => Err(NoEntity::Unknown(self.near_entities(wanted))),
+        }
+    }
+
+    fn qualified(&self, name: &str) -> Vec<String> {
+        let same = self.entities.iter().filter(|e| e.entity == name);
+        same.map(|e| format!("{}:{} ({})", e.catalog.id, e.entity, e.symbol))
+            .collect()
+    }
+
+    fn near_entities(&self, wanted: &str) -> Vec<String> {
+        let symbolic = looks_like_symbol(wanted);
+        let names: Vec<&str> = self
+            .entities
+            .iter()
+            .map(|e| if symbolic { e.symbol.as_str() } else { e.entity.as_str() })
+            .collect();
+        near(wanted, names)
+    }
+
+    pub fn exposed(&self, catalog: &Catalog, entity: &str) -> Option<&Exposed> {
+        self.entities
+            .iter()
+            .find(|e| e.catalog.id == catalog.id && e.entity == entity)
+    }
+
+    /// The wire name a slot means within a catalog: `p7` through the ledger, anything else as it is.
+    pub fn slot_name<'a>(&'a self, catalog: &Catalog, text: &'a str) -> &'a str {
+        match self.slots.get(text) {
+            Some(meaning) if meaning.catalog == catalog.id => &meaning.name,
+            _ => text,
+        }
+    }
+
+    pub fn field<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Field> {
+        exposed.definition()?.fields.get(self.slot_name(&exposed.catalog, text))
+    }
+
+    pub fn relation<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Relation> {
+        let name = exposed.relations.get(text).map_or(text, String::as_str);
+        let taught = exposed.relations.values().any(|r| r == name);
+        exposed.definition()?.relations.get(name).filter(|_| taught)
+    }
+
+    pub fn param<'a>(
+        &self,
+        catalog: &Catalog,
+        params: impl IntoIterator<Item = &'a Param>,
+        text: &str,
+    ) -> Option<&'a Param> {
+        let name = self.slot_name(catalog, text);
+        params.into_iter().find(|p| p.name == name)
+    }
+
+    /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
+    pub fn slot_in(&self, catalog: &Catalog, name: &str, alphabet: Alphabet) -> String {
+        let symbol = self
+            .slots
+            .iter()
+            .find(|(_, m)| m.catalog == catalog.id && m.name == name)
+            .map(|(s, _)| s.as_str());
+        match (alphabet, symbol) {
+            (Alphabet::Symbols, Some(symbol)) => symbol.to_owned(),
+            _ => name.to_owned(),
+        }
+    }
+}
+
+/// `e1`, `m12`, `p3`, `r4`: what a label must not look like.
+pub fn looks_like_symbol(text: &str) -> bool {
+    let mut chars = text.chars();
+    matches!(chars.next(), Some('e' | 'm' | 'p' | 'r' | 's'))
+        && !chars.as_str().is_empty()
+        && chars.all(|c| c.is_ascii_digit())
+}

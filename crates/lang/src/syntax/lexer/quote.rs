@@ -1,0 +1,310 @@
+//! Strings, and the quotes of other languages.
+//! Invariant: the search for a closing quote never covers the same text twice.
+
+use base::{Diagnostic, Span};
+
+use super::Lexer;
+use crate::codes;
+use crate::syntax::reports::{quoted, shown};
+use crate::syntax::token::TokenKind;
+
+/// Text longer than this is not repeated in a correction.
+const LONGEST: usize = 120;
+
+/// The last search for each quote. A search that starts inside an earlier one, after a quote, is in the same state as the
+/// earlier one was there (a quote it passed was escaped, and an escape ends with its character), so it ends at the same place.
+#[derive(Default)]
+pub(super) struct Scans([Option<Scan>; 5]);
+
+#[derive(Clone, Copy)]
+struct Scan {
+    from: usize,
+    to: usize,
+    /// A quote stands at `to`.
+    closed: bool,
+    /// Between what stands before and after it, this quote must be one that opens a string.
+    opens: bool,
+}
+
+impl Lexer<'_, '_> {
+    pub(super) fn string(&mut self, start: usize) {
+        let scan = self.scan('"', start + 1);
+        let first_line = self.line_break_before(start, scan.to);
+        if !scan.closed || (scan.opens && first_line.is_some()) {
+            self.unclosed_string(start);
+            return;
+        }
+        let span = Span::new(start, scan.to + 1);
+        self.check_escapes(span);
+        self.push(TokenKind::String, span);
+        self.jump(scan.to + 1);
+    }
+
+    /// `'text'`, `` `text` `` and curly quotes: read as a string, and refused.
+    pub(super) fn other_quote(&mut self, start: usize) {
+        let quote = self.rest(start).chars().next().unwrap_or('\'');
+        let inner = start + quote.len_utf8();
+        let scan = self.scan(quote, inner);
+        if !scan.closed
+            || self
+                .tokens
+                .last()
+                .is_some_and(|last| last.span.end as usize == start && last.kind == TokenKind::Word)
+        {
+            self.bad_word(start, quote);
+            return;
+        }
+        let closing = self.rest(scan.to).chars().next().map_or(1, char::len_utf8);
+        let span = Span::new(start, scan.to + closing);
+        let message = format!(
+            "text goes into double quotes, not {quote}…{}",
+            self.rest(scan.to).chars().next().unwrap_or(quote)
+        );
+        let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
+        let text = decode(span.of(self.text));
+        if text.len() > LONGEST {
+            self.reports.add(diagnostic);
+        } else {
+            self.reports.fix(diagnostic, span, &quoted(&text));
+        }
+        self.push(TokenKind::String, span);
+        self.jump(span.end as usize);
+    }
+
+    /// `"""text"""`
+    pub(super) fn triple(&mut self, start: usize) {
+        let inner = start + 3;
+        let close = self.rest(inner).find("\"\"\"");
+        let Some(length) = close else {
+            let message = "there is no `\"\"\"`, and nothing closes this one; write a string, or `<<TAG`, the text, then a line `TAG`";
+            let opener = Span::new(start, inner);
+            self.reports.error(codes::UNCLOSED_STRING, opener, message);
+            self.take_the_rest(opener);
+            return;
+        };
+        let span = Span::new(start, inner + length + 3);
+        let message =
+            "there is no `\"\"\"`: text of several lines is `<<TAG`, the text on its own lines, then a line `TAG`";
+        let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
+        let text = self.text.get(inner..inner + length).unwrap_or("");
+        if text.len() > LONGEST {
+            self.reports.add(diagnostic);
+        } else {
+            self.reports.fix(diagnostic, span, &quoted(text));
+        }
+        self.push(TokenKind::Bad, span);
+        self.jump(span.end as usize);
+    }
+
+    /// Ends the string at the end of its first line, before the closers that end that line: they most likely belong to
+    /// the program.
+    fn unclosed_string(&mut self, start: usize) {
+        let line_end = self.line_end(start);
+        let line = self.text.get(start + 1..line_end).unwrap_or("");
+        let text = line.trim_end_matches(|c: char| c.is_whitespace() || ")]},".contains(c));
+        let end = start + 1 + text.len();
+        let span = Span::new(start, end);
+        if self.reports.accepts(span) {
+            let place = self.reports.place(span.start);
+            let message = format!("the string opened at {place} has no closing `\"`");
+            let diagnostic = Diagnostic::error(codes::UNCLOSED_STRING, span, message);
+            self.reports.fix(diagnostic, Span::new(end, end), "\"");
+        }
+        self.push(TokenKind::String, span);
+        self.jump(end);
+    }
+
+    fn line_break_before(&mut self, start: usize, end: usize) -> Option<usize> {
+        let at = self.text.get(start..end).unwrap_or("").find('\n');
+        self.steps += at.unwrap_or(end - start);
+        at
+    }
+
+    fn scan(&mut self, quote: char, from: usize) -> Scan {
+        let (slot, closers, one_line): (usize, &[char], bool) = match quote {
+            '"' => (0, &['"'], false),
+            '\'' => (1, &['\''], true),
+            '`' => (2, &['`'], true),
+            '\u{201C}' => (3, &['\u{201D}', '"'], true),
+            _ => (4, &['\u{2019}', '\''], true),
+        };
+        let known = self.scans.0.get(slot).copied().flatten();
+        if let Some(scan) = known.filter(|scan| scan.from <= from && from <= scan.to) {
+            return scan;
+        }
+        let (to, closed) = find_closing(self.rest(from), closers, one_line);
+        self.steps += to;
+        let after = self.rest(from + to).strip_prefix(closers).unwrap_or("");
+        let blanks = after.len() - after.trim_start_matches([' ', '\t']).len();
+        self.steps += blanks;
+        let follower = after.get(blanks..).unwrap_or("").chars().next();
+        let before = self
+            .text
+            .get(from..from + to)
+            .unwrap_or("")
+            .trim_end_matches([' ', '\t']);
+        let opens = closed
+            && before.ends_with(|c| "=(,[{~:<>".contains(c))
+            && follower.is_some_and(|c| c.is_alphanumeric() || "_\"$".contains(c));
+        let scan = Scan {
+            from,
+            to: from + to,
+            closed,
+            opens,
+        };
+        if let Some(kept) = self.scans.0.get_mut(slot) {
+            *kept = Some(scan);
+        }
+        scan
+    }
+
+    fn check_escapes(&mut self, string: Span) {
+        let inner = string.start as usize + 1;
+        let text = self.text.get(inner..string.end as usize - 1).unwrap_or("");
+        let mut at = 0;
+        while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+            let escape = read_escape(text.get(at + found..).unwrap_or(""));
+            let start = inner + at + found;
+            if escape.meaning.is_none() {
+                self.bad_escape(Span::new(start, start + escape.length));
+            }
+            at += found + escape.length;
+        }
+        self.steps += text.len();
+    }
+
+    fn bad_escape(&mut self, span: Span) {
+        let written = span.of(self.text);
+        if written.starts_with("\\u") && written.len() != 6 {
+            let message = format!(
+                "`{}` is no character; `\\u{{…}}` holds one to six hexadecimal digits",
+                shown(written)
+            );
+            self.reports.error(codes::BAD_ESCAPE, span, message);
+            return;
+        }
+        let (message, copy) = if let Some(hex) = written.strip_prefix("\\u") {
+            (
+                format!("`{written}` is written `\\u{{{hex}}}`"),
+                format!("\\u{{{hex}}}"),
+            )
+        } else if let Some(plain) = written
+            .strip_prefix('\\')
+            .filter(|plain| ["'", "/", "`"].contains(plain))
+        {
+            (format!("`{plain}` needs no backslash"), plain.to_owned())
+        } else {
+            let name = written
+                .chars()
+                .nth(1)
+                .map_or(String::new(), |c| c.escape_debug().to_string());
+            (
+                format!("there is no escape `\\{name}`; a backslash itself is `\\\\`"),
+                format!("\\{written}"),
+            )
+        };
+        self.reports
+            .fix(Diagnostic::error(codes::BAD_ESCAPE, span, message), span, &copy);
+    }
+}
+
+/// Where the closing quote stands, or else where the text or (`one_line`) the line ends.
+fn find_closing(text: &str, closers: &[char], one_line: bool) -> (usize, bool) {
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        if c == '\\' {
+            // A line break ends a one-line quote even when escaped.
+            if one_line && characters.as_str().starts_with('\n') {
+                return (at + 1, false);
+            }
+            characters.next();
+        } else if closers.contains(&c) {
+            return (at, true);
+        } else if one_line && c == '\n' {
+            return (at, false);
+        }
+    }
+    (text.len(), false)
+}
+
+/// The text of a string token; an escape that means nothing stays as written.
+pub(in crate::syntax) fn decode(token: &str) -> String {
+    let mut characters = token.chars();
+    let closers: &[char] = match characters.next() {
+        Some('\'') => &['\''],
+        Some('`') => &['`'],
+        Some('\u{201C}') => &['\u{201D}', '"'],
+        Some('\u{2018}') => &['\u{2019}', '\''],
+        _ => &['"'],
+    };
+    let mut rest = characters.as_str();
+    let mut out = String::with_capacity(rest.len());
+    while let Some(at) = rest.find(|c| c == '\\' || closers.contains(&c)) {
+        out.push_str(rest.get(..at).unwrap_or(""));
+        let tail = rest.get(at..).unwrap_or("");
+        if !tail.starts_with('\\') {
+            return out;
+        }
+        let escape = read_escape(tail);
+        let own_quote = tail
+            .get(1..)
+            .and_then(|tail| tail.chars().next())
+            .filter(|c| closers.contains(c));
+        match escape.meaning.or(own_quote) {
+            Some(c) => out.push(c),
+            None => out.push_str(tail.get(..escape.length).unwrap_or("")),
+        }
+        rest = tail.get(escape.length..).unwrap_or("");
+    }
+    out.push_str(rest);
+    out
+}
+
+struct Escape {
+    length: usize,
+    meaning: Option<char>,
+}
+
+/// Reads the escape that `text`, which begins with a backslash, begins with.
+fn read_escape(text: &str) -> Escape {
+    let Some(second) = text.chars().nth(1) else {
+        return Escape {
+            length: text.len(),
+            meaning: None,
+        };
+    };
+    let length = 1 + second.len_utf8();
+    let simple = |c| Escape {
+        length,
+        meaning: Some(c),
+    };
+    match second {
+        '"' => simple('"'),
+        '\\' => simple('\\'),
+        'n' => simple('\n'),
+        't' => simple('\t'),
+        'r' => simple('\r'),
+        'u' => read_unicode(text),
+        _ => Escape { length, meaning: None },
+    }
+}
+
+fn read_unicode(text: &str) -> Escape {
+    let body = text.get(2..).unwrap_or("");
+    let is_hex = |c: char| c.is_ascii_hexdigit();
+    let Some(inner) = body.strip_prefix('{') else {
+        let digits = body.chars().take(4).take_while(|c| is_hex(*c)).count();
+        return Escape {
+            length: 2 + digits,
+            meaning: None,
+        };
+    };
+    let digits = inner.chars().take(7).take_while(|c| is_hex(*c)).count();
+    let closed = inner.get(digits..).is_some_and(|rest| rest.starts_with('}'));
+    let number = inner.get(..digits).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let meaning = number.filter(|_| closed && digits <= 6).and_then(char::from_u32);
+    Escape {
+        length: 3 + digits + usize::from(closed),
+        meaning,
+    }
+}

@@ -1,0 +1,212 @@
+//! A tree as short text, for people who debug and for golden files.
+//! Invariant: what differs in the tree differs in the text, except for places.
+
+use std::fmt::Write;
+
+use super::reports::quoted;
+use super::tree::{
+    Arg, Args, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, PartKind, Path, Pred, Primary,
+    Program, Spec, Value, ValueKind,
+};
+
+/// One line per statement: `name = …`, then `return …` per result.
+pub fn outline(program: &Program) -> String {
+    let mut out = String::new();
+    for binding in &program.bindings {
+        let _ = writeln!(out, "{} = {}", binding.label.text, node(&binding.node));
+    }
+    for root in &program.roots {
+        let _ = writeln!(out, "return {}", node(root));
+    }
+    out
+}
+
+fn node(node: &Node) -> String {
+    if node.parts.is_empty() {
+        return primary(&node.primary);
+    }
+    form(
+        "->",
+        with(primary(&node.primary), &node.parts, |applied| part(&applied.kind)),
+    )
+}
+
+fn primary(primary: &Primary) -> String {
+    match primary {
+        Primary::Name(name) => entity(name),
+        Primary::Get {
+            entity: name,
+            key: Key::Unary(value),
+        } => form("get", [entity(name), self::value(value)]),
+        Primary::Get {
+            entity: name,
+            key: Key::Slots(slots),
+        } => form("get", with(entity(name), slots, arg)),
+        Primary::Query { entity: name, preds } => form("query", with(entity(name), preds, pred)),
+        Primary::Search {
+            entity: name,
+            text,
+            preds,
+        } => form(
+            "search",
+            [entity(name), value(text)].into_iter().chain(preds.iter().map(pred)),
+        ),
+        Primary::Host(call) => host(call),
+        Primary::List(values) => list(values),
+        Primary::Text(text) => heredoc(text),
+        Primary::Row(_) => "_".to_owned(),
+        Primary::Error(_) => "<error>".to_owned(),
+    }
+}
+
+fn part(part: &PartKind) -> String {
+    match part {
+        PartKind::Follow { name, preds: None } => form("follow", [name.text.clone()]),
+        PartKind::Follow {
+            name,
+            preds: Some(preds),
+        } => form("follow", [format!("{}{{{}}}", name.text, joined(preds, pred))]),
+        PartKind::Back { entity: name, preds } => form("back", with(entity(name), preds, pred)),
+        PartKind::Method {
+            name,
+            args: Args::Slots(args),
+        } => form("call", with(name.text.clone(), args, arg)),
+        PartKind::Method {
+            name,
+            args: Args::Variant { name: arm, args },
+        } => form(
+            "call",
+            [name.text.clone(), form("variant", with(arm.text.clone(), args, arg))],
+        ),
+        PartKind::Braces { preds } => form("braces", preds.iter().map(pred)),
+        PartKind::Limit { count } => form("limit", [value(count)]),
+        PartKind::PageSize { count } => form("page_size", [value(count)]),
+        PartKind::Sort { field, descending } => form(
+            "sort",
+            [path(field), if *descending { "desc" } else { "asc" }.to_owned()],
+        ),
+        PartKind::Filter { preds } => form("filter", preds.iter().map(pred)),
+        PartKind::Aggregate { specs } => form("aggregate", specs.iter().map(spec)),
+        PartKind::GroupBy { fields, specs } => form("group_by", fields.iter().map(path).chain(specs.iter().map(spec))),
+        PartKind::Distinct { fields } => form("distinct", fields.iter().map(path)),
+        PartKind::First => form("first", []),
+        PartKind::Last => form("last", []),
+        PartKind::Singleton => form("singleton", []),
+        PartKind::Project { fields } => form("project", fields.iter().map(path)),
+        PartKind::Derive { object } => form("derive", object.iter().map(entry)),
+        PartKind::Each { effect } => form("each", [node(effect)]),
+        PartKind::Template(text) => form("template", [heredoc(text)]),
+    }
+}
+
+fn value(value: &Value) -> String {
+    match &value.kind {
+        ValueKind::String(text) => quoted(text),
+        ValueKind::Number(text) => text.clone(),
+        ValueKind::Bool(truth) => format!("#{truth}"),
+        ValueKind::Null => "#null".to_owned(),
+        ValueKind::Text(text) => heredoc(text),
+        ValueKind::List(values) => list(values),
+        ValueKind::Object(entries) => form("object", entries.iter().map(entry)),
+        ValueKind::Node(inner) => node(inner),
+        ValueKind::Hole => "$".to_owned(),
+        ValueKind::Error => "<error>".to_owned(),
+    }
+}
+
+fn entity(name: &EntityName) -> String {
+    match &name.catalog {
+        Some(catalog) => format!("{}:{}", catalog.text, name.name.text),
+        None => name.name.text.clone(),
+    }
+}
+
+fn host(call: &HostCall) -> String {
+    let kind = match call.kind {
+        HostKind::Page => "page",
+        HostKind::Wait => "wait",
+        HostKind::Cancel => "cancel",
+    };
+    let limit = call.limit.iter().map(|limit| format!("limit={}", value(limit)));
+    form(kind, std::iter::once(call.handle.text.clone()).chain(limit))
+}
+
+fn heredoc(text: &Heredoc) -> String {
+    format!("<<{} {}", text.tag, quoted(&text.body))
+}
+
+fn list(values: &[Value]) -> String {
+    format!("[{}]", joined(values, value))
+}
+
+fn arg(arg: &Arg) -> String {
+    format!("{}={}", arg.slot.text, value(&arg.value))
+}
+
+fn entry(entry: &Entry) -> String {
+    let is_word = entry
+        .key
+        .text
+        .chars()
+        .all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let key = if is_word {
+        entry.key.text.clone()
+    } else {
+        quoted(&entry.key.text)
+    };
+    format!("{key}: {}", value(&entry.value))
+}
+
+fn pred(pred: &Pred) -> String {
+    let op = match pred.op {
+        Op::Eq => "=",
+        Op::Ne => "!=",
+        Op::Lt => "<",
+        Op::Le => "<=",
+        Op::Gt => ">",
+        Op::Ge => ">=",
+        Op::Like => "~",
+    };
+    format!("{}{op}{}", path(&pred.path), value(&pred.value))
+}
+
+fn spec(spec: &Spec) -> String {
+    let function = match spec.function {
+        Function::Count => "count",
+        Function::Sum => "sum",
+        Function::Avg => "avg",
+        Function::Min => "min",
+        Function::Max => "max",
+    };
+    match &spec.field {
+        Some(field) => format!("{}={function}({})", spec.name.text, path(field)),
+        None => format!("{}={function}", spec.name.text),
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.names
+        .iter()
+        .map(|name| name.text.as_str())
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// `(head item item)`
+fn form(head: &str, items: impl IntoIterator<Item = String>) -> String {
+    let mut out = format!("({head}");
+    for item in items {
+        out.push(' ');
+        out.push_str(&item);
+    }
+    out.push(')');
+    out
+}
+
+fn with<T>(first: String, rest: &[T], show: impl Fn(&T) -> String) -> Vec<String> {
+    std::iter::once(first).chain(rest.iter().map(show)).collect()
+}
+
+fn joined<T>(items: &[T], show: impl Fn(&T) -> String) -> String {
+    items.iter().map(show).collect::<Vec<_>>().join(" ")
+}

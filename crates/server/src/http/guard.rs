@@ -1,0 +1,117 @@
+//! What every request passes first: a request id, then the Host and Origin checks that keep web pages out.
+//! Invariant: a request for a name that is not ours, or from a page that is not ours, reaches no handler.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use session::Service;
+use tracing::Instrument;
+
+use super::problem::Problem;
+
+const REQUEST_ID: &str = "x-request-id";
+
+pub struct Guard {
+    service: Arc<Service>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Guard {
+    pub fn new(service: Arc<Service>, hosts: &[String], origins: &[String]) -> Self {
+        Self {
+            service,
+            hosts: hosts.to_vec(),
+            origins: origins.to_vec(),
+        }
+    }
+}
+
+/// Pages served by this server itself.
+pub fn origins(hosts: &[String], port: u16) -> Vec<String> {
+    hosts
+        .iter()
+        .map(|host| format!("http://{}:{port}", bracketed(host)))
+        .collect()
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    }
+}
+
+pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    let id = request_id(request.headers()).unwrap_or_else(|| guard.service.new_request_id());
+    let span = tracing::info_span!("http", request_id = id, method = %request.method(), path = request.uri().path());
+    let value = HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"));
+    request.headers_mut().insert(REQUEST_ID, value.clone());
+    let mut response = match refusal(&guard, &request) {
+        Some(problem) => {
+            let _in = span.enter();
+            tracing::warn!(code = problem.code, detail = problem.detail, "refused");
+            problem.into_response()
+        }
+        None => next.run(request).instrument(span).await,
+    };
+    response.headers_mut().insert(REQUEST_ID, value);
+    response
+}
+
+/// A caller's own id is kept when it is plain enough to stand in a log line.
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(REQUEST_ID)?.to_str().ok()?;
+    base::RequestId::parse(text).ok().map(|id| id.to_string())
+}
+
+fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
+    let status = StatusCode::FORBIDDEN;
+    let authority = request
+        .uri()
+        .authority()
+        .map(|a| a.as_str())
+        .or_else(|| text(request.headers(), header::HOST));
+    let host = authority.map(host_only).unwrap_or_default();
+    if !guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) {
+        let detail = format!(
+            "this server is not reached by the name `{}`; see `hosts` in the configuration",
+            clip(host)
+        );
+        return Some(Problem {
+            status,
+            code: "host_refused",
+            detail,
+        });
+    }
+    let origin = request.headers().get(header::ORIGIN)?;
+    let origin = origin.to_str().unwrap_or_default();
+    if guard.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+        return None;
+    }
+    Some(Problem {
+        status,
+        code: "origin_refused",
+        detail: format!("requests from pages of `{}` are refused", clip(origin)),
+    })
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// `127.0.0.1:3000` to `127.0.0.1`, `[::1]:3000` to `::1`.
+fn host_only(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    }
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(100).collect()
+}

@@ -1,0 +1,75 @@
+//! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
+//! Invariant: every response has a request id; every error is `application/problem+json` with a stable code.
+
+mod guard;
+mod health;
+mod problem;
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use session::Service;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp;
+
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Names this server is reached by, without a port.
+    pub hosts: Vec<String>,
+    /// How long running work may go on after a stop.
+    pub drain: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error("the listener has no address")]
+    Address(#[source] std::io::Error),
+    #[error("the HTTP server stopped")]
+    Serve(#[source] std::io::Error),
+}
+
+/// Serves until `stop` is cancelled, then lets running requests finish for at most `drain`.
+pub async fn serve(
+    listener: TcpListener,
+    service: Arc<Service>,
+    options: HttpOptions,
+    stop: CancellationToken,
+) -> Result<(), HttpError> {
+    let port = listener.local_addr().map_err(HttpError::Address)?.port();
+    // Streams that wait for nothing in particular would hold the drain up: they end when the drain begins.
+    let router = router(service, &options, port, stop.clone());
+    let server = axum::serve(listener, router)
+        .with_graceful_shutdown(stop.clone().cancelled_owned())
+        .into_future();
+    tokio::pin!(server);
+    tokio::select! {
+        ended = &mut server => return ended.map_err(HttpError::Serve),
+        () = stop.cancelled() => {}
+    }
+    match tokio::time::timeout(options.drain, server).await {
+        Ok(ended) => ended.map_err(HttpError::Serve),
+        Err(_) => {
+            tracing::warn!(drain = ?options.drain, "requests were still running when the time to finish was over");
+            Ok(())
+        }
+    }
+}
+
+fn router(service: Arc<Service>, options: &HttpOptions, port: u16, stop: CancellationToken) -> Router {
+    let origins = guard::origins(&options.hosts, port);
+    let mcp = mcp::service(service.clone(), &options.hosts, &origins, stop);
+    let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .with_state(service)
+        .route_service("/mcp", mcp)
+        .fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::no_method)
+        .layer(axum::middleware::from_fn_with_state(guard, guard::check))
+}

@@ -1,0 +1,141 @@
+//! MCP requests to tools and resources.
+//! Invariant: an unknown tool is a protocol error; everything a tool itself refuses is an `isError` result the model can read.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
+    Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use session::Service;
+use tracing::Instrument;
+
+use super::{caller, progress, tools};
+
+const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
+`intent` for the whole task and the {api, entity} seeds it needs; it answers a session ref (`s0`) and a table that teaches \
+how to write programs. Then plasm shows the plan of a program without calling anything, and plasm_run runs it. Keep using \
+the same ref; call plasm_context again only to add seeds. Long results are cut; read_artifact reads the rest.";
+
+const PROTOCOLS: &[ProtocolVersion] = &[
+    ProtocolVersion::V_2025_03_26,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
+
+/// The list is constant, so a client may keep it for the day.
+const LIST_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+#[derive(Clone)]
+pub struct Handler {
+    service: Arc<Service>,
+}
+
+impl Handler {
+    pub fn new(service: Arc<Service>) -> Self {
+        Self { service }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let me = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
+        ServerConfig::new(capabilities)
+            .with_server_info(me)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(PROTOCOLS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut list = ListToolsResult::with_all_items(tools::all());
+        list.ttl_ms = Some(LIST_TTL_MS);
+        Ok(list)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::all().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::Name::parse(&request.name) else {
+            let known = tools::Name::ALL.map(tools::Name::as_str);
+            let near = base::near(&request.name, known).join(", ");
+            let name: String = request.name.chars().take(80).collect();
+            return Err(ErrorData::invalid_params(
+                format!("unknown tool `{name}`; one of: {near}"),
+                None,
+            ));
+        };
+        let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
+        let span = tracing::info_span!("tool", request_id, tool = tool.as_str());
+        async {
+            let started = self.service.now();
+            let caller = caller::caller(&context);
+            let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
+            let answer = tokio::select! {
+                answer = progress::while_running(&context, call) => answer,
+                // The client no longer waits. Only reads run here, so nothing is left half done.
+                () = context.ct.cancelled() => tools::Answer::cancelled(),
+            };
+            let ms = self.service.now().0 - started.0;
+            tracing::info!(target: "tokamak::mcp", slot = answer.slot, outcome = answer.outcome, ms, "called");
+            Ok(answer.result.into())
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let artifact = ResourceTemplate::new("plasm://session/{session}/r/{number}", "artifact")
+            .with_title("Result of a run")
+            .with_description("All rows and fields of a run, uncut, as JSON.")
+            .with_mime_type("application/json");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![artifact]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        match self.service.artifact(&caller::caller(&context), &request.uri).await {
+            Ok(artifact) => {
+                let text = serde_json::to_string(&artifact).unwrap_or_default();
+                let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
+                Ok(ReadResourceResult::new(vec![contents]).into())
+            }
+            Err(error) if error.is_fault() => {
+                tracing::error!(error = &error as &dyn std::error::Error, "reading a resource failed");
+                Err(ErrorData::internal_error(crate::text::error(&error), None))
+            }
+            Err(error) => Err(ErrorData::resource_not_found(crate::text::error(&error), None)),
+        }
+    }
+}
+
+/// A result the model reads as a failure.
+pub fn refused(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text.into())])
+}

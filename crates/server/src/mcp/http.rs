@@ -1,0 +1,33 @@
+//! The MCP service for the HTTP router.
+//! Invariant: Host and Origin are checked against the same lists as every other route.
+
+use std::sync::Arc;
+
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use session::Service;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::Handler;
+use super::transport_store::TransportStore;
+
+pub type McpHttp = StreamableHttpService<Handler, LocalSessionManager>;
+
+/// A program has at most 64 KiB; JSON escapes may double it, the rest is room for arguments.
+const BODY_BYTES: usize = 1024 * 1024;
+
+pub fn service(service: Arc<Service>, hosts: &[String], origins: &[String], stop: CancellationToken) -> McpHttp {
+    let mut config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(BODY_BYTES)
+        .with_cancellation_token(stop);
+    config.session_store = Some(Arc::new(TransportStore(service.clone())));
+    let handler = Handler::new(service);
+    StreamableHttpService::new(
+        move || Ok(handler.clone()),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    )
+}

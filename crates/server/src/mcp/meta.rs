@@ -1,0 +1,73 @@
+//! `_meta.plasm`: what client programs read beside the text. Models never see it.
+//! Invariant: nothing is only here; the text says it too.
+
+use rmcp::model::MetaObject;
+use serde_json::{Value, json};
+use session::{ArtifactUri, Caller, Connection, Opened, Planned, Ran};
+
+pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
+    let lost = opened.continuity.previous_execute.as_ref();
+    let mut continuity = json!({
+        "stale_binding_recovered": lost.is_some(),
+        "new_symbol_space": opened.continuity.new_symbol_space,
+    });
+    if opened.continuity.new_symbol_space {
+        continuity["discard_cached_plasm_symbols"] = json!(true);
+    }
+    if let Some(lost) = lost {
+        continuity["previous_execute"] = json!(lost);
+    }
+    let mut plasm = json!({
+        "logical_session_ref": opened.slot.to_string(),
+        "domain_revision": opened.revision,
+        "continuity": continuity,
+    });
+    if !opened.relations.is_empty() {
+        let relations = opened.relations.iter();
+        plasm["relations"] = relations
+            .map(|r| json!({"symbol": r.symbol, "from": r.from, "to": r.to, "name": r.name}))
+            .collect();
+    }
+    // A connection without a transport session has nothing else to come back with.
+    if matches!(caller.connection, Connection::Principal(_)) {
+        plasm["logical_session_id"] = json!(opened.session.to_string());
+    }
+    wrap(plasm)
+}
+
+pub fn planned(planned: &Planned) -> MetaObject {
+    wrap(json!({
+        "logical_session_ref": planned.slot.to_string(),
+        "dry_run": true,
+        "dry_verdict": planned.plan.verdict,
+        "plan": planned.plan,
+    }))
+}
+
+pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
+    let artifact = ArtifactUri::short(ran.slot, ran.number);
+    let step = |(at, finished): (usize, &exec::Finished)| {
+        let mut step = json!({"return_label": finished.label, "artifact_uri": artifact, "lossy_fields": lossy.get(at)});
+        match &finished.result {
+            Ok(rowset) => {
+                step["row_count"] = json!(rowset.rows.len());
+                step["coverage"] = json!(rowset.coverage.to_string());
+            }
+            Err(error) => step["error"] = json!(error.to_string()),
+        }
+        step
+    };
+    let steps: Vec<Value> = ran.outcome.returns.iter().enumerate().map(step).collect();
+    wrap(json!({
+        "logical_session_ref": ran.slot.to_string(),
+        "run_id": ran.run.to_string(),
+        "plan_digest": ran.planned.plan.digest,
+        "steps": steps,
+    }))
+}
+
+fn wrap(plasm: Value) -> MetaObject {
+    let mut meta = MetaObject::default();
+    meta.0.insert("plasm".to_owned(), plasm);
+    meta
+}

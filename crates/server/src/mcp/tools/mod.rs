@@ -1,0 +1,123 @@
+//! The tools: one file each; the match is only a table.
+//! Invariant: arguments that the schema does not know are refused, with the ones it knows.
+
+mod plasm;
+mod plasm_context;
+mod plasm_run;
+mod read_artifact;
+mod schema;
+
+use std::borrow::Cow;
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use session::{Caller, Error, Service};
+
+use super::handler::refused;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    PlasmContext,
+    Plasm,
+    PlasmRun,
+    ReadArtifact,
+}
+
+impl Name {
+    /// `plasm_context` comes first: it must be called first.
+    pub const ALL: [Name; 4] = [Name::PlasmContext, Name::Plasm, Name::PlasmRun, Name::ReadArtifact];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Name::PlasmContext => "plasm_context",
+            Name::Plasm => "plasm",
+            Name::PlasmRun => "plasm_run",
+            Name::ReadArtifact => "read_artifact",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    }
+}
+
+/// What a tool answers, and what the log says of it.
+pub struct Answer {
+    pub result: CallToolResult,
+    pub slot: Option<String>,
+    pub outcome: &'static str,
+}
+
+pub fn all() -> Vec<Tool> {
+    let tool = |name: Name| match name {
+        Name::PlasmContext => plasm_context::tool(),
+        Name::Plasm => plasm::tool(),
+        Name::PlasmRun => plasm_run::tool(),
+        Name::ReadArtifact => read_artifact::tool(),
+    };
+    Name::ALL.into_iter().map(tool).collect()
+}
+
+pub async fn call(service: &Service, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
+    match name {
+        Name::PlasmContext => plasm_context::call(service, caller, arguments).await,
+        Name::Plasm => plasm::call(service, caller, arguments).await,
+        Name::PlasmRun => plasm_run::call(service, caller, arguments).await,
+        Name::ReadArtifact => read_artifact::call(service, caller, arguments).await,
+    }
+}
+
+impl Answer {
+    fn text(slot: base::Slot, text: String, meta: Option<MetaObject>) -> Self {
+        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        result.meta = meta;
+        Self {
+            result,
+            slot: Some(slot.to_string()),
+            outcome: "ok",
+        }
+    }
+
+    fn failed(error: &Error) -> Self {
+        if error.is_fault() {
+            tracing::error!(error = error as &dyn std::error::Error, "a call failed");
+        }
+        Self {
+            result: refused(crate::text::error(error)),
+            slot: None,
+            outcome: error.code(),
+        }
+    }
+
+    pub fn cancelled() -> Self {
+        Self {
+            result: refused("cancelled: the client asked to stop"),
+            slot: None,
+            outcome: "cancelled",
+        }
+    }
+}
+
+/// Arguments as their type, or the refusal to send.
+fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, Answer> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        let text = format!("bad_arguments: {}: {error}", name.as_str());
+        Answer {
+            result: refused(text),
+            slot: None,
+            outcome: "bad_arguments",
+        }
+    })
+}
+
+fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
+    let mut tool = Tool::new(Cow::Borrowed(name.as_str()), Cow::Borrowed(description), schema);
+    tool.title = Some(title.to_owned());
+    let hints = ToolAnnotations::new()
+        .read_only(read_only)
+        .destructive(false)
+        .idempotent(true);
+    tool.annotations = Some(hints);
+    tool
+}

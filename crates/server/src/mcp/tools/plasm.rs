@@ -1,0 +1,55 @@
+//! `plasm`: the plan of a program; nothing is called.
+//! Invariant: never calls an API.
+
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use session::{Caller, PlanRequest, Service};
+
+use super::{Answer, Name, arguments, describe, schema};
+use crate::mcp::meta;
+use crate::text;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The ref that plasm_context answered (s0).
+    logical_session_ref: String,
+    /// The program, in the language of the session's table.
+    program: String,
+    /// Why; for the log only.
+    #[serde(default)]
+    reasoning: Option<String>,
+}
+
+pub fn tool() -> Tool {
+    describe(
+        Name::Plasm,
+        "Plan a program",
+        "Check a program and show its plan without calling any API. Never send a bare $: replace it with a value.",
+        schema::of::<Arguments>(),
+        true,
+    )
+}
+
+pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
+    let given: Arguments = match arguments(Name::Plasm, given) {
+        Ok(given) => given,
+        Err(answer) => return answer,
+    };
+    if let Some(reasoning) = &given.reasoning {
+        tracing::debug!(reasoning, "the caller says why");
+    }
+    let request = PlanRequest {
+        session: given.logical_session_ref,
+        program: given.program,
+    };
+    match service.plan(caller, &request).await {
+        Ok(planned) => Answer::text(
+            planned.slot,
+            text::planned(&planned, &request.program),
+            Some(meta::planned(&planned)),
+        ),
+        Err(error) => Answer::failed(&error),
+    }
+}

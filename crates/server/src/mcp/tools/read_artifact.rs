@@ -1,0 +1,93 @@
+//! `read_artifact`: the rows of an earlier run, uncut, in portions.
+//! Invariant: it reads what was stored; it never calls an API.
+
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use session::{Artifact, ArtifactUri, Caller, Service};
+
+use super::{Answer, Name, arguments, describe, schema};
+use crate::text::rows_table;
+
+/// A host shows at most this much of one answer.
+const HARD_CAP: usize = 40_000;
+const DEFAULT_ROWS: usize = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// As a result named it: plasm://session/s0/r/1, with #label for one of several returns.
+    uri: String,
+    /// First row, from 0.
+    #[serde(default)]
+    offset: usize,
+    /// Rows (100).
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Only these fields.
+    #[serde(default)]
+    fields: Option<Vec<String>>,
+}
+
+pub fn tool() -> Tool {
+    describe(
+        Name::ReadArtifact,
+        "Read a stored result",
+        "Read rows of an earlier run from its artifact URI, with all fields uncut.",
+        schema::of::<Arguments>(),
+        true,
+    )
+}
+
+pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
+    let given: Arguments = match arguments(Name::ReadArtifact, given) {
+        Ok(given) => given,
+        Err(answer) => return answer,
+    };
+    match service.artifact(caller, &given.uri).await {
+        Ok(artifact) => Answer {
+            outcome: "ok",
+            slot: slot_of(&given.uri),
+            result: shown(&artifact, &given),
+        },
+        Err(error) => Answer::failed(&error),
+    }
+}
+
+fn slot_of(uri: &str) -> Option<String> {
+    ArtifactUri::parse(uri).ok().map(|uri| uri.session)
+}
+
+fn shown(artifact: &Artifact, given: &Arguments) -> rmcp::model::CallToolResult {
+    let mut out = String::new();
+    for returned in &artifact.returns {
+        let columns: Vec<String> = match &given.fields {
+            None => returned.columns.clone(),
+            Some(fields) => {
+                if let Some(unknown) = fields.iter().find(|f| !returned.columns.contains(f)) {
+                    let known = returned.columns.join(", ");
+                    return super::refused(format!(
+                        "bad_arguments: read_artifact: no field `{unknown}`; one of: {known}"
+                    ));
+                }
+                fields.clone()
+            }
+        };
+        let total = returned.rows.len();
+        let from = given.offset.min(total);
+        let to = from.saturating_add(given.limit.unwrap_or(DEFAULT_ROWS)).min(total);
+        let rows = if from == to {
+            "no rows".to_owned()
+        } else {
+            format!("rows {} to {} of {total}", from + 1, to)
+        };
+        out.push_str(&format!("## {} ({rows})\n", returned.label));
+        out.push_str(&rows_table(&columns, &returned.rows[from..to], |_, _| false));
+    }
+    if out.chars().count() > HARD_CAP {
+        let kept: String = out.chars().take(HARD_CAP).collect();
+        let whole_lines = kept.rfind('\n').map_or(kept.as_str(), |at| &kept[..at]);
+        out = format!("{whole_lines}\n(cut at {HARD_CAP} characters; ask for fewer rows or fields)");
+    }
+    rmcp::model::CallToolResult::success(vec![rmcp::model::ContentBlock::text(out.trim_end().to_owned())])
+}

@@ -1,0 +1,28 @@
+//! Keeps the older revisions' transport sessions in our store, so that a client survives a restart of the server.
+//! Invariant: a session id is only a key; what comes back is the client's own `initialize`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::TenantId;
+use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
+use session::Service;
+
+pub struct TransportStore(pub Arc<Service>);
+
+#[async_trait]
+impl SessionStore for TransportStore {
+    async fn load(&self, session_id: &str) -> Result<Option<SessionState>, SessionStoreError> {
+        let found = self.0.transport(&TenantId::local(), session_id).await?;
+        Ok(found.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
+    }
+
+    async fn store(&self, session_id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
+        let bytes = serde_json::to_vec(state)?;
+        Ok(self.0.keep_transport(&TenantId::local(), session_id, bytes).await?)
+    }
+
+    async fn delete(&self, session_id: &str) -> Result<(), SessionStoreError> {
+        Ok(self.0.drop_transport(&TenantId::local(), session_id).await?)
+    }
+}

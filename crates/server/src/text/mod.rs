@@ -1,0 +1,60 @@
+//! What a model reads: sessions, plans, results and errors as short text.
+//! Invariant: all that the model needs is in the text, because hosts do not show it anything else.
+
+mod cell;
+mod result;
+
+use base::render_for_model;
+use session::{Error, Opened, Planned, Taught};
+
+pub use cell::cell;
+pub use result::{Shown, rows_table, run_result};
+
+/// The answer of `plasm_context`.
+pub fn opened(opened: &Opened) -> String {
+    let slot = opened.slot;
+    let notice = if opened.continuity.previous_execute.is_some() {
+        "\n\n**The earlier session was missing or expired.** Every earlier e#, m#, p# and r# is void; read only the table in this answer."
+    } else {
+        ""
+    };
+    match &opened.taught {
+        Taught::Table(table) => format!("`{slot}`{notice}\n\n{table}"),
+        Taught::Unchanged { entities } => {
+            let range = if *entities == 1 {
+                "`e1`".to_owned()
+            } else {
+                format!("`e1`…`e{entities}`")
+            };
+            format!("`{slot}` _Session unchanged ({range}). {}_", teach::UNCHANGED_USE)
+        }
+    }
+}
+
+/// The answer of `plasm`.
+pub fn planned(planned: &Planned, program: &str) -> String {
+    if planned.notes.is_empty() {
+        return planned.explained.clone();
+    }
+    format!("{}\n{}", planned.explained, render_for_model(program, &planned.notes))
+}
+
+/// One failure: a code to branch on, what is wrong, what to do.
+pub fn error(error: &Error) -> String {
+    match error {
+        Error::Program { text, diagnostics } => {
+            let lines = render_for_model(text, diagnostics);
+            format!(
+                "{}: nothing ran; correct and send the whole program again\n{lines}",
+                error.code()
+            )
+        }
+        Error::Review { explained } => {
+            format!(
+                "{}: nothing ran; bound the fan-out with .limit(n), or send the same program with force: true\n{explained}",
+                error.code()
+            )
+        }
+        other => format!("{}: {other}", other.code()),
+    }
+}

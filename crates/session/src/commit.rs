@@ -1,0 +1,62 @@
+//! Writing: compare-and-set batches, retried when the race was lost.
+//! Invariant: what is retried is the whole read-decide-write, on fresh rows; the number of tries is bounded.
+
+use base::{LogicalSessionId, Slot};
+use ports::store::{Batch, Expect, Key, Table};
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::rows;
+use crate::service::Service;
+
+/// Enough for dozens of callers on one session; each lost race means that another one got through.
+pub const TRIES: usize = 64;
+
+/// What a row read at this version must still be.
+pub fn unchanged(version: u64) -> Expect {
+    if version == 0 {
+        Expect::Absent
+    } else {
+        Expect::Version(version)
+    }
+}
+
+impl Service {
+    /// `None` when someone else was faster and the caller should look again.
+    pub(crate) async fn try_commit(&self, batch: Batch) -> Result<Option<()>, Error> {
+        match self.ports.store.commit(batch).await {
+            Ok(()) => Ok(Some(())),
+            Err(ports::store::Error::Conflict(key)) => {
+                tracing::debug!(table = key.table.name(), id = key.id, "lost a race, trying again");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The connection's slot for a session, assigned on first use.
+    pub(crate) async fn slot_for(&self, caller: &Caller, id: LogicalSessionId) -> Result<Slot, Error> {
+        for _ in 0..TRIES {
+            let (slot, batch) = self.slot_batch(caller, id).await?;
+            if batch.writes.is_empty() || self.try_commit(batch).await?.is_some() {
+                return Ok(slot);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The slot, and the write that assigns it if it is new.
+    pub(crate) async fn slot_batch(&self, caller: &Caller, id: LogicalSessionId) -> Result<(Slot, Batch), Error> {
+        let mut connection = self.connection(caller).await?;
+        if let Some(at) = connection.row.slots.iter().position(|known| *known == id) {
+            return Ok((Slot(at as u32), Batch::default()));
+        }
+        connection.row.slots.push(id);
+        let slot = Slot(connection.row.slots.len() as u32 - 1);
+        let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
+        Ok((
+            slot,
+            Batch::default().put(key, rows::write(&connection.row), unchanged(connection.version)),
+        ))
+    }
+}

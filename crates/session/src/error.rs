@@ -1,0 +1,79 @@
+//! What can go wrong in a call, by who can act on it.
+//! Invariant: `code` is stable and callers branch on it or on the variant; the words may change.
+
+use base::{Diagnostic, Digest, Slot};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`intent` must say in a few words what the session is for; keep it the same for the whole task")]
+    NoIntent,
+    #[error("`intent` has at most {max} bytes, this one has {found}")]
+    IntentTooLong { max: usize, found: usize },
+    #[error(
+        "`seeds` must name at least one {{api, entity}}; copy them from discovery or from `tokamak catalog` files: {known}"
+    )]
+    NoSeeds { known: String },
+    #[error("at most {max} seeds in one call, this one has {found}")]
+    TooManySeeds { max: usize, found: usize },
+    #[error(transparent)]
+    Seed(#[from] teach::SeedError),
+    #[error("`{0}` is neither a slot (`s0`) nor a session id; call plasm_context and use the ref it answers")]
+    BadRef(String),
+    #[error("slot {slot} is not known on this connection; call plasm_context with the same intent to get it back")]
+    UnknownSlot { slot: Slot },
+    #[error("no session {0}; call plasm_context to open one")]
+    NoSession(String),
+    #[error("session {0} has expired; call plasm_context with the same intent to open it again")]
+    Expired(String),
+    /// The program is wrong; all its mistakes at once.
+    #[error("the program has mistakes")]
+    Program { text: String, diagnostics: Vec<Diagnostic> },
+    /// The plan wants a second look before it runs.
+    #[error("this plan needs a review before it runs")]
+    Review { explained: String },
+    #[error("`{0}` is not an artifact of this session")]
+    NoArtifact(String),
+    #[error("artifact {0} is not readable any more")]
+    LostArtifact(Digest),
+    #[error("too many calls change this session at once; try again")]
+    Busy,
+    #[error(transparent)]
+    Store(#[from] ports::store::Error),
+    #[error(transparent)]
+    Blobs(#[from] ports::blobs::Error),
+    #[error(transparent)]
+    Pin(#[from] catalog::PinError),
+    /// A row that does not read back as what was written.
+    #[error("stored row {0} is damaged")]
+    Damaged(String),
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::NoIntent | Error::IntentTooLong { .. } => "bad_intent",
+            Error::NoSeeds { .. } | Error::TooManySeeds { .. } => "bad_seeds",
+            Error::Seed(_) => "unknown_seed",
+            Error::BadRef(_) => "bad_ref",
+            Error::UnknownSlot { .. } => "unknown_slot",
+            Error::NoSession(_) => "no_session",
+            Error::Expired(_) => "expired_session",
+            Error::Program { .. } => "bad_program",
+            Error::Review { .. } => "review_needed",
+            Error::NoArtifact(_) => "no_artifact",
+            Error::LostArtifact(_) => "lost_artifact",
+            Error::Busy => "busy",
+            Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
+            Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
+            Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
+        }
+    }
+
+    /// Ours to mend: logged in full, shown as one line.
+    pub fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Error::Store(_) | Error::Blobs(_) | Error::Pin(_) | Error::Damaged(_) | Error::LostArtifact(_)
+        )
+    }
+}

@@ -1,0 +1,121 @@
+//! From what a caller says to the session it means.
+//! Invariant: a reference is looked up under the caller's tenant only; another tenant's id reads as no session.
+
+use base::{LogicalSessionId, Slot};
+use ports::store::{Key, Table};
+use teach::Catalogs;
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
+use crate::service::Service;
+
+/// A row and the version it was read at.
+pub struct Versioned<T> {
+    pub row: T,
+    pub version: u64,
+}
+
+/// Everything a program needs of its session.
+pub struct Session {
+    pub id: LogicalSessionId,
+    /// The caller's own slot for it.
+    pub slot: Slot,
+    pub execute: ExecuteRow,
+    pub catalogs: Catalogs,
+}
+
+impl Service {
+    pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
+        let (id, slot) = self.resolve(caller, reference).await?;
+        let logical = self
+            .logical(caller, id)
+            .await?
+            .ok_or_else(|| Error::NoSession(id.to_string()))?;
+        let binding = logical
+            .row
+            .execute
+            .ok_or_else(|| Error::Expired(reference.to_owned()))?;
+        let execute = self
+            .execute(caller, &binding)
+            .await?
+            .ok_or_else(|| Error::Expired(reference.to_owned()))?
+            .row;
+        let mut catalogs = Catalogs::new();
+        for (name, digest) in &execute.catalogs {
+            catalogs.insert(name.clone(), self.catalog(*digest).await?);
+        }
+        Ok(Session {
+            id,
+            slot,
+            execute,
+            catalogs,
+        })
+    }
+
+    /// A slot of this connection, or a canonical id, which is given a slot on first use.
+    async fn resolve(&self, caller: &Caller, reference: &str) -> Result<(LogicalSessionId, Slot), Error> {
+        let reference = reference.trim().trim_matches('`');
+        if let Ok(slot) = reference.parse::<Slot>() {
+            let connection = self.connection(caller).await?;
+            let id = connection
+                .row
+                .slots
+                .get(slot.0 as usize)
+                .copied()
+                .ok_or(Error::UnknownSlot { slot })?;
+            return Ok((id, slot));
+        }
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(reference.chars().take(80).collect()))?;
+        if self.logical(caller, id).await?.is_none() {
+            return Err(Error::NoSession(id.to_string()));
+        }
+        Ok((id, self.slot_for(caller, id).await?))
+    }
+
+    pub(crate) async fn connection(&self, caller: &Caller) -> Result<Versioned<ConnectionRow>, Error> {
+        let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
+        Ok(self.fetch(&key).await?.unwrap_or(Versioned {
+            row: ConnectionRow::default(),
+            version: 0,
+        }))
+    }
+
+    pub(crate) async fn intent(&self, caller: &Caller, id: &str) -> Result<Option<IntentRow>, Error> {
+        let key = Key::new(&caller.tenant, Table::Intent, id);
+        Ok(self.fetch(&key).await?.map(|found| found.row))
+    }
+
+    pub(crate) async fn logical(
+        &self,
+        caller: &Caller,
+        id: LogicalSessionId,
+    ) -> Result<Option<Versioned<LogicalRow>>, Error> {
+        self.fetch(&Key::new(&caller.tenant, Table::LogicalSession, id.to_string()))
+            .await
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        caller: &Caller,
+        binding: &ExecuteBinding,
+    ) -> Result<Option<Versioned<ExecuteRow>>, Error> {
+        self.fetch(&Key::new(
+            &caller.tenant,
+            Table::ExecuteSession,
+            binding.session_id.to_string(),
+        ))
+        .await
+    }
+
+    pub(crate) async fn fetch<T: serde::de::DeserializeOwned>(&self, key: &Key) -> Result<Option<Versioned<T>>, Error> {
+        let Some(found) = self.ports.store.get(key).await? else {
+            return Ok(None);
+        };
+        let name = format!("{}/{}", key.table.name(), key.id);
+        Ok(Some(Versioned {
+            row: rows::read(&name, &found.value)?,
+            version: found.version,
+        }))
+    }
+}

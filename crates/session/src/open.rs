@@ -1,0 +1,334 @@
+//! `plasm_context`: open a logical session, or add to it.
+//! Invariant: one session per (tenant, intent); a call adds all of its seeds or nothing; two calls at once both land.
+
+use std::collections::BTreeSet;
+
+use base::{Digest, LogicalSessionId, Slot};
+use catalog::Catalog;
+use ports::store::{Batch, Expect, Key, Table};
+use std::sync::Arc;
+use teach::{Catalogs, Seed, SeedError, TaughtRelation, render_wave};
+
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::error::Error;
+use crate::load::Versioned;
+use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, Revision};
+use crate::service::Service;
+
+#[derive(Debug, Clone)]
+pub struct OpenRequest {
+    pub intent: String,
+    pub seeds: Vec<SeedRequest>,
+    /// Send the cumulative table again under the same symbols.
+    pub replay: bool,
+}
+
+/// As written: `api` is an id or an alias.
+#[derive(Debug, Clone)]
+pub struct SeedRequest {
+    pub api: String,
+    pub entity: String,
+}
+
+#[derive(Debug)]
+pub struct Opened {
+    pub slot: Slot,
+    pub session: LogicalSessionId,
+    pub taught: Taught,
+    pub revision: Revision,
+    pub relations: Vec<TaughtRelation>,
+    pub continuity: Continuity,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taught {
+    /// The first table, a later wave, or on request all of them.
+    Table(String),
+    /// Nothing new; how many entities the session has.
+    Unchanged { entities: usize },
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Continuity {
+    pub new_symbol_space: bool,
+    /// The session's earlier symbol space was gone.
+    pub previous_execute: Option<ExecuteBinding>,
+}
+
+/// The rows an open starts from.
+struct Found {
+    id: LogicalSessionId,
+    logical: Versioned<LogicalRow>,
+    is_new: bool,
+    execute: Option<(ExecuteBinding, Versioned<ExecuteRow>)>,
+    lost: Option<ExecuteBinding>,
+}
+
+impl Service {
+    pub async fn open(&self, caller: &Caller, request: &OpenRequest) -> Result<Opened, Error> {
+        let seeds = self.seeds(request)?;
+        for _ in 0..TRIES {
+            let found = self.find(caller, &request.intent).await?;
+            if let Some(opened) = self.try_open(caller, request, &seeds, found).await? {
+                return Ok(opened);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    fn seeds(&self, request: &OpenRequest) -> Result<Vec<Seed>, Error> {
+        if request.intent.trim().is_empty() {
+            return Err(Error::NoIntent);
+        }
+        if request.intent.len() > self.limits.intent_bytes {
+            return Err(Error::IntentTooLong {
+                max: self.limits.intent_bytes,
+                found: request.intent.len(),
+            });
+        }
+        if request.seeds.is_empty() {
+            let known: Vec<&str> = self.registry.iter().map(|c| c.id.as_str()).take(20).collect();
+            return Err(Error::NoSeeds {
+                known: known.join(", "),
+            });
+        }
+        if request.seeds.len() > self.limits.seeds {
+            return Err(Error::TooManySeeds {
+                max: self.limits.seeds,
+                found: request.seeds.len(),
+            });
+        }
+        request.seeds.iter().map(|seed| self.seed(seed)).collect()
+    }
+
+    fn seed(&self, seed: &SeedRequest) -> Result<Seed, Error> {
+        let unknown = || SeedError::UnknownApi {
+            api: seed.api.chars().take(80).collect(),
+            near: base::near(&seed.api, self.registry.iter().map(|c| c.id.as_str())),
+        };
+        let catalog = self.registry.get(&seed.api).ok_or_else(unknown)?;
+        Ok(Seed {
+            catalog: catalog.id.clone(),
+            entity: seed.entity.clone(),
+        })
+    }
+
+    async fn find(&self, caller: &Caller, intent: &str) -> Result<Found, Error> {
+        let known = self.intent(caller, &intent_id(intent)).await?;
+        let logical = match &known {
+            Some(row) => self.logical(caller, row.logical_session).await?,
+            None => None,
+        };
+        let fresh = || LogicalRow {
+            intent: intent.to_owned(),
+            created: self.ports.clock.now(),
+            execute: None,
+            runs: 0,
+        };
+        let is_new = known.is_none();
+        let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
+        let logical = logical.unwrap_or_else(|| Versioned {
+            row: fresh(),
+            version: 0,
+        });
+        let Some(binding) = logical.row.execute.clone() else {
+            return Ok(Found {
+                id,
+                logical,
+                is_new,
+                execute: None,
+                lost: None,
+            });
+        };
+        match self.execute(caller, &binding).await? {
+            Some(row) => Ok(Found {
+                id,
+                logical,
+                is_new,
+                execute: Some((binding, row)),
+                lost: None,
+            }),
+            None => Ok(Found {
+                id,
+                logical,
+                is_new,
+                execute: None,
+                lost: Some(binding),
+            }),
+        }
+    }
+
+    async fn try_open(
+        &self,
+        caller: &Caller,
+        request: &OpenRequest,
+        seeds: &[Seed],
+        found: Found,
+    ) -> Result<Option<Opened>, Error> {
+        let catalogs = self.pinned_and_new(&found, seeds).await?;
+        let before = found
+            .execute
+            .as_ref()
+            .map(|(_, e)| e.row.ledger.clone())
+            .unwrap_or_default();
+        let extended = before.extend(&catalogs, seeds)?;
+        let (slot, batch) = self.slot_batch(caller, found.id).await?;
+        let continuity = Continuity {
+            new_symbol_space: found.execute.is_none(),
+            previous_execute: found.lost.clone(),
+        };
+        if let (true, Some((_, execute))) = (extended.wave.is_empty(), &found.execute) {
+            if !batch.writes.is_empty() && self.try_commit(batch).await?.is_none() {
+                return Ok(None);
+            }
+            let entities = execute.row.ledger.entity_count();
+            let taught = if request.replay {
+                Taught::Table(execute.row.cumulative())
+            } else {
+                Taught::Unchanged { entities }
+            };
+            let revision = execute.row.revision;
+            return Ok(Some(Opened {
+                slot,
+                session: found.id,
+                taught,
+                revision,
+                relations: Vec::new(),
+                continuity,
+            }));
+        }
+        let rendered = render_wave(&extended.ledger, &catalogs, &extended.wave, found.execute.is_none());
+        for line in &rendered.dropped {
+            tracing::error!(line, "a taught line does not check and was left out");
+        }
+        let used: BTreeSet<_> = extended.ledger.catalogs().into_iter().cloned().collect();
+        for catalog in catalogs.values().filter(|c| used.contains(&c.id)) {
+            // Blob before pointer: a crash between the two leaves garbage for gc, never a session that pins nothing.
+            self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
+        }
+        let pins = catalogs
+            .values()
+            .filter(|c| used.contains(&c.id))
+            .map(|c| (c.id.clone(), c.digest()))
+            .collect();
+        let (binding, row, version) = self.next_execute(&found, extended.ledger, pins, rendered.text.clone());
+        let batch = self.open_batch(caller, &found, (&binding, &row, version), batch);
+        if self.try_commit(batch).await?.is_none() {
+            return Ok(None);
+        }
+        let text = if request.replay {
+            row.cumulative()
+        } else {
+            rendered.text
+        };
+        let (taught, revision, relations) = (Taught::Table(text), row.revision, extended.wave.relations);
+        Ok(Some(Opened {
+            slot,
+            session: found.id,
+            taught,
+            revision,
+            relations,
+            continuity,
+        }))
+    }
+
+    /// A session keeps the catalogs it pinned; what a seed adds comes from the registry.
+    async fn pinned_and_new(&self, found: &Found, seeds: &[Seed]) -> Result<Catalogs, Error> {
+        let mut catalogs = Catalogs::new();
+        if let Some((_, execute)) = &found.execute {
+            for (id, digest) in &execute.row.catalogs {
+                catalogs.insert(id.clone(), self.catalog(*digest).await?);
+            }
+        }
+        for seed in seeds {
+            let newest: Option<&Arc<Catalog>> = self.registry.get(seed.catalog.as_str());
+            if let Some(catalog) = newest {
+                catalogs.entry(seed.catalog.clone()).or_insert_with(|| catalog.clone());
+            }
+        }
+        Ok(catalogs)
+    }
+
+    fn next_execute(
+        &self,
+        found: &Found,
+        ledger: teach::Ledger,
+        catalogs: std::collections::BTreeMap<base::CatalogId, Digest>,
+        text: String,
+    ) -> (ExecuteBinding, ExecuteRow, u64) {
+        match &found.execute {
+            Some((binding, execute)) => {
+                let mut row = execute.row.clone();
+                row.waves.push(text);
+                row.revision += 1;
+                (
+                    binding.clone(),
+                    ExecuteRow {
+                        ledger,
+                        catalogs,
+                        ..row
+                    },
+                    execute.version,
+                )
+            }
+            None => {
+                let prompt_hash = Digest::of(text.as_bytes());
+                let binding = ExecuteBinding {
+                    prompt_hash,
+                    session_id: self.new_execute_id(),
+                };
+                let opened = self.ports.clock.now();
+                let (logical_session, waves) = (found.id, vec![text]);
+                (
+                    binding,
+                    ExecuteRow {
+                        prompt_hash,
+                        logical_session,
+                        catalogs,
+                        ledger,
+                        revision: 1,
+                        waves,
+                        opened,
+                    },
+                    0,
+                )
+            }
+        }
+    }
+
+    fn open_batch(
+        &self,
+        caller: &Caller,
+        found: &Found,
+        (binding, row, version): (&ExecuteBinding, &ExecuteRow, u64),
+        mut batch: Batch,
+    ) -> Batch {
+        let key = |table, id: String| Key::new(&caller.tenant, table, id);
+        if found.is_new {
+            let intent = rows::write(&IntentRow {
+                logical_session: found.id,
+            });
+            batch = batch.put(
+                key(Table::Intent, intent_id(&found.logical.row.intent)),
+                intent,
+                Expect::Absent,
+            );
+        }
+        if found.logical.row.execute.as_ref() != Some(binding) {
+            let logical = LogicalRow {
+                execute: Some(binding.clone()),
+                ..found.logical.row.clone()
+            };
+            let at = key(Table::LogicalSession, found.id.to_string());
+            batch = batch.put(at, rows::write(&logical), unchanged(found.logical.version));
+        }
+        let at = key(Table::ExecuteSession, binding.session_id.to_string());
+        batch.put(at, rows::write(row), unchanged(version))
+    }
+}
+
+/// An intent is free text; its row is found by its digest.
+fn intent_id(intent: &str) -> String {
+    Digest::of(intent.as_bytes()).to_string()
+}

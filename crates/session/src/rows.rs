@@ -1,0 +1,82 @@
+//! The rows of a session, as stored.
+//! Invariant: a row is JSON that this version reads back; a field that is added later has a default.
+
+use std::collections::BTreeMap;
+
+use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, RunId, Timestamp};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use teach::Ledger;
+
+use crate::error::Error;
+
+/// How many waves a session has had.
+pub type Revision = u32;
+
+/// Under the digest of the intent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct IntentRow {
+    pub logical_session: LogicalSessionId,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LogicalRow {
+    pub intent: String,
+    pub created: Timestamp,
+    pub execute: Option<ExecuteBinding>,
+    /// The number of the last run.
+    pub runs: u64,
+}
+
+/// Which symbol space a logical session is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecuteBinding {
+    pub prompt_hash: Digest,
+    pub session_id: ExecuteSessionId,
+}
+
+/// A connection's slots, by number.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ConnectionRow {
+    pub slots: Vec<LogicalSessionId>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecuteRow {
+    pub prompt_hash: Digest,
+    pub logical_session: LogicalSessionId,
+    /// Pinned: the blobs of these digests are their canonical forms.
+    pub catalogs: BTreeMap<CatalogId, Digest>,
+    pub ledger: Ledger,
+    pub revision: Revision,
+    /// The fenced table of each wave.
+    pub waves: Vec<String>,
+    pub opened: Timestamp,
+}
+
+impl ExecuteRow {
+    /// Wave 1, then each later one under its heading.
+    pub fn cumulative(&self) -> String {
+        self.waves.join("\n\n## Expanded capabilities\n\n")
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunRow {
+    pub run: RunId,
+    pub plan: Digest,
+    pub artifact: Digest,
+    pub finished: Timestamp,
+}
+
+pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
+    // Rows are plain data with string keys; serde_json has no way to fail on them.
+    serde_json::to_vec(row).unwrap_or_default()
+}
+
+pub fn read<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        tracing::error!(row = name, %error, "a stored row does not read back");
+        Error::Damaged(name.to_owned())
+    })
+}

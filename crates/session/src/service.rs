@@ -1,0 +1,106 @@
+//! The service and what it stands on.
+//! Invariant: it holds no session state that is not in the store; what it caches is immutable or can be lost.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
+use catalog::{Catalog, Registry};
+use ports::{Blobs, Clock, Entropy, Store, Upstream};
+use tokio::sync::Semaphore;
+
+/// Every effect the service has.
+#[derive(Clone)]
+pub struct Ports {
+    pub store: Arc<dyn Store>,
+    pub blobs: Arc<dyn Blobs>,
+    pub upstream: Arc<dyn Upstream>,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+}
+
+pub struct Service {
+    pub(crate) ports: Ports,
+    pub(crate) registry: Registry,
+    pub(crate) limits: Limits,
+    /// Pinned catalogs that are not the registry's newest.
+    pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
+    calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
+}
+
+impl Service {
+    pub fn new(ports: Ports, registry: Registry, limits: Limits) -> Self {
+        Self {
+            ports,
+            registry,
+            limits,
+            pinned: Mutex::default(),
+            calls: Mutex::default(),
+        }
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub fn now(&self) -> base::Timestamp {
+        self.ports.clock.now()
+    }
+
+    /// A name for one incoming request, where the caller brought none.
+    pub fn new_request_id(&self) -> String {
+        self.new_run_id().to_string()
+    }
+
+    /// Whether work can be accepted: the storage answers.
+    pub async fn ready(&self) -> Result<(), crate::Error> {
+        Ok(self.ports.store.ping().await?)
+    }
+
+    /// A catalog by the digest a session pinned.
+    pub(crate) async fn catalog(&self, digest: Digest) -> Result<Arc<Catalog>, crate::Error> {
+        if let Some(current) = self.registry.iter().find(|c| c.digest() == digest) {
+            return Ok(current.clone());
+        }
+        if let Some(cached) = lock(&self.pinned).get(&digest) {
+            return Ok(cached.clone());
+        }
+        let bytes = self.ports.blobs.get(&digest).await?;
+        let catalog = Arc::new(catalog::from_canonical(&bytes, digest)?);
+        lock(&self.pinned).insert(digest, catalog.clone());
+        Ok(catalog)
+    }
+
+    /// The session's share of calls under way, for as long as one of its runs goes on.
+    pub(crate) fn calls_of(&self, session: LogicalSessionId) -> Arc<Semaphore> {
+        let mut calls = lock(&self.calls);
+        if let Some(live) = calls.get(&session).and_then(Weak::upgrade) {
+            return live;
+        }
+        calls.retain(|_, weak| weak.strong_count() > 0);
+        let fresh = Arc::new(Semaphore::new(self.limits.calls_per_session));
+        calls.insert(session, Arc::downgrade(&fresh));
+        fresh
+    }
+
+    pub(crate) fn new_logical_id(&self) -> LogicalSessionId {
+        LogicalSessionId::from_random(self.ports.entropy.bytes())
+    }
+
+    pub(crate) fn new_execute_id(&self) -> ExecuteSessionId {
+        ExecuteSessionId::from_random(self.ports.entropy.bytes())
+    }
+
+    pub(crate) fn new_run_id(&self) -> RunId {
+        RunId::from_random(self.ports.entropy.bytes())
+    }
+}
+
+/// A panic while holding one of these locks leaves a cache, never half a fact.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,6 @@
+//! Blobs of the embedded store.
+//! Invariant: an implementation per kind of storage, each behind `ports::Blobs`; none knows of another.
+
+mod files;
+
+pub use files::FileBlobs;

@@ -1,0 +1,73 @@
+//! Why storage could not be opened.
+//! Invariant: each variant is something a different person can do something about, and its message says what.
+
+use std::path::{Path, PathBuf};
+
+use ports::Cause;
+use rusqlite::ErrorCode;
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("`{path}` is a folder; name the database file inside it, such as `{example}`", path = .path.display(), example = .path.join(crate::sqlite::FILE_NAME).display())]
+    IsFolder { path: PathBuf },
+    #[error("cannot write to `{path}`; let this user write there or choose another data folder", path = .path.display())]
+    Unwritable {
+        path: PathBuf,
+        #[source]
+        source: Cause,
+    },
+    #[error("`{path}` is damaged; restore it from a backup, or move it and its `-wal` and `-shm` files away to start empty", path = .path.display())]
+    Damaged {
+        path: PathBuf,
+        #[source]
+        source: Cause,
+    },
+    #[error("`{path}` is a database of another program; choose another data folder", path = .path.display())]
+    Foreign { path: PathBuf },
+    #[error("`{path}` was written by a newer version (format {found}, this one knows {known}); run that version or a later one, or choose another data folder", path = .path.display())]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("`{path}` is locked by another process; end that process, or wait and try again", path = .path.display())]
+    Busy {
+        path: PathBuf,
+        #[source]
+        source: Cause,
+    },
+    #[error("there is no space left for `{path}`; free some space", path = .path.display())]
+    Full {
+        path: PathBuf,
+        #[source]
+        source: Cause,
+    },
+    #[error("cannot open `{path}`; the log says why", path = .path.display())]
+    Failed {
+        path: PathBuf,
+        #[source]
+        source: Cause,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn from_sqlite(path: &Path, error: rusqlite::Error) -> Self {
+        let (path, code) = (path.to_owned(), error.sqlite_error_code());
+        let source: Cause = Box::new(error);
+        match code {
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                Self::Unwritable { path, source }
+            }
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Self::Damaged { path, source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path, source },
+            Some(ErrorCode::DiskFull) => Self::Full { path, source },
+            _ => Self::Failed { path, source },
+        }
+    }
+
+    pub(crate) fn from_io(path: &Path, error: std::io::Error) -> Self {
+        let full = crate::folder::is_full(&error);
+        let (path, source): (_, Cause) = (path.to_owned(), Box::new(error));
+        if full {
+            Self::Full { path, source }
+        } else {
+            Self::Unwritable { path, source }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A failure of the database on its way to a caller.
+//! Invariant: only a full disk is `Full`; everything else that is not a conflict is `Unavailable`.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+use ports::store;
+use rusqlite::ErrorCode;
+
+use crate::OpenError;
+
+/// Can be given to every batch of a group, hence the `Arc`.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    Full(Arc<dyn StdError + Send + Sync>),
+    Unavailable(Arc<dyn StdError + Send + Sync>),
+}
+
+impl Fault {
+    pub fn unavailable(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Unavailable(Arc::from(reason.into()))
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full(Arc::new(error)),
+            _ => Self::Unavailable(Arc::new(error)),
+        }
+    }
+}
+
+impl From<OpenError> for Fault {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Full { .. } => Self::Full(Arc::new(error)),
+            _ => Self::Unavailable(Arc::new(error)),
+        }
+    }
+}
+
+impl From<Fault> for store::Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Full(cause) => Self::Full(Box::new(cause)),
+            Fault::Unavailable(cause) => Self::Unavailable(Box::new(cause)),
+        }
+    }
+}
+
+/// Another connection holds the lock.
+pub fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+/// The connection is as good as before: there was no space, or no lock.
+pub fn leaves_connection_whole(error: &rusqlite::Error) -> bool {
+    is_busy(error) || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}

@@ -1,0 +1,52 @@
+//! A wave as the text a model reads: contract lines, a header, rows with exactly one tab, inside a fence.
+//! Invariant: every left cell parses and checks against the ledger it was rendered from; one that does not is left out and named.
+
+mod contract;
+mod rows;
+
+use base::Limits;
+use lang::{check, syntax};
+
+use crate::ledger::{Catalogs, Ledger, Wave};
+
+/// What a session with nothing new says after its symbols.
+pub const UNCHANGED_USE: &str = "Use `plasm` / `plasm_run` with this logical_session_ref.";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The fence with everything in it.
+    pub text: String,
+    /// Lines that failed their check, with why: a bug of ours, found by tests, logged if one slips through.
+    pub dropped: Vec<String>,
+}
+
+/// The table of one wave. `first` carries the contract.
+pub fn render_wave(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave, first: bool) -> Rendered {
+    let scope = ledger.scope(catalogs);
+    let limits = Limits::default();
+    let mut lines: Vec<String> = Vec::new();
+    let mut dropped = Vec::new();
+    for row in rows::rows(ledger, catalogs, wave) {
+        let parsed = syntax::parse_taught(&row.expr, &limits);
+        let found = if parsed.diagnostics.is_empty() {
+            check::check_taught(&scope, &parsed.program).err().unwrap_or_default()
+        } else {
+            parsed.diagnostics
+        };
+        if found.is_empty() {
+            lines.push(format!("{}\t{}", row.expr, row.meaning));
+        } else {
+            dropped.push(format!("{}: {}", row.expr, base::render_for_model(&row.expr, &found)));
+        }
+    }
+    let contract: Vec<&str> = if first { contract::LINES.to_vec() } else { Vec::new() };
+    let body: Vec<&str> = contract
+        .into_iter()
+        .chain(["plasm_expr\tMeaning"])
+        .chain(lines.iter().map(String::as_str))
+        .collect();
+    Rendered {
+        text: format!("```\n{}\n```", body.join("\n")),
+        dropped,
+    }
+}

@@ -1,0 +1,381 @@
+//! The suite for `Store`.
+//! Invariant: each check starts with a store that `make` has just made; none relies on another.
+
+use std::sync::Arc;
+
+use base::TenantId;
+use ports::Store;
+use ports::store::{Batch, Error, Expect, Key, Range, Row, Table};
+
+/// Runs every check; panics on the first that fails. `make` gives an empty store each time.
+pub async fn store<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) {
+    rows_come_and_go(&*make().await).await;
+    versions_count_writes(&*make().await).await;
+    a_write_may_expect(&*make().await).await;
+    a_batch_is_all_or_nothing(&*make().await).await;
+    writes_of_one_key_are_in_order(&*make().await).await;
+    tenants_and_tables_are_apart(&*make().await).await;
+    scans_are_in_the_order_of_bytes(&*make().await).await;
+    prefixes_are_plain_text(&*make().await).await;
+    scans_go_on_after_a_place(&*make().await).await;
+    any_bytes_and_long_ids_fit(&*make().await).await;
+    concurrent_increments_are_all_counted(make().await).await;
+}
+
+fn tenant(name: &str) -> TenantId {
+    TenantId::parse(name).expect("a tenant")
+}
+
+fn key(id: &str) -> Key {
+    Key::new(&tenant("acme"), Table::Run, id)
+}
+
+fn put(key: &Key, value: &[u8], expect: Expect) -> Batch {
+    Batch::default().put(key.clone(), value.to_vec(), expect)
+}
+
+async fn write<S: Store + ?Sized>(store: &S, batch: Batch) {
+    store.commit(batch).await.expect("a commit that conflicts with nothing");
+}
+
+async fn read<S: Store + ?Sized>(store: &S, key: &Key) -> Option<Row> {
+    store.get(key).await.expect("a get")
+}
+
+async fn refused<S: Store + ?Sized>(store: &S, batch: Batch, at: &Key) {
+    match store.commit(batch).await {
+        Err(Error::Conflict(found)) => assert_eq!(&found, at, "the conflict names the wrong key"),
+        other => panic!("expected a conflict at {at:?}, got {other:?}"),
+    }
+}
+
+fn row(version: u64, value: &[u8]) -> Option<Row> {
+    Some(Row {
+        version,
+        value: value.to_vec(),
+    })
+}
+
+async fn rows_come_and_go<S: Store + ?Sized>(store: &S) {
+    store.ping().await.expect("ping");
+    write(store, Batch::default()).await;
+    assert_eq!(read(store, &key("a")).await, None);
+    write(store, put(&key("a"), b"1", Expect::Any)).await;
+    assert_eq!(read(store, &key("a")).await, row(1, b"1"));
+    write(store, Batch::default().delete(key("a"), Expect::Any)).await;
+    assert_eq!(read(store, &key("a")).await, None);
+    write(store, Batch::default().delete(key("a"), Expect::Any)).await;
+    store.ping().await.expect("ping");
+}
+
+async fn versions_count_writes<S: Store + ?Sized>(store: &S) {
+    for version in 1..=3 {
+        write(store, put(&key("a"), b"same", Expect::Any)).await;
+        assert_eq!(
+            read(store, &key("a")).await,
+            row(version, b"same"),
+            "each write counts, also of equal bytes"
+        );
+    }
+    write(store, put(&key("b"), b"", Expect::Any)).await;
+    assert_eq!(read(store, &key("b")).await, row(1, b""), "each key counts for itself");
+    write(store, Batch::default().delete(key("a"), Expect::Version(3))).await;
+    write(store, put(&key("a"), b"new", Expect::Absent)).await;
+    assert_eq!(
+        read(store, &key("a")).await,
+        row(1, b"new"),
+        "a key made again starts at 1 again"
+    );
+}
+
+async fn a_write_may_expect<S: Store + ?Sized>(store: &S) {
+    let a = key("a");
+    refused(store, put(&a, b"x", Expect::Version(1)), &a).await;
+    refused(store, put(&a, b"x", Expect::Version(0)), &a).await;
+    refused(store, Batch::default().delete(a.clone(), Expect::Version(1)), &a).await;
+    write(store, Batch::default().delete(a.clone(), Expect::Absent)).await;
+    assert_eq!(read(store, &a).await, None);
+
+    write(store, put(&a, b"1", Expect::Absent)).await;
+    refused(store, put(&a, b"x", Expect::Absent), &a).await;
+    refused(store, Batch::default().delete(a.clone(), Expect::Absent), &a).await;
+    for wrong in [0, 2, u64::MAX, i64::MAX as u64 + 2] {
+        refused(store, put(&a, b"x", Expect::Version(wrong)), &a).await;
+        refused(store, Batch::default().delete(a.clone(), Expect::Version(wrong)), &a).await;
+    }
+    assert_eq!(read(store, &a).await, row(1, b"1"));
+
+    write(store, put(&a, b"2", Expect::Version(1))).await;
+    write(store, put(&a, b"3", Expect::Any)).await;
+    write(store, Batch::default().delete(a.clone(), Expect::Version(3))).await;
+    assert_eq!(read(store, &a).await, None);
+}
+
+async fn a_batch_is_all_or_nothing<S: Store + ?Sized>(store: &S) {
+    write(store, put(&key("old"), b"old", Expect::Any)).await;
+    let batch = put(&key("a"), b"1", Expect::Absent)
+        .put(key("old"), b"new".to_vec(), Expect::Any)
+        .delete(key("old"), Expect::Version(2))
+        .put(key("b"), b"1".to_vec(), Expect::Version(7))
+        .put(key("c"), b"1".to_vec(), Expect::Any);
+    refused(store, batch, &key("b")).await;
+    assert_eq!(read(store, &key("old")).await, row(1, b"old"));
+    for id in ["a", "b", "c"] {
+        assert_eq!(read(store, &key(id)).await, None, "{id}");
+    }
+    let batch = put(&key("a"), b"1", Expect::Absent)
+        .put(
+            Key::new(&tenant("other"), Table::Slot, "a"),
+            b"2".to_vec(),
+            Expect::Absent,
+        )
+        .delete(key("old"), Expect::Version(1));
+    write(store, batch).await;
+    assert_eq!(read(store, &key("a")).await, row(1, b"1"));
+    assert_eq!(
+        read(store, &Key::new(&tenant("other"), Table::Slot, "a")).await,
+        row(1, b"2")
+    );
+    assert_eq!(read(store, &key("old")).await, None);
+}
+
+async fn writes_of_one_key_are_in_order<S: Store + ?Sized>(store: &S) {
+    let a = key("a");
+    write(
+        store,
+        put(&a, b"1", Expect::Absent).put(a.clone(), b"2".to_vec(), Expect::Version(1)),
+    )
+    .await;
+    assert_eq!(read(store, &a).await, row(2, b"2"));
+    refused(
+        store,
+        put(&a, b"3", Expect::Version(2)).put(a.clone(), b"4".to_vec(), Expect::Version(2)),
+        &a,
+    )
+    .await;
+    assert_eq!(
+        read(store, &a).await,
+        row(2, b"2"),
+        "the first of the two is taken back"
+    );
+    write(
+        store,
+        Batch::default()
+            .delete(a.clone(), Expect::Version(2))
+            .put(a.clone(), b"5".to_vec(), Expect::Absent),
+    )
+    .await;
+    assert_eq!(
+        read(store, &a).await,
+        row(1, b"5"),
+        "made again within one batch, it starts at 1"
+    );
+    write(store, put(&a, b"6", Expect::Any).delete(a.clone(), Expect::Version(2))).await;
+    assert_eq!(read(store, &a).await, None);
+}
+
+async fn tenants_and_tables_are_apart<S: Store + ?Sized>(store: &S) {
+    let places = [
+        ("acme", Table::Run),
+        ("acme", Table::Slot),
+        ("acme.", Table::Run),
+        ("Acme", Table::Run),
+        ("b", Table::Run),
+    ];
+    for (at, (name, table)) in places.into_iter().enumerate() {
+        write(
+            store,
+            put(&Key::new(&tenant(name), table, "same"), &[at as u8], Expect::Absent),
+        )
+        .await;
+    }
+    for (at, (name, table)) in places.into_iter().enumerate() {
+        assert_eq!(
+            read(store, &Key::new(&tenant(name), table, "same")).await,
+            row(1, &[at as u8]),
+            "{name}"
+        );
+        let range = Range {
+            tenant: tenant(name),
+            table,
+            prefix: String::new(),
+            after: None,
+            limit: 100,
+        };
+        let found = store.scan(&range).await.expect("a scan");
+        assert_eq!(
+            found,
+            [("same".to_owned(), row(1, &[at as u8]).expect("a row"))],
+            "{name}"
+        );
+    }
+    write(
+        store,
+        Batch::default().delete(Key::new(&tenant("b"), Table::Run, "same"), Expect::Any),
+    )
+    .await;
+    assert_eq!(read(store, &key("same")).await, row(1, &[0]));
+    for table in Table::ALL {
+        let absent = Range {
+            tenant: tenant("nobody"),
+            table,
+            prefix: String::new(),
+            after: None,
+            limit: 100,
+        };
+        assert_eq!(store.scan(&absent).await.expect("a scan"), []);
+    }
+}
+
+async fn scan<S: Store + ?Sized>(store: &S, prefix: &str, after: Option<&str>, limit: usize) -> Vec<String> {
+    let after = after.map(str::to_owned);
+    let range = Range {
+        tenant: tenant("acme"),
+        table: Table::Run,
+        prefix: prefix.to_owned(),
+        after,
+        limit,
+    };
+    store
+        .scan(&range)
+        .await
+        .expect("a scan")
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect()
+}
+
+async fn fill<S: Store + ?Sized>(store: &S, ids: &[&str]) {
+    let batch = ids.iter().fold(Batch::default(), |batch, id| {
+        batch.put(key(id), id.as_bytes().to_vec(), Expect::Absent)
+    });
+    write(store, batch).await;
+}
+
+async fn scans_are_in_the_order_of_bytes<S: Store + ?Sized>(store: &S) {
+    let mut ids: Vec<&str> = "! 10 2 A Z _ a a/1 a/10 a/2 aa z é ﬀ 𝄞 \u{10ffff}".split(' ').collect();
+    ids.insert(0, "");
+    let mut shuffled = ids.clone();
+    shuffled.reverse();
+    shuffled.swap(0, 7);
+    fill(store, &shuffled).await;
+    assert_eq!(scan(store, "", None, 100).await, ids);
+    let values = store
+        .scan(&Range {
+            tenant: tenant("acme"),
+            table: Table::Run,
+            prefix: "a/".to_owned(),
+            after: None,
+            limit: 1,
+        })
+        .await
+        .expect("a scan");
+    assert_eq!(
+        values,
+        [("a/1".to_owned(), row(1, b"a/1").expect("a row"))],
+        "a scan gives whole rows"
+    );
+}
+
+async fn prefixes_are_plain_text<S: Store + ?Sized>(store: &S) {
+    let words = "a% a%b a' a'b a\\ a\\b a_ a_b aX aXb a* a[b] a\u{d7ff} a\u{e000} aé aéb a\u{10ffff} a\u{10ffff}b \
+                 \u{10ffff} \u{10ffff}\u{10ffff} b";
+    let ids: Vec<&str> = words.split(' ').collect();
+    fill(store, &ids).await;
+    let prefixes = "a% a' a\\ a_ aX a* a[ a\u{d7ff} aé a\u{10ffff} \u{10ffff} a A c a%b%";
+    for prefix in prefixes.split(' ').chain([""]) {
+        let mut wanted: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(prefix)).collect();
+        wanted.sort_unstable();
+        assert_eq!(scan(store, prefix, None, 100).await, wanted, "prefix {prefix:?}");
+    }
+}
+
+async fn scans_go_on_after_a_place<S: Store + ?Sized>(store: &S) {
+    fill(store, &["a", "b/1", "b/2", "b/3", "c"]).await;
+    assert_eq!(scan(store, "", None, 0).await, [""; 0]);
+    assert_eq!(scan(store, "", None, 2).await, ["a", "b/1"]);
+    assert_eq!(scan(store, "", Some("b/1"), 2).await, ["b/2", "b/3"]);
+    assert_eq!(
+        scan(store, "", Some("b/10"), 2).await,
+        ["b/2", "b/3"],
+        "a place that is no row"
+    );
+    assert_eq!(scan(store, "b/", Some("b/2"), usize::MAX).await, ["b/3"]);
+    assert_eq!(
+        scan(store, "b/", Some("a"), 9).await,
+        ["b/1", "b/2", "b/3"],
+        "a place before the prefix"
+    );
+    assert_eq!(
+        scan(store, "b/", Some("c"), 9).await,
+        [""; 0],
+        "a place after the prefix"
+    );
+    assert_eq!(
+        scan(store, "b/1", Some("b/1"), 9).await,
+        [""; 0],
+        "the place itself is left out"
+    );
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let page = scan(store, "", after.as_deref(), 2).await;
+        after = page.last().cloned();
+        if page.is_empty() {
+            break;
+        }
+        pages.extend(page);
+    }
+    assert_eq!(pages, ["a", "b/1", "b/2", "b/3", "c"]);
+}
+
+async fn any_bytes_and_long_ids_fit<S: Store + ?Sized>(store: &S) {
+    let large: Vec<u8> = (0..1024 * 1024u32).map(|at| (at % 251) as u8).collect();
+    let values: [&[u8]; 5] = [b"", b"\0", b"a\0b\0", &[0xff, 0xfe, 0x80], &large];
+    for (at, value) in values.into_iter().enumerate() {
+        let key = key(&format!("value/{at}"));
+        write(store, put(&key, value, Expect::Absent)).await;
+        assert!(read(store, &key).await == row(1, value), "value {at} changed");
+    }
+    let long = [
+        format!("{}a", "x".repeat(1023)),
+        format!("{}b", "x".repeat(1023)),
+        "é".repeat(512),
+    ];
+    for id in &long {
+        write(store, put(&key(id), id.as_bytes(), Expect::Absent)).await;
+    }
+    for id in &long {
+        assert_eq!(read(store, &key(id)).await, row(1, id.as_bytes()));
+    }
+    assert_eq!(scan(store, &"x".repeat(1023), None, 9).await, long[..2]);
+}
+
+async fn concurrent_increments_are_all_counted<S: Store + ?Sized + 'static>(store: Arc<S>) {
+    let tasks: Vec<_> = (0..32).map(|_| tokio::spawn(increment(Arc::clone(&store)))).collect();
+    for task in tasks {
+        task.await.expect("an increment");
+    }
+    assert_eq!(
+        read(&*store, &key("counter")).await,
+        row(32, b"32"),
+        "an increment was lost"
+    );
+}
+
+async fn increment<S: Store + ?Sized>(store: Arc<S>) {
+    let counter = key("counter");
+    loop {
+        let old = read(&*store, &counter).await;
+        let expect = old.as_ref().map_or(Expect::Absent, |row| Expect::Version(row.version));
+        let text = old
+            .map(|row| String::from_utf8(row.value).expect("digits"))
+            .unwrap_or_default();
+        let next = text.parse::<u32>().unwrap_or(0) + 1;
+        match store.commit(put(&counter, next.to_string().as_bytes(), expect)).await {
+            Ok(()) => return,
+            Err(Error::Conflict(at)) => assert_eq!(at, counter),
+            Err(error) => panic!("an increment failed: {error:?}"),
+        }
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,322 @@
+//! Faults on request: wrappers over any `Store` and `Blobs` that fail the call a test chose.
+//! Invariant: a fault that says it came before leaves the inner port untouched; `LostAfter` has done the whole operation.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use base::Digest;
+use ports::store::{Batch, Key, Range, Row};
+use ports::{Blobs, Cause, Store, blobs, store};
+
+use crate::lock;
+
+/// What can fail. A blob's `get` is not a row's `get`, so that one handle can serve both wrappers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    Get,
+    Scan,
+    Commit,
+    Ping,
+    PutBlob,
+    GetBlob,
+}
+
+impl Operation {
+    pub const ALL: [Operation; 6] = [
+        Self::Get,
+        Self::Scan,
+        Self::Commit,
+        Self::Ping,
+        Self::PutBlob,
+        Self::GetBlob,
+    ];
+}
+
+/// How it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing happened, and the caller sees `Unavailable`.
+    Unavailable,
+    /// Nothing happened, and the caller sees `Full`.
+    Full,
+    /// Nothing happened, and the caller sees `Conflict` on the batch's first key. Only for `Commit`.
+    Conflict,
+    /// It happened, and the caller sees `Unavailable`: the answer was lost.
+    LostAfter,
+}
+
+/// The handle a test keeps: it plans faults and counts calls. Clones are the same handle.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: BTreeMap<Operation, u64>,
+    planned: BTreeMap<(Operation, u64), Fault>,
+    standing: BTreeMap<Operation, Fault>,
+}
+
+impl Faults {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Fails the `nth` call of `operation` from now on; 1 is the next one.
+    pub fn fail(&self, operation: Operation, nth: u64, fault: Fault) {
+        assert!(nth > 0, "the next call is number 1");
+        check(operation, fault);
+        let mut state = lock(&self.state);
+        let at = state.calls.get(&operation).copied().unwrap_or(0) + nth;
+        state.planned.insert((operation, at), fault);
+    }
+
+    /// Fails every call of `operation` until [`Faults::heal`].
+    pub fn fail_always(&self, operation: Operation, fault: Fault) {
+        check(operation, fault);
+        lock(&self.state).standing.insert(operation, fault);
+    }
+
+    /// Fails every call of every operation until [`Faults::heal`]: the disk is gone.
+    pub fn fail_everything(&self, fault: Fault) {
+        Operation::ALL
+            .into_iter()
+            .for_each(|operation| self.fail_always(operation, fault));
+    }
+
+    /// Takes back every fault, planned or standing; counts stay.
+    pub fn heal(&self) {
+        let mut state = lock(&self.state);
+        state.planned.clear();
+        state.standing.clear();
+    }
+
+    /// How many calls of `operation` there were, failed ones included.
+    pub fn calls(&self, operation: Operation) -> u64 {
+        lock(&self.state).calls.get(&operation).copied().unwrap_or(0)
+    }
+
+    /// Counts a call and says what becomes of it. A planned fault is used up even while a standing one hides it.
+    fn next(&self, operation: Operation) -> Option<Fault> {
+        let mut state = lock(&self.state);
+        let count = state.calls.entry(operation).or_insert(0);
+        *count += 1;
+        let at = *count;
+        let planned = state.planned.remove(&(operation, at));
+        state.standing.get(&operation).copied().or(planned)
+    }
+}
+
+fn check(operation: Operation, fault: Fault) {
+    let possible = fault != Fault::Conflict || operation == Operation::Commit;
+    assert!(possible, "{operation:?} cannot end in a conflict; only Commit can");
+}
+
+fn cause(operation: Operation, fault: Fault) -> Cause {
+    format!("injected: {operation:?} fails with {fault:?}").into()
+}
+
+/// A store that fails where its [`Faults`] say. The inner one is shared, so that a test can look behind the faults.
+#[derive(Debug)]
+pub struct FaultyStore<S: ?Sized> {
+    inner: Arc<S>,
+    faults: Faults,
+}
+
+impl<S: ?Sized> FaultyStore<S> {
+    pub fn new(inner: Arc<S>, faults: &Faults) -> Self {
+        Self {
+            inner,
+            faults: faults.clone(),
+        }
+    }
+
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for FaultyStore<S> {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, store::Error> {
+        let fault = before_row(&self.faults, Operation::Get, None)?;
+        let row = self.inner.get(key).await?;
+        after_row(Operation::Get, fault).map(|()| row)
+    }
+
+    async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, store::Error> {
+        let fault = before_row(&self.faults, Operation::Scan, None)?;
+        let rows = self.inner.scan(range).await?;
+        after_row(Operation::Scan, fault).map(|()| rows)
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), store::Error> {
+        let first = batch.writes.first().map(|write| write.key().clone());
+        let fault = before_row(&self.faults, Operation::Commit, first)?;
+        self.inner.commit(batch).await?;
+        after_row(Operation::Commit, fault)
+    }
+
+    async fn ping(&self) -> Result<(), store::Error> {
+        let fault = before_row(&self.faults, Operation::Ping, None)?;
+        self.inner.ping().await?;
+        after_row(Operation::Ping, fault)
+    }
+}
+
+/// The fault that is still to come after the operation, or the one that comes instead of it.
+fn before_row(faults: &Faults, operation: Operation, first: Option<Key>) -> Result<Option<Fault>, store::Error> {
+    match (faults.next(operation), first) {
+        (None, _) => Ok(None),
+        (Some(Fault::LostAfter), _) => Ok(Some(Fault::LostAfter)),
+        (Some(Fault::Conflict), Some(key)) => Err(store::Error::Conflict(key)),
+        (Some(Fault::Full), _) => Err(store::Error::Full(cause(operation, Fault::Full))),
+        (Some(fault @ (Fault::Unavailable | Fault::Conflict)), _) => {
+            Err(store::Error::Unavailable(cause(operation, fault)))
+        }
+    }
+}
+
+fn after_row(operation: Operation, fault: Option<Fault>) -> Result<(), store::Error> {
+    fault.map_or(Ok(()), |fault| Err(store::Error::Unavailable(cause(operation, fault))))
+}
+
+/// Blobs that fail where their [`Faults`] say.
+#[derive(Debug)]
+pub struct FaultyBlobs<B: ?Sized> {
+    inner: Arc<B>,
+    faults: Faults,
+}
+
+impl<B: ?Sized> FaultyBlobs<B> {
+    pub fn new(inner: Arc<B>, faults: &Faults) -> Self {
+        Self {
+            inner,
+            faults: faults.clone(),
+        }
+    }
+
+    pub fn inner(&self) -> &B {
+        &self.inner
+    }
+}
+
+#[async_trait]
+impl<B: Blobs + ?Sized> Blobs for FaultyBlobs<B> {
+    async fn put(&self, bytes: &[u8]) -> Result<Digest, blobs::Error> {
+        let fault = before_blob(&self.faults, Operation::PutBlob)?;
+        let digest = self.inner.put(bytes).await?;
+        after_blob(Operation::PutBlob, fault).map(|()| digest)
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Vec<u8>, blobs::Error> {
+        let fault = before_blob(&self.faults, Operation::GetBlob)?;
+        let bytes = self.inner.get(digest).await?;
+        after_blob(Operation::GetBlob, fault).map(|()| bytes)
+    }
+}
+
+fn before_blob(faults: &Faults, operation: Operation) -> Result<Option<Fault>, blobs::Error> {
+    match faults.next(operation) {
+        None => Ok(None),
+        Some(Fault::LostAfter) => Ok(Some(Fault::LostAfter)),
+        Some(Fault::Full) => Err(blobs::Error::Full(cause(operation, Fault::Full))),
+        Some(fault @ (Fault::Unavailable | Fault::Conflict)) => Err(blobs::Error::Unavailable(cause(operation, fault))),
+    }
+}
+
+fn after_blob(operation: Operation, fault: Option<Fault>) -> Result<(), blobs::Error> {
+    fault.map_or(Ok(()), |fault| Err(blobs::Error::Unavailable(cause(operation, fault))))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::TenantId;
+    use ports::store::{Expect, Table};
+
+    use super::*;
+    use crate::memory::{MemoryBlobs, MemoryStore};
+
+    fn key() -> Key {
+        Key::new(&TenantId::local(), Table::Run, "a")
+    }
+
+    fn put(value: &[u8]) -> Batch {
+        Batch::default().put(key(), value.to_vec(), Expect::Any)
+    }
+
+    #[tokio::test]
+    async fn without_faults_the_wrappers_conform() {
+        crate::conformance::store(async || Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), &Faults::new())))
+            .await;
+        crate::conformance::blobs(async || Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::new()), &Faults::new())))
+            .await;
+    }
+
+    #[tokio::test]
+    async fn only_the_chosen_call_fails_and_it_did_nothing() {
+        let faults = Faults::new();
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
+        store.commit(put(b"1")).await.unwrap();
+        faults.fail(Operation::Commit, 2, Fault::Full);
+        store.commit(put(b"2")).await.unwrap();
+        assert!(matches!(store.commit(put(b"3")).await, Err(store::Error::Full(_))));
+        assert_eq!(
+            store.get(&key()).await.unwrap().unwrap(),
+            Row {
+                version: 2,
+                value: b"2".to_vec()
+            }
+        );
+        store.commit(put(b"4")).await.unwrap();
+        assert_eq!(faults.calls(Operation::Commit), 4);
+        assert_eq!(faults.calls(Operation::Get), 1);
+        assert_eq!(store.inner().rows().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_has_happened() {
+        let faults = Faults::new();
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
+        faults.fail(Operation::Commit, 1, Fault::LostAfter);
+        assert!(matches!(
+            store.commit(put(b"1")).await,
+            Err(store::Error::Unavailable(_))
+        ));
+        assert_eq!(store.get(&key()).await.unwrap().unwrap().value, b"1");
+
+        let blobs = FaultyBlobs::new(Arc::new(MemoryBlobs::new()), &faults);
+        faults.fail(Operation::PutBlob, 1, Fault::LostAfter);
+        assert!(matches!(blobs.put(b"x").await, Err(blobs::Error::Unavailable(_))));
+        assert_eq!(blobs.inner().digests(), [Digest::of(b"x")]);
+    }
+
+    #[tokio::test]
+    async fn a_made_up_conflict_names_the_first_key() {
+        let faults = Faults::new();
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
+        faults.fail(Operation::Commit, 1, Fault::Conflict);
+        assert!(matches!(store.commit(put(b"1")).await, Err(store::Error::Conflict(k)) if k == key()));
+        assert!(store.inner().rows().is_empty());
+    }
+
+    #[tokio::test]
+    async fn everything_fails_until_healed() {
+        let faults = Faults::new();
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
+        let blobs = FaultyBlobs::new(Arc::new(MemoryBlobs::new()), &faults);
+        faults.fail_everything(Fault::Unavailable);
+        for _ in 0..3 {
+            assert!(store.ping().await.is_err());
+            assert!(store.commit(put(b"1")).await.is_err());
+            assert!(blobs.put(b"1").await.is_err());
+            assert!(blobs.get(&Digest::of(b"1")).await.is_err());
+        }
+        faults.heal();
+        store.ping().await.unwrap();
+        store.commit(put(b"1")).await.unwrap();
+        blobs.put(b"1").await.unwrap();
+    }
+}

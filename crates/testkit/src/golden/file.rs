@@ -1,0 +1,298 @@
+//! A golden file as data, and back.
+//! Invariant: writing back the expectations that were read gives the same bytes; inputs are never rewritten.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use super::Case;
+
+#[derive(Debug)]
+pub struct CaseFile<'a> {
+    text: &'a str,
+    pub sections: Vec<Section>,
+}
+
+/// One case with its expectation and where that stands in the text.
+#[derive(Debug)]
+pub struct Section {
+    pub case: Case,
+    /// `None` where there is no `---` line.
+    pub expected: Option<String>,
+    /// Line of the expectation's first line, from 1.
+    pub expected_line: usize,
+    /// The bytes an update replaces: what lies between `---` and the next case.
+    expected_range: Range<usize>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct FormatError {
+    pub line: usize,
+    pub kind: FormatProblem,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum FormatProblem {
+    EmptyCase,
+    SecondSeparator,
+    Attribute(String),
+    AttributeTwice(String),
+}
+
+impl fmt::Display for FormatProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyCase => f.write_str("an empty case"),
+            Self::SecondSeparator => {
+                f.write_str("a second `---` in one case; write `\\---`, or `===` before a new case")
+            }
+            Self::Attribute(item) => write!(f, "`{item}` is not an attribute; write `#! key = value, key = value`"),
+            Self::AttributeTwice(key) => write!(f, "attribute `{key}` is given twice"),
+        }
+    }
+}
+
+/// One line with its newline and its place.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    number: usize,
+    start: usize,
+    text: &'a str,
+}
+
+impl<'a> CaseFile<'a> {
+    pub fn parse(path: &Path, text: &'a str) -> Result<Self, FormatError> {
+        let mut sections = Vec::new();
+        for (at, (title, lines)) in split_cases(text).into_iter().enumerate() {
+            sections.push(section(path, at, title, &lines)?);
+        }
+        Ok(Self { text, sections })
+    }
+
+    /// The file's text with new expectations; `None` keeps the old one.
+    pub fn with_expectations(&self, found: &[Option<String>]) -> String {
+        let mut out = String::new();
+        let mut copied = 0;
+        for (section, found) in self.sections.iter().zip(found) {
+            let Some(found) = found.as_deref().map(str::trim_end) else {
+                continue;
+            };
+            if section.expected.as_deref().map(str::trim_end) == Some(found) {
+                continue;
+            }
+            let Range { start, end } = section.expected_range;
+            out.push_str(&self.text[copied..start]);
+            if !out.is_empty() && !out.ends_with('\n') {
+                out.push('\n');
+            }
+            if section.expected.is_none() {
+                out.push_str("---\n");
+            }
+            push_expectation(&mut out, found, &self.text[start..end]);
+            copied = end;
+        }
+        out.push_str(&self.text[copied..]);
+        out
+    }
+}
+
+/// The new expectation, followed by the blank lines that followed the old one.
+fn push_expectation(out: &mut String, found: &str, old: &str) {
+    for line in found.split('\n').filter(|_| !found.is_empty()) {
+        if is_separator(unescaped(line)) || is_title(unescaped(line)) {
+            out.push('\\');
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    let tail = &old[old.trim_end().len()..];
+    out.push_str(tail.split_once('\n').map_or("", |(_, blank)| blank));
+}
+
+fn is_separator(line: &str) -> bool {
+    line.trim_end() == "---"
+}
+
+fn is_title(line: &str) -> bool {
+    line.trim_end() == "===" || line.starts_with("=== ")
+}
+
+/// The line without the backslashes before it.
+fn unescaped(line: &str) -> &str {
+    line.trim_start_matches('\\')
+}
+
+/// Takes one backslash off the lines that would otherwise be markers.
+fn unescape(line: &str) -> &str {
+    let bare = unescaped(line);
+    if is_separator(bare) || is_title(bare) {
+        line.strip_prefix('\\').unwrap_or(line)
+    } else {
+        line
+    }
+}
+
+type Lines<'a> = Vec<Line<'a>>;
+
+fn split_cases(text: &str) -> Vec<(Option<Line<'_>>, Lines<'_>)> {
+    let mut cases: Vec<(Option<Line<'_>>, Lines<'_>)> = Vec::new();
+    let mut start = 0;
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        let line = Line {
+            number: at + 1,
+            start,
+            text: line,
+        };
+        start += line.text.len();
+        match cases.last_mut() {
+            _ if is_title(line.text) => cases.push((Some(line), Vec::new())),
+            Some((_, lines)) => lines.push(line),
+            None => cases.push((None, vec![line])),
+        }
+    }
+    if cases.is_empty() {
+        cases.push((None, Vec::new()));
+    }
+    cases
+}
+
+fn section(path: &Path, at: usize, title: Option<Line<'_>>, lines: &[Line<'_>]) -> Result<Section, FormatError> {
+    let line = title.or(lines.first().copied()).map_or(1, |line| line.number);
+    let has_attributes = lines.first().is_some_and(|first| first.text.starts_with("#!"));
+    let attributes = if has_attributes {
+        attributes(lines[0])?
+    } else {
+        BTreeMap::new()
+    };
+    let body = if has_attributes { &lines[1..] } else { lines };
+    let separator = body.iter().position(|line| is_separator(line.text));
+    let (input, expected) = separator.map_or((body, None), |at| (&body[..at], Some(&body[at + 1..])));
+    if separator.is_none() && input.iter().all(|line| line.text.trim().is_empty()) {
+        return Err(FormatError {
+            line,
+            kind: FormatProblem::EmptyCase,
+        });
+    }
+    if let Some(second) = expected.unwrap_or_default().iter().find(|line| is_separator(line.text)) {
+        return Err(FormatError {
+            line: second.number,
+            kind: FormatProblem::SecondSeparator,
+        });
+    }
+    let input = join(input);
+    let case = Case {
+        name: name(path, at, title),
+        path: path.to_owned(),
+        line,
+        attributes,
+        input: input.strip_suffix('\n').unwrap_or(&input).to_owned(),
+    };
+    let (last_number, end) = lines
+        .last()
+        .map_or((line, 0), |last| (last.number, last.start + last.text.len()));
+    let first_expected = expected.and_then(<[Line<'_>]>::first);
+    Ok(Section {
+        case,
+        expected: expected.map(join),
+        expected_line: first_expected.map_or(last_number + 1, |first| first.number),
+        expected_range: first_expected.map_or(end, |first| first.start)..end,
+    })
+}
+
+fn join(lines: &[Line<'_>]) -> String {
+    lines.iter().map(|line| unescape(line.text)).collect()
+}
+
+fn name(path: &Path, at: usize, title: Option<Line<'_>>) -> String {
+    let stem = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let title = title.map(|line| line.text.trim_start_matches('=').trim().to_owned());
+    match (title.filter(|title| !title.is_empty()), at) {
+        (Some(title), _) => format!("{stem}/{title}"),
+        (None, 0) => stem,
+        (None, at) => format!("{stem}/{}", at + 1),
+    }
+}
+
+fn attributes(line: Line<'_>) -> Result<BTreeMap<String, String>, FormatError> {
+    let mut attributes = BTreeMap::new();
+    let wrong = |kind| FormatError {
+        line: line.number,
+        kind,
+    };
+    for item in line
+        .text
+        .trim_start_matches("#!")
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+    {
+        let pair = item.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let Some((key, value)) = pair.filter(|(key, _)| !key.is_empty()) else {
+            return Err(wrong(FormatProblem::Attribute(item.to_owned())));
+        };
+        if attributes.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(wrong(FormatProblem::AttributeTwice(key.to_owned())));
+        }
+    }
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(text: &str) -> Vec<(String, String, Option<String>)> {
+        let file = CaseFile::parse(Path::new("dir/file.case"), text).unwrap();
+        file.sections
+            .into_iter()
+            .map(|s| (s.case.name, s.case.input, s.expected))
+            .collect()
+    }
+
+    fn case(name: &str, input: &str, expected: &str) -> (String, String, Option<String>) {
+        (name.to_owned(), input.to_owned(), Some(expected.to_owned()))
+    }
+
+    #[test]
+    fn cases_have_names() {
+        assert_eq!(
+            inputs("a\n---\nb\n===\nc\n---\nd\n=== e f\ng\n---\nh"),
+            [
+                case("file", "a", "b\n"),
+                case("file/2", "c", "d\n"),
+                case("file/e f", "g", "h")
+            ]
+        );
+        assert_eq!(inputs("=== first\na\n---\nb\n"), [case("file/first", "a", "b\n")]);
+    }
+
+    #[test]
+    fn markers_in_a_text_are_escaped() {
+        assert_eq!(
+            inputs("\\---\n\\\\---\n\\===\n\\x\n----\n---\n\\=== y\n\\---\n"),
+            [case("file", "---\n\\---\n===\n\\x\n----", "=== y\n---\n")]
+        );
+    }
+
+    #[test]
+    fn an_escaped_expectation_reads_back() {
+        let text = "in\n---\nold\n";
+        let file = CaseFile::parse(Path::new("f.case"), text).unwrap();
+        let found = "---\n\\---\n=== t\n====\n\\n";
+        let written = file.with_expectations(&[Some(found.to_owned())]);
+        let again = CaseFile::parse(Path::new("f.case"), &written).unwrap();
+        assert_eq!(again.sections[0].expected.as_deref().map(str::trim_end), Some(found));
+    }
+
+    #[test]
+    fn attributes_are_pairs() {
+        let file = CaseFile::parse(Path::new("f.case"), "#! a = b c,d=e=f ,\n#! input\n---\n").unwrap();
+        let case = &file.sections[0].case;
+        assert_eq!((case.attribute("a"), case.attribute("d")), (Some("b c"), Some("e=f")));
+        assert_eq!(case.input, "#! input");
+    }
+}

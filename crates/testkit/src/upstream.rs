@@ -1,0 +1,449 @@
+//! An upstream that answers from a script.
+//! Invariant: a request that no rule matches gets `Error::Connect` whose label says so; nothing leaves the process.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use base::{Method, Request, Response};
+use ports::upstream::{Call, Error, Upstream};
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+
+use crate::lock;
+
+type Answer = Arc<dyn Fn(&Call) -> Result<Response, Error> + Send + Sync>;
+
+/// What to answer to which request. The first rule that matches and is not used up answers.
+#[derive(Clone)]
+pub struct Rule {
+    method: Method,
+    path: String,
+    query: Vec<(String, String)>,
+    body_parts: Vec<String>,
+    headers: Vec<(String, String)>,
+    answer: Answer,
+    uses_left: Option<usize>,
+    gate: Option<Arc<Notify>>,
+}
+
+impl Rule {
+    /// Answers 200 with no body, for ever, until told otherwise.
+    pub fn new(method: Method, path: &str) -> Self {
+        Self {
+            method,
+            path: path.to_owned(),
+            query: Vec::new(),
+            body_parts: Vec::new(),
+            headers: Vec::new(),
+            answer: Arc::new(|_| {
+                Ok(Response {
+                    status: 200,
+                    headers: Vec::new(),
+                    body: Vec::new(),
+                })
+            }),
+            uses_left: None,
+            gate: None,
+        }
+    }
+
+    pub fn get(path: &str) -> Self {
+        Self::new(Method::Get, path)
+    }
+
+    pub fn post(path: &str) -> Self {
+        Self::new(Method::Post, path)
+    }
+
+    /// Matches only with this parameter in the query; others may be there too.
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Matches only where the body, as canonical JSON, contains this text: what tells one GraphQL call from another.
+    pub fn body_contains(mut self, part: &str) -> Self {
+        self.body_parts.push(part.to_owned());
+        self
+    }
+
+    pub fn json(self, status: u16, body: Value) -> Self {
+        let bytes = body.to_string().into_bytes();
+        self.bytes(status, bytes).header("content-type", "application/json")
+    }
+
+    pub fn bytes(self, status: u16, body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        self.answers(move |_| {
+            Ok(Response {
+                status,
+                headers: Vec::new(),
+                body: body.clone(),
+            })
+        })
+    }
+
+    /// A header of the answer; its name becomes lower case, as `Response` promises.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        self
+    }
+
+    /// Gives an error, made from the request's label: `.fails(|label| Error::Timeout { label, ms: 10 })`.
+    pub fn fails(self, error: impl Fn(String) -> Error + Send + Sync + 'static) -> Self {
+        self.answers(move |call| Err(error(call.request.label())))
+    }
+
+    /// Computes the answer from the call.
+    pub fn answers(mut self, answer: impl Fn(&Call) -> Result<Response, Error> + Send + Sync + 'static) -> Self {
+        self.answer = Arc::new(answer);
+        self
+    }
+
+    pub fn once(self) -> Self {
+        self.times(1)
+    }
+
+    pub fn times(mut self, uses: usize) -> Self {
+        self.uses_left = Some(uses);
+        self
+    }
+
+    /// Answers only after `gate` was notified: `notify_one` lets the call that has waited longest go, `notify_waiters` all
+    /// that have arrived.
+    pub fn waits_for(mut self, gate: &Arc<Notify>) -> Self {
+        self.gate = Some(Arc::clone(gate));
+        self
+    }
+
+    fn matches(&self, request: &Request) -> bool {
+        self.uses_left != Some(0)
+            && self.method == request.method
+            && self.path == request.path
+            && self.query.iter().all(|wanted| request.query.contains(wanted))
+            && self.body_matches(request.body.as_ref())
+    }
+
+    fn body_matches(&self, body: Option<&Value>) -> bool {
+        if self.body_parts.is_empty() {
+            return true;
+        }
+        let text = body.map(base::canonical).unwrap_or_default();
+        self.body_parts.iter().all(|part| text.contains(part))
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.as_str(), self.path)?;
+        self.query
+            .iter()
+            .try_for_each(|(name, value)| write!(f, " ?{name}={value}"))?;
+        self.body_parts.iter().try_for_each(|part| write!(f, " body~{part:?}"))
+    }
+}
+
+/// The script and the record of what was asked.
+pub struct ScriptedUpstream {
+    state: Mutex<State>,
+    in_flight: AtomicUsize,
+    arrived: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<Rule>,
+    calls: Vec<Call>,
+    unscripted: Vec<String>,
+    max_in_flight: usize,
+}
+
+impl Default for ScriptedUpstream {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            in_flight: AtomicUsize::new(0),
+            arrived: watch::Sender::new(0),
+        }
+    }
+}
+
+impl ScriptedUpstream {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn with(self, rule: Rule) -> Self {
+        self.add(rule);
+        self
+    }
+
+    /// Adds a rule after the others, also while calls are under way.
+    pub fn add(&self, rule: Rule) {
+        lock(&self.state).rules.push(rule);
+    }
+
+    /// Every call so far, in the order of arrival, unscripted ones included.
+    pub fn calls(&self) -> Vec<Call> {
+        lock(&self.state).calls.clone()
+    }
+
+    /// The most calls that were under way at one moment.
+    pub fn max_in_flight(&self) -> usize {
+        lock(&self.state).max_in_flight
+    }
+
+    /// Waits until this many calls have arrived in all.
+    pub async fn arrived(&self, calls: usize) {
+        // The sender lives as long as `self`, so this cannot fail.
+        let _ = self.arrived.subscribe().wait_for(|seen| *seen >= calls).await;
+    }
+
+    /// Panics unless every rule with a number of uses was used up and no call was outside the script.
+    pub fn assert_followed(&self) {
+        let state = lock(&self.state);
+        let unused: Vec<String> = state
+            .rules
+            .iter()
+            .filter_map(|rule| {
+                rule.uses_left
+                    .filter(|left| *left > 0)
+                    .map(|left| format!("  not asked ({left} left): {rule:?}"))
+            })
+            .collect();
+        let unscripted = state.unscripted.iter().map(|label| format!("  not scripted: {label}"));
+        let problems: Vec<String> = unused.into_iter().chain(unscripted).collect();
+        assert!(
+            problems.is_empty(),
+            "the script was not followed:\n{}",
+            problems.join("\n")
+        );
+    }
+
+    /// Records the call and takes the rule that answers it.
+    fn take(&self, call: &Call) -> Option<Rule> {
+        let mut state = lock(&self.state);
+        state.calls.push(call.clone());
+        let found = state
+            .rules
+            .iter_mut()
+            .find(|rule| rule.matches(&call.request))
+            .map(|rule| {
+                rule.uses_left = rule.uses_left.map(|left| left - 1);
+                rule.clone()
+            });
+        if found.is_none() {
+            state.unscripted.push(describe(&call.request));
+        }
+        found
+    }
+
+    fn enter(&self) -> InFlight<'_> {
+        let now = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut state = lock(&self.state);
+        state.max_in_flight = state.max_in_flight.max(now);
+        InFlight(&self.in_flight)
+    }
+}
+
+/// Counts down also when the caller drops the call.
+struct InFlight<'a>(&'a AtomicUsize);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Upstream for ScriptedUpstream {
+    async fn send(&self, call: Call) -> Result<Response, Error> {
+        let _in_flight = self.enter();
+        let rule = self.take(&call);
+        // The call waits at its gate before it is seen to arrive: a notice sent after `arrived` is never lost.
+        let mut gate = pin!(
+            rule.as_ref()
+                .and_then(|rule| rule.gate.as_deref())
+                .map(Notify::notified)
+        );
+        if let Some(notice) = gate.as_mut().as_pin_mut() {
+            notice.enable();
+        }
+        self.arrived.send_modify(|seen| *seen += 1);
+        // Calls made side by side must be seen side by side, though an answer from a script takes no time.
+        tokio::task::yield_now().await;
+        if let Some(notice) = gate.as_mut().as_pin_mut() {
+            notice.await;
+        }
+        let Some(rule) = &rule else {
+            return Err(unscripted(&call.request));
+        };
+        let mut response = (rule.answer)(&call)?;
+        response.headers.extend(rule.headers.iter().cloned());
+        Ok(response)
+    }
+}
+
+fn unscripted(request: &Request) -> Error {
+    Error::Connect {
+        label: format!("not scripted: {}", describe(request)),
+        cause: "no rule of the ScriptedUpstream matches this request".into(),
+    }
+}
+
+fn describe(request: &Request) -> String {
+    let query: Vec<String> = request
+        .query
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let body = request.body.as_ref().map(|body| format!(" {body}")).unwrap_or_default();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{mark}{}{body}", request.label(), query.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Origin, TenantId};
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(method: Method, path: &str, query: &[(&str, &str)], body: Option<Value>) -> Call {
+        let request = Request {
+            method,
+            origin: Origin::parse("https://api.test").unwrap(),
+            path: path.to_owned(),
+            query: query
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            headers: Vec::new(),
+            body,
+            auth: None,
+        };
+        Call {
+            tenant: TenantId::local(),
+            request,
+            repeatable: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn rules_answer_in_order_and_are_used_up() {
+        let upstream = ScriptedUpstream::new()
+            .with(Rule::get("/a").query("page", "2").json(200, json!([3])))
+            .with(Rule::get("/a").once().bytes(503, "busy").header("Retry-After", "1"))
+            .with(Rule::get("/a").json(200, json!([1, 2])));
+        let first = upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap();
+        assert_eq!(
+            (first.status, first.header("retry-after"), first.body.clone()),
+            (503, Some("1"), b"busy".to_vec())
+        );
+        let second = upstream
+            .send(call(Method::Get, "/a", &[("q", "x")], None))
+            .await
+            .unwrap();
+        assert_eq!(
+            (second.body, second.headers[0].0.as_str()),
+            (b"[1,2]".to_vec(), "content-type")
+        );
+        let third = upstream
+            .send(call(Method::Get, "/a", &[("q", "x"), ("page", "2")], None))
+            .await
+            .unwrap();
+        assert_eq!(third.body, b"[3]");
+        assert_eq!(upstream.calls().len(), 3);
+        upstream.assert_followed();
+    }
+
+    #[tokio::test]
+    async fn a_body_tells_graphql_calls_apart() {
+        let upstream = ScriptedUpstream::new()
+            .with(
+                Rule::post("/graphql")
+                    .body_contains("tickets")
+                    .json(200, json!({"data": 1})),
+            )
+            .with(
+                Rule::post("/graphql")
+                    .body_contains("people")
+                    .json(200, json!({"data": 2})),
+            );
+        let body = json!({"query": "{ people }"});
+        let answer = upstream
+            .send(call(Method::Post, "/graphql", &[], Some(body)))
+            .await
+            .unwrap();
+        assert_eq!(answer.body, br#"{"data":2}"#);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_scripted_says_so() {
+        let upstream = ScriptedUpstream::new().with(Rule::get("/b").once());
+        let error = upstream
+            .send(call(Method::Get, "/a", &[("x", "1")], None))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "not scripted: GET https://api.test/a?x=1: could not connect"
+        );
+        let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| upstream.assert_followed()));
+        let message = *followed.unwrap_err().downcast::<String>().unwrap();
+        assert!(
+            message.contains("not asked (1 left): GET /b") && message.contains("not scripted: GET"),
+            "{message}"
+        );
+    }
+
+    #[tokio::test]
+    async fn errors_are_scripted_too() {
+        let upstream = ScriptedUpstream::new().with(Rule::get("/a").fails(|label| Error::Timeout { label, ms: 7 }));
+        for _ in 0..2 {
+            let error = upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap_err();
+            assert!(matches!(error, Error::Timeout { ms: 7, .. }));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gate_holds_calls_and_parallelism_is_seen() {
+        let gate = Arc::new(Notify::new());
+        let upstream = Arc::new(ScriptedUpstream::new().with(Rule::get("/a").waits_for(&gate)));
+        let tasks: Vec<_> = (0..3)
+            .map(|_| {
+                let upstream = Arc::clone(&upstream);
+                tokio::spawn(async move { upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap().status })
+            })
+            .collect();
+        upstream.arrived(3).await;
+        assert_eq!(upstream.max_in_flight(), 3);
+        assert!(tasks.iter().all(|task| !task.is_finished()));
+        gate.notify_one();
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+        gate.notify_waiters();
+        for task in tasks {
+            assert_eq!(task.await.unwrap(), 200);
+        }
+        assert_eq!(upstream.in_flight.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn calls_one_after_another_are_not_parallel() {
+        let upstream = ScriptedUpstream::new().with(Rule::get("/a"));
+        upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap();
+        upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap();
+        assert_eq!(upstream.max_in_flight(), 1);
+        tokio::join!(
+            upstream.send(call(Method::Get, "/a", &[], None)),
+            upstream.send(call(Method::Get, "/a", &[], None))
+        )
+        .0
+        .unwrap();
+        assert_eq!(upstream.max_in_flight(), 2);
+    }
+}

@@ -1,0 +1,119 @@
+//! One request, ready to be sent any number of times.
+//! Invariant: a header of the request chooses neither host, framing, connection nor encoding, and every name and value is
+//! one that cannot start another header. The credential's value is marked sensitive.
+
+use std::time::Duration;
+
+use base::{Auth, Method, Origin, Request, Secret};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use crate::address::{AddressError, address};
+
+/// Headers that decide where a request goes, where it ends, or what this adapter must be able to read back.
+const RESERVED: [HeaderName; 10] = [
+    header::HOST,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::TE,
+    header::TRAILER,
+    header::UPGRADE,
+    header::EXPECT,
+    header::ACCEPT_ENCODING,
+    header::PROXY_AUTHORIZATION,
+];
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Why a request is not sent. Nothing of a value is in it: a value may be private.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error("`{0}` is not a header's name")]
+    Name(String),
+    #[error("the value of header `{0}` has a character that no header can carry")]
+    Value(HeaderName),
+    #[error("header `{0}` is not a catalog's to set")]
+    Reserved(HeaderName),
+}
+
+pub(crate) struct Outgoing {
+    method: reqwest::Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Option<String>,
+}
+
+impl Outgoing {
+    /// The request as its catalog means it, addressed to `place`: its origin, or where that is routed to.
+    pub(crate) fn new(request: &Request, place: &Origin) -> Result<Self, Refusal> {
+        let asked = address(&request.origin, &request.path, &request.query)?;
+        let url = if *place == request.origin {
+            asked
+        } else {
+            address(place, &request.path, &request.query)?
+        };
+        let body = request.body.as_ref().map(ToString::to_string);
+        let mut headers = HeaderMap::new();
+        for (name, text) in &request.headers {
+            let name = header_name(name)?;
+            let value = HeaderValue::from_str(text).map_err(|_| Refusal::Value(name.clone()))?;
+            headers.append(name, value);
+        }
+        headers.entry(header::ACCEPT).or_insert(JSON);
+        if body.is_some() {
+            headers.entry(header::CONTENT_TYPE).or_insert(JSON);
+        }
+        Ok(Self {
+            method: method(request.method),
+            url,
+            headers,
+            body,
+        })
+    }
+
+    /// Adds the credential, in place of any header of that name.
+    pub(crate) fn sign(&mut self, auth: &Auth, secret: &Secret) -> Result<(), Refusal> {
+        let (name, text) = match auth {
+            // In a `Secret` again, so that this copy is overwritten too.
+            Auth::Bearer(_) => (
+                header::AUTHORIZATION,
+                Secret::new(format!("Bearer {}", secret.expose())),
+            ),
+            Auth::Header { name, .. } => (header_name(name)?, secret.clone()),
+        };
+        let mut value = HeaderValue::from_str(text.expose()).map_err(|_| Refusal::Value(name.clone()))?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
+        Ok(())
+    }
+
+    pub(crate) fn request(&self, timeout: Duration) -> reqwest::Request {
+        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = self.body.clone().map(Into::into);
+        *request.timeout_mut() = Some(timeout);
+        request
+    }
+}
+
+fn header_name(text: &str) -> Result<HeaderName, Refusal> {
+    let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| Refusal::Name(text.escape_debug().to_string()))?;
+    if RESERVED.contains(&name) {
+        Err(Refusal::Reserved(name))
+    } else {
+        Ok(name)
+    }
+}
+
+fn method(method: Method) -> reqwest::Method {
+    match method {
+        Method::Get => reqwest::Method::GET,
+        Method::Post => reqwest::Method::POST,
+        Method::Put => reqwest::Method::PUT,
+        Method::Patch => reqwest::Method::PATCH,
+        Method::Delete => reqwest::Method::DELETE,
+    }
+}

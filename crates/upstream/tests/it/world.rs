@@ -1,0 +1,187 @@
+//! What the adapter is given in tests: a clock that does not wait, secrets in a map, and requests in one line.
+//! Invariant: no test here depends on how long a sleep of the clock would really take.
+
+use std::error::Error as _;
+use std::io::Write;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{Auth, Method, Origin, Request, Response, Secret, TenantId, Timestamp};
+use ports::upstream::{Call, Error};
+use ports::{Clock, Secrets, Upstream, secrets};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::util::SubscriberInitExt;
+use upstream::{BuildError, HttpUpstream, Options};
+
+pub const TOKEN: &str = "hunter2-very-secret";
+
+/// Sleeping moves it; nothing else does.
+pub struct FakeClock {
+    now: Mutex<i64>,
+    slept: Mutex<Vec<Duration>>,
+}
+
+#[async_trait]
+impl Clock for FakeClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(*self.now.lock().unwrap())
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.slept.lock().unwrap().push(duration);
+        *self.now.lock().unwrap() += i64::try_from(duration.as_millis()).unwrap();
+    }
+}
+
+struct OneSecret;
+
+#[async_trait]
+impl Secrets for OneSecret {
+    async fn get(&self, _: &TenantId, name: &str) -> Result<Secret, secrets::Error> {
+        match name {
+            "TOKEN" => Ok(Secret::new(TOKEN)),
+            "BROKEN" => Ok(Secret::new(format!("{TOKEN}\n"))),
+            _ => Err(secrets::Error::NotSet {
+                name: name.to_owned(),
+                hint: "set it".to_owned(),
+            }),
+        }
+    }
+}
+
+/// Every event of every test, at the finest level, of all crates: one subscriber for the process, since one per thread
+/// would miss events whose interest another thread has cached.
+static LOG: LazyLock<Log> = LazyLock::new(|| {
+    let log = Log::default();
+    let writer = log.clone();
+    let fmt = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::TRACE)
+        .with_ansi(false);
+    fmt.with_writer(move || writer.clone()).finish().init();
+    log
+});
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn logged() -> String {
+    String::from_utf8(LOG.0.lock().unwrap().clone()).unwrap()
+}
+
+pub struct World {
+    pub upstream: Arc<HttpUpstream>,
+    clock: Arc<FakeClock>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    pub fn with(options: Options) -> Self {
+        LazyLock::force(&LOG);
+        let clock = clock();
+        Self {
+            upstream: Arc::new(build(options, Arc::clone(&clock)).unwrap()),
+            clock,
+        }
+    }
+
+    pub async fn read(&self, request: Request) -> Result<Response, Error> {
+        self.send(request, true).await
+    }
+
+    pub async fn write(&self, request: Request) -> Result<Response, Error> {
+        self.send(
+            Request {
+                method: Method::Post,
+                ..request
+            },
+            false,
+        )
+        .await
+    }
+
+    async fn send(&self, request: Request, repeatable: bool) -> Result<Response, Error> {
+        self.upstream
+            .send(Call {
+                tenant: TenantId::local(),
+                request,
+                repeatable,
+            })
+            .await
+    }
+
+    pub fn slept(&self) -> Vec<Duration> {
+        self.clock.slept.lock().unwrap().clone()
+    }
+}
+
+pub fn build(options: Options, clock: Arc<FakeClock>) -> Result<HttpUpstream, BuildError> {
+    HttpUpstream::new(options, Arc::new(OneSecret), clock)
+}
+
+/// It stands at Sun, 06 Nov 1994 08:49:37 GMT.
+pub fn clock() -> Arc<FakeClock> {
+    Arc::new(FakeClock {
+        now: Mutex::new(784_111_777_000),
+        slept: Mutex::default(),
+    })
+}
+
+/// Tries once, soon over.
+pub fn once() -> Options {
+    Options {
+        retries: 0,
+        request_timeout: Duration::from_millis(300),
+        ..Options::default()
+    }
+}
+
+pub fn get(origin: &Origin, path: &str) -> Request {
+    Request {
+        method: Method::Get,
+        origin: origin.clone(),
+        path: path.to_owned(),
+        query: vec![],
+        headers: vec![],
+        body: None,
+        auth: None,
+    }
+}
+
+pub fn signed(request: Request) -> Request {
+    Request {
+        auth: Some(Auth::Bearer("TOKEN".to_owned())),
+        ..request
+    }
+}
+
+/// All that an error can show: its line, its `Debug`, and the same of what lies under it.
+pub fn everything(error: &Error) -> String {
+    let mut text = format!("{error} {error:?} {error:#?}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(" {cause} {cause:?}"));
+        source = cause.source();
+    }
+    text
+}
+
+/// A port on which nobody listens.
+pub async fn nobody() -> Origin {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap()
+}

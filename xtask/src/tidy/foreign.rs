@@ -1,0 +1,122 @@
+//! Rule `foreign`: libraries that only named crates may use, so that replacing one touches one crate.
+//! Invariant: each row has its reason; a library without a row may be used anywhere.
+
+use super::Finding;
+use super::source::Tree;
+use crate::metadata::Kind;
+
+const RULE: &str = "foreign";
+
+struct Row {
+    library: &'static str,
+    users: &'static [&'static str],
+    /// Tests anywhere may use it too.
+    in_tests: bool,
+    why: &'static str,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        library: "rmcp",
+        users: &["server"],
+        in_tests: false,
+        why: "only the server speaks MCP",
+    },
+    Row {
+        library: "axum",
+        users: &["server", "demo"],
+        in_tests: false,
+        why: "only server and demo listen for HTTP",
+    },
+    Row {
+        library: "rusqlite",
+        users: &["store"],
+        in_tests: false,
+        why: "only the store knows that there is SQL",
+    },
+    Row {
+        library: "reqwest",
+        users: &["upstream"],
+        in_tests: true,
+        why: "requests leave only through upstream",
+    },
+    Row {
+        library: "anyhow",
+        users: &["cli", "xtask"],
+        in_tests: true,
+        why: "a library's error names who can act",
+    },
+    Row {
+        library: "clap",
+        users: &["cli", "xtask"],
+        in_tests: false,
+        why: "only a program has arguments",
+    },
+];
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in &tree.packages {
+        for dependency in package.dependencies.iter().filter(|d| !d.local) {
+            let Some(row) = TABLE.iter().find(|row| row.library == dependency.name) else {
+                continue;
+            };
+            if row.users.contains(&package.name.as_str()) || row.in_tests && dependency.kind == Kind::Dev {
+                continue;
+            }
+            let place = (package.manifest.as_str(), package.line_of(dependency));
+            let wrong = format!("`{}` depends on `{}`: {}", package.name, row.library, row.why);
+            let fix = format!("remove it; only {} may use it", row.users.join(" and "));
+            findings.push(Finding::new(RULE, place, wrong, fix));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::sample::package;
+
+    fn found(user: &str, library: &str, kind: Kind) -> bool {
+        let packages = vec![package(user, &[(&format!("~{library}"), kind)])];
+        !check(&Tree {
+            packages,
+            ..Tree::default()
+        })
+        .is_empty()
+    }
+
+    #[test]
+    fn named_users_and_free_libraries_pass() {
+        for (user, library, kind) in [
+            ("server", "rmcp", Kind::Normal),
+            ("demo", "axum", Kind::Normal),
+            ("store", "rusqlite", Kind::Normal),
+            ("upstream", "reqwest", Kind::Normal),
+            ("server", "reqwest", Kind::Dev),
+            ("lang", "anyhow", Kind::Dev),
+            ("xtask", "anyhow", Kind::Normal),
+            ("cli", "clap", Kind::Normal),
+            ("base", "serde", Kind::Normal),
+        ] {
+            assert!(!found(user, library, kind), "{user} {library} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn others_do_not() {
+        for (user, library, kind) in [
+            ("cli", "rmcp", Kind::Normal),
+            ("testkit", "rmcp", Kind::Dev),
+            ("cli", "axum", Kind::Normal),
+            ("testkit", "rusqlite", Kind::Dev),
+            ("demo", "reqwest", Kind::Normal),
+            ("demo", "reqwest", Kind::Build),
+            ("session", "anyhow", Kind::Normal),
+            ("server", "clap", Kind::Normal),
+        ] {
+            assert!(found(user, library, kind), "{user} {library} {kind:?}");
+        }
+    }
+}

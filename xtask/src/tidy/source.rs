@@ -1,0 +1,368 @@
+//! The tree that the rules look at: every Rust file read and parsed once, other texts in `src`, and the packages.
+//! Invariant: paths are relative to the root and use `/`; a file that cannot be parsed keeps its text and its error.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Context;
+use proc_macro2::TokenStream;
+
+use super::tokens::{self, Attribute, Kind, Token};
+use crate::metadata::{self, Package};
+
+#[derive(Default)]
+pub struct Tree {
+    pub packages: Vec<Package>,
+    pub files: Vec<SourceFile>,
+    /// Text files under a `src` that are not Rust: path and text.
+    pub texts: Vec<(String, String)>,
+    /// ARCHITECTURE.md, where there is one.
+    pub architecture: Option<String>,
+}
+
+pub struct SourceFile {
+    pub path: String,
+    pub text: String,
+    /// The crate whose folder it is in; none for the workspace's own tests and benches.
+    pub owner: Option<String>,
+    /// Under its crate's `src`.
+    pub in_src: bool,
+    pub parsed: Result<Parsed, Unparsed>,
+    /// All of it is test code.
+    pub is_test: bool,
+    /// For each line whether it is test code; index 0 is line 1.
+    test_lines: Vec<bool>,
+}
+
+pub struct Parsed {
+    pub ast: syn::File,
+    pub tokens: Vec<Token>,
+}
+
+#[derive(Debug)]
+pub struct Unparsed {
+    pub line: usize,
+    pub message: String,
+}
+
+impl Tree {
+    pub fn read(root: &Path) -> anyhow::Result<Tree> {
+        let mut paths = BTreeSet::new();
+        for top in ["crates", "xtask", "tests", "benches", "fuzz"] {
+            walk(root, top, &mut paths)?;
+        }
+        let mut tree = Tree {
+            packages: metadata::read(root, &["--no-deps", "--offline"])?,
+            ..Tree::default()
+        };
+        for path in paths {
+            let bytes = std::fs::read(root.join(&path)).with_context(|| format!("{path} cannot be read"))?;
+            match String::from_utf8(bytes) {
+                Ok(text) => tree.add(path, text),
+                Err(_) => anyhow::ensure!(!path.ends_with(".rs"), "{path} is not UTF-8"),
+            }
+        }
+        tree.mark_test_files();
+        let architecture = root.join("ARCHITECTURE.md");
+        if architecture.exists() {
+            tree.architecture = Some(std::fs::read_to_string(architecture).context("ARCHITECTURE.md cannot be read")?);
+        }
+        Ok(tree)
+    }
+
+    /// Every text under a `src`, Rust or not: path and text.
+    pub fn src_texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self
+            .files
+            .iter()
+            .filter(|f| f.in_src)
+            .map(|f| (f.path.as_str(), f.text.as_str()));
+        files.chain(self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+    }
+
+    fn add(&mut self, path: String, text: String) {
+        if path.ends_with(".rs") {
+            self.files.push(SourceFile::new(path, text));
+        } else {
+            self.texts.push((path, text));
+        }
+    }
+
+    /// `#[cfg(test)] mod x;` makes x.rs and all of x/ test code.
+    fn mark_test_files(&mut self) {
+        let roots: Vec<String> = self.files.iter().flat_map(SourceFile::test_modules).collect();
+        for file in &mut self.files {
+            file.is_test |= roots.iter().any(|root| file.is_under(root));
+        }
+    }
+}
+
+impl SourceFile {
+    fn new(path: String, text: String) -> SourceFile {
+        let (owner, in_src) = place(&path);
+        let parsed = parse(&text);
+        let mut test_lines = vec![false; text.lines().count()];
+        if let Ok(parsed) = &parsed {
+            for attribute in tokens::attributes(&parsed.tokens)
+                .iter()
+                .filter(|attribute| attribute.is_test())
+            {
+                let from = attribute.covers.start() - 1;
+                let to = (*attribute.covers.end()).min(test_lines.len());
+                test_lines[from..to].fill(true);
+            }
+        }
+        let is_test = path.starts_with("tests/") || path.contains("/tests/") || path.ends_with("/tests.rs");
+        SourceFile {
+            path,
+            text,
+            owner,
+            in_src,
+            parsed,
+            is_test,
+            test_lines,
+        }
+    }
+
+    /// Whether the line, counted from 1, is test code.
+    pub fn is_test_line(&self, line: usize) -> bool {
+        self.is_test || self.test_lines.get(line.wrapping_sub(1)).copied().unwrap_or(false)
+    }
+
+    /// Lines that are not test code.
+    pub fn code_lines(&self) -> usize {
+        if self.is_test {
+            0
+        } else {
+            self.test_lines.iter().filter(|test| !**test).count()
+        }
+    }
+
+    pub fn tokens(&self) -> &[Token] {
+        self.parsed.as_ref().map_or(&[], |parsed| &parsed.tokens)
+    }
+
+    pub fn folder(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// lib.rs or main.rs of a crate.
+    pub fn is_root(&self) -> bool {
+        let depth = if self.path.starts_with("crates/") { 3 } else { 2 };
+        let at_top = self.in_src && self.path.matches('/').count() == depth;
+        at_top && matches!(self.name(), "lib.rs" | "main.rs")
+    }
+
+    /// Where the modules that this file declares are.
+    fn module_folder(&self) -> String {
+        match self.name() {
+            "mod.rs" | "lib.rs" | "main.rs" => self.folder().to_string(),
+            _ => self.path.trim_end_matches(".rs").to_string(),
+        }
+    }
+
+    /// Whether it is the module of that path (without `.rs`) or one below it.
+    pub fn is_under(&self, module: &str) -> bool {
+        let stem = self.path.trim_end_matches(".rs");
+        stem.strip_prefix(module)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// The path, without `.rs`, of the modules in other files that an attribute of this file is on as well:
+    /// all below this file for `#![…]` at its top, one module for `#[…] mod x;`.
+    pub fn elsewhere(&self, attribute: &Attribute) -> Option<String> {
+        if std::ptr::eq(attribute.on, self.tokens()) {
+            return Some(self.module_folder());
+        }
+        let [.., keyword, name, end] = attribute.on else {
+            return None;
+        };
+        let name = name.word().filter(|_| keyword.is("mod") && end.mark(';'))?;
+        let neighbours = tokens::attributes(self.tokens())
+            .into_iter()
+            .filter(|a| std::ptr::eq(a.on, attribute.on));
+        Some(match neighbours.filter_map(|a| path_attribute(&a)).next() {
+            Some(path) => format!("{}/{}", self.folder(), path.trim_end_matches(".rs")),
+            None => format!("{}/{name}", self.module_folder()),
+        })
+    }
+
+    fn test_modules(&self) -> Vec<String> {
+        let attributes = tokens::attributes(self.tokens());
+        attributes
+            .iter()
+            .filter(|attribute| attribute.is_test())
+            .filter_map(|a| self.elsewhere(a))
+            .collect()
+    }
+}
+
+/// The file of `#[path = "file"]`.
+fn path_attribute(attribute: &Attribute) -> Option<String> {
+    match attribute.body {
+        [
+            path,
+            _,
+            Token {
+                kind: Kind::Literal(literal),
+                ..
+            },
+        ] if path.is("path") => Some(literal.trim_matches('"').to_string()),
+        _ => None,
+    }
+}
+
+/// The crate of a path and whether it is under that crate's `src`.
+fn place(path: &str) -> (Option<String>, bool) {
+    let mut parts = path.split('/');
+    let owner = match parts.next() {
+        Some("crates") => parts.next().map(String::from),
+        Some("xtask") => Some("xtask".to_string()),
+        _ => None,
+    };
+    let in_src = owner.is_some() && parts.next() == Some("src");
+    (owner, in_src)
+}
+
+fn parse(text: &str) -> Result<Parsed, Unparsed> {
+    let stream: TokenStream = text
+        .trim_start_matches('\u{feff}')
+        .parse()
+        .map_err(|error: proc_macro2::LexError| Unparsed {
+            line: error.span().start().line,
+            message: format!("not Rust: {error}"),
+        })?;
+    let ast = syn::parse2(stream.clone()).map_err(|error| Unparsed {
+        line: error.span().start().line,
+        message: format!("not Rust: {error}"),
+    })?;
+    Ok(Parsed {
+        ast,
+        tokens: tokens::read(stream),
+    })
+}
+
+fn walk(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> anyhow::Result<()> {
+    let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
+        return Ok(());
+    };
+    for entry in entries {
+        let entry = entry.with_context(|| format!("{folder} cannot be listed"))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{folder}/{name}");
+        let kind = entry.file_type().with_context(|| format!("{path} cannot be read"))?;
+        if name.starts_with('.') || kind.is_symlink() {
+            continue;
+        }
+        if kind.is_dir() {
+            if !matches!(name.as_str(), "target" | "node_modules") {
+                walk(root, &path, paths)?;
+            }
+        } else if name.ends_with(".rs") || place(&path).1 {
+            paths.insert(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub mod sample {
+    //! Trees written down by a test.
+    use super::*;
+
+    pub fn tree(files: &[(&str, &str)]) -> Tree {
+        let mut tree = Tree::default();
+        for (path, text) in files {
+            tree.add(path.to_string(), text.to_string());
+        }
+        tree.mark_test_files();
+        tree
+    }
+
+    /// No lines.
+    pub const NONE: [usize; 0] = [];
+
+    /// The lines at which a rule finds something in one file.
+    pub fn lines(rule: fn(&Tree) -> Vec<super::super::Finding>, path: &str, text: &str) -> Vec<usize> {
+        rule(&tree(&[(path, text)]))
+            .iter()
+            .map(|finding| finding.line)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_test(files: &[(&str, &str)], path: &str) -> bool {
+        sample::tree(files)
+            .files
+            .iter()
+            .find(|file| file.path == path)
+            .unwrap()
+            .is_test
+    }
+
+    #[test]
+    fn files_know_their_crate() {
+        assert_eq!(place("crates/base/src/a/b.rs"), (Some("base".into()), true));
+        assert_eq!(place("crates/base/tests/b.rs"), (Some("base".into()), false));
+        assert_eq!(place("xtask/src/main.rs"), (Some("xtask".into()), true));
+        assert_eq!(place("tests/a.rs"), (None, false));
+    }
+
+    #[test]
+    fn test_code_is_told_from_code() {
+        let tree = sample::tree(&[(
+            "crates/a/src/x.rs",
+            "//! X.\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n",
+        )]);
+        let file = &tree.files[0];
+        assert!(!file.is_test);
+        assert_eq!(file.code_lines(), 2);
+        assert_eq!(
+            (1..=6).map(|line| file.is_test_line(line)).collect::<Vec<_>>(),
+            [false, false, true, true, true, true]
+        );
+    }
+
+    #[test]
+    fn test_files_are_found_by_folder_name_and_declaration() {
+        let declares = ("crates/a/src/x.rs", "#[cfg(test)]\nmod cases;\nmod real;\n");
+        assert!(is_test(&[("crates/a/src/x/tests.rs", "")], "crates/a/src/x/tests.rs"));
+        assert!(is_test(&[("crates/a/tests/all.rs", "")], "crates/a/tests/all.rs"));
+        assert!(is_test(
+            &[("crates/a/src/x.rs", "#![cfg(test)]\nfn f() {}")],
+            "crates/a/src/x.rs"
+        ));
+        assert!(is_test(
+            &[declares, ("crates/a/src/x/cases.rs", "")],
+            "crates/a/src/x/cases.rs"
+        ));
+        assert!(is_test(
+            &[declares, ("crates/a/src/x/cases/one.rs", "")],
+            "crates/a/src/x/cases/one.rs"
+        ));
+        assert!(!is_test(
+            &[declares, ("crates/a/src/x/real.rs", "")],
+            "crates/a/src/x/real.rs"
+        ));
+        assert!(!is_test(
+            &[declares, ("crates/a/src/cases.rs", "")],
+            "crates/a/src/cases.rs"
+        ));
+        let elsewhere = (
+            "crates/a/src/lib.rs",
+            "#[path = \"t/odd.rs\"]\n#[cfg(test)]\nmod odd;\n",
+        );
+        assert!(is_test(
+            &[elsewhere, ("crates/a/src/t/odd.rs", "")],
+            "crates/a/src/t/odd.rs"
+        ));
+    }
+}

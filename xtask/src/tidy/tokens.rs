@@ -1,0 +1,295 @@
+//! A file as nested tokens, and what its attributes cover. Rules that must also see inside macros work on this.
+//! Invariant: comments and the insides of strings are never tokens, so no rule takes a word in them for code.
+
+use std::ops::RangeInclusive;
+
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
+#[derive(Debug)]
+pub struct Token {
+    pub line: usize,
+    /// The line it ends on: that of the closing bracket for a group.
+    pub end: usize,
+    pub kind: Kind,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Word(String),
+    Mark(char),
+    /// `::`
+    Path,
+    Literal(String),
+    Group(Delimiter, Vec<Token>),
+}
+
+impl Token {
+    pub fn word(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub fn is(&self, word: &str) -> bool {
+        self.word() == Some(word)
+    }
+
+    pub fn mark(&self, mark: char) -> bool {
+        matches!(self.kind, Kind::Mark(c) if c == mark)
+    }
+
+    pub fn path(&self) -> bool {
+        matches!(self.kind, Kind::Path)
+    }
+
+    pub fn group(&self, delimiter: Delimiter) -> Option<&[Token]> {
+        match &self.kind {
+            Kind::Group(d, inner) if *d == delimiter => Some(inner),
+            _ => None,
+        }
+    }
+}
+
+pub fn read(stream: TokenStream) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut trees = stream.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let (line, end) = (tree.span().start().line, tree.span().end().line);
+        let kind = match tree {
+            TokenTree::Ident(ident) => Kind::Word(ident.to_string()),
+            TokenTree::Literal(literal) => Kind::Literal(literal.to_string()),
+            TokenTree::Group(group) => Kind::Group(group.delimiter(), read(group.stream())),
+            TokenTree::Punct(punct) => {
+                let joint = punct.as_char() == ':' && punct.spacing() == Spacing::Joint;
+                let second = |next: &TokenTree| matches!(next, TokenTree::Punct(p) if p.as_char() == ':');
+                match joint.then(|| trees.next_if(second)).flatten() {
+                    Some(_) => Kind::Path,
+                    None => Kind::Mark(punct.as_char()),
+                }
+            }
+        };
+        tokens.push(Token { line, end, kind });
+    }
+    tokens
+}
+
+/// Calls back with the tokens, then with those of every group inside, at any depth.
+pub fn levels(tokens: &[Token], visit: &mut dyn FnMut(&[Token])) {
+    visit(tokens);
+    for token in tokens {
+        if let Kind::Group(_, inner) = &token.kind {
+            levels(inner, visit);
+        }
+    }
+}
+
+/// Parts between commas.
+pub fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
+    tokens.split(|token| token.mark(',')).filter(|part| !part.is_empty())
+}
+
+/// One `#[…]` or `#![…]`.
+#[derive(Debug)]
+pub struct Attribute<'a> {
+    pub line: usize,
+    pub end: usize,
+    /// What stands between the brackets.
+    pub body: &'a [Token],
+    /// The lines of what it is on, its neighbouring attributes included.
+    pub covers: RangeInclusive<usize>,
+    /// The tokens of what it is on; for an inner attribute all of its level.
+    pub on: &'a [Token],
+}
+
+pub fn attributes(tokens: &[Token]) -> Vec<Attribute<'_>> {
+    let mut found = Vec::new();
+    collect(tokens, &mut found);
+    found
+}
+
+impl Attribute<'_> {
+    /// `#[test]`, `#[tokio::test]`, or a `cfg` that holds only in tests.
+    pub fn is_test(&self) -> bool {
+        match self.body {
+            [cfg, group] if cfg.is("cfg") => group.group(Delimiter::Parenthesis).is_some_and(only_in_tests),
+            [.., name, last] if last.group(Delimiter::Parenthesis).is_some() => name.is("test"),
+            [.., name] => name.is("test"),
+            [] => false,
+        }
+    }
+
+    /// Whether it makes the lint weaker than the workspace has it, outside tests.
+    pub fn loosens(&self, lint: &str) -> bool {
+        if let [cfg, group] = self.body
+            && cfg.is("cfg_attr")
+            && group
+                .group(Delimiter::Parenthesis)
+                .and_then(|inner| parts(inner).next())
+                .is_some_and(only_in_tests)
+        {
+            return false;
+        }
+        let mut found = false;
+        levels(self.body, &mut |level| {
+            found |= level.windows(2).any(|pair| {
+                matches!(pair[0].word(), Some("allow" | "expect" | "warn"))
+                    && pair[1]
+                        .group(Delimiter::Parenthesis)
+                        .is_some_and(|lints| lints.iter().any(|l| l.is(lint)))
+            });
+        });
+        found
+    }
+}
+
+fn only_in_tests(condition: &[Token]) -> bool {
+    match condition {
+        [word] => word.is("test"),
+        [word, group] => match (word.word(), group.group(Delimiter::Parenthesis)) {
+            (Some("all"), Some(inner)) => parts(inner).any(only_in_tests),
+            (Some("any"), Some(inner)) => !inner.is_empty() && parts(inner).all(only_in_tests),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
+    let mut at = 0;
+    while at < level.len() {
+        let Some(body) = outer(level, at) else {
+            if let Some(body) = inner(level, at) {
+                let covers = level[0].line..=level[level.len() - 1].end;
+                found.push(Attribute {
+                    line: level[at].line,
+                    end: level[at + 2].end,
+                    body,
+                    covers,
+                    on: level,
+                });
+            } else if let Kind::Group(_, inside) = &level[at].kind {
+                collect(inside, found);
+            }
+            at += 1;
+            continue;
+        };
+        let first = at;
+        let mut stack = vec![(at, body)];
+        at += 2;
+        while let Some(body) = outer(level, at) {
+            stack.push((at, body));
+            at += 2;
+        }
+        let on = &level[at..at + extent(&level[at..])];
+        let last = on.last().map_or(level[at - 1].end, |token| token.end);
+        for (index, body) in stack {
+            let covers = level[first].line..=last;
+            found.push(Attribute {
+                line: level[index].line,
+                end: level[index + 1].end,
+                body,
+                covers,
+                on,
+            });
+        }
+    }
+}
+
+fn outer(level: &[Token], at: usize) -> Option<&[Token]> {
+    level.get(at).filter(|token| token.mark('#'))?;
+    level.get(at + 1)?.group(Delimiter::Bracket)
+}
+
+fn inner(level: &[Token], at: usize) -> Option<&[Token]> {
+    level.get(at).filter(|token| token.mark('#'))?;
+    level.get(at + 1).filter(|token| token.mark('!'))?;
+    level.get(at + 2)?.group(Delimiter::Bracket)
+}
+
+/// How many tokens the item, statement, field or arm at the start has.
+fn extent(tokens: &[Token]) -> usize {
+    let start = tokens
+        .iter()
+        .position(|t| !t.is("pub") && t.group(Delimiter::Parenthesis).is_none())
+        .unwrap_or(0);
+    let word = |at: usize| tokens.get(start + at).and_then(Token::word);
+    let (braces_end, commas_end) = match word(0) {
+        Some("const") if matches!(word(1), Some("fn" | "unsafe" | "async" | "extern")) => (true, false),
+        Some("let" | "static" | "const" | "use" | "type") => (false, false),
+        Some(
+            "fn" | "mod" | "impl" | "struct" | "enum" | "trait" | "union" | "extern" | "unsafe" | "async"
+            | "macro_rules",
+        ) => (true, false),
+        _ => (true, true),
+    };
+    let ends = |token: &Token| {
+        token.mark(';') || commas_end && token.mark(',') || braces_end && token.group(Delimiter::Brace).is_some()
+    };
+    tokens.iter().position(ends).map_or(tokens.len(), |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<Token> {
+        read(text.parse().unwrap())
+    }
+
+    fn covers(text: &str) -> Vec<RangeInclusive<usize>> {
+        attributes(&tokens(text))
+            .into_iter()
+            .map(|attribute| attribute.covers)
+            .collect()
+    }
+
+    #[test]
+    fn an_attribute_covers_its_item_and_no_more() {
+        assert_eq!(covers("#[a]\nfn f<A, B>() {\n}\nfn g() {}"), [1..=3]);
+        assert_eq!(covers("#[a]\npub(crate) use x::{\n  y,\n  z};\nfn g() {}"), [1..=4]);
+        assert_eq!(covers("#[a]\nconst X: T = T {\n  b: 1 };\nfn g() {}"), [1..=3]);
+        assert_eq!(covers("#[a]\nconst fn f() {\n}\nfn g() {}"), [1..=3]);
+        assert_eq!(covers("struct S {\n#[a]\npub x: u8,\ny: u8 }"), [2..=3]);
+        assert_eq!(covers("fn f() {\n#[a]\nlet x = S {\n}.y()\n;\nz();\n}"), [2..=5]);
+        assert_eq!(
+            covers("#[a]\n#[b]\n\nmod m {\n#[c] fn f() {}\n}"),
+            [1..=6, 1..=6, 5..=5]
+        );
+    }
+
+    #[test]
+    fn an_inner_attribute_covers_its_level() {
+        assert_eq!(covers("use x;\n#![a]\nfn f() {}"), [1..=3]);
+        assert_eq!(covers("mod m {\n#![a]\nfn f() {}\n}"), [2..=3]);
+    }
+
+    #[test]
+    fn tests_are_told_from_other_conditions() {
+        let is_test = |text: &str| attributes(&tokens(text))[0].is_test();
+        for text in [
+            "#[test] fn f() {}",
+            "#[tokio::test(flavor = \"x\")] fn f() {}",
+            "#[cfg(test)] mod t {}",
+        ] {
+            assert!(is_test(text), "{text}");
+        }
+        assert!(is_test("#[cfg(all(unix, test))] mod t {}"));
+        for text in [
+            "#[cfg(not(test))] mod t {}",
+            "#[cfg(any(test, feature = \"x\"))] mod t {}",
+            "#[doc = \"test\"] mod t {}",
+        ] {
+            assert!(!is_test(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn loosened_lints() {
+        let loosens = |text: &str| attributes(&tokens(text))[0].loosens("unsafe_code");
+        assert!(loosens("#![allow(dead_code, unsafe_code)]"));
+        assert!(loosens("#[cfg_attr(unix, expect(unsafe_code))] fn f() {}"));
+        assert!(!loosens("#![deny(unsafe_code)]"));
+        assert!(!loosens("#[cfg_attr(test, allow(unsafe_code))] fn f() {}"));
+    }
+}

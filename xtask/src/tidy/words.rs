@@ -1,0 +1,88 @@
+//! Rule `words`: nothing unfinished is merged, no test is switched off, and no path of one machine is written down.
+//! Invariant: this is a rule on text, strings and comments included, in Rust and in other files of `src`.
+
+use super::Finding;
+use super::source::Tree;
+
+const RULE: &str = "words";
+
+/// Refused in crates.
+const UNFINISHED: &[(&str, &str)] = &[
+    ("TODO", "do it, or write it down where work is planned"),
+    ("FIXME", "fix it, or write it down where work is planned"),
+    ("todo!(", "write the code, or leave the function out"),
+    ("unimplemented!(", "write the code, or leave the function out"),
+    ("#[ignore", "make the test run, or remove it"),
+];
+
+/// Refused in xtask too, therefore put together here.
+const HOMES: &[&str] = &[concat!("/", "root/"), concat!("/", "home/")];
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.src_texts() {
+        for (index, line) in text.lines().enumerate() {
+            let place = (path, index + 1);
+            let unfinished = UNFINISHED
+                .iter()
+                .filter(|(word, _)| path.starts_with("crates/") && has(line, word));
+            findings.extend(unfinished.map(|(word, fix)| Finding::new(RULE, place, format!("`{word}` in code"), *fix)));
+            let homes = HOMES.iter().filter(|home| has(line, home));
+            let fix = "use a relative path, or take it from the settings";
+            findings
+                .extend(homes.map(|home| Finding::new(RULE, place, format!("`{home}` is a path of one machine"), fix)));
+        }
+    }
+    findings
+}
+
+/// Whether the word stands there by itself: `TODOS` and `example.org/home/` do not count.
+fn has(line: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '}');
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        let goes_on = word.ends_with(char::is_alphanumeric) && after.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !before.is_some_and(part) && !goes_on
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::sample::{NONE, lines};
+    use super::*;
+
+    fn found(text: &str) -> Vec<usize> {
+        lines(check, "crates/a/src/x.rs", text)
+    }
+
+    #[test]
+    fn words_are_found_in_code_comments_and_strings() {
+        assert_eq!(found("// TODO: later\n"), [1]);
+        assert_eq!(found("\n/* FIXME */\n"), [2]);
+        assert_eq!(found("fn f() { todo!() }\nfn g() { unimplemented!(\"x\") }"), [1, 2]);
+        assert_eq!(found("#[ignore = \"slow\"]\nfn f() {}\n#[ignore]\nfn g() {}"), [1, 3]);
+        for home in HOMES {
+            assert_eq!(found(&format!("const X: &str = \"{home}x\";")), [1]);
+            assert_eq!(found(&format!("// see file://{home}x")), [1]);
+            assert_eq!(lines(check, "crates/a/src/schema.sql", &format!("-- {home}x\n")), [1]);
+            assert_eq!(lines(check, "xtask/src/x.rs", &format!("// {home}x")), [1]);
+        }
+    }
+
+    #[test]
+    fn words_that_only_look_alike_are_left_alone() {
+        assert_eq!(
+            found("// TODOS, MY_TODO, todos, a todo list, ignored, TODO_LIST\nfn todo() { todo() }"),
+            NONE
+        );
+        for home in HOMES {
+            assert_eq!(
+                found(&format!("// https://example.org{home}x, tree{home}x, {{base}}{home}x")),
+                NONE
+            );
+        }
+        assert_eq!(lines(check, "xtask/src/x.rs", "// TODO"), NONE);
+        assert_eq!(lines(check, "crates/a/tests/x.rs", "#[ignore]\nfn f() {}"), NONE);
+    }
+}

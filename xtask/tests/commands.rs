@@ -1,0 +1,142 @@
+//! The program as people and CI start it: on a whole small workspace, with exit status and printed lines.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const CRATES: [&str; 14] = [
+    "base", "catalog", "ports", "lang", "teach", "exec", "session", "js", "store", "upstream", "server", "cli", "demo",
+    "testkit",
+];
+
+/// A workspace that has every crate of the table and nothing to find.
+struct Workspace(PathBuf);
+
+impl Workspace {
+    fn new(name: &str) -> Workspace {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&root);
+        let workspace = Workspace(root);
+        workspace.write(
+            "Cargo.toml",
+            "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n",
+        );
+        for name in CRATES {
+            workspace.write(&format!("crates/{name}/Cargo.toml"), &manifest(name, ""));
+            workspace.write(
+                &format!("crates/{name}/src/lib.rs"),
+                "//! Does a job.\n//! Invariants: none.\n",
+            );
+        }
+        workspace
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Exit status, what went to stdout, what went to stderr.
+    fn run(&self, command: &str) -> (i32, String, String) {
+        xtask(&[command, "--root", self.0.to_str().unwrap()])
+    }
+}
+
+fn manifest(name: &str, dependencies: &str) -> String {
+    format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n{dependencies}")
+}
+
+fn xtask(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_tidy_workspace_is_counted_in_one_line() {
+    let workspace = Workspace::new("tidy");
+    workspace.write("crates/base/target/skipped.rs", "not rust");
+    workspace.write("crates/base/src/logo.png", "");
+    std::fs::write(workspace.0.join("crates/base/src/logo.png"), [0xff, 0xfe]).unwrap();
+    let expected = "tidy: 14 packages, 14 Rust files, 28 lines, nothing found\n";
+    assert_eq!(workspace.run("tidy"), (0, expected.to_string(), String::new()));
+}
+
+#[test]
+fn each_rule_is_heard() {
+    let workspace = Workspace::new("untidy");
+    workspace.write("ARCHITECTURE.md", "no tree\n");
+    workspace.write(
+        "crates/base/Cargo.toml",
+        &manifest("base", "[dependencies]\nlang = { path = \"../lang\" }\n"),
+    );
+    workspace.write(
+        "crates/lang/Cargo.toml",
+        &manifest("lang", "[dependencies]\nclap = \"4\"\n"),
+    );
+    workspace.write(
+        "crates/lang/src/a.rs",
+        "use crate::b::B;\nfn f() -> Result<u8, String> {\n    g().unwrap()\n}\n",
+    );
+    workspace.write(
+        "crates/lang/src/b.rs",
+        "//! B.\nuse crate::a::A;\n// TODO\nunsafe fn f() {}\n",
+    );
+    workspace.write(
+        "crates/lang/src/util.rs",
+        &format!("//! U.\n{}", "// line\n".repeat(500)),
+    );
+    workspace.write("crates/lang/src/c.rs", "//! C.\nfn f( {}\n");
+    let (status, found, counted) = workspace.run("tidy");
+    for expected in [
+        "ARCHITECTURE.md:1: [layers] ",
+        "crates/base/Cargo.toml:7: [layers] `base` names `lang`",
+        "crates/lang/Cargo.toml:7: [foreign] `lang` depends on `clap`",
+        "crates/lang/src/a.rs:1: [headers] ",
+        "crates/lang/src/a.rs:1: [rings] ",
+        "crates/lang/src/a.rs:2: [errors] ",
+        "crates/lang/src/a.rs:3: [unwrap] ",
+        "crates/lang/src/b.rs:3: [words] ",
+        "crates/lang/src/b.rs:4: [unsafe] ",
+        "crates/lang/src/c.rs:2: [parse] ",
+        "crates/lang/src/util.rs:1: [file-lines] ",
+        "crates/lang/src/util.rs:1: [names] ",
+    ] {
+        assert!(
+            found.lines().any(|line| line.starts_with(expected)),
+            "{expected}\nis not in\n{found}"
+        );
+    }
+    assert_eq!(found.lines().count(), 12, "{found}");
+    assert_eq!(
+        (status, counted.as_str()),
+        (1, "tidy: 14 packages, 18 Rust files, 539 lines, 12 findings\n")
+    );
+}
+
+#[test]
+fn licences_of_a_workspace_without_dependencies() {
+    let workspace = Workspace::new("licences");
+    let (status, _, said) = workspace.run("licences");
+    assert_eq!(status, 2, "no deny.toml: {said}");
+    workspace.write("deny.toml", "[licenses]\nallow = [\"MIT\"]\n");
+    let packages = CRATES.map(|name| format!("[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\n"));
+    workspace.write("Cargo.lock", &format!("version = 4\n\n{}", packages.join("\n")));
+    let (status, said, error) = workspace.run("licences");
+    assert_eq!((status, error.as_str()), (0, ""));
+    assert_eq!(
+        said,
+        "licences: 0 dependencies, each under one of the 1 licences deny.toml allows\n"
+    );
+}
+
+#[test]
+fn what_cannot_run_says_so() {
+    assert_eq!(xtask(&["tidy", "--root", "/nowhere/at/all"]).0, 2);
+    assert_eq!(xtask(&["sweep"]).0, 2);
+    let (status, help, _) = xtask(&["--help"]);
+    assert!(status == 0 && help.contains("Usage: cargo xtask"));
+}
