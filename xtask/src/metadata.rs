@@ -138,10 +138,7 @@ fn word(json: &Value, key: &str) -> String {
 fn relative(json: &Value, root: &Path, path: &str) -> String {
     let theirs = Path::new(json["workspace_root"].as_str().unwrap_or_default());
     let path = Path::new(path);
-    let short = path
-        .strip_prefix(theirs)
-        .or_else(|_| path.strip_prefix(root))
-        .unwrap_or(path);
+    let short = path.strip_prefix(theirs).or_else(|_| path.strip_prefix(root)).unwrap_or(path);
     short.to_string_lossy().replace('\\', "/")
 }
 
@@ -158,11 +155,7 @@ pub mod sample {
             kind: *kind,
             local: !name.starts_with('~'),
         };
-        let dir = if name == "xtask" {
-            name.to_string()
-        } else {
-            format!("crates/{name}")
-        };
+        let dir = if name == "xtask" { name.to_string() } else { format!("crates/{name}") };
         Package {
             name: name.to_string(),
             local: true,
@@ -188,24 +181,11 @@ mod tests {
             ],
         }]});
         let packages = parse(&json);
-        let [base] = packages.as_slice() else {
-            panic!("{packages:?}")
-        };
+        let [base] = packages.as_slice() else { panic!("{packages:?}") };
         assert!(base.local);
         assert_eq!(base.licence.as_deref(), Some("MIT"));
-        let seen: Vec<_> = base
-            .dependencies
-            .iter()
-            .map(|d| (d.key.as_str(), d.kind, d.local))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                ("serde", Kind::Normal, false),
-                ("kit", Kind::Dev, true),
-                ("cc", Kind::Build, false)
-            ]
-        );
+        let seen: Vec<_> = base.dependencies.iter().map(|d| (d.key.as_str(), d.kind, d.local)).collect();
+        assert_eq!(seen, [("serde", Kind::Normal, false), ("kit", Kind::Dev, true), ("cc", Kind::Build, false)]);
     }
 
     #[test]
@@ -213,18 +193,9 @@ mod tests {
         let text = "[package]\nname = \"x\"\n\n[dependencies]\nserde_json.workspace = true\nserde = \"1\"\n\n\
                     [target.'cfg(unix)'.dependencies]\nlibc = \"0\"\n\n[dev-dependencies]\nbase.workspace = true\n\
                     [dependencies.base]\npath = \"../base\"\n";
-        let package = Package {
-            text: text.to_string(),
-            ..Package::default()
-        };
-        let line = |name: &str, kind| {
-            package.line_of(&Dependency {
-                name: name.into(),
-                key: name.into(),
-                kind,
-                local: false,
-            })
-        };
+        let package = Package { text: text.to_string(), ..Package::default() };
+        let line =
+            |name: &str, kind| package.line_of(&Dependency { name: name.into(), key: name.into(), kind, local: false });
         assert_eq!(line("serde", Kind::Normal), 6);
         assert_eq!(line("libc", Kind::Normal), 9);
         assert_eq!(line("base", Kind::Dev), 12);

@@ -16,16 +16,10 @@ impl Workspace {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&root);
         let workspace = Workspace(root);
-        workspace.write(
-            "Cargo.toml",
-            "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n",
-        );
+        workspace.write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n");
         for name in CRATES {
             workspace.write(&format!("crates/{name}/Cargo.toml"), &manifest(name, ""));
-            workspace.write(
-                &format!("crates/{name}/src/lib.rs"),
-                "//! Does a job.\n//! Invariants: none.\n",
-            );
+            workspace.write(&format!("crates/{name}/src/lib.rs"), "//! Does a job.\n//! Invariants: none.\n");
         }
         workspace
     }
@@ -47,10 +41,7 @@ fn manifest(name: &str, dependencies: &str) -> String {
 }
 
 fn xtask(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(arguments)
-        .output()
-        .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -69,26 +60,11 @@ fn a_tidy_workspace_is_counted_in_one_line() {
 fn each_rule_is_heard() {
     let workspace = Workspace::new("untidy");
     workspace.write("ARCHITECTURE.md", "no tree\n");
-    workspace.write(
-        "crates/base/Cargo.toml",
-        &manifest("base", "[dependencies]\nlang = { path = \"../lang\" }\n"),
-    );
-    workspace.write(
-        "crates/lang/Cargo.toml",
-        &manifest("lang", "[dependencies]\nclap = \"4\"\n"),
-    );
-    workspace.write(
-        "crates/lang/src/a.rs",
-        "use crate::b::B;\nfn f() -> Result<u8, String> {\n    g().unwrap()\n}\n",
-    );
-    workspace.write(
-        "crates/lang/src/b.rs",
-        "//! B.\nuse crate::a::A;\n// TODO\nunsafe fn f() {}\n",
-    );
-    workspace.write(
-        "crates/lang/src/util.rs",
-        &format!("//! U.\n{}", "// line\n".repeat(500)),
-    );
+    workspace.write("crates/base/Cargo.toml", &manifest("base", "[dependencies]\nlang = { path = \"../lang\" }\n"));
+    workspace.write("crates/lang/Cargo.toml", &manifest("lang", "[dependencies]\nclap = \"4\"\n"));
+    workspace.write("crates/lang/src/a.rs", "use crate::b::B;\nfn f() -> Result<u8, String> {\n    g().unwrap()\n}\n");
+    workspace.write("crates/lang/src/b.rs", "//! B.\nuse crate::a::A;\n// TODO\nunsafe fn f() {}\n");
+    workspace.write("crates/lang/src/util.rs", &format!("//! U.\n{}", "// line\n".repeat(500)));
     workspace.write("crates/lang/src/c.rs", "//! C.\nfn f( {}\n");
     let (status, found, counted) = workspace.run("tidy");
     for expected in [
@@ -105,16 +81,10 @@ fn each_rule_is_heard() {
         "crates/lang/src/util.rs:1: [file-lines] ",
         "crates/lang/src/util.rs:1: [names] ",
     ] {
-        assert!(
-            found.lines().any(|line| line.starts_with(expected)),
-            "{expected}\nis not in\n{found}"
-        );
+        assert!(found.lines().any(|line| line.starts_with(expected)), "{expected}\nis not in\n{found}");
     }
     assert_eq!(found.lines().count(), 12, "{found}");
-    assert_eq!(
-        (status, counted.as_str()),
-        (1, "tidy: 14 packages, 18 Rust files, 539 lines, 12 findings\n")
-    );
+    assert_eq!((status, counted.as_str()), (1, "tidy: 14 packages, 18 Rust files, 539 lines, 12 findings\n"));
 }
 
 #[test]
@@ -127,10 +97,7 @@ fn licences_of_a_workspace_without_dependencies() {
     workspace.write("Cargo.lock", &format!("version = 4\n\n{}", packages.join("\n")));
     let (status, said, error) = workspace.run("licences");
     assert_eq!((status, error.as_str()), (0, ""));
-    assert_eq!(
-        said,
-        "licences: 0 dependencies, each under one of the 1 licences deny.toml allows\n"
-    );
+    assert_eq!(said, "licences: 0 dependencies, each under one of the 1 licences deny.toml allows\n");
 }
 
 #[test]

@@ -51,21 +51,11 @@ pub struct Diagnostic {
 impl Diagnostic {
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self {
-            code,
-            severity: Severity::Error,
-            span,
-            message,
-            alternatives: Vec::new(),
-            copy: None,
-        }
+        Self { code, severity: Severity::Error, span, message, alternatives: Vec::new(), copy: None }
     }
 
     pub fn note(code: Code, span: Span, message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Note,
-            ..Self::error(code, span, message)
-        }
+        Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
 
     pub fn with_alternatives(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
@@ -95,10 +85,7 @@ pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
 fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
     let place = index.place(diagnostic.span.start);
     let note = if diagnostic.is_error() { "" } else { "note: " };
-    let mut line = format!(
-        "{} {}:{} {note}{}",
-        diagnostic.code, place.line, place.column, diagnostic.message
-    );
+    let mut line = format!("{} {}:{} {note}{}", diagnostic.code, place.line, place.column, diagnostic.message);
     if !diagnostic.alternatives.is_empty() {
         line.push_str("; one of: ");
         line.push_str(&diagnostic.alternatives.join(" | "));
@@ -133,11 +120,7 @@ fn people_report<'a>(
     // The renderer slices the text at these offsets, so they must lie between characters.
     let clamp = |offset: u32| text.floor_char_boundary(offset as usize);
     let range = clamp(diagnostic.span.start)..clamp(diagnostic.span.end);
-    let kind = if diagnostic.is_error() {
-        ReportKind::Error
-    } else {
-        ReportKind::Advice
-    };
+    let kind = if diagnostic.is_error() { ReportKind::Error } else { ReportKind::Advice };
     let config = Config::default().with_color(colour).with_index_type(IndexType::Byte);
     let mut report = Report::build(kind, (name, range.clone()))
         .with_config(config)
@@ -166,19 +149,13 @@ mod tests {
     #[test]
     fn a_model_reads_one_line() {
         let line = render_for_model("e1{statuz=\"open\"}", &[sample()]);
-        assert_eq!(
-            line,
-            "E0204 1:4 no filter `statuz` on Ticket; one of: state | number; write: e1{state=\"open\"}"
-        );
+        assert_eq!(line, "E0204 1:4 no filter `statuz` on Ticket; one of: state | number; write: e1{state=\"open\"}");
     }
 
     #[test]
     fn a_person_sees_the_place() {
         let picture = render_for_people("program", "e1{statuz=\"open\"}", &[sample()], false);
-        assert!(
-            picture.contains("E0204") && picture.contains("statuz") && picture.contains("write:"),
-            "{picture}"
-        );
+        assert!(picture.contains("E0204") && picture.contains("statuz") && picture.contains("write:"), "{picture}");
         assert!(!picture.contains('\u{1b}'), "no colour was asked for");
     }
 

@@ -77,10 +77,7 @@ mod tests {
     #[test]
     fn known_answer_and_round_trip() {
         let digest = Digest::of(b"abc");
-        assert_eq!(
-            digest.to_string(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Digest::parse(&digest.to_string()), Ok(digest));
     }
 

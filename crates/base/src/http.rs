@@ -85,38 +85,21 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), OriginError> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(v6) => {
             let end = v6.find(']').ok_or(OriginError::Host)?;
-            if let Some(bad) = v6[..end]
-                .chars()
-                .find(|c| !(c.is_ascii_hexdigit() || *c == ':' || *c == '.'))
-            {
+            if let Some(bad) = v6[..end].chars().find(|c| !(c.is_ascii_hexdigit() || *c == ':' || *c == '.')) {
                 return Err(OriginError::Character(bad));
             }
             let (host, rest) = authority.split_at(end + 2);
-            (
-                host,
-                if rest.is_empty() {
-                    None
-                } else {
-                    Some(rest.strip_prefix(':').ok_or(OriginError::Host)?)
-                },
-            )
+            (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or(OriginError::Host)?) })
         }
         None => {
-            let (host, port) = authority
-                .split_once(':')
-                .map_or((authority, None), |(h, p)| (h, Some(p)));
-            if let Some(bad) = host
-                .chars()
-                .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-')))
-            {
+            let (host, port) = authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
+            if let Some(bad) = host.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))) {
                 return Err(OriginError::Character(bad));
             }
             (host, port)
         }
     };
-    let parsed = port
-        .map(|p| p.parse::<u16>().map_err(|_| OriginError::Port(p.to_owned())))
-        .transpose()?;
+    let parsed = port.map(|p| p.parse::<u16>().map_err(|_| OriginError::Port(p.to_owned()))).transpose()?;
     Ok((host, parsed))
 }
 
@@ -179,10 +162,7 @@ pub struct Response {
 
 impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     pub fn is_success(&self) -> bool {
@@ -197,10 +177,7 @@ mod tests {
     #[test]
     fn origins_are_scheme_host_port_and_nothing_else() {
         let origin = |text: &str| Origin::parse(text).map(|o| o.to_string());
-        assert_eq!(
-            origin("HTTPS://Api.Example.com:443"),
-            Ok("https://api.example.com".into())
-        );
+        assert_eq!(origin("HTTPS://Api.Example.com:443"), Ok("https://api.example.com".into()));
         assert_eq!(origin("http://127.0.0.1:8080"), Ok("http://127.0.0.1:8080".into()));
         assert_eq!(origin("http://[::1]:90"), Ok("http://[::1]:90".into()));
         for bad in [

@@ -151,13 +151,8 @@ pub struct SlotError(String);
 impl FromStr for Slot {
     type Err = SlotError;
     fn from_str(text: &str) -> Result<Self, SlotError> {
-        let digits = text
-            .strip_prefix('s')
-            .filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
-        digits
-            .and_then(|d| d.parse().ok())
-            .map(Slot)
-            .ok_or_else(|| SlotError(text.chars().take(64).collect()))
+        let digits = text.strip_prefix('s').filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
+        digits.and_then(|d| d.parse().ok()).map(Slot).ok_or_else(|| SlotError(text.chars().take(64).collect()))
     }
 }
 

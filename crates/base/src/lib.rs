@@ -24,7 +24,7 @@ pub use id::{
 };
 pub use json::{canonical, depth_exceeds};
 pub use limits::Limits;
-pub use names::near;
+pub use names::{near, nearest};
 pub use secret::Secret;
 pub use span::{LineIndex, Place, Span};
 pub use time::Timestamp;

@@ -1,46 +1,47 @@
 //! Near names for a wrong one.
-//! Invariant: at most five, nearest first, and only such as a person could have meant.
+//! Invariant: nearest first; a single one is offered only when it was surely meant.
 
-/// Candidates ordered by edit distance; those further away than half the word are left out unless nothing is near.
+/// Candidates, nearest first by edit distance, at most five.
 pub fn near<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut scored: Vec<(usize, &str)> = candidates.into_iter().map(|c| (distance(wrong, c), c)).collect();
-    scored.sort();
-    let bound = wrong.chars().count().div_ceil(2).max(2);
-    let any_near = scored.iter().any(|(d, _)| *d <= bound);
-    scored
-        .into_iter()
-        .filter(|(d, _)| !any_near || *d <= bound)
-        .take(5)
-        .map(|(_, c)| c.to_owned())
-        .collect()
+    scored(wrong, candidates).into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
 }
 
+/// The one candidate that was surely meant, if there is one: close to the word, and closer than any other.
+pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = scored(wrong, candidates);
+    let (best, name) = *scored.first()?;
+    let close = best <= wrong.chars().count().div_ceil(3);
+    let alone = scored.get(1).is_none_or(|(second, _)| *second > best);
+    (close && alone).then_some(name)
+}
+
+fn scored<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
+    let mut scored: Vec<(usize, &str)> = candidates.into_iter().map(|c| (distance(wrong, c), c)).collect();
+    scored.sort();
+    scored
+}
+
+/// Typing mistakes are single letters and swapped neighbours; case is none. Long words are compared by their beginning.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.to_lowercase().chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
+    let clipped = |text: &str| text.to_lowercase().chars().take(64).collect::<String>();
+    strsim::osa_distance(&clipped(a), &clipped(b))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::near;
+    use super::{near, nearest};
 
     #[test]
-    fn the_nearest_come_first_and_strangers_stay_out() {
-        assert_eq!(
-            near("statuz", ["state", "status", "votes", "number"]),
-            ["status", "state"]
-        );
-        assert_eq!(near("zzz", ["state"]), ["state"], "when nothing is near, what there is");
+    fn the_nearest_come_first() {
+        assert_eq!(near("statuz", ["votes", "state", "status", "number"]), ["status", "state", "votes", "number"]);
         assert_eq!(near("é", []), Vec::<String>::new());
+    }
+
+    #[test]
+    fn only_a_close_and_single_one_was_surely_meant() {
+        assert_eq!(nearest("opne", ["open", "done"]), Some("open"));
+        assert_eq!(nearest("closed", ["open", "doing", "done"]), None);
+        assert_eq!(nearest("ab", ["aa", "bb"]), None, "two are equally near");
+        assert_eq!(nearest("x", []), None);
     }
 }

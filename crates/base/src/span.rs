@@ -14,18 +14,12 @@ impl Span {
     pub fn new(start: usize, end: usize) -> Self {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
-        Self {
-            start,
-            end: end.max(start),
-        }
+        Self { start, end: end.max(start) }
     }
 
     /// The smallest span that holds both.
     pub fn to(self, other: Span) -> Span {
-        Span {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
     /// The text it covers; empty where the span does not fit the text.
@@ -50,9 +44,7 @@ pub struct LineIndex<'a> {
 
 impl<'a> LineIndex<'a> {
     pub fn new(text: &'a str) -> Self {
-        let line_starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-            .collect();
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, line_starts }
     }
 
@@ -62,10 +54,7 @@ impl<'a> LineIndex<'a> {
         let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
         let before = self.text.as_bytes().get(start..offset).unwrap_or_default();
         let column = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count() + 1;
-        Place {
-            line: line as u32,
-            column: column as u32,
-        }
+        Place { line: line as u32, column: column as u32 }
     }
 }
 
@@ -77,10 +66,7 @@ mod tests {
     fn places_count_characters_and_survive_any_offset() {
         let index = LineIndex::new("aé\nb");
         let at = |offset| (index.place(offset).line, index.place(offset).column);
-        assert_eq!(
-            [at(0), at(1), at(3), at(4), at(99)],
-            [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
-        );
+        assert_eq!([at(0), at(1), at(3), at(4), at(99)], [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]);
         assert_eq!(at(2), (1, 3), "inside a character is after it");
     }
 

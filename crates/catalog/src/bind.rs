@@ -40,16 +40,10 @@ pub fn bind(
         let param = hole.param.clone();
         match value(hole) {
             None => {
-                return Err(BindError::Missing {
-                    capability: capability.name.clone(),
-                    param,
-                });
+                return Err(BindError::Missing { capability: capability.name.clone(), param });
             }
             Some(text) if text.is_empty() || text == "." || text == ".." => {
-                return Err(BindError::Unsafe {
-                    capability: capability.name.clone(),
-                    param,
-                });
+                return Err(BindError::Unsafe { capability: capability.name.clone(), param });
             }
             Some(_) => {}
         }

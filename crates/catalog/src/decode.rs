@@ -23,12 +23,7 @@ pub enum DecodeError {
     #[error("the answer has no rows at `{0}`")]
     NoRows(String),
     #[error("row {row}: {entity}.{field}: {cause}")]
-    Field {
-        row: usize,
-        entity: String,
-        field: String,
-        cause: TypeError,
-    },
+    Field { row: usize, entity: String, field: String, cause: TypeError },
     #[error("row {row}: {entity} has no `{field}`, which is part of its key")]
     NoKey { row: usize, entity: String, field: String },
     #[error("the catalog has no entity `{0}`")]
@@ -45,23 +40,15 @@ pub fn decode(
         return Err(DecodeError::TooDeep(nesting));
     }
     let body: Value = serde_json::from_slice(&response.body).map_err(DecodeError::NotJson)?;
-    let entity = catalog
-        .entity(&capability.entity)
-        .ok_or_else(|| DecodeError::NoEntity(capability.entity.clone()))?;
-    let found = capability
-        .rows
-        .find(&body)
-        .ok_or_else(|| DecodeError::NoRows(capability.rows.to_string()))?;
+    let entity = catalog.entity(&capability.entity).ok_or_else(|| DecodeError::NoEntity(capability.entity.clone()))?;
+    let found = capability.rows.find(&body).ok_or_else(|| DecodeError::NoRows(capability.rows.to_string()))?;
     let items: &[Value] = match (capability.kind, found) {
         (Kind::Query, Value::Array(items)) => items,
         (Kind::Get, object @ Value::Object(_)) => std::slice::from_ref(object),
         _ => return Err(DecodeError::NoRows(capability.rows.to_string())),
     };
-    let rows = items
-        .iter()
-        .enumerate()
-        .map(|(at, item)| decode_row(catalog, entity, item, at))
-        .collect::<Result<_, _>>()?;
+    let rows =
+        items.iter().enumerate().map(|(at, item)| decode_row(catalog, entity, item, at)).collect::<Result<_, _>>()?;
     let total = match &capability.paging {
         Some(Paging::Page { total: Some(path), .. }) => path.find(&body).and_then(Value::as_u64),
         _ => None,
@@ -74,11 +61,7 @@ fn decode_row(catalog: &Catalog, entity: &Entity, item: &Value, at: usize) -> Re
     for field in entity.fields.values() {
         let value = field.path.find(item).unwrap_or(&Value::Null);
         if value.is_null() && entity.key.contains(&field.name) {
-            return Err(DecodeError::NoKey {
-                row: at,
-                entity: entity.name.clone(),
-                field: field.name.clone(),
-            });
+            return Err(DecodeError::NoKey { row: at, entity: entity.name.clone(), field: field.name.clone() });
         }
         check_field(catalog, field, value).map_err(|cause| DecodeError::Field {
             row: at,

@@ -77,10 +77,7 @@ pub struct Relation {
 pub enum Via {
     /// A query whose parameters are filled from the parent: parameter to the parent's field, or to `None` for the parent's
     /// whole reference.
-    Call {
-        capability: String,
-        fill: IndexMap<String, Option<String>>,
-    },
+    Call { capability: String, fill: IndexMap<String, Option<String>> },
     /// A get by the reference that this field of the parent holds.
     Key { field: String },
 }
@@ -125,12 +122,7 @@ pub struct Http {
 #[serde(rename_all = "lowercase")]
 pub enum Paging {
     /// A page number, counted from `from`; a page with fewer rows than asked for is the last.
-    Page {
-        send: String,
-        from: u64,
-        size: Option<PageSize>,
-        total: Option<DataPath>,
-    },
+    Page { send: String, from: u64, size: Option<PageSize>, total: Option<DataPath> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,15 +146,11 @@ impl Catalog {
 
     /// The query that lists an entity with nothing but optional filters, and otherwise the queries that need a scope.
     pub fn queries<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
-        self.capabilities
-            .values()
-            .filter(move |c| c.kind == Kind::Query && c.entity == entity)
+        self.capabilities.values().filter(move |c| c.kind == Kind::Query && c.entity == entity)
     }
 
     pub fn get_of(&self, entity: &str) -> Option<&Capability> {
-        self.capabilities
-            .values()
-            .find(|c| c.kind == Kind::Get && c.entity == entity)
+        self.capabilities.values().find(|c| c.kind == Kind::Get && c.entity == entity)
     }
 }
 

@@ -20,12 +20,7 @@ impl DataPath {
 
 impl From<String> for DataPath {
     fn from(text: String) -> Self {
-        Self(
-            text.split('.')
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
+        Self(text.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect())
     }
 }
 

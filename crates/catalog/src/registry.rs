@@ -17,11 +17,7 @@ pub struct Registry {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error("catalogs `{first}` and `{second}` both claim the name `{name}`; change the id or alias in one of them")]
-    Taken {
-        name: CatalogId,
-        first: CatalogId,
-        second: CatalogId,
-    },
+    Taken { name: CatalogId, first: CatalogId, second: CatalogId },
 }
 
 impl Registry {
@@ -38,15 +34,10 @@ impl Registry {
         for name in std::iter::once(&id).chain(&catalog.aliases) {
             let owner = self.by_id.get(name).map(|c| &c.id).or_else(|| self.aliases.get(name));
             if let Some(first) = owner {
-                return Err(RegistryError::Taken {
-                    name: name.clone(),
-                    first: first.clone(),
-                    second: id,
-                });
+                return Err(RegistryError::Taken { name: name.clone(), first: first.clone(), second: id });
             }
         }
-        self.aliases
-            .extend(catalog.aliases.iter().map(|alias| (alias.clone(), id.clone())));
+        self.aliases.extend(catalog.aliases.iter().map(|alias| (alias.clone(), id.clone())));
         self.by_id.insert(id, catalog);
         Ok(())
     }

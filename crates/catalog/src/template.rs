@@ -112,14 +112,10 @@ impl Hole {
         let is_name =
             |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         match name.split_once('.') {
-            None if is_name(name) => Ok(Self {
-                param: name.to_owned(),
-                part: None,
-            }),
-            Some((param, part)) if is_name(param) && is_name(part) => Ok(Self {
-                param: param.to_owned(),
-                part: Some(part.to_owned()),
-            }),
+            None if is_name(name) => Ok(Self { param: name.to_owned(), part: None }),
+            Some((param, part)) if is_name(param) && is_name(part) => {
+                Ok(Self { param: param.to_owned(), part: Some(part.to_owned()) })
+            }
             _ => Err(TemplateError::Name(name.chars().take(64).collect())),
         }
     }
@@ -130,10 +126,7 @@ impl fmt::Display for Template {
         self.pieces.iter().try_for_each(|piece| match piece {
             Piece::Literal(text) => f.write_str(text),
             Piece::Hole(Hole { param, part: None }) => write!(f, "{{{param}}}"),
-            Piece::Hole(Hole {
-                param,
-                part: Some(part),
-            }) => write!(f, "{{{param}.{part}}}"),
+            Piece::Hole(Hole { param, part: Some(part) }) => write!(f, "{{{param}.{part}}}"),
         })
     }
 }
@@ -157,27 +150,15 @@ mod tests {
     use std::borrow::Cow;
 
     fn path(template: &str, value: &str) -> Option<String> {
-        Template::parse(template)
-            .unwrap()
-            .fill_path(|_| Some(Cow::Borrowed(value)))
+        Template::parse(template).unwrap().fill_path(|_| Some(Cow::Borrowed(value)))
     }
 
     #[test]
     fn a_value_stays_one_segment() {
-        assert_eq!(
-            path("/p/{x}/t", "a/../../b?c#d%2F\\").unwrap(),
-            "/p/a%2F..%2F..%2Fb%3Fc%23d%252F%5C/t"
-        );
-        assert_eq!(
-            path("/p/{x}", "http://evil.example/").unwrap(),
-            "/p/http%3A%2F%2Fevil.example%2F"
-        );
+        assert_eq!(path("/p/{x}/t", "a/../../b?c#d%2F\\").unwrap(), "/p/a%2F..%2F..%2Fb%3Fc%23d%252F%5C/t");
+        assert_eq!(path("/p/{x}", "http://evil.example/").unwrap(), "/p/http%3A%2F%2Fevil.example%2F");
         assert_eq!(path("/p/{x}", "é 1").unwrap(), "/p/%C3%A9%201");
-        assert_eq!(
-            path("/p/{x}", "{y}").unwrap(),
-            "/p/%7By%7D",
-            "a value is not read as a template"
-        );
+        assert_eq!(path("/p/{x}", "{y}").unwrap(), "/p/%7By%7D", "a value is not read as a template");
     }
 
     #[test]

@@ -75,10 +75,7 @@ impl Type {
                 if choices.contains(text) {
                     return Ok(());
                 }
-                return Err(TypeError::NotAChoice {
-                    found: clip(text),
-                    choices: choices.clone(),
-                });
+                return Err(TypeError::NotAChoice { found: clip(text), choices: choices.clone() });
             }
             (Type::Date(format), Value::String(text)) => format.accepts(text),
             (Type::Array(of), Value::Array(items)) => return items.iter().try_for_each(|item| of.accept(item)),
@@ -87,10 +84,7 @@ impl Type {
         if fits {
             return Ok(());
         }
-        Err(TypeError::Mismatch {
-            expected: self.describe(),
-            found: clip(&value.to_string()),
-        })
+        Err(TypeError::Mismatch { expected: self.describe(), found: clip(&value.to_string()) })
     }
 }
 
@@ -124,9 +118,7 @@ fn is_time(text: &[u8]) -> bool {
     if ![h1, h2, m1, m2, s1, s2].iter().all(|b| b.is_ascii_digit()) {
         return false;
     }
-    let fraction = rest
-        .strip_prefix(b".")
-        .map_or(0, |r| 1 + r.iter().take_while(|b| b.is_ascii_digit()).count());
+    let fraction = rest.strip_prefix(b".").map_or(0, |r| 1 + r.iter().take_while(|b| b.is_ascii_digit()).count());
     match &rest[fraction..] {
         b"Z" | b"z" => true,
         [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()),
@@ -135,11 +127,7 @@ fn is_time(text: &[u8]) -> bool {
 }
 
 fn clip(text: &str) -> String {
-    if text.chars().count() <= 60 {
-        text.to_owned()
-    } else {
-        text.chars().take(59).chain(['…']).collect()
-    }
+    if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
 }
 
 #[cfg(test)]
@@ -152,13 +140,7 @@ mod tests {
         for good in ["2026-11-15T12:00:00Z", "2026-11-15T12:00:00.123+02:00"] {
             assert!(DateFormat::Rfc3339.accepts(good), "{good}");
         }
-        for bad in [
-            "2026-11-15",
-            "2026-13-15T12:00:00Z",
-            "2026-11-15T12:00:00",
-            "2026-11-15Té:00:00Z1",
-            "",
-        ] {
+        for bad in ["2026-11-15", "2026-13-15T12:00:00Z", "2026-11-15T12:00:00", "2026-11-15Té:00:00Z1", ""] {
             assert!(!DateFormat::Rfc3339.accepts(bad), "{bad}");
         }
         assert!(DateFormat::IsoDate.accepts("2026-02-01") && !DateFormat::IsoDate.accepts("2026-2-1"));
@@ -168,14 +150,8 @@ mod tests {
     fn a_choice_is_named_with_its_choices() {
         let state = Type::Select(vec!["open".into(), "done".into()]);
         assert!(state.accept(&json!("open")).is_ok());
-        assert_eq!(
-            state.accept(&json!("opne")).unwrap_err().to_string(),
-            "`opne` is not one of open | done"
-        );
-        assert_eq!(
-            Type::Integer.accept(&json!("7")).unwrap_err().to_string(),
-            "expected int, found \"7\""
-        );
+        assert_eq!(state.accept(&json!("opne")).unwrap_err().to_string(), "`opne` is not one of open | done");
+        assert_eq!(Type::Integer.accept(&json!("7")).unwrap_err().to_string(), "expected int, found \"7\"");
         assert!(Type::Integer.accept(&json!(7.5)).is_err() && Type::Integer.accept(&json!(7.0)).is_ok());
     }
 }

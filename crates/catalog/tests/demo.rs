@@ -24,17 +24,8 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
     let capability = catalog.capability("comment_list").unwrap();
     let args = BTreeMap::from([("ticket".to_owned(), json!({"project": "a/../b", "number": 7.0}))]);
     let request = bind(&catalog, capability, &args, Some(PageRequest { index: 2, size: 50 })).unwrap();
-    assert_eq!(
-        request.label(),
-        "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments"
-    );
-    assert_eq!(
-        request.query,
-        [
-            ("page".to_owned(), "3".to_owned()),
-            ("per_page".to_owned(), "50".to_owned())
-        ]
-    );
+    assert_eq!(request.label(), "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments");
+    assert_eq!(request.query, [("page".to_owned(), "3".to_owned()), ("per_page".to_owned(), "50".to_owned())]);
 }
 
 #[test]
@@ -44,10 +35,7 @@ fn what_is_missing_or_unsafe_is_named() {
     let with = |value: Value| bind(&catalog, get, &BTreeMap::from([("key".to_owned(), value)]), None);
     assert!(matches!(with(Value::Null), Err(catalog::BindError::Missing { .. })));
     for bad in ["..", ".", ""] {
-        assert!(
-            matches!(with(json!(bad)), Err(catalog::BindError::Unsafe { .. })),
-            "{bad}"
-        );
+        assert!(matches!(with(json!(bad)), Err(catalog::BindError::Unsafe { .. })), "{bad}");
     }
 }
 
@@ -55,18 +43,7 @@ fn what_is_missing_or_unsafe_is_named() {
 fn rows_are_checked_against_their_types() {
     let catalog = demo();
     let list = catalog.capability("person_list").unwrap();
-    let answer = |body: &str| {
-        decode(
-            &catalog,
-            list,
-            &Response {
-                status: 200,
-                headers: vec![],
-                body: body.into(),
-            },
-            64,
-        )
-    };
+    let answer = |body: &str| decode(&catalog, list, &Response { status: 200, headers: vec![], body: body.into() }, 64);
     let rows =
         answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
     assert_eq!(rows.total, Some(1));
@@ -77,10 +54,7 @@ fn rows_are_checked_against_their_types() {
     for (body, says) in [
         ("", "not JSON"),
         (r#"{"data": 3}"#, "no rows at `data`"),
-        (
-            r#"{"data": [{"id": "a", "name": 3}]}"#,
-            "row 0: Person.name: expected string, found 3",
-        ),
+        (r#"{"data": [{"id": "a", "name": 3}]}"#, "row 0: Person.name: expected string, found 3"),
         (r#"{"data": [{"name": "x"}]}"#, "has no `id`"),
         (&"[".repeat(100), "deeper than 64"),
     ] {
@@ -94,30 +68,14 @@ fn mistakes_have_a_place_and_a_fix() {
     let text = include_str!("../../../catalogs/demo.yaml");
     for (from, to, says) in [
         ("title: Demo", "titel: Demo", "demo.yaml:4:"),
-        (
-            "by: comment_list",
-            "by: comment_lst",
-            "`comment_lst` is not a query of Comment; one of: comment_list",
-        ),
-        (
-            "{ref: Person}\n      created",
-            "{ref: Persn}\n      created",
-            "no entity `Persn`; one of: Person",
-        ),
+        ("by: comment_list", "by: comment_lst", "`comment_lst` is not a query of Comment; one of: comment_list"),
+        ("{ref: Person}\n      created", "{ref: Persn}\n      created", "no entity `Persn`; one of: Person"),
         ("team: Team\n", "team: Taem\n", "no type `Taem`; one of: Team"),
-        (
-            "GET /people/{id}",
-            "GET /people/{nr}",
-            "`{nr}` is not a parameter of `person_get`; one of: id",
-        ),
+        ("GET /people/{id}", "GET /people/{nr}", "`{nr}` is not a parameter of `person_get`; one of: id"),
         ("GET /people/{id}", "POST /people/{id}", "`POST` cannot be a read"),
         ("{ticket.number}", "{ticket.nr}", "`ticket` has no part `nr`"),
         ("&label={label}", "", "does not send its parameter `label`"),
-        (
-            "key: [project, number]",
-            "key: [project, nr]",
-            "key `nr` is not a field of Ticket",
-        ),
+        ("key: [project, number]", "key: [project, nr]", "key `nr` is not a field of Ticket"),
         ("http://demo.localhost/api", "ftp://demo", "E0505"),
         ("project_get: {get: Project,", "project_get: {", "exactly one of"),
     ] {
@@ -125,9 +83,6 @@ fn mistakes_have_a_place_and_a_fix() {
         assert_ne!(broken, text, "{from}");
         let rejected = read("demo.yaml", &broken).map(|_| ()).unwrap_err().to_string();
         assert!(rejected.contains(says), "{from} -> {to}:\n{rejected}");
-        assert!(
-            !rejected.contains("demo.yaml:1:1: E0503"),
-            "a place is given:\n{rejected}"
-        );
+        assert!(!rejected.contains("demo.yaml:1:1: E0503"), "a place is given:\n{rejected}");
     }
 }

@@ -39,26 +39,14 @@ struct File {
 impl Config {
     pub fn read(file: Option<&Path>, settings: &Settings) -> Result<Self, Failure> {
         let file = file.map(read_file).transpose()?.unwrap_or_default();
-        let data = settings
-            .data
-            .clone()
-            .or(file.data)
-            .or_else(default_data)
-            .ok_or(Failure::NoDataFolder)?;
-        let catalogs = if settings.catalogs.is_empty() {
-            file.catalogs
-        } else {
-            settings.catalogs.clone()
-        };
+        let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
+        let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
             catalogs,
             demo: !settings.no_demo && file.demo.unwrap_or(true),
-            listen: settings
-                .listen
-                .or(file.listen)
-                .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            listen: settings.listen.or(file.listen).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             port: settings.port.or(file.port).unwrap_or(3000),
             hosts: loopback.into_iter().chain(file.hosts).collect(),
             drain_seconds: file.drain_seconds.unwrap_or(10),
@@ -69,32 +57,20 @@ impl Config {
 
 fn read_file(path: &Path) -> Result<File, Failure> {
     let text = read_text(path)?;
-    toml::from_str(&text).map_err(|cause| Failure::Config {
-        path: path.to_owned(),
-        cause: Box::new(cause),
-    })
+    toml::from_str(&text).map_err(|cause| Failure::Config { path: path.to_owned(), cause: Box::new(cause) })
 }
 
 /// A file's text, or why there is none.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
-        _ => Failure::Unreadable {
-            path: path.to_owned(),
-            cause,
-        },
+        _ => Failure::Unreadable { path: path.to_owned(), cause },
     })
 }
 
 /// `$XDG_DATA_HOME/tokamak`, else `~/.local/share/tokamak`.
 fn default_data() -> Option<PathBuf> {
-    let xdg = std::env::var_os("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .filter(|p| p.is_absolute());
-    let home = || {
-        std::env::var_os("HOME")
-            .filter(|h| !h.is_empty())
-            .map(|h| PathBuf::from(h).join(".local/share"))
-    };
+    let xdg = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = || std::env::var_os("HOME").filter(|h| !h.is_empty()).map(|h| PathBuf::from(h).join(".local/share"));
     xdg.or_else(home).map(|base| base.join("tokamak"))
 }

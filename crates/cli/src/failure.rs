@@ -23,11 +23,7 @@ pub enum Failure {
     #[error("port {port} on {address} is taken; stop what uses it or choose another with --port")]
     PortTaken { address: std::net::IpAddr, port: u16 },
     #[error("cannot listen on {address}:{port}: {cause}")]
-    Listen {
-        address: std::net::IpAddr,
-        port: u16,
-        cause: std::io::Error,
-    },
+    Listen { address: std::net::IpAddr, port: u16, cause: std::io::Error },
     #[error(transparent)]
     Store(#[from] store::OpenError),
     #[error(transparent)]

@@ -37,11 +37,7 @@ impl Output {
     }
 
     pub fn bold(&self, text: &str) -> String {
-        if self.colour() {
-            format!("\u{1b}[1m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     pub fn fail(&self, failure: &Failure) -> ExitCode {

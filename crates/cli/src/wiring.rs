@@ -46,22 +46,12 @@ pub struct Storage {
 pub fn storage(data: &Path) -> Result<Storage, Failure> {
     let store = store::sqlite::SqliteStore::open(&data.join(store::sqlite::FILE_NAME))?;
     let blobs = store::blobs::FileBlobs::open(&data.join("blobs"))?;
-    Ok(Storage {
-        store: Arc::new(store),
-        blobs: Arc::new(blobs),
-    })
+    Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
 }
 
 fn upstream(limits: &Limits, routes: BTreeMap<Origin, Origin>) -> Result<upstream::HttpUpstream, Failure> {
-    let options = upstream::Options {
-        routes,
-        ..upstream::Options::from(limits)
-    };
-    Ok(upstream::HttpUpstream::new(
-        options,
-        Arc::new(EnvironmentSecrets),
-        Arc::new(SystemClock),
-    )?)
+    let options = upstream::Options { routes, ..upstream::Options::from(limits) };
+    Ok(upstream::HttpUpstream::new(options, Arc::new(EnvironmentSecrets), Arc::new(SystemClock))?)
 }
 
 pub fn registry(config: &Config) -> Result<Registry, Failure> {
@@ -79,14 +69,9 @@ pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
 
 /// Every catalog of a folder, in the order of file names.
 pub fn catalogs_in(folder: &Path) -> Result<Vec<Arc<Catalog>>, Failure> {
-    let unreadable = |cause| Failure::Unreadable {
-        path: folder.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| Failure::Unreadable { path: folder.to_owned(), cause };
     if !folder.exists() {
-        return Err(Failure::Missing {
-            path: folder.to_owned(),
-        });
+        return Err(Failure::Missing { path: folder.to_owned() });
     }
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -96,21 +81,14 @@ pub fn catalogs_in(folder: &Path) -> Result<Vec<Arc<Catalog>>, Failure> {
         }
     }
     files.sort();
-    files
-        .iter()
-        .map(|path| Ok(Arc::new(catalog::read(&path.display().to_string(), &read_text(path)?)?)))
-        .collect()
+    files.iter().map(|path| Ok(Arc::new(catalog::read(&path.display().to_string(), &read_text(path)?)?))).collect()
 }
 
 /// Serves the demo API on a free loopback port and says where.
 async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let listener = listen(loopback, 0).await?;
-    let address = listener.local_addr().map_err(|cause| Failure::Listen {
-        address: loopback,
-        port: 0,
-        cause,
-    })?;
+    let address = listener.local_addr().map_err(|cause| Failure::Listen { address: loopback, port: 0, cause })?;
     let stop = stop.clone();
     tokio::spawn(async move {
         if let Err(error) = demo::serve(listener, stop.cancelled_owned()).await {
@@ -127,10 +105,8 @@ async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
 }
 
 pub async fn listen(address: IpAddr, port: u16) -> Result<TcpListener, Failure> {
-    TcpListener::bind(SocketAddr::new(address, port))
-        .await
-        .map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::AddrInUse => Failure::PortTaken { address, port },
-            _ => Failure::Listen { address, port, cause },
-        })
+    TcpListener::bind(SocketAddr::new(address, port)).await.map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::PortTaken { address, port },
+        _ => Failure::Listen { address, port, cause },
+    })
 }

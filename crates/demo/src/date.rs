@@ -16,11 +16,7 @@ pub fn date(day: u64) -> String {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}")
 }
@@ -28,13 +24,7 @@ pub fn date(day: u64) -> String {
 /// `2026-03-31T09:14:05Z`
 pub fn instant(second: u64) -> String {
     let (day, rest) = (second / DAY, second % DAY);
-    format!(
-        "{}T{:02}:{:02}:{:02}Z",
-        date(day),
-        rest / 3_600,
-        rest / 60 % 60,
-        rest % 60
-    )
+    format!("{}T{:02}:{:02}:{:02}Z", date(day), rest / 3_600, rest / 60 % 60, rest % 60)
 }
 
 #[cfg(test)]

@@ -10,49 +10,18 @@ use serde::Serialize;
 
 #[derive(Debug)]
 pub enum ApiError {
-    NoRoute {
-        path: String,
-    },
-    NoProject {
-        key: String,
-    },
-    NoPerson {
-        id: String,
-    },
-    NoTicket {
-        project: String,
-        number: u64,
-    },
-    WrongMethod {
-        method: Method,
-        path: String,
-    },
-    BadPath {
-        reason: String,
-    },
-    BadQuery {
-        reason: String,
-    },
-    UnknownParameter {
-        name: String,
-        allowed: Vec<&'static str>,
-    },
-    RepeatedParameter {
-        name: String,
-    },
-    EmptyParameter {
-        name: &'static str,
-    },
-    NotOneOf {
-        name: &'static str,
-        value: String,
-        allowed: Vec<&'static str>,
-    },
-    NotInRange {
-        name: &'static str,
-        value: String,
-        range: &'static str,
-    },
+    NoRoute { path: String },
+    NoProject { key: String },
+    NoPerson { id: String },
+    NoTicket { project: String, number: u64 },
+    WrongMethod { method: Method, path: String },
+    BadPath { reason: String },
+    BadQuery { reason: String },
+    UnknownParameter { name: String, allowed: Vec<&'static str> },
+    RepeatedParameter { name: String },
+    EmptyParameter { name: &'static str },
+    NotOneOf { name: &'static str, value: String, allowed: Vec<&'static str> },
+    NotInRange { name: &'static str, value: String, range: &'static str },
 }
 
 impl ApiError {
@@ -118,12 +87,6 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code) = self.kind();
         let message = self.to_string();
-        (
-            status,
-            Json(Envelope {
-                error: Shown { code, message },
-            }),
-        )
-            .into_response()
+        (status, Json(Envelope { error: Shown { code, message } })).into_response()
     }
 }

@@ -6,11 +6,6 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::error::ApiError;
-use crate::query::Params;
-
-pub const PARAMETERS: [&str; 2] = ["page", "per_page"];
-
 const DEFAULT_PER_PAGE: u64 = 20;
 const MAX_PER_PAGE: u64 = 100;
 
@@ -29,13 +24,9 @@ struct Page<'a, T> {
 }
 
 impl Window {
-    pub fn read(params: &Params) -> Result<Window, ApiError> {
-        let page = params.positive("page")?.unwrap_or(1);
-        let per_page = params
-            .positive("per_page")?
-            .unwrap_or(DEFAULT_PER_PAGE)
-            .min(MAX_PER_PAGE);
-        Ok(Window { page, per_page })
+    /// From what the query said, if anything; both count from 1.
+    pub fn new(page: Option<u64>, per_page: Option<u64>) -> Window {
+        Window { page: page.unwrap_or(1), per_page: per_page.unwrap_or(DEFAULT_PER_PAGE).min(MAX_PER_PAGE) }
     }
 
     /// Answers with this part of `all`, which is in its stable order.
@@ -45,12 +36,6 @@ impl Window {
         let start = (self.page - 1).saturating_mul(self.per_page).min(all.len() as u64);
         let end = (start + self.per_page).min(all.len() as u64);
         let data = &all[start as usize..end as usize];
-        Json(Page {
-            data,
-            page: self.page,
-            per_page: self.per_page,
-            total: all.len(),
-        })
-        .into_response()
+        Json(Page { data, page: self.page, per_page: self.per_page, total: all.len() }).into_response()
     }
 }

@@ -19,9 +19,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Segments(value)),
-            Err(rejection) => Err(ApiError::BadPath {
-                reason: rejection.body_text(),
-            }),
+            Err(rejection) => Err(ApiError::BadPath { reason: rejection.body_text() }),
         }
     }
 }

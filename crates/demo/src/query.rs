@@ -6,8 +6,11 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 
 use crate::error::ApiError;
-use crate::page::{self, Window};
+use crate::page::Window;
 use crate::world::Choice;
+
+/// Every list takes these.
+const PAGING: [&str; 2] = ["page", "per_page"];
 
 /// A query as it arrived; `list` or `none` turn it into something usable.
 pub struct Asked(Vec<(String, String)>);
@@ -18,9 +21,9 @@ pub struct Params(Vec<(String, String)>);
 impl Asked {
     /// For a route that answers with a list: paging is always allowed beside its own `filters`.
     pub fn list(self, filters: &[&'static str]) -> Result<(Params, Window), ApiError> {
-        let allowed: Vec<_> = filters.iter().copied().chain(page::PARAMETERS).collect();
+        let allowed: Vec<_> = filters.iter().copied().chain(PAGING).collect();
         let params = self.check(&allowed)?;
-        let window = Window::read(&params)?;
+        let window = Window::new(params.positive("page")?, params.positive("per_page")?);
         Ok((params, window))
     }
 
@@ -32,10 +35,7 @@ impl Asked {
     fn check(self, allowed: &[&'static str]) -> Result<Params, ApiError> {
         for (at, (name, _)) in self.0.iter().enumerate() {
             if !allowed.contains(&name.as_str()) {
-                return Err(ApiError::UnknownParameter {
-                    name: name.clone(),
-                    allowed: allowed.to_vec(),
-                });
+                return Err(ApiError::UnknownParameter { name: name.clone(), allowed: allowed.to_vec() });
             }
             if self.0[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(ApiError::RepeatedParameter { name: name.clone() });
@@ -51,19 +51,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Asked {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(pairs)) => Ok(Asked(pairs)),
-            Err(rejection) => Err(ApiError::BadQuery {
-                reason: rejection.body_text(),
-            }),
+            Err(rejection) => Err(ApiError::BadQuery { reason: rejection.body_text() }),
         }
     }
 }
 
 impl Params {
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     pub fn choice<C: Choice>(&self, name: &'static str) -> Result<Option<C>, ApiError> {
@@ -72,11 +67,7 @@ impl Params {
             Some(choice) => Ok(Some(*choice)),
             None => {
                 let allowed = C::ALL.iter().map(|choice| choice.word()).collect();
-                Err(ApiError::NotOneOf {
-                    name,
-                    value: value.to_owned(),
-                    allowed,
-                })
+                Err(ApiError::NotOneOf { name, value: value.to_owned(), allowed })
             }
         }
     }
@@ -91,10 +82,6 @@ pub fn positive(name: &'static str, value: &str) -> Result<u64, ApiError> {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     match value.parse() {
         Ok(number) if digits && number > 0 => Ok(number),
-        _ => Err(ApiError::NotInRange {
-            name,
-            value: value.to_owned(),
-            range: "a positive integer",
-        }),
+        _ => Err(ApiError::NotInRange { name, value: value.to_owned(), range: "a positive integer" }),
     }
 }

@@ -68,13 +68,7 @@ fn tickets(prng: &mut Prng, row: &'static ProjectRow) -> Vec<Grown> {
     let mut created: Vec<u64> = (0..row.tickets).map(|_| first + prng.below(span)).collect();
     created.sort_unstable();
     let numbered = (1..).zip(created);
-    numbered
-        .map(|(number, created)| Grown {
-            ticket: ticket(prng, row, number, created),
-            row,
-            created,
-        })
-        .collect()
+    numbered.map(|(number, created)| Grown { ticket: ticket(prng, row, number, created), row, created }).collect()
 }
 
 fn ticket(prng: &mut Prng, row: &ProjectRow, number: u64, created: u64) -> Ticket {
@@ -119,32 +113,23 @@ fn votes(prng: &mut Prng) -> u64 {
 }
 
 fn comments(prng: &mut Prng, tickets: &[Grown]) -> Vec<Comment> {
-    let debated = tickets
-        .iter()
-        .filter(|grown| (grown.row.key, grown.ticket.number) == DEBATED);
+    let debated = tickets.iter().filter(|grown| (grown.row.key, grown.ticket.number) == DEBATED);
     let mut subjects: Vec<&Grown> = debated.cycle().take(DEBATED_COMMENTS).collect();
     while subjects.len() < COMMENT_COUNT {
         subjects.push(prng.pick(tickets));
     }
-    let mut dated: Vec<(u64, &Grown)> = subjects
-        .into_iter()
-        .map(|grown| (grown.created + 600 + prng.below(11 * DAY), grown))
-        .collect();
+    let mut dated: Vec<(u64, &Grown)> =
+        subjects.into_iter().map(|grown| (grown.created + 600 + prng.below(11 * DAY), grown)).collect();
     // Stable, so that two comments of one second keep the order they were drawn in.
     dated.sort_by_key(|(written, _)| *written);
     let numbered = (1..).zip(dated);
-    numbered
-        .map(|(id, (written, grown))| comment(prng, id, written, grown))
-        .collect()
+    numbered.map(|(id, (written, grown))| comment(prng, id, written, grown)).collect()
 }
 
 fn comment(prng: &mut Prng, id: u64, written: u64, grown: &Grown) -> Comment {
     Comment {
         id,
-        ticket: TicketRef {
-            project: grown.ticket.project.clone(),
-            number: grown.ticket.number,
-        },
+        ticket: TicketRef { project: grown.ticket.project.clone(), number: grown.ticket.number },
         author: member(prng, grown.row),
         text: (*prng.pick(&COMMENTS)).to_owned(),
         created_at: instant(written),
@@ -153,14 +138,8 @@ fn comment(prng: &mut Prng, id: u64, written: u64, grown: &Grown) -> Comment {
 
 fn member(prng: &mut Prng, row: &ProjectRow) -> PersonRef {
     let id = *prng.pick(row.members);
-    let name = PEOPLE
-        .iter()
-        .find(|person| person.0 == id)
-        .map_or(id, |person| person.1);
-    PersonRef {
-        id: id.to_owned(),
-        name: name.to_owned(),
-    }
+    let name = PEOPLE.iter().find(|person| person.0 == id).map_or(id, |person| person.1);
+    PersonRef { id: id.to_owned(), name: name.to_owned() }
 }
 
 #[cfg(test)]
@@ -174,9 +153,7 @@ mod tests {
     /// FNV-1a over the JSON: changes with any byte of the world.
     fn fingerprint(world: &World) -> u64 {
         let json = serde_json::to_vec(world).unwrap();
-        json.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        json.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
     }
 
     #[test]
@@ -204,10 +181,7 @@ mod tests {
         assert_eq!((world.projects.len(), world.people.len()), (6, 24));
         assert_eq!((world.tickets.len(), world.comments.len()), (321, 600));
         assert!(per_project["OPS"] > 100);
-        let debate = world
-            .comments
-            .iter()
-            .filter(|c| (c.ticket.project.as_str(), c.ticket.number) == DEBATED);
+        let debate = world.comments.iter().filter(|c| (c.ticket.project.as_str(), c.ticket.number) == DEBATED);
         assert!(debate.count() >= DEBATED_COMMENTS);
     }
 
@@ -216,21 +190,12 @@ mod tests {
         let world = World::seeded(SEED);
         assert!(world.projects.is_sorted_by(|a, b| a.key < b.key));
         assert!(world.people.is_sorted_by(|a, b| a.id < b.id));
-        assert!(
-            world
-                .tickets
-                .is_sorted_by(|a, b| (&a.project, a.number) < (&b.project, b.number))
-        );
+        assert!(world.tickets.is_sorted_by(|a, b| (&a.project, a.number) < (&b.project, b.number)));
         assert!(world.comments.is_sorted_by(|a, b| a.id < b.id));
         assert!(world.comments.is_sorted_by(|a, b| a.created_at <= b.created_at));
         for row in &PROJECTS {
             let of_project = world.tickets.iter().filter(|ticket| ticket.project == row.key);
-            assert!(
-                of_project
-                    .clone()
-                    .map(|ticket| ticket.number)
-                    .eq(1..=row.tickets as u64)
-            );
+            assert!(of_project.clone().map(|ticket| ticket.number).eq(1..=row.tickets as u64));
             assert!(of_project.is_sorted_by(|a, b| a.created_at <= b.created_at));
         }
     }
@@ -246,11 +211,7 @@ mod tests {
             assert!(row.members.iter().all(|id| world.person(id).is_some()));
         }
         for ticket in &world.tickets {
-            assert!(
-                world
-                    .project(&ticket.project)
-                    .is_some_and(|project| project.created_at < ticket.created_at)
-            );
+            assert!(world.project(&ticket.project).is_some_and(|project| project.created_at < ticket.created_at));
             assert!(known(&ticket.reporter) && ticket.owner.as_ref().is_none_or(known));
         }
         for comment in &world.comments {
@@ -269,17 +230,9 @@ mod tests {
         assert!(any(&|ticket| ticket.owner.is_none()) && any(&|ticket| ticket.due.is_none()));
         assert!(any(&|ticket| ticket.labels.is_empty()) && any(&|ticket| ticket.labels.len() > 2));
         assert!(any(&|ticket| ticket.body.is_empty()) && any(&|ticket| ticket.body.len() > 2_000));
-        assert!(
-            ["\t", "\"", "\\", "\n\n", "太"]
-                .iter()
-                .all(|part| any(&|ticket| ticket.body.contains(part)))
-        );
-        let owners: BTreeSet<&str> = world
-            .tickets
-            .iter()
-            .filter_map(|t| t.owner.as_ref())
-            .map(|o| o.id.as_str())
-            .collect();
+        assert!(["\t", "\"", "\\", "\n\n", "太"].iter().all(|part| any(&|ticket| ticket.body.contains(part))));
+        let owners: BTreeSet<&str> =
+            world.tickets.iter().filter_map(|t| t.owner.as_ref()).map(|o| o.id.as_str()).collect();
         assert!(owners.contains("zoë") && !owners.contains("yuki"));
     }
 

@@ -22,11 +22,7 @@ pub fn draft(prng: &mut Prng, places: &[&str]) -> Draft {
         title.push_str(when);
     }
     let labels = labels(prng, kind);
-    Draft {
-        title: capitalised(&title),
-        body: body(prng, place),
-        labels,
-    }
+    Draft { title: capitalised(&title), body: body(prng, place), labels }
 }
 
 fn labels(prng: &mut Prng, kind: &str) -> Vec<String> {

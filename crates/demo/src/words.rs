@@ -75,14 +75,7 @@ pub const PROJECTS: [ProjectRow; 6] = [
         created: 19_905,
         tickets: 12,
         members: &["bea", "dora", "lena"],
-        places: &[
-            "quick start",
-            "API reference",
-            "changelog page",
-            "search box",
-            "glossary",
-            "upgrade guide",
-        ],
+        places: &["quick start", "API reference", "changelog page", "search box", "glossary", "upgrade guide"],
     },
     ProjectRow {
         key: "MOB",

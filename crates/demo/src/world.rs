@@ -139,9 +139,7 @@ impl World {
     }
 
     pub fn ticket(&self, project: &str, number: u64) -> Option<&Ticket> {
-        self.tickets
-            .iter()
-            .find(|ticket| ticket.project == project && ticket.number == number)
+        self.tickets.iter().find(|ticket| ticket.project == project && ticket.number == number)
     }
 }
 

@@ -1,10 +1,7 @@
 //! Talks HTTP to a served demo API: paging, filters, refusals and shutdown.
 //! The client is written by hand: the routes need no more, and a client library would bring TLS into this build.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "clippy.toml allows it in #[test] functions, but not in the helpers they share"
-)]
+#![allow(clippy::unwrap_used, reason = "clippy.toml allows it in #[test] functions, but not in the helpers they share")]
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -34,11 +31,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { drop(stopped.await) };
-        Served {
-            address,
-            stop,
-            ended: tokio::spawn(demo::serve(listener, shutdown)),
-        }
+        Served { address, stop, ended: tokio::spawn(demo::serve(listener, shutdown)) }
     }
 
     async fn ask(&self, method: &str, target: &str) -> Reply {
@@ -52,11 +45,7 @@ impl Served {
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let head = head.to_lowercase();
         assert!(head.contains("content-type: application/json"), "{target}: {head}");
-        Reply {
-            status,
-            head,
-            json: serde_json::from_str(body).unwrap(),
-        }
+        Reply { status, head, json: serde_json::from_str(body).unwrap() }
     }
 
     async fn get(&self, target: &str) -> Value {
@@ -126,40 +115,25 @@ async fn paging_to_the_end_gives_every_item_once() {
         let list = format!("/api/projects/OPS/tickets/{}/comments", ticket.number);
         comments += served.walk(&list, 10).await.len();
     }
-    assert_eq!(
-        comments,
-        world
-            .comments
-            .iter()
-            .filter(|comment| comment.ticket.project == "OPS")
-            .count()
-    );
+    assert_eq!(comments, world.comments.iter().filter(|comment| comment.ticket.project == "OPS").count());
 }
 
 #[tokio::test]
 async fn page_parameters_have_defaults_and_bounds() {
     let served = Served::start().await;
     let first = served.get("/api/tickets").await;
-    assert_eq!(
-        (&first["page"], &first["per_page"], &first["total"]),
-        (&1.into(), &20.into(), &321.into())
-    );
+    assert_eq!((&first["page"], &first["per_page"], &first["total"]), (&1.into(), &20.into(), &321.into()));
     assert_eq!(first["data"].as_array().unwrap().len(), 20);
     let clamped = served.get("/api/projects/OPS/tickets?per_page=1000").await;
     assert_eq!((&clamped["per_page"], &clamped["total"]), (&100.into(), &118.into()));
     assert_eq!(clamped["data"].as_array().unwrap().len(), 100);
     for page in ["17", "99999", "18446744073709551615"] {
         let past = served.get(&format!("/api/tickets?page={page}")).await;
-        assert_eq!(
-            (past["data"].as_array().unwrap().len() == 1, &past["total"]),
-            (page == "17", &321.into())
-        );
+        assert_eq!((past["data"].as_array().unwrap().len() == 1, &past["total"]), (page == "17", &321.into()));
     }
     for name in ["page", "per_page"] {
         for value in ["0", "-1", "1.5", "x", "", "%2B1", "99999999999999999999"] {
-            let message = served
-                .refusal(&format!("/api/tickets?{name}={value}"), 400, "bad_request")
-                .await;
+            let message = served.refusal(&format!("/api/tickets?{name}={value}"), 400, "bad_request").await;
             assert!(message.contains(&format!("`{name}`")), "{message}");
         }
     }
@@ -175,59 +149,27 @@ async fn filters_are_joined_by_and() {
         ("/api/tickets?state=doing", expect(&|t| t.state == demo::State::Doing)),
         ("/api/tickets?priority=1", expect(&|t| t.priority == 1)),
         ("/api/tickets?owner=ada", expect(&|t| owned(t, "ada"))),
-        (
-            "/api/tickets?owner=zo%C3%AB&project=OPS",
-            expect(&|t| owned(t, "zoë") && t.project == "OPS"),
-        ),
-        (
-            "/api/tickets?label=good+first%20issue",
-            expect(&|t| t.labels.contains(&"good first issue".into())),
-        ),
-        (
-            "/api/tickets?label=r%26d",
-            expect(&|t| t.labels.contains(&"r&d".into())),
-        ),
-        (
-            "/api/tickets?label=c%2B%2B",
-            expect(&|t| t.labels.contains(&"c++".into())),
-        ),
-        (
-            "/api/projects/WEB/tickets?state=open",
-            expect(&|t| t.project == "WEB" && t.state == demo::State::Open),
-        ),
-        (
-            "/api/people/ada/tickets?state=done",
-            expect(&|t| owned(t, "ada") && t.state == demo::State::Done),
-        ),
+        ("/api/tickets?owner=zo%C3%AB&project=OPS", expect(&|t| owned(t, "zoë") && t.project == "OPS")),
+        ("/api/tickets?label=good+first%20issue", expect(&|t| t.labels.contains(&"good first issue".into()))),
+        ("/api/tickets?label=r%26d", expect(&|t| t.labels.contains(&"r&d".into()))),
+        ("/api/tickets?label=c%2B%2B", expect(&|t| t.labels.contains(&"c++".into()))),
+        ("/api/projects/WEB/tickets?state=open", expect(&|t| t.project == "WEB" && t.state == demo::State::Open)),
+        ("/api/people/ada/tickets?state=done", expect(&|t| owned(t, "ada") && t.state == demo::State::Done)),
     ];
     for (list, count) in cases {
         assert!(count > 0, "{list} should find something");
         assert_eq!(served.total(list).await, count, "{list}");
     }
-    let joined = served
-        .walk(
-            "/api/projects/OPS/tickets?state=done&priority=4&owner=hana&label=bug",
-            3,
-        )
-        .await;
+    let joined = served.walk("/api/projects/OPS/tickets?state=done&priority=4&owner=hana&label=bug", 3).await;
     assert_eq!(joined.len(), 4);
     for ticket in joined {
         assert_eq!((&ticket["state"], &ticket["priority"]), (&"done".into(), &4.into()));
-        assert_eq!(
-            (&ticket["project"], &ticket["owner"]["id"]),
-            (&"OPS".into(), &"hana".into())
-        );
+        assert_eq!((&ticket["project"], &ticket["owner"]["id"]), (&"OPS".into(), &"hana".into()));
         assert!(ticket["labels"].as_array().unwrap().contains(&"bug".into()));
     }
     let security = served.walk("/api/people?team=security", 3).await;
     assert_eq!(security.len(), 4);
-    for nothing in [
-        "project=NOPE",
-        "project=ops",
-        "owner=nobody",
-        "owner=yuki",
-        "label=nope",
-    ] {
+    for nothing in ["project=NOPE", "project=ops", "owner=nobody", "owner=yuki", "label=nope"] {
         assert_eq!(served.total(&format!("/api/tickets?{nothing}")).await, 0, "{nothing}");
     }
     assert_eq!(served.total("/api/people/yuki/tickets").await, 0);
@@ -245,9 +187,7 @@ async fn search_wants_every_word_in_any_case() {
     assert!(served.total("/api/search/tickets?q=m%C3%9CNCHEN").await > 0);
     assert_eq!(served.total("/api/search/tickets?q=backup+xyzzy").await, 0);
     for empty in ["", "?q=", "?q=%20+"] {
-        let message = served
-            .refusal(&format!("/api/search/tickets{empty}"), 400, "bad_request")
-            .await;
+        let message = served.refusal(&format!("/api/search/tickets{empty}"), 400, "bad_request").await;
         assert!(message.contains("`q`"), "{message}");
     }
 }
@@ -293,46 +233,19 @@ async fn what_cannot_be_meant_is_a_400_that_says_what_can() {
             "/api/tickets?statuz=open",
             "unknown parameter `statuz`; allowed: project, state, priority, owner, label, page, per_page",
         ),
-        (
-            "/api/people?state=open",
-            "unknown parameter `state`; allowed: team, page, per_page",
-        ),
-        (
-            "/api/people/ada/tickets?owner=ada",
-            "unknown parameter `owner`; allowed: state, page, per_page",
-        ),
+        ("/api/people?state=open", "unknown parameter `state`; allowed: team, page, per_page"),
+        ("/api/people/ada/tickets?owner=ada", "unknown parameter `owner`; allowed: state, page, per_page"),
         (
             "/api/projects/OPS/tickets?project=WEB",
             "unknown parameter `project`; allowed: state, priority, owner, label, page, per_page",
         ),
-        (
-            "/api/projects/OPS?page=1",
-            "unknown parameter `page`; this route takes none",
-        ),
-        (
-            "/api/tickets?state=open&state=done",
-            "parameter `state` is given more than once",
-        ),
-        (
-            "/api/tickets?state=Open",
-            "`state` cannot be `Open`; allowed: open, doing, done",
-        ),
-        (
-            "/api/people?team=sales",
-            "`team` cannot be `sales`; allowed: platform, product, support, security",
-        ),
-        (
-            "/api/tickets?priority=6",
-            "`priority` cannot be `6`; it must be an integer from 1 to 5",
-        ),
-        (
-            "/api/tickets?priority=high",
-            "`priority` cannot be `high`; it must be an integer from 1 to 5",
-        ),
-        (
-            "/api/projects/OPS/tickets/first",
-            "`number` cannot be `first`; it must be a positive integer",
-        ),
+        ("/api/projects/OPS?page=1", "unknown parameter `page`; this route takes none"),
+        ("/api/tickets?state=open&state=done", "parameter `state` is given more than once"),
+        ("/api/tickets?state=Open", "`state` cannot be `Open`; allowed: open, doing, done"),
+        ("/api/people?team=sales", "`team` cannot be `sales`; allowed: platform, product, support, security"),
+        ("/api/tickets?priority=6", "`priority` cannot be `6`; it must be an integer from 1 to 5"),
+        ("/api/tickets?priority=high", "`priority` cannot be `high`; it must be an integer from 1 to 5"),
+        ("/api/projects/OPS/tickets/first", "`number` cannot be `first`; it must be a positive integer"),
     ] {
         assert_eq!(served.refusal(target, 400, "bad_request").await, message, "{target}");
     }
@@ -345,10 +258,7 @@ async fn another_method_is_a_405_that_names_the_allowed_ones() {
     let served = Served::start().await;
     for method in ["POST", "DELETE"] {
         let reply = served.ask(method, "/api/tickets").await;
-        assert_eq!(
-            (reply.status, &reply.json["error"]["code"]),
-            (405, &"method_not_allowed".into())
-        );
+        assert_eq!((reply.status, &reply.json["error"]["code"]), (405, &"method_not_allowed".into()));
         assert!(reply.head.contains("allow: get,head"), "{}", reply.head);
     }
 }
@@ -359,9 +269,7 @@ async fn shutdown_returns_at_once_despite_idle_connections() {
     let served = Served::start().await;
     let silent = TcpStream::connect(served.address).await.unwrap();
     let mut kept = TcpStream::connect(served.address).await.unwrap();
-    kept.write_all(b"GET /api/projects HTTP/1.1\r\nHost: demo\r\n\r\n")
-        .await
-        .unwrap();
+    kept.write_all(b"GET /api/projects HTTP/1.1\r\nHost: demo\r\n\r\n").await.unwrap();
     assert!(kept.read(&mut [0; 64]).await.unwrap() > 0);
     served.stop_within(Duration::from_millis(1500)).await;
     drop((silent, kept));

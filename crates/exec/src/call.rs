@@ -5,8 +5,8 @@ use base::Response;
 use catalog::{Args, Capability, Catalog, Decoded, PageRequest, bind, decode};
 use ports::upstream::Call;
 
+use crate::ctx::Ctx;
 use crate::error::StepError;
-use crate::run::Ctx;
 
 pub async fn read(
     ctx: &Ctx<'_>,
@@ -20,16 +20,11 @@ pub async fn read(
     let response: Response = {
         // The semaphore is never closed; without a permit the call goes ahead, bounded by the origin's own limit.
         let _permit = ctx.calls.acquire().await.ok();
-        ctx.upstream
-            .send(Call {
-                tenant: ctx.tenant.clone(),
-                request,
-                repeatable: true,
-            })
-            .await?
+        ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true }).await?
     };
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    decode(catalog, capability, &response, ctx.limits.nesting).map_err(|source| StepError::Decode { label, source })
+    decode(catalog, capability, &response, ctx.limits.nesting)
+        .map_err(|source| StepError::Decode { label, source: Box::new(source) })
 }

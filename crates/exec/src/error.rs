@@ -1,6 +1,8 @@
 //! Why a step failed, as a kind that callers branch on, with the API's own words.
 //! Invariant: no credential and no query value is in an error; the API's text is clipped to one line.
 
+use std::sync::Arc;
+
 use base::Response;
 use catalog::{BindError, DecodeError};
 use serde_json::Value;
@@ -10,25 +12,23 @@ pub enum StepError {
     #[error(transparent)]
     Bind(#[from] BindError),
     #[error("{label}: {problem} ({status}){}", said(.message))]
-    Status {
-        label: String,
-        status: u16,
-        problem: ApiProblem,
-        message: Option<String>,
-    },
+    Status { label: String, status: u16, problem: ApiProblem, message: Option<String> },
     #[error("{label}: {source}")]
     Decode {
         label: String,
         #[source]
-        source: DecodeError,
+        source: Box<DecodeError>,
     },
     #[error(transparent)]
     Upstream(#[from] ports::upstream::Error),
     /// The plan names something its catalog does not have: the pinned catalog is not the one it was planned on.
     #[error("catalog `{0}` does not have what the plan needs")]
     Catalog(base::CatalogId),
-    #[error("not run, because `{0}` failed")]
-    Input(String),
+    /// The cause is the first failure, however many steps lie between.
+    #[error("not run, because {step} failed: {cause}")]
+    Input { step: String, cause: Arc<StepError> },
+    #[error("`{0}` was never run")]
+    NeverRun(String),
 }
 
 /// What a status means to a caller.
@@ -67,12 +67,7 @@ impl ApiProblem {
 impl StepError {
     pub fn from_status(label: String, response: &Response) -> Self {
         let (status, message) = (response.status, api_message(&response.body));
-        Self::Status {
-            label,
-            status,
-            problem: ApiProblem::of(status),
-            message,
-        }
+        Self::Status { label, status, problem: ApiProblem::of(status), message }
     }
 }
 
@@ -86,22 +81,9 @@ fn api_message(body: &[u8]) -> Option<String> {
         return None;
     }
     let body: Value = serde_json::from_slice(body).ok()?;
-    let paths = [
-        "/error/message",
-        "/message",
-        "/error",
-        "/detail",
-        "/title",
-        "/errors/0/message",
-    ];
+    let paths = ["/error/message", "/message", "/error", "/detail", "/title", "/errors/0/message"];
     let text = paths.iter().find_map(|path| body.pointer(path)?.as_str())?;
-    let line: String = text
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(300)
-        .collect();
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
     (!line.is_empty()).then_some(line)
 }
 
@@ -110,11 +92,7 @@ mod tests {
     use super::*;
 
     fn shown(status: u16, body: &str) -> String {
-        let response = Response {
-            status,
-            headers: vec![],
-            body: body.into(),
-        };
+        let response = Response { status, headers: vec![], body: body.into() };
         StepError::from_status("GET http://a/b".into(), &response).to_string()
     }
 

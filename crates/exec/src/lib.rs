@@ -8,11 +8,15 @@
 
 mod call;
 mod coverage;
+mod ctx;
 mod error;
+mod outcome;
 mod paging;
 mod run;
 mod step;
 
 pub use coverage::{Coverage, Why};
+pub use ctx::Ctx;
 pub use error::{ApiProblem, StepError};
-pub use run::{Ctx, Finished, Outcome, Rowset, run};
+pub use outcome::{Finished, Outcome, Rowset};
+pub use run::run;

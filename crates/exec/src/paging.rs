@@ -5,8 +5,9 @@ use catalog::{Args, Capability, Catalog, PageRequest, Paging};
 
 use crate::call;
 use crate::coverage::{Coverage, Why};
+use crate::ctx::Ctx;
 use crate::error::StepError;
-use crate::run::{Ctx, Rowset};
+use crate::outcome::Rowset;
 
 /// Reads until the list is complete, `want` rows are there, or a budget is spent.
 pub async fn list(
@@ -27,10 +28,7 @@ pub async fn list(
     let mut rows = Vec::new();
     let mut coverage = Coverage::partial(Why::PageBudget);
     for index in 0..ctx.limits.pages as u64 {
-        let page = PageRequest {
-            index,
-            size: page_size.unwrap_or(0),
-        };
+        let page = PageRequest { index, size: page_size.unwrap_or(0) };
         let decoded = call::read(ctx, catalog, capability, args, Some(page)).await?;
         let found = decoded.rows.len();
         rows.extend(decoded.rows);
@@ -48,11 +46,8 @@ pub async fn list(
             break;
         }
         if rows.len() >= target {
-            coverage = if want.is_some_and(|w| w <= target) {
-                Coverage::Complete
-            } else {
-                Coverage::partial(Why::RowBudget)
-            };
+            coverage =
+                if want.is_some_and(|w| w <= target) { Coverage::Complete } else { Coverage::partial(Why::RowBudget) };
             break;
         }
     }

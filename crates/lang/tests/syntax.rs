@@ -9,10 +9,7 @@ use testkit::golden::{self, Case};
 
 #[test]
 fn programs_parse_as_their_cases_say() {
-    golden::run(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang/syntax"),
-        answer,
-    );
+    golden::run(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang/syntax"), answer);
 }
 
 /// Attributes: `mode = taught`, `eol = crlf`, `bom = yes`, `show = tokens`, and limits.
@@ -26,12 +23,10 @@ fn answer(case: &Case) -> String {
     }
     if case.attribute("show") == Some("tokens") {
         let tokens = syntax::tokens(&text).into_iter();
-        let lines: Vec<String> = tokens
-            .map(|token| format!("{} {:?}", token.kind, token.span.of(&text)))
-            .collect();
+        let lines: Vec<String> = tokens.map(|token| format!("{} {:?}", token.kind, token.span.of(&text))).collect();
         return lines.join("\n");
     }
-    let number = |name: &str, otherwise| case.attribute(name).map_or(otherwise, |value| value.parse().unwrap());
+    let number = |name: &str, otherwise| case.attribute(name).map_or(otherwise, |value| value.parse().unwrap_or(0));
     let standard = Limits::default();
     let limits = Limits {
         program_bytes: number("bytes", standard.program_bytes),

@@ -34,9 +34,7 @@ pub enum Table {
     Intent,
     /// Logical session id -> what it is bound to.
     LogicalSession,
-    /// `{connection}/{slot}` -> logical session id.
-    Slot,
-    /// `{connection}` -> how many slots it has.
+    /// A connection -> its slots, each naming a logical session.
     Connection,
     /// Execute session id -> its catalogs, ledger and revision.
     ExecuteSession,
@@ -47,22 +45,14 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Table; 7] = [
-        Table::Intent,
-        Table::LogicalSession,
-        Table::Slot,
-        Table::Connection,
-        Table::ExecuteSession,
-        Table::Run,
-        Table::Transport,
-    ];
+    pub const ALL: [Table; 6] =
+        [Table::Intent, Table::LogicalSession, Table::Connection, Table::ExecuteSession, Table::Run, Table::Transport];
 
     /// The name in storage; stable for ever.
     pub fn name(self) -> &'static str {
         match self {
             Table::Intent => "intent",
             Table::LogicalSession => "logical_session",
-            Table::Slot => "slot",
             Table::Connection => "connection",
             Table::ExecuteSession => "execute_session",
             Table::Run => "run",
@@ -75,22 +65,19 @@ impl Table {
 pub struct Key {
     pub tenant: TenantId,
     pub table: Table,
+    /// Any text without NUL, at most 1 KiB.
     pub id: String,
 }
 
 impl Key {
     pub fn new(tenant: &TenantId, table: Table, id: impl Into<String>) -> Self {
-        Self {
-            tenant: tenant.clone(),
-            table,
-            id: id.into(),
-        }
+        Self { tenant: tenant.clone(), table, id: id.into() }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// 1 when first written, one more with each write of this key.
+    /// 1 when first written, one more with each write of this key; a key that was deleted starts at 1 again.
     pub version: u64,
     pub value: Vec<u8>,
 }
@@ -158,7 +145,7 @@ pub enum Error {
     /// The operator can act: free some space.
     #[error("storage is full")]
     Full(#[source] crate::Cause),
-    /// Ours: logged in full, shown as this line.
+    /// Ours: logged in full, shown as this line. After a `commit` it means "may have happened": read again before retrying.
     #[error("storage is unavailable")]
     Unavailable(#[source] crate::Cause),
 }

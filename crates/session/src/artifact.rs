@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows::RunRow;
-use crate::run::run_key;
+use crate::rows::{RunRow, run_key};
 use crate::service::Service;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,12 +41,7 @@ impl Artifact {
             rows: r.result.as_ref().map(|rowset| rowset.rows.clone()).unwrap_or_default(),
             error: r.result.as_ref().err().map(|error| error.to_string()),
         });
-        Self {
-            run,
-            plan,
-            finished,
-            returns: returns.collect(),
-        }
+        Self { run, plan, finished, returns: returns.collect() }
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -68,16 +62,10 @@ impl ArtifactUri {
     pub fn parse(uri: &str) -> Result<Self, Error> {
         let refuse = || Error::NoArtifact(uri.chars().take(120).collect());
         let rest = uri.strip_prefix("plasm://session/").ok_or_else(refuse)?;
-        let (rest, label) = rest
-            .split_once('#')
-            .map_or((rest, None), |(rest, label)| (rest, Some(label.to_owned())));
+        let (rest, label) = rest.split_once('#').map_or((rest, None), |(rest, label)| (rest, Some(label.to_owned())));
         let (session, number) = rest.split_once("/r/").ok_or_else(refuse)?;
         let number = number.parse().map_err(|_| refuse())?;
-        Ok(Self {
-            session: session.to_owned(),
-            number,
-            label,
-        })
+        Ok(Self { session: session.to_owned(), number, label })
     }
 
     pub fn short(slot: Slot, number: u64) -> String {
@@ -90,10 +78,8 @@ impl Service {
         let parsed = ArtifactUri::parse(uri)?;
         let session = self.session(caller, &parsed.session).await?;
         let missing = || Error::NoArtifact(uri.chars().take(120).collect());
-        let row: Versioned<RunRow> = self
-            .fetch(&run_key(caller, session.id, parsed.number))
-            .await?
-            .ok_or_else(missing)?;
+        let row: Versioned<RunRow> =
+            self.fetch(&run_key(&caller.tenant, session.id, parsed.number)).await?.ok_or_else(missing)?;
         let digest = row.row.artifact;
         let bytes = self.ports.blobs.get(&digest).await.map_err(|error| match error {
             ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),

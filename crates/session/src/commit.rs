@@ -14,11 +14,7 @@ pub const TRIES: usize = 64;
 
 /// What a row read at this version must still be.
 pub fn unchanged(version: u64) -> Expect {
-    if version == 0 {
-        Expect::Absent
-    } else {
-        Expect::Version(version)
-    }
+    if version == 0 { Expect::Absent } else { Expect::Version(version) }
 }
 
 impl Service {
@@ -54,9 +50,6 @@ impl Service {
         connection.row.slots.push(id);
         let slot = Slot(connection.row.slots.len() as u32 - 1);
         let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
-        Ok((
-            slot,
-            Batch::default().put(key, rows::write(&connection.row), unchanged(connection.version)),
-        ))
+        Ok((slot, Batch::default().put(key, rows::write(&connection.row), unchanged(connection.version))))
     }
 }

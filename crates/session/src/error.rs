@@ -71,9 +71,6 @@ impl Error {
 
     /// Ours to mend: logged in full, shown as one line.
     pub fn is_fault(&self) -> bool {
-        matches!(
-            self,
-            Error::Store(_) | Error::Blobs(_) | Error::Pin(_) | Error::Damaged(_) | Error::LostArtifact(_)
-        )
+        matches!(self, Error::Store(_) | Error::Blobs(_) | Error::Pin(_) | Error::Damaged(_) | Error::LostArtifact(_))
     }
 }

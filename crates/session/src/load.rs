@@ -28,29 +28,14 @@ pub struct Session {
 impl Service {
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
-        let logical = self
-            .logical(caller, id)
-            .await?
-            .ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical
-            .row
-            .execute
-            .ok_or_else(|| Error::Expired(reference.to_owned()))?;
-        let execute = self
-            .execute(caller, &binding)
-            .await?
-            .ok_or_else(|| Error::Expired(reference.to_owned()))?
-            .row;
+        let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
+        let binding = logical.row.execute.ok_or_else(|| Error::Expired(reference.to_owned()))?;
+        let execute = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?.row;
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
             catalogs.insert(name.clone(), self.catalog(*digest).await?);
         }
-        Ok(Session {
-            id,
-            slot,
-            execute,
-            catalogs,
-        })
+        Ok(Session { id, slot, execute, catalogs })
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.
@@ -58,12 +43,7 @@ impl Service {
         let reference = reference.trim().trim_matches('`');
         if let Ok(slot) = reference.parse::<Slot>() {
             let connection = self.connection(caller).await?;
-            let id = connection
-                .row
-                .slots
-                .get(slot.0 as usize)
-                .copied()
-                .ok_or(Error::UnknownSlot { slot })?;
+            let id = connection.row.slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
             return Ok((id, slot));
         }
         let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(reference.chars().take(80).collect()))?;
@@ -75,10 +55,7 @@ impl Service {
 
     pub(crate) async fn connection(&self, caller: &Caller) -> Result<Versioned<ConnectionRow>, Error> {
         let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
-        Ok(self.fetch(&key).await?.unwrap_or(Versioned {
-            row: ConnectionRow::default(),
-            version: 0,
-        }))
+        Ok(self.fetch(&key).await?.unwrap_or(Versioned { row: ConnectionRow::default(), version: 0 }))
     }
 
     pub(crate) async fn intent(&self, caller: &Caller, id: &str) -> Result<Option<IntentRow>, Error> {
@@ -91,8 +68,7 @@ impl Service {
         caller: &Caller,
         id: LogicalSessionId,
     ) -> Result<Option<Versioned<LogicalRow>>, Error> {
-        self.fetch(&Key::new(&caller.tenant, Table::LogicalSession, id.to_string()))
-            .await
+        self.fetch(&Key::new(&caller.tenant, Table::LogicalSession, id.to_string())).await
     }
 
     pub(crate) async fn execute(
@@ -100,12 +76,7 @@ impl Service {
         caller: &Caller,
         binding: &ExecuteBinding,
     ) -> Result<Option<Versioned<ExecuteRow>>, Error> {
-        self.fetch(&Key::new(
-            &caller.tenant,
-            Table::ExecuteSession,
-            binding.session_id.to_string(),
-        ))
-        .await
+        self.fetch(&Key::new(&caller.tenant, Table::ExecuteSession, binding.session_id.to_string())).await
     }
 
     pub(crate) async fn fetch<T: serde::de::DeserializeOwned>(&self, key: &Key) -> Result<Option<Versioned<T>>, Error> {
@@ -113,9 +84,6 @@ impl Service {
             return Ok(None);
         };
         let name = format!("{}/{}", key.table.name(), key.id);
-        Ok(Some(Versioned {
-            row: rows::read(&name, &found.value)?,
-            version: found.version,
-        }))
+        Ok(Some(Versioned { row: rows::read(&name, &found.value)?, version: found.version }))
     }
 }

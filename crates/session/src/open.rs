@@ -1,13 +1,13 @@
 //! `plasm_context`: open a logical session, or add to it.
 //! Invariant: one session per (tenant, intent); a call adds all of its seeds or nothing; two calls at once both land.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use base::{Digest, LogicalSessionId, Slot};
+use base::{CatalogId, Digest, LogicalSessionId, Slot};
 use catalog::Catalog;
 use ports::store::{Batch, Expect, Key, Table};
-use std::sync::Arc;
-use teach::{Catalogs, Seed, SeedError, TaughtRelation, render_wave};
+use teach::{Catalogs, Extended, Seed, SeedError, TaughtRelation, render_wave};
 
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
@@ -65,6 +65,16 @@ struct Found {
     lost: Option<ExecuteBinding>,
 }
 
+/// An open that has something to teach, before it is committed.
+struct Step {
+    found: Found,
+    catalogs: Catalogs,
+    extended: Extended,
+    slot: Slot,
+    batch: Batch,
+    continuity: Continuity,
+}
+
 impl Service {
     pub async fn open(&self, caller: &Caller, request: &OpenRequest) -> Result<Opened, Error> {
         let seeds = self.seeds(request)?;
@@ -82,22 +92,14 @@ impl Service {
             return Err(Error::NoIntent);
         }
         if request.intent.len() > self.limits.intent_bytes {
-            return Err(Error::IntentTooLong {
-                max: self.limits.intent_bytes,
-                found: request.intent.len(),
-            });
+            return Err(Error::IntentTooLong { max: self.limits.intent_bytes, found: request.intent.len() });
         }
         if request.seeds.is_empty() {
             let known: Vec<&str> = self.registry.iter().map(|c| c.id.as_str()).take(20).collect();
-            return Err(Error::NoSeeds {
-                known: known.join(", "),
-            });
+            return Err(Error::NoSeeds { known: known.join(", ") });
         }
         if request.seeds.len() > self.limits.seeds {
-            return Err(Error::TooManySeeds {
-                max: self.limits.seeds,
-                found: request.seeds.len(),
-            });
+            return Err(Error::TooManySeeds { max: self.limits.seeds, found: request.seeds.len() });
         }
         request.seeds.iter().map(|seed| self.seed(seed)).collect()
     }
@@ -108,10 +110,7 @@ impl Service {
             near: base::near(&seed.api, self.registry.iter().map(|c| c.id.as_str())),
         };
         let catalog = self.registry.get(&seed.api).ok_or_else(unknown)?;
-        Ok(Seed {
-            catalog: catalog.id.clone(),
-            entity: seed.entity.clone(),
-        })
+        Ok(Seed { catalog: catalog.id.clone(), entity: seed.entity.clone() })
     }
 
     async fn find(&self, caller: &Caller, intent: &str) -> Result<Found, Error> {
@@ -120,42 +119,17 @@ impl Service {
             Some(row) => self.logical(caller, row.logical_session).await?,
             None => None,
         };
-        let fresh = || LogicalRow {
-            intent: intent.to_owned(),
-            created: self.ports.clock.now(),
-            execute: None,
-            runs: 0,
-        };
+        let fresh =
+            || LogicalRow { intent: intent.to_owned(), created: self.ports.clock.now(), execute: None, runs: 0 };
         let is_new = known.is_none();
         let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
-        let logical = logical.unwrap_or_else(|| Versioned {
-            row: fresh(),
-            version: 0,
-        });
+        let logical = logical.unwrap_or_else(|| Versioned { row: fresh(), version: 0 });
         let Some(binding) = logical.row.execute.clone() else {
-            return Ok(Found {
-                id,
-                logical,
-                is_new,
-                execute: None,
-                lost: None,
-            });
+            return Ok(Found { id, logical, is_new, execute: None, lost: None });
         };
         match self.execute(caller, &binding).await? {
-            Some(row) => Ok(Found {
-                id,
-                logical,
-                is_new,
-                execute: Some((binding, row)),
-                lost: None,
-            }),
-            None => Ok(Found {
-                id,
-                logical,
-                is_new,
-                execute: None,
-                lost: Some(binding),
-            }),
+            Some(row) => Ok(Found { id, logical, is_new, execute: Some((binding, row)), lost: None }),
+            None => Ok(Found { id, logical, is_new, execute: None, lost: Some(binding) }),
         }
     }
 
@@ -167,70 +141,45 @@ impl Service {
         found: Found,
     ) -> Result<Option<Opened>, Error> {
         let catalogs = self.pinned_and_new(&found, seeds).await?;
-        let before = found
-            .execute
-            .as_ref()
-            .map(|(_, e)| e.row.ledger.clone())
-            .unwrap_or_default();
+        let before = found.execute.as_ref().map(|(_, e)| e.row.ledger.clone()).unwrap_or_default();
         let extended = before.extend(&catalogs, seeds)?;
         let (slot, batch) = self.slot_batch(caller, found.id).await?;
-        let continuity = Continuity {
-            new_symbol_space: found.execute.is_none(),
-            previous_execute: found.lost.clone(),
-        };
+        let continuity = Continuity { new_symbol_space: found.execute.is_none(), previous_execute: found.lost.clone() };
         if let (true, Some((_, execute))) = (extended.wave.is_empty(), &found.execute) {
             if !batch.writes.is_empty() && self.try_commit(batch).await?.is_none() {
                 return Ok(None);
             }
             let entities = execute.row.ledger.entity_count();
-            let taught = if request.replay {
-                Taught::Table(execute.row.cumulative())
-            } else {
-                Taught::Unchanged { entities }
-            };
+            let taught =
+                if request.replay { Taught::Table(execute.row.cumulative()) } else { Taught::Unchanged { entities } };
             let revision = execute.row.revision;
-            return Ok(Some(Opened {
-                slot,
-                session: found.id,
-                taught,
-                revision,
-                relations: Vec::new(),
-                continuity,
-            }));
+            return Ok(Some(Opened { slot, session: found.id, taught, revision, relations: Vec::new(), continuity }));
         }
+        self.teach(caller, request, Step { found, catalogs, extended, slot, batch, continuity }).await
+    }
+
+    /// Renders the wave, pins its catalogs and commits all of it. `None` when someone else was faster.
+    async fn teach(&self, caller: &Caller, request: &OpenRequest, step: Step) -> Result<Option<Opened>, Error> {
+        let Step { found, catalogs, extended, slot, batch, continuity } = step;
         let rendered = render_wave(&extended.ledger, &catalogs, &extended.wave, found.execute.is_none());
         for line in &rendered.dropped {
             tracing::error!(line, "a taught line does not check and was left out");
         }
-        let used: BTreeSet<_> = extended.ledger.catalogs().into_iter().cloned().collect();
+        let used: BTreeSet<CatalogId> = extended.ledger.catalogs().into_iter().cloned().collect();
+        let mut pins = BTreeMap::new();
         for catalog in catalogs.values().filter(|c| used.contains(&c.id)) {
             // Blob before pointer: a crash between the two leaves garbage for gc, never a session that pins nothing.
             self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
+            pins.insert(catalog.id.clone(), catalog.digest());
         }
-        let pins = catalogs
-            .values()
-            .filter(|c| used.contains(&c.id))
-            .map(|c| (c.id.clone(), c.digest()))
-            .collect();
         let (binding, row, version) = self.next_execute(&found, extended.ledger, pins, rendered.text.clone());
         let batch = self.open_batch(caller, &found, (&binding, &row, version), batch);
         if self.try_commit(batch).await?.is_none() {
             return Ok(None);
         }
-        let text = if request.replay {
-            row.cumulative()
-        } else {
-            rendered.text
-        };
+        let text = if request.replay { row.cumulative() } else { rendered.text };
         let (taught, revision, relations) = (Taught::Table(text), row.revision, extended.wave.relations);
-        Ok(Some(Opened {
-            slot,
-            session: found.id,
-            taught,
-            revision,
-            relations,
-            continuity,
-        }))
+        Ok(Some(Opened { slot, session: found.id, taught, revision, relations, continuity }))
     }
 
     /// A session keeps the catalogs it pinned; what a seed adds comes from the registry.
@@ -254,7 +203,7 @@ impl Service {
         &self,
         found: &Found,
         ledger: teach::Ledger,
-        catalogs: std::collections::BTreeMap<base::CatalogId, Digest>,
+        catalogs: BTreeMap<CatalogId, Digest>,
         text: String,
     ) -> (ExecuteBinding, ExecuteRow, u64) {
         match &found.execute {
@@ -262,37 +211,14 @@ impl Service {
                 let mut row = execute.row.clone();
                 row.waves.push(text);
                 row.revision += 1;
-                (
-                    binding.clone(),
-                    ExecuteRow {
-                        ledger,
-                        catalogs,
-                        ..row
-                    },
-                    execute.version,
-                )
+                (binding.clone(), ExecuteRow { ledger, catalogs, ..row }, execute.version)
             }
             None => {
                 let prompt_hash = Digest::of(text.as_bytes());
-                let binding = ExecuteBinding {
-                    prompt_hash,
-                    session_id: self.new_execute_id(),
-                };
+                let binding = ExecuteBinding { prompt_hash, session_id: self.new_execute_id() };
                 let opened = self.ports.clock.now();
                 let (logical_session, waves) = (found.id, vec![text]);
-                (
-                    binding,
-                    ExecuteRow {
-                        prompt_hash,
-                        logical_session,
-                        catalogs,
-                        ledger,
-                        revision: 1,
-                        waves,
-                        opened,
-                    },
-                    0,
-                )
+                (binding, ExecuteRow { prompt_hash, logical_session, catalogs, ledger, revision: 1, waves, opened }, 0)
             }
         }
     }
@@ -306,20 +232,11 @@ impl Service {
     ) -> Batch {
         let key = |table, id: String| Key::new(&caller.tenant, table, id);
         if found.is_new {
-            let intent = rows::write(&IntentRow {
-                logical_session: found.id,
-            });
-            batch = batch.put(
-                key(Table::Intent, intent_id(&found.logical.row.intent)),
-                intent,
-                Expect::Absent,
-            );
+            let intent = rows::write(&IntentRow { logical_session: found.id });
+            batch = batch.put(key(Table::Intent, intent_id(&found.logical.row.intent)), intent, Expect::Absent);
         }
         if found.logical.row.execute.as_ref() != Some(binding) {
-            let logical = LogicalRow {
-                execute: Some(binding.clone()),
-                ..found.logical.row.clone()
-            };
+            let logical = LogicalRow { execute: Some(binding.clone()), ..found.logical.row.clone() };
             let at = key(Table::LogicalSession, found.id.to_string());
             batch = batch.put(at, rows::write(&logical), unchanged(found.logical.version));
         }

@@ -42,32 +42,17 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
     let mut diagnostics = parsed.diagnostics.clone();
     // A tree with holes in it would only yield mistakes that are not there.
     if diagnostics.iter().any(Diagnostic::is_error) {
-        return Stages {
-            parsed,
-            checked: None,
-            plan: None,
-            diagnostics,
-        };
+        return Stages { parsed, checked: None, plan: None, diagnostics };
     }
     match check::check(scope, &parsed.program) {
         Ok((checked, notes)) => {
             diagnostics.extend(notes);
             let plan = plan::plan(&checked, limits);
-            Stages {
-                parsed,
-                checked: Some(checked),
-                plan: Some(plan),
-                diagnostics,
-            }
+            Stages { parsed, checked: Some(checked), plan: Some(plan), diagnostics }
         }
         Err(found) => {
             diagnostics.extend(found);
-            Stages {
-                parsed,
-                checked: None,
-                plan: None,
-                diagnostics,
-            }
+            Stages { parsed, checked: None, plan: None, diagnostics }
         }
     }
 }
@@ -84,19 +69,11 @@ impl Service {
         let Some(plan) = stages.plan else {
             // A program over its limit is not kept to be shown back.
             let text: String = program.chars().take(self.limits.program_bytes).collect();
-            return Err(Error::Program {
-                text,
-                diagnostics: stages.diagnostics,
-            });
+            return Err(Error::Program { text, diagnostics: stages.diagnostics });
         };
         tracing::debug!(plan = %plan_name(plan.digest), steps = plan.steps.len(), "planned");
         let explained = plan::explain(&plan);
-        Ok(Planned {
-            slot: session.slot,
-            plan,
-            notes: stages.diagnostics,
-            explained,
-        })
+        Ok(Planned { slot: session.slot, plan, notes: stages.diagnostics, explained })
     }
 }
 

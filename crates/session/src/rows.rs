@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, RunId, Timestamp};
+use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, RunId, TenantId, Timestamp};
+use ports::store::{Key, Table};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teach::Ledger;
@@ -67,6 +68,11 @@ pub struct RunRow {
     pub plan: Digest,
     pub artifact: Digest,
     pub finished: Timestamp,
+}
+
+/// Runs of a session, in the order of their numbers.
+pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
+    Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
 }
 
 pub fn write<T: Serialize>(row: &T) -> Vec<u8> {

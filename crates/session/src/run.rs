@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Session;
-use crate::program::{PlanRequest, Planned};
+use crate::program::Planned;
 use crate::rows::{self, LogicalRow, RunRow};
 use crate::service::Service;
 
@@ -36,15 +36,9 @@ pub struct Ran {
 impl Service {
     pub async fn run(&self, caller: &Caller, request: &RunRequest) -> Result<Ran, Error> {
         let session = self.session(caller, &request.session).await?;
-        let program = PlanRequest {
-            session: request.session.clone(),
-            program: request.program.clone(),
-        };
-        let planned = self.plan_in(&session, &program.program)?;
+        let planned = self.plan_in(&session, &request.program)?;
         if planned.plan.verdict == Verdict::Review && !request.force {
-            return Err(Error::Review {
-                explained: planned.explained,
-            });
+            return Err(Error::Review { explained: planned.explained });
         }
         let calls = self.calls_of(session.id);
         let ctx = Ctx {
@@ -60,13 +54,7 @@ impl Service {
         }
         let run = self.new_run_id();
         let number = self.keep(caller, &session, run, (&planned, &outcome)).await?;
-        Ok(Ran {
-            slot: session.slot,
-            planned,
-            outcome,
-            number,
-            run,
-        })
+        Ok(Ran { slot: session.slot, planned, outcome, number, run })
     }
 
     async fn keep(
@@ -79,34 +67,22 @@ impl Service {
         let finished = self.ports.clock.now();
         let artifact = Artifact::of(run, planned.plan.digest, finished, outcome);
         let artifact = self.ports.blobs.put(&artifact.bytes()).await?;
-        let row = rows::write(&RunRow {
-            run,
-            plan: planned.plan.digest,
-            artifact,
-            finished,
-        });
+        let row = rows::write(&RunRow { run, plan: planned.plan.digest, artifact, finished });
         for _ in 0..TRIES {
-            let logical = self
-                .logical(caller, session.id)
-                .await?
-                .ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+            let logical =
+                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
             let number = logical.row.runs + 1;
-            let next = LogicalRow {
-                runs: number,
-                ..logical.row
-            };
+            let next = LogicalRow { runs: number, ..logical.row };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
-            let batch = Batch::default()
-                .put(at, rows::write(&next), unchanged(logical.version))
-                .put(run_key(caller, session.id, number), row.clone(), Expect::Absent);
+            let batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+                rows::run_key(&caller.tenant, session.id, number),
+                row.clone(),
+                Expect::Absent,
+            );
             if self.try_commit(batch).await?.is_some() {
                 return Ok(number);
             }
         }
         Err(Error::Busy)
     }
-}
-
-pub(crate) fn run_key(caller: &Caller, session: base::LogicalSessionId, number: u64) -> Key {
-    Key::new(&caller.tenant, Table::Run, format!("{session}/{number:010}"))
 }

@@ -30,13 +30,7 @@ pub struct Service {
 
 impl Service {
     pub fn new(ports: Ports, registry: Registry, limits: Limits) -> Self {
-        Self {
-            ports,
-            registry,
-            limits,
-            pinned: Mutex::default(),
-            calls: Mutex::default(),
-        }
+        Self { ports, registry, limits, pinned: Mutex::default(), calls: Mutex::default() }
     }
 
     pub fn registry(&self) -> &Registry {

@@ -9,11 +9,7 @@ use crate::service::Service;
 
 impl Service {
     pub async fn keep_transport(&self, tenant: &TenantId, id: &str, state: Vec<u8>) -> Result<(), Error> {
-        Ok(self
-            .ports
-            .store
-            .commit(Batch::default().put(key(tenant, id), state, Expect::Any))
-            .await?)
+        Ok(self.ports.store.commit(Batch::default().put(key(tenant, id), state, Expect::Any)).await?)
     }
 
     pub async fn transport(&self, tenant: &TenantId, id: &str) -> Result<Option<Vec<u8>>, Error> {
@@ -21,11 +17,7 @@ impl Service {
     }
 
     pub async fn drop_transport(&self, tenant: &TenantId, id: &str) -> Result<(), Error> {
-        Ok(self
-            .ports
-            .store
-            .commit(Batch::default().delete(key(tenant, id), Expect::Any))
-            .await?)
+        Ok(self.ports.store.commit(Batch::default().delete(key(tenant, id), Expect::Any)).await?)
     }
 }
 

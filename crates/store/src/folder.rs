@@ -9,11 +9,8 @@ pub fn create(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let missing: Vec<PathBuf> = folder
-        .ancestors()
-        .take_while(|ancestor| !here(ancestor).is_dir())
-        .map(Path::to_owned)
-        .collect();
+    let missing: Vec<PathBuf> =
+        folder.ancestors().take_while(|ancestor| !here(ancestor).is_dir()).map(Path::to_owned).collect();
     std::fs::create_dir_all(folder)?;
     for made in missing {
         sync(&made)?;
@@ -25,11 +22,7 @@ pub fn create(folder: &Path) -> io::Result<()> {
 /// Makes the changes to the folder's list of entries durable.
 pub fn sync(folder: &Path) -> io::Result<()> {
     // Elsewhere a folder cannot be opened as a file, and the file system keeps its own order.
-    if cfg!(unix) {
-        std::fs::File::open(here(folder))?.sync_all()
-    } else {
-        Ok(())
-    }
+    if cfg!(unix) { std::fs::File::open(here(folder))?.sync_all() } else { Ok(()) }
 }
 
 /// No space or no quota: the operator can act.
@@ -39,11 +32,7 @@ pub fn is_full(error: &io::Error) -> bool {
 
 /// The parent of `data` is the empty path, which names the current folder.
 fn here(folder: &Path) -> &Path {
-    if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    }
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 #[cfg(test)]

@@ -64,10 +64,6 @@ impl OpenError {
     pub(crate) fn from_io(path: &Path, error: std::io::Error) -> Self {
         let full = crate::folder::is_full(&error);
         let (path, source): (_, Cause) = (path.to_owned(), Box::new(error));
-        if full {
-            Self::Full { path, source }
-        } else {
-            Self::Unwritable { path, source }
-        }
+        if full { Self::Full { path, source } } else { Self::Unwritable { path, source } }
     }
 }

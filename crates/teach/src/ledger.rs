@@ -88,19 +88,11 @@ pub enum SeedError {
     #[error("no API `{api}` here{}", one_of(.near))]
     UnknownApi { api: String, near: Vec<String> },
     #[error("`{api}` has no entity `{entity}`{}", one_of(.near))]
-    UnknownEntity {
-        api: String,
-        entity: String,
-        near: Vec<String>,
-    },
+    UnknownEntity { api: String, entity: String, near: Vec<String> },
 }
 
 fn one_of(near: &[String]) -> String {
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!("; one of: {}", near.join(" | "))
-    }
+    if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }
 
 impl Wave {
@@ -126,18 +118,11 @@ impl Ledger {
                     near: near(&seed.entity, catalog.entities.keys().map(String::as_str)),
                 });
             }
-            let entry = EntityEntry {
-                catalog: seed.catalog.clone(),
-                entity: seed.entity.clone(),
-            };
+            let entry = EntityEntry { catalog: seed.catalog.clone(), entity: seed.entity.clone() };
             if !ledger.entities.contains(&entry) {
                 ledger.entities.push(entry);
                 let symbol = format!("e{}", ledger.entities.len());
-                wave.entities.push(Taught {
-                    symbol,
-                    catalog: seed.catalog.clone(),
-                    entity: seed.entity.clone(),
-                });
+                wave.entities.push(Taught { symbol, catalog: seed.catalog.clone(), entity: seed.entity.clone() });
             }
         }
         ledger.add_slots(catalogs);
@@ -152,19 +137,10 @@ impl Ledger {
             let Some(catalog) = catalogs.get(&entry.catalog) else {
                 continue;
             };
-            let fields = catalog
-                .entity(&entry.entity)
-                .into_iter()
-                .flat_map(|e| e.fields.values());
+            let fields = catalog.entity(&entry.entity).into_iter().flat_map(|e| e.fields.values());
             let params = read_params(catalog, &entry.entity);
-            let slots = fields
-                .map(|f| (&f.name, &f.kind))
-                .chain(params.map(|p| (&p.name, &p.kind)));
-            new.extend(
-                slots
-                    .map(|(name, kind)| slot_entry(catalog, name, kind))
-                    .filter(|slot| !known.contains(slot)),
-            );
+            let slots = fields.map(|f| (&f.name, &f.kind)).chain(params.map(|p| (&p.name, &p.kind)));
+            new.extend(slots.map(|(name, kind)| slot_entry(catalog, name, kind)).filter(|slot| !known.contains(slot)));
         }
         self.slots.extend(new);
     }
@@ -188,24 +164,14 @@ impl Ledger {
             self.relations.push(entry.clone());
             let symbol = format!("r{}", self.relations.len());
             let RelationEntry { catalog, entity, name } = entry;
-            taught.push(TaughtRelation {
-                symbol,
-                from,
-                to,
-                name,
-                catalog,
-                entity,
-            });
+            taught.push(TaughtRelation { symbol, from, to, name, catalog, entity });
         }
         taught
     }
 
     /// `e4` of an exposed entity.
     pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
-        let at = self
-            .entities
-            .iter()
-            .position(|e| &e.catalog == catalog && e.entity == entity)?;
+        let at = self.entities.iter().position(|e| &e.catalog == catalog && e.entity == entity)?;
         Some(format!("e{}", at + 1))
     }
 
@@ -246,10 +212,7 @@ impl Ledger {
             });
         }
         for (at, slot) in self.slots.iter().enumerate() {
-            let meaning = SlotMeaning {
-                catalog: slot.catalog.clone(),
-                name: slot.name.clone(),
-            };
+            let meaning = SlotMeaning { catalog: slot.catalog.clone(), name: slot.name.clone() };
             scope.slots.insert(format!("p{}", at + 1), meaning);
         }
         scope
@@ -257,18 +220,12 @@ impl Ledger {
 }
 
 fn slot_entry(catalog: &Catalog, name: &str, kind: &Type) -> SlotEntry {
-    SlotEntry {
-        catalog: catalog.id.clone(),
-        name: name.to_owned(),
-        kind: kind.describe(),
-    }
+    SlotEntry { catalog: catalog.id.clone(), name: name.to_owned(), kind: kind.describe() }
 }
 
 /// Parameters of the reads of an entity.
 fn read_params<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a catalog::Param> {
-    let reads = catalog
-        .capabilities
-        .values()
-        .filter(move |c| c.entity == entity && matches!(c.kind, Kind::Query | Kind::Get));
+    let reads =
+        catalog.capabilities.values().filter(move |c| c.entity == entity && matches!(c.kind, Kind::Query | Kind::Get));
     reads.flat_map(|c| c.params.values())
 }

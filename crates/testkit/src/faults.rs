@@ -23,14 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    pub const ALL: [Operation; 6] = [
-        Self::Get,
-        Self::Scan,
-        Self::Commit,
-        Self::Ping,
-        Self::PutBlob,
-        Self::GetBlob,
-    ];
+    pub const ALL: [Operation; 6] = [Self::Get, Self::Scan, Self::Commit, Self::Ping, Self::PutBlob, Self::GetBlob];
 }
 
 /// How it fails.
@@ -81,9 +74,7 @@ impl Faults {
 
     /// Fails every call of every operation until [`Faults::heal`]: the disk is gone.
     pub fn fail_everything(&self, fault: Fault) {
-        Operation::ALL
-            .into_iter()
-            .for_each(|operation| self.fail_always(operation, fault));
+        Operation::ALL.into_iter().for_each(|operation| self.fail_always(operation, fault));
     }
 
     /// Takes back every fault, planned or standing; counts stay.
@@ -127,10 +118,7 @@ pub struct FaultyStore<S: ?Sized> {
 
 impl<S: ?Sized> FaultyStore<S> {
     pub fn new(inner: Arc<S>, faults: &Faults) -> Self {
-        Self {
-            inner,
-            faults: faults.clone(),
-        }
+        Self { inner, faults: faults.clone() }
     }
 
     pub fn inner(&self) -> &S {
@@ -192,10 +180,7 @@ pub struct FaultyBlobs<B: ?Sized> {
 
 impl<B: ?Sized> FaultyBlobs<B> {
     pub fn new(inner: Arc<B>, faults: &Faults) -> Self {
-        Self {
-            inner,
-            faults: faults.clone(),
-        }
+        Self { inner, faults: faults.clone() }
     }
 
     pub fn inner(&self) -> &B {
@@ -263,13 +248,7 @@ mod tests {
         faults.fail(Operation::Commit, 2, Fault::Full);
         store.commit(put(b"2")).await.unwrap();
         assert!(matches!(store.commit(put(b"3")).await, Err(store::Error::Full(_))));
-        assert_eq!(
-            store.get(&key()).await.unwrap().unwrap(),
-            Row {
-                version: 2,
-                value: b"2".to_vec()
-            }
-        );
+        assert_eq!(store.get(&key()).await.unwrap().unwrap(), Row { version: 2, value: b"2".to_vec() });
         store.commit(put(b"4")).await.unwrap();
         assert_eq!(faults.calls(Operation::Commit), 4);
         assert_eq!(faults.calls(Operation::Get), 1);
@@ -281,10 +260,7 @@ mod tests {
         let faults = Faults::new();
         let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
         faults.fail(Operation::Commit, 1, Fault::LostAfter);
-        assert!(matches!(
-            store.commit(put(b"1")).await,
-            Err(store::Error::Unavailable(_))
-        ));
+        assert!(matches!(store.commit(put(b"1")).await, Err(store::Error::Unavailable(_))));
         assert_eq!(store.get(&key()).await.unwrap().unwrap().value, b"1");
 
         let blobs = FaultyBlobs::new(Arc::new(MemoryBlobs::new()), &faults);

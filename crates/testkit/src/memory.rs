@@ -27,10 +27,7 @@ impl MemoryStore {
 
     /// Everything stored, in the order of keys: for a test that says what must (or must not) be in the store.
     pub fn rows(&self) -> Vec<(Key, Row)> {
-        lock(&self.rows)
-            .iter()
-            .map(|(key, row)| (key.clone(), row.clone()))
-            .collect()
+        lock(&self.rows).iter().map(|(key, row)| (key.clone(), row.clone())).collect()
     }
 }
 
@@ -49,10 +46,7 @@ impl store::Store for MemoryStore {
         let within =
             |key: &Key| key.tenant == range.tenant && key.table == range.table && key.id.starts_with(&range.prefix);
         let rows = lock(&self.rows);
-        let found = rows
-            .range((start, Bound::Unbounded))
-            .take_while(|(key, _)| within(key))
-            .take(range.limit);
+        let found = rows.range((start, Bound::Unbounded)).take_while(|(key, _)| within(key)).take(range.limit);
         Ok(found.map(|(key, row)| (key.id.clone(), row.clone())).collect())
     }
 
@@ -61,9 +55,7 @@ impl store::Store for MemoryStore {
         // What the batch has changed so far: it reaches the rows only when every write has had what it expects.
         let mut changed: BTreeMap<Key, Option<Row>> = BTreeMap::new();
         for write in batch.writes {
-            let current = changed
-                .get(write.key())
-                .map_or_else(|| rows.get(write.key()), Option::as_ref);
+            let current = changed.get(write.key()).map_or_else(|| rows.get(write.key()), Option::as_ref);
             let version = current.map(|row| row.version);
             let met = match write.expect() {
                 Expect::Any => true,
@@ -75,13 +67,7 @@ impl store::Store for MemoryStore {
             }
             match write {
                 Write::Put { key, value, .. } => {
-                    changed.insert(
-                        key,
-                        Some(Row {
-                            version: version.unwrap_or(0) + 1,
-                            value,
-                        }),
-                    );
+                    changed.insert(key, Some(Row { version: version.unwrap_or(0) + 1, value }));
                 }
                 Write::Delete { key, .. } => {
                     changed.insert(key, None);
@@ -121,9 +107,7 @@ impl MemoryBlobs {
     /// Changes the stored bytes: the next `get` says `Damaged`, later ones `Missing`.
     pub fn damage(&self, digest: &Digest) {
         let mut blobs = lock(&self.blobs);
-        let Some(bytes) = blobs.get_mut(digest) else {
-            panic!("cannot damage blob {digest}: it is not stored")
-        };
+        let Some(bytes) = blobs.get_mut(digest) else { panic!("cannot damage blob {digest}: it is not stored") };
         match bytes.first_mut() {
             Some(byte) => *byte ^= 0xff,
             None => bytes.push(0),
@@ -169,9 +153,7 @@ struct ClockState {
 
 impl ManualClock {
     pub fn at(now: Timestamp) -> Self {
-        Self {
-            state: Mutex::new(ClockState { now, slept: Vec::new() }),
-        }
+        Self { state: Mutex::new(ClockState { now, slept: Vec::new() }) }
     }
 
     pub fn set(&self, now: Timestamp) {
@@ -247,8 +229,7 @@ impl MapSecrets {
     }
 
     pub fn with(mut self, tenant: &TenantId, name: &str, value: &str) -> Self {
-        self.secrets
-            .insert((tenant.clone(), name.to_owned()), Secret::new(value));
+        self.secrets.insert((tenant.clone(), name.to_owned()), Secret::new(value));
         self
     }
 }
@@ -256,13 +237,10 @@ impl MapSecrets {
 #[async_trait]
 impl secrets::Secrets for MapSecrets {
     async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, secrets::Error> {
-        self.secrets
-            .get(&(tenant.clone(), name.to_owned()))
-            .cloned()
-            .ok_or_else(|| secrets::Error::NotSet {
-                name: name.to_owned(),
-                hint: format!("add it to the test's MapSecrets for tenant `{tenant}`"),
-            })
+        self.secrets.get(&(tenant.clone(), name.to_owned())).cloned().ok_or_else(|| secrets::Error::NotSet {
+            name: name.to_owned(),
+            hint: format!("add it to the test's MapSecrets for tenant `{tenant}`"),
+        })
     }
 }
 

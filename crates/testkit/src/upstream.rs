@@ -38,13 +38,7 @@ impl Rule {
             query: Vec::new(),
             body_parts: Vec::new(),
             headers: Vec::new(),
-            answer: Arc::new(|_| {
-                Ok(Response {
-                    status: 200,
-                    headers: Vec::new(),
-                    body: Vec::new(),
-                })
-            }),
+            answer: Arc::new(|_| Ok(Response { status: 200, headers: Vec::new(), body: Vec::new() })),
             uses_left: None,
             gate: None,
         }
@@ -77,13 +71,7 @@ impl Rule {
 
     pub fn bytes(self, status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
-        self.answers(move |_| {
-            Ok(Response {
-                status,
-                headers: Vec::new(),
-                body: body.clone(),
-            })
-        })
+        self.answers(move |_| Ok(Response { status, headers: Vec::new(), body: body.clone() }))
     }
 
     /// A header of the answer; its name becomes lower case, as `Response` promises.
@@ -139,9 +127,7 @@ impl Rule {
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method.as_str(), self.path)?;
-        self.query
-            .iter()
-            .try_for_each(|(name, value)| write!(f, " ?{name}={value}"))?;
+        self.query.iter().try_for_each(|(name, value)| write!(f, " ?{name}={value}"))?;
         self.body_parts.iter().try_for_each(|part| write!(f, " body~{part:?}"))
     }
 }
@@ -163,11 +149,7 @@ struct State {
 
 impl Default for ScriptedUpstream {
     fn default() -> Self {
-        Self {
-            state: Mutex::default(),
-            in_flight: AtomicUsize::new(0),
-            arrived: watch::Sender::new(0),
-        }
+        Self { state: Mutex::default(), in_flight: AtomicUsize::new(0), arrived: watch::Sender::new(0) }
     }
 }
 
@@ -209,32 +191,22 @@ impl ScriptedUpstream {
             .rules
             .iter()
             .filter_map(|rule| {
-                rule.uses_left
-                    .filter(|left| *left > 0)
-                    .map(|left| format!("  not asked ({left} left): {rule:?}"))
+                rule.uses_left.filter(|left| *left > 0).map(|left| format!("  not asked ({left} left): {rule:?}"))
             })
             .collect();
         let unscripted = state.unscripted.iter().map(|label| format!("  not scripted: {label}"));
         let problems: Vec<String> = unused.into_iter().chain(unscripted).collect();
-        assert!(
-            problems.is_empty(),
-            "the script was not followed:\n{}",
-            problems.join("\n")
-        );
+        assert!(problems.is_empty(), "the script was not followed:\n{}", problems.join("\n"));
     }
 
     /// Records the call and takes the rule that answers it.
     fn take(&self, call: &Call) -> Option<Rule> {
         let mut state = lock(&self.state);
         state.calls.push(call.clone());
-        let found = state
-            .rules
-            .iter_mut()
-            .find(|rule| rule.matches(&call.request))
-            .map(|rule| {
-                rule.uses_left = rule.uses_left.map(|left| left - 1);
-                rule.clone()
-            });
+        let found = state.rules.iter_mut().find(|rule| rule.matches(&call.request)).map(|rule| {
+            rule.uses_left = rule.uses_left.map(|left| left - 1);
+            rule.clone()
+        });
         if found.is_none() {
             state.unscripted.push(describe(&call.request));
         }
@@ -264,11 +236,7 @@ impl Upstream for ScriptedUpstream {
         let _in_flight = self.enter();
         let rule = self.take(&call);
         // The call waits at its gate before it is seen to arrive: a notice sent after `arrived` is never lost.
-        let mut gate = pin!(
-            rule.as_ref()
-                .and_then(|rule| rule.gate.as_deref())
-                .map(Notify::notified)
-        );
+        let mut gate = pin!(rule.as_ref().and_then(|rule| rule.gate.as_deref()).map(Notify::notified));
         if let Some(notice) = gate.as_mut().as_pin_mut() {
             notice.enable();
         }
@@ -295,11 +263,7 @@ fn unscripted(request: &Request) -> Error {
 }
 
 fn describe(request: &Request) -> String {
-    let query: Vec<String> = request
-        .query
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let query: Vec<String> = request.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let body = request.body.as_ref().map(|body| format!(" {body}")).unwrap_or_default();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{}{mark}{}{body}", request.label(), query.join("&"))
@@ -317,19 +281,12 @@ mod tests {
             method,
             origin: Origin::parse("https://api.test").unwrap(),
             path: path.to_owned(),
-            query: query
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            query: query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             headers: Vec::new(),
             body,
             auth: None,
         };
-        Call {
-            tenant: TenantId::local(),
-            request,
-            repeatable: true,
-        }
+        Call { tenant: TenantId::local(), request, repeatable: true }
     }
 
     #[tokio::test]
@@ -339,22 +296,10 @@ mod tests {
             .with(Rule::get("/a").once().bytes(503, "busy").header("Retry-After", "1"))
             .with(Rule::get("/a").json(200, json!([1, 2])));
         let first = upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap();
-        assert_eq!(
-            (first.status, first.header("retry-after"), first.body.clone()),
-            (503, Some("1"), b"busy".to_vec())
-        );
-        let second = upstream
-            .send(call(Method::Get, "/a", &[("q", "x")], None))
-            .await
-            .unwrap();
-        assert_eq!(
-            (second.body, second.headers[0].0.as_str()),
-            (b"[1,2]".to_vec(), "content-type")
-        );
-        let third = upstream
-            .send(call(Method::Get, "/a", &[("q", "x"), ("page", "2")], None))
-            .await
-            .unwrap();
+        assert_eq!((first.status, first.header("retry-after"), first.body.clone()), (503, Some("1"), b"busy".to_vec()));
+        let second = upstream.send(call(Method::Get, "/a", &[("q", "x")], None)).await.unwrap();
+        assert_eq!((second.body, second.headers[0].0.as_str()), (b"[1,2]".to_vec(), "content-type"));
+        let third = upstream.send(call(Method::Get, "/a", &[("q", "x"), ("page", "2")], None)).await.unwrap();
         assert_eq!(third.body, b"[3]");
         assert_eq!(upstream.calls().len(), 3);
         upstream.assert_followed();
@@ -363,41 +308,21 @@ mod tests {
     #[tokio::test]
     async fn a_body_tells_graphql_calls_apart() {
         let upstream = ScriptedUpstream::new()
-            .with(
-                Rule::post("/graphql")
-                    .body_contains("tickets")
-                    .json(200, json!({"data": 1})),
-            )
-            .with(
-                Rule::post("/graphql")
-                    .body_contains("people")
-                    .json(200, json!({"data": 2})),
-            );
+            .with(Rule::post("/graphql").body_contains("tickets").json(200, json!({"data": 1})))
+            .with(Rule::post("/graphql").body_contains("people").json(200, json!({"data": 2})));
         let body = json!({"query": "{ people }"});
-        let answer = upstream
-            .send(call(Method::Post, "/graphql", &[], Some(body)))
-            .await
-            .unwrap();
+        let answer = upstream.send(call(Method::Post, "/graphql", &[], Some(body))).await.unwrap();
         assert_eq!(answer.body, br#"{"data":2}"#);
     }
 
     #[tokio::test]
     async fn what_is_not_scripted_says_so() {
         let upstream = ScriptedUpstream::new().with(Rule::get("/b").once());
-        let error = upstream
-            .send(call(Method::Get, "/a", &[("x", "1")], None))
-            .await
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "not scripted: GET https://api.test/a?x=1: could not connect"
-        );
+        let error = upstream.send(call(Method::Get, "/a", &[("x", "1")], None)).await.unwrap_err();
+        assert_eq!(error.to_string(), "not scripted: GET https://api.test/a?x=1: could not connect");
         let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| upstream.assert_followed()));
         let message = *followed.unwrap_err().downcast::<String>().unwrap();
-        assert!(
-            message.contains("not asked (1 left): GET /b") && message.contains("not scripted: GET"),
-            "{message}"
-        );
+        assert!(message.contains("not asked (1 left): GET /b") && message.contains("not scripted: GET"), "{message}");
     }
 
     #[tokio::test]

@@ -18,9 +18,7 @@ pub(crate) async fn read(mut response: reqwest::Response, limit: usize) -> Resul
         return Err(Failure::Redirect(location));
     }
     refuse_encoding(response.headers())?;
-    let announced = response
-        .content_length()
-        .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    let announced = response.content_length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > limit) {
         return Err(Failure::TooLarge);
     }
@@ -32,20 +30,14 @@ pub(crate) async fn read(mut response: reqwest::Response, limit: usize) -> Resul
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Response {
-        status: status.as_u16(),
-        headers,
-        body,
-    })
+    Ok(Response { status: status.as_u16(), headers, body })
 }
 
 fn redirect(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
         return None;
     }
-    headers
-        .get(LOCATION)
-        .map(|value| shown(&String::from_utf8_lossy(value.as_bytes())))
+    headers.get(LOCATION).map(|value| shown(&String::from_utf8_lossy(value.as_bytes())))
 }
 
 /// A location without user, query and fragment, which may hold a credential, and not longer than a line.
@@ -73,13 +65,8 @@ fn refuse_encoding(headers: &HeaderMap) -> Result<(), Failure> {
 /// Cookies stay out: they are credentials, and no later request carries them.
 fn plain(headers: &HeaderMap) -> Vec<(String, String)> {
     let kept = headers.iter().filter(|(name, _)| *name != SET_COOKIE);
-    kept.map(|(name, value)| {
-        (
-            name.as_str().to_owned(),
-            String::from_utf8_lossy(value.as_bytes()).into_owned(),
-        )
-    })
-    .collect()
+    kept.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -88,10 +75,7 @@ mod tests {
 
     #[test]
     fn a_location_is_shown_without_what_may_be_secret() {
-        assert_eq!(
-            shown("https://user:pw@evil.example:81/a/b?token=t#f"),
-            "https://evil.example:81/a/b"
-        );
+        assert_eq!(shown("https://user:pw@evil.example:81/a/b?token=t#f"), "https://evil.example:81/a/b");
         assert_eq!(shown("/next?token=t"), "/next");
         assert_eq!(shown("//evil.example/x?y"), "//evil.example/x");
         assert_eq!(shown("data:text/plain,hello#x"), "data:text/plain,hello");

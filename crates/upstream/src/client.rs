@@ -37,10 +37,7 @@ pub(crate) fn build(options: &Options) -> Result<Client, BuildError> {
 }
 
 fn without_roots(options: &Options) -> Result<Client, BuildError> {
-    configure(options)
-        .tls_certs_only([])
-        .build()
-        .map_err(BuildError::Client)
+    configure(options).tls_certs_only([]).build().map_err(BuildError::Client)
 }
 
 fn configure(options: &Options) -> ClientBuilder {
@@ -80,11 +77,7 @@ mod tests {
             let (mut socket, _) = listener.accept().await.unwrap();
             let _ = socket.read(&mut [0; 1024]).await;
         });
-        let error = client
-            .get(format!("https://127.0.0.1:{port}/"))
-            .send()
-            .await
-            .unwrap_err();
+        let error = client.get(format!("https://127.0.0.1:{port}/")).send().await.unwrap_err();
         assert!(error.is_connect(), "{error:?}");
     }
 }

@@ -66,10 +66,7 @@ impl Failure {
             }
             Self::TooLarge => upstream::Error::TooLarge { label, limit },
             Self::Redirect(location) => upstream::Error::Redirect { label, location },
-            Self::Encoded(cause) => upstream::Error::Lost {
-                label,
-                cause: Box::new(cause),
-            },
+            Self::Encoded(cause) => upstream::Error::Lost { label, cause: Box::new(cause) },
             Self::Refused => upstream::Error::ForeignOrigin { label },
         }
     }
@@ -81,9 +78,5 @@ pub(crate) fn label(request: &Request) -> String {
     if let Some(end) = label.find(['?', '#']) {
         label.truncate(end);
     }
-    if label.contains(char::is_control) {
-        label.escape_debug().to_string()
-    } else {
-        label
-    }
+    if label.contains(char::is_control) { label.escape_debug().to_string() } else { label }
 }

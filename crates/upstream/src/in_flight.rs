@@ -18,10 +18,7 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            limit: limit.min(Semaphore::MAX_PERMITS),
-            origins: Mutex::default(),
-        }
+        Self { limit: limit.min(Semaphore::MAX_PERMITS), origins: Mutex::default() }
     }
 
     /// Waits for a place, first come first served. `None` cannot happen: no one closes the semaphore.

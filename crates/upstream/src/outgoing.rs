@@ -50,11 +50,7 @@ impl Outgoing {
     /// The request as its catalog means it, addressed to `place`: its origin, or where that is routed to.
     pub(crate) fn new(request: &Request, place: &Origin) -> Result<Self, Refusal> {
         let asked = address(&request.origin, &request.path, &request.query)?;
-        let url = if *place == request.origin {
-            asked
-        } else {
-            address(place, &request.path, &request.query)?
-        };
+        let url = if *place == request.origin { asked } else { address(place, &request.path, &request.query)? };
         let body = request.body.as_ref().map(ToString::to_string);
         let mut headers = HeaderMap::new();
         for (name, text) in &request.headers {
@@ -66,22 +62,14 @@ impl Outgoing {
         if body.is_some() {
             headers.entry(header::CONTENT_TYPE).or_insert(JSON);
         }
-        Ok(Self {
-            method: method(request.method),
-            url,
-            headers,
-            body,
-        })
+        Ok(Self { method: method(request.method), url, headers, body })
     }
 
     /// Adds the credential, in place of any header of that name.
     pub(crate) fn sign(&mut self, auth: &Auth, secret: &Secret) -> Result<(), Refusal> {
         let (name, text) = match auth {
             // In a `Secret` again, so that this copy is overwritten too.
-            Auth::Bearer(_) => (
-                header::AUTHORIZATION,
-                Secret::new(format!("Bearer {}", secret.expose())),
-            ),
+            Auth::Bearer(_) => (header::AUTHORIZATION, Secret::new(format!("Bearer {}", secret.expose()))),
             Auth::Header { name, .. } => (header_name(name)?, secret.clone()),
         };
         let mut value = HeaderValue::from_str(text.expose()).map_err(|_| Refusal::Value(name.clone()))?;
@@ -101,11 +89,7 @@ impl Outgoing {
 
 fn header_name(text: &str) -> Result<HeaderName, Refusal> {
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| Refusal::Name(text.escape_debug().to_string()))?;
-    if RESERVED.contains(&name) {
-        Err(Refusal::Reserved(name))
-    } else {
-        Ok(name)
-    }
+    if RESERVED.contains(&name) { Err(Refusal::Reserved(name)) } else { Ok(name) }
 }
 
 fn method(method: Method) -> reqwest::Method {

@@ -27,11 +27,7 @@ impl Retries {
     pub(crate) fn of(call: &Call, limit: u32) -> Self {
         let mut hasher = DefaultHasher::new();
         (call.tenant.as_str(), call.request.label(), &call.request.query).hash(&mut hasher);
-        Self {
-            repeatable: call.repeatable,
-            limit,
-            seed: hasher.finish(),
-        }
+        Self { repeatable: call.repeatable, limit, seed: hasher.finish() }
     }
 
     /// The wait before the next try, after `tried` of them; `None` if this outcome stands. `left` is the time that this
@@ -66,9 +62,7 @@ impl Retries {
 
     /// Between half and the whole of the doubled wait.
     fn backoff(&self, tried: u32) -> Duration {
-        let whole = FIRST
-            .saturating_mul(1_u32.checked_shl(tried.saturating_sub(1)).unwrap_or(u32::MAX))
-            .min(LONGEST);
+        let whole = FIRST.saturating_mul(1_u32.checked_shl(tried.saturating_sub(1)).unwrap_or(u32::MAX)).min(LONGEST);
         let mut hasher = DefaultHasher::new();
         (self.seed, tried).hash(&mut hasher);
         let part = u32::try_from(hasher.finish() % 512).unwrap_or(0);
@@ -102,26 +96,12 @@ mod tests {
             body: None,
             auth: None,
         };
-        Retries::of(
-            &Call {
-                tenant: TenantId::local(),
-                request,
-                repeatable,
-            },
-            3,
-        )
+        Retries::of(&Call { tenant: TenantId::local(), request, repeatable }, 3)
     }
 
     fn answer(status: u16, retry_after: Option<&str>) -> Result<Response, Failure> {
-        let headers = retry_after
-            .map(|text| ("retry-after".to_owned(), text.to_owned()))
-            .into_iter()
-            .collect();
-        Ok(Response {
-            status,
-            headers,
-            body: vec![],
-        })
+        let headers = retry_after.map(|text| ("retry-after".to_owned(), text.to_owned())).into_iter().collect();
+        Ok(Response { status, headers, body: vec![] })
     }
 
     const NOW: Timestamp = Timestamp(784_111_777_000); // Sun, 06 Nov 1994 08:49:37 GMT
@@ -133,10 +113,7 @@ mod tests {
             let wait = retries(true, "1").wait(tried, &answer(503, None), NOW, AMPLE).unwrap();
             let whole = FIRST * (1 << (tried - 1));
             assert!(wait >= whole / 2 && wait <= whole, "{tried}: {wait:?}");
-            assert_eq!(
-                Some(wait),
-                retries(true, "1").wait(tried, &answer(503, None), NOW, AMPLE)
-            );
+            assert_eq!(Some(wait), retries(true, "1").wait(tried, &answer(503, None), NOW, AMPLE));
         }
         assert_eq!(retries(true, "1").wait(4, &answer(503, None), NOW, AMPLE), None);
         assert!(retries(true, "1").backoff(u32::MAX) <= LONGEST);

@@ -31,21 +31,13 @@ impl HttpUpstream {
         options.check()?;
         let client = client::build(&options)?;
         let in_flight = InFlight::new(options.calls_per_origin);
-        Ok(Self {
-            options,
-            client,
-            in_flight,
-            secrets,
-            clock,
-        })
+        Ok(Self { options, client, in_flight, secrets, clock })
     }
 }
 
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpUpstream")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
+        f.debug_struct("HttpUpstream").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -78,10 +70,7 @@ impl HttpUpstream {
         let mut outgoing = Outgoing::new(request, place).map_err(|refusal| refused(label, &refusal))?;
         let Some(auth) = &request.auth else { return Ok(outgoing) };
         let (Auth::Bearer(name) | Auth::Header { secret: name, .. }) = auth;
-        let failed = |source| Error::Secret {
-            label: label.to_owned(),
-            source,
-        };
+        let failed = |source| Error::Secret { label: label.to_owned(), source };
         let secret = self.secrets.get(&call.tenant, name).await.map_err(failed)?;
         outgoing.sign(auth, &secret).map_err(|refusal| match refusal {
             Refusal::Value(_) => failed(unfit(name)),
@@ -115,16 +104,11 @@ impl HttpUpstream {
 
 fn refused(label: &str, refusal: &Refusal) -> Error {
     tracing::warn!(label, %refusal, "a request was refused before it left");
-    Error::ForeignOrigin {
-        label: label.to_owned(),
-    }
+    Error::ForeignOrigin { label: label.to_owned() }
 }
 
 /// A value that no header can carry, such as one with a line break at its end: the operator sets it again.
 fn unfit(name: &str) -> secrets::Error {
     let hint = "its value has a character that no header can carry, such as a line break; set it again".to_owned();
-    secrets::Error::NotSet {
-        name: name.to_owned(),
-        hint,
-    }
+    secrets::Error::NotSet { name: name.to_owned(), hint }
 }

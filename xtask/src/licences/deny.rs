@@ -12,15 +12,8 @@ pub fn allowed(text: &str) -> anyhow::Result<Vec<String>> {
 
 /// The text between the brackets, comments removed.
 fn array(text: &str) -> Option<String> {
-    let mut lines = text
-        .lines()
-        .map(uncomment)
-        .skip_while(|line| line.trim() != "[licenses]")
-        .skip(1);
-    let first = lines
-        .by_ref()
-        .take_while(|line| !line.trim_start().starts_with('['))
-        .find_map(opening)?;
+    let mut lines = text.lines().map(uncomment).skip_while(|line| line.trim() != "[licenses]").skip(1);
+    let first = lines.by_ref().take_while(|line| !line.trim_start().starts_with('[')).find_map(opening)?;
     let mut inside = String::new();
     for line in std::iter::once(first).chain(lines) {
         match line.split_once(']') {
@@ -32,11 +25,7 @@ fn array(text: &str) -> Option<String> {
 }
 
 fn opening(line: &str) -> Option<&str> {
-    let value = line
-        .trim_start()
-        .strip_prefix("allow")?
-        .trim_start()
-        .strip_prefix('=')?;
+    let value = line.trim_start().strip_prefix("allow")?.trim_start().strip_prefix('=')?;
     value.trim_start().strip_prefix('[')
 }
 
@@ -63,12 +52,8 @@ mod tests {
 
     #[test]
     fn a_missing_list_is_an_error() {
-        for text in [
-            "",
-            "[licenses]\nallow = []",
-            "[licenses]\n[bans]\nallow = [\"x\"]",
-            "[licenses]\nallow = [\"x\"",
-        ] {
+        for text in ["", "[licenses]\nallow = []", "[licenses]\n[bans]\nallow = [\"x\"]", "[licenses]\nallow = [\"x\""]
+        {
             assert!(allowed(text).is_err(), "{text}");
         }
     }

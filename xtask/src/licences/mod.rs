@@ -51,9 +51,7 @@ fn offence(package: &Package, allow: &[String]) -> Option<String> {
              `allow` if it is compatible",
             refused.join(" and ")
         )),
-        Err(error) => Some(format!(
-            "{name}: `{expression}` cannot be read ({error}); replace the crate"
-        )),
+        Err(error) => Some(format!("{name}: `{expression}` cannot be read ({error}); replace the crate")),
     }
 }
 
@@ -63,13 +61,7 @@ mod tests {
 
     fn package(name: &str, licence: Option<&str>, local: bool) -> Package {
         let licence = licence.map(String::from);
-        Package {
-            name: name.into(),
-            version: "1.0.0".into(),
-            licence,
-            local,
-            ..Package::default()
-        }
+        Package { name: name.into(), version: "1.0.0".into(), licence, local, ..Package::default() }
     }
 
     #[test]

@@ -5,11 +5,7 @@ use std::fmt;
 
 /// The licences that would have to be allowed as well; empty if the expression is satisfied.
 pub fn refused(expression: &str, allow: &[String]) -> Result<Vec<String>, Error> {
-    let mut reader = Reader {
-        words: words(expression),
-        next: 0,
-        allow,
-    };
+    let mut reader = Reader { words: words(expression), next: 0, allow };
     let refused = reader.any()?;
     match reader.take() {
         None => Ok(refused),
@@ -109,14 +105,7 @@ mod tests {
     use super::*;
 
     fn missing(expression: &str) -> Vec<String> {
-        let allow = [
-            "MIT",
-            "Apache-2.0",
-            "ISC",
-            "Unicode-3.0",
-            "Apache-2.0 WITH LLVM-exception",
-        ]
-        .map(String::from);
+        let allow = ["MIT", "Apache-2.0", "ISC", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"].map(String::from);
         refused(expression, &allow).unwrap()
     }
 
@@ -155,17 +144,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_an_error() {
-        for expression in [
-            "",
-            "MIT OR",
-            "OR MIT",
-            "(MIT",
-            "MIT)",
-            "MIT ISC",
-            "MIT WITH",
-            "MIT AND OR ISC",
-            "()",
-        ] {
+        for expression in ["", "MIT OR", "OR MIT", "(MIT", "MIT)", "MIT ISC", "MIT WITH", "MIT AND OR ISC", "()"] {
             assert!(refused(expression, &["MIT".to_string()]).is_err(), "{expression}");
         }
     }

@@ -31,18 +31,12 @@ impl<'a> Allows<'a> {
         let quoted = quoted_lines(file);
         let lines = file.text.lines().enumerate().map(|(index, line)| (index + 1, line));
         let outside = lines.filter(|(line, _)| quoted.iter().all(|range| !range.contains(line)));
-        Allows {
-            file,
-            list: outside.filter_map(|(line, text)| read(line, text)).collect(),
-        }
+        Allows { file, list: outside.filter_map(|(line, text)| read(line, text)).collect() }
     }
 
     /// Whether the rule is excused by a comment on one of the lines; marks the comment as used.
     pub fn excuse(&self, rule: &str, lines: RangeInclusive<usize>) -> bool {
-        let found = self
-            .list
-            .iter()
-            .find(|a| a.rule.as_deref() == Some(rule) && lines.contains(&a.line));
+        let found = self.list.iter().find(|a| a.rule.as_deref() == Some(rule) && lines.contains(&a.line));
         found.inspect(|allow| allow.used.set(true)).is_some()
     }
 
@@ -50,22 +44,19 @@ impl<'a> Allows<'a> {
     pub fn findings(&self, rules: &[&str]) -> Vec<Finding> {
         let wrong = |allow: &Allow| {
             let (wrong, fix) = match &allow.rule {
-                None => (
-                    "this allow cannot be read".to_string(),
-                    "write `// tidy: allow(<rule>) <reason>`".to_string(),
-                ),
-                Some(rule) if !rules.contains(&rule.as_str()) => (
-                    format!("`{rule}` cannot be allowed"),
-                    format!("name one of {}", rules.join(", ")),
-                ),
+                None => {
+                    ("this allow cannot be read".to_string(), "write `// tidy: allow(<rule>) <reason>`".to_string())
+                }
+                Some(rule) if !rules.contains(&rule.as_str()) => {
+                    (format!("`{rule}` cannot be allowed"), format!("name one of {}", rules.join(", ")))
+                }
                 Some(_) if !allow.used.get() => {
                     let fix = "remove it, or put it on the line before the item (for a file, folder or crate: in the first 10)";
                     ("this allow excuses nothing".to_string(), fix.to_string())
                 }
-                Some(_) if allow.reason.is_empty() => (
-                    "this allow has no reason".to_string(),
-                    "say why after the bracket".to_string(),
-                ),
+                Some(_) if allow.reason.is_empty() => {
+                    ("this allow has no reason".to_string(), "say why after the bracket".to_string())
+                }
                 Some(_) => return None,
             };
             Some(Finding::new(RULE, (&self.file.path, allow.line), wrong, fix))
@@ -75,32 +66,20 @@ impl<'a> Allows<'a> {
 }
 
 fn read(line: usize, text: &str) -> Option<Allow> {
-    let body = text
-        .trim()
-        .strip_prefix("//")?
-        .trim_start()
-        .strip_prefix("tidy:")?
-        .trim();
+    let body = text.trim().strip_prefix("//")?.trim_start().strip_prefix("tidy:")?.trim();
     let named = body.strip_prefix("allow(").and_then(|rest| rest.split_once(')'));
     let (rule, reason) = match named {
         Some((rule, reason)) => (Some(rule.trim().to_string()), reason.trim().to_string()),
         None => (None, String::new()),
     };
-    Some(Allow {
-        line,
-        rule,
-        reason,
-        used: Cell::new(false),
-    })
+    Some(Allow { line, rule, reason, used: Cell::new(false) })
 }
 
 /// The lines that belong to a string begun on an earlier line: what looks like a comment there is text.
 fn quoted_lines(file: &SourceFile) -> Vec<RangeInclusive<usize>> {
     let mut ranges = Vec::new();
     tokens::levels(file.tokens(), &mut |level| {
-        let long = level
-            .iter()
-            .filter(|t| matches!(t.kind, Kind::Literal(_)) && t.end > t.line);
+        let long = level.iter().filter(|t| matches!(t.kind, Kind::Literal(_)) && t.end > t.line);
         ranges.extend(long.map(|t| t.line + 1..=t.end));
     });
     ranges
@@ -117,11 +96,7 @@ mod tests {
         if let Some(lines) = excuse {
             allows.excuse("size", lines);
         }
-        allows
-            .findings(&["size"])
-            .into_iter()
-            .map(|finding| finding.wrong)
-            .collect()
+        allows.findings(&["size"]).into_iter().map(|finding| finding.wrong).collect()
     }
 
     #[test]
@@ -132,22 +107,10 @@ mod tests {
 
     #[test]
     fn an_allow_that_is_not_needed_reasoned_or_understood_is_found() {
-        assert_eq!(
-            allow("// tidy: allow(size) a table\n", None),
-            ["this allow excuses nothing"]
-        );
-        assert_eq!(
-            allow("\n\n// tidy: allow(size) a table\n", Some(1..=2)),
-            ["this allow excuses nothing"]
-        );
-        assert_eq!(
-            allow("// tidy: allow(size)\n", Some(1..=1)),
-            ["this allow has no reason"]
-        );
-        assert_eq!(
-            allow("// tidy: allow(layers) no\n", None),
-            ["`layers` cannot be allowed"]
-        );
+        assert_eq!(allow("// tidy: allow(size) a table\n", None), ["this allow excuses nothing"]);
+        assert_eq!(allow("\n\n// tidy: allow(size) a table\n", Some(1..=2)), ["this allow excuses nothing"]);
+        assert_eq!(allow("// tidy: allow(size)\n", Some(1..=1)), ["this allow has no reason"]);
+        assert_eq!(allow("// tidy: allow(layers) no\n", None), ["`layers` cannot be allowed"]);
         assert_eq!(allow("// tidy: allow size\n", None), ["this allow cannot be read"]);
     }
 

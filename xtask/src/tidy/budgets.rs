@@ -24,12 +24,7 @@ const MOST_CRATE_LINES: usize = 8_000;
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let allows: Vec<Allows> = tree.files.iter().map(Allows::of).collect();
-    let files: Vec<Counted> = tree
-        .files
-        .iter()
-        .zip(&allows)
-        .map(|(file, allows)| Counted { file, allows })
-        .collect();
+    let files: Vec<Counted> = tree.files.iter().zip(&allows).map(|(file, allows)| Counted { file, allows }).collect();
     let mut findings = Vec::new();
     for counted in &files {
         findings.extend(file_lines(counted));
@@ -37,11 +32,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     }
     findings.extend(folders(&files));
     findings.extend(crates(&files));
-    findings.extend(
-        allows
-            .iter()
-            .flat_map(|a| a.findings(&[FILE, FUNCTION, PARAMETERS, FOLDER, CRATE])),
-    );
+    findings.extend(allows.iter().flat_map(|a| a.findings(&[FILE, FUNCTION, PARAMETERS, FOLDER, CRATE])));
     findings
 }
 
@@ -56,12 +47,7 @@ fn file_lines(counted: &Counted) -> Option<Finding> {
         return None;
     }
     let wrong = format!("{lines} lines without tests ({MOST_FILE_LINES} allowed)");
-    Some(Finding::new(
-        FILE,
-        (&counted.file.path, 1),
-        wrong,
-        fix(FILE, "split it by kind", "in its first 10 lines"),
-    ))
+    Some(Finding::new(FILE, (&counted.file.path, 1), wrong, fix(FILE, "split it by kind", "in its first 10 lines")))
 }
 
 fn folders(files: &[Counted]) -> Vec<Finding> {
@@ -79,12 +65,7 @@ fn folders(files: &[Counted]) -> Vec<Finding> {
             return None;
         }
         let wrong = format!("{count} Rust files in {folder} ({MOST_FOLDER_FILES} allowed)");
-        Some(Finding::new(
-            FOLDER,
-            place,
-            wrong,
-            fix(FOLDER, "group some in a folder", "at the top of its mod.rs"),
-        ))
+        Some(Finding::new(FOLDER, place, wrong, fix(FOLDER, "group some in a folder", "at the top of its mod.rs")))
     })
     .collect()
 }
@@ -96,22 +77,14 @@ fn crates(files: &[Counted]) -> Vec<Finding> {
     }
     let over = sizes.into_iter().filter(|(_, lines)| *lines > MOST_CRATE_LINES);
     over.filter_map(|(owner, lines)| {
-        let mut roots = files
-            .iter()
-            .filter(|c| c.file.is_root() && c.file.owner.as_deref() == Some(owner))
-            .peekable();
+        let mut roots = files.iter().filter(|c| c.file.is_root() && c.file.owner.as_deref() == Some(owner)).peekable();
         let path = roots.peek().map_or(owner, |root| &root.file.path);
         let place = (path, 1);
         if roots.any(|root| root.allows.excuse(CRATE, HEAD)) {
             return None;
         }
         let wrong = format!("crate `{owner}` has {lines} lines without tests ({MOST_CRATE_LINES} allowed)");
-        Some(Finding::new(
-            CRATE,
-            place,
-            wrong,
-            fix(CRATE, "split the crate", "at the top of lib.rs or main.rs"),
-        ))
+        Some(Finding::new(CRATE, place, wrong, fix(CRATE, "split the crate", "at the top of lib.rs or main.rs")))
     })
     .collect()
 }
@@ -121,11 +94,7 @@ fn fix(rule: &str, first: &str, place: &str) -> String {
 }
 
 fn functions(counted: &Counted) -> Vec<Finding> {
-    let mut visitor = Functions {
-        counted,
-        in_trait_impl: false,
-        findings: Vec::new(),
-    };
+    let mut visitor = Functions { counted, in_trait_impl: false, findings: Vec::new() };
     if let Ok(parsed) = &counted.file.parsed {
         visitor.visit_file(&parsed.ast);
     }
@@ -158,11 +127,7 @@ impl Functions<'_> {
             let wrong = format!("`{name}` is {lines} lines long ({MOST_FUNCTION_LINES} allowed)");
             self.report(FUNCTION, &place, wrong, "split it");
         }
-        let parameters = signature
-            .inputs
-            .iter()
-            .filter(|input| matches!(input, syn::FnArg::Typed(_)))
-            .count();
+        let parameters = signature.inputs.iter().filter(|input| matches!(input, syn::FnArg::Typed(_))).count();
         if parameters > MOST_PARAMETERS && !self.in_trait_impl {
             let wrong = format!("`{name}` has {parameters} parameters ({MOST_PARAMETERS} allowed)");
             self.report(PARAMETERS, &place, wrong, "give what belongs together a type");
@@ -172,15 +137,10 @@ impl Functions<'_> {
     fn report(&mut self, rule: &'static str, place: &Place, wrong: String, first: &str) {
         let file = self.counted.file;
         let above: Vec<&str> = file.text.lines().take(place.top - 1).collect();
-        let comments = above
-            .iter()
-            .rev()
-            .take_while(|line| line.trim_start().starts_with("//"))
-            .count();
+        let comments = above.iter().rev().take_while(|line| line.trim_start().starts_with("//")).count();
         if !self.counted.allows.excuse(rule, place.top - comments..=place.start) {
             let fix = fix(rule, first, "on the line before it");
-            self.findings
-                .push(Finding::new(rule, (&file.path, place.start), wrong, fix));
+            self.findings.push(Finding::new(rule, (&file.path, place.start), wrong, fix));
         }
     }
 }
@@ -190,9 +150,7 @@ fn place(attributes: &[syn::Attribute], visibility: &syn::Visibility, signature:
         syn::Visibility::Inherited => signature.span().start().line,
         shown => shown.span().start().line,
     };
-    let top = attributes
-        .first()
-        .map_or(start, |first| first.pound_token.span.start().line);
+    let top = attributes.first().map_or(start, |first| first.pound_token.span.start().line);
     Place { top, start }
 }
 
@@ -228,10 +186,7 @@ mod tests {
     use super::*;
 
     fn found(files: &[(&str, &str)]) -> Vec<(&'static str, usize)> {
-        check(&tree(files))
-            .iter()
-            .map(|finding| (finding.rule, finding.line))
-            .collect()
+        check(&tree(files)).iter().map(|finding| (finding.rule, finding.line)).collect()
     }
 
     fn one(text: &str) -> Vec<(&'static str, usize)> {
@@ -250,10 +205,7 @@ mod tests {
         assert_eq!(one(&format!("{full}#[cfg(test)]\nmod tests {{\n\n\n}}\n")), []);
         assert_eq!(found(&[("crates/a/src/x/tests.rs", &"// line\n".repeat(900))]), []);
         assert_eq!(one(&format!("//! X.\n// tidy: allow(file-lines) a table\n{full}")), []);
-        assert_eq!(
-            one(&format!("{full}// tidy: allow(file-lines) too late\n")),
-            [(FILE, 1), ("allow", 501)]
-        );
+        assert_eq!(one(&format!("{full}// tidy: allow(file-lines) too late\n")), [(FILE, 1), ("allow", 501)]);
     }
 
     #[test]
@@ -262,10 +214,7 @@ mod tests {
         assert_eq!(one(&long("fn f()", 61)), [(FUNCTION, 1)]);
         assert_eq!(one(&long("/// Doc.\n#[inline]\npub async fn f()", 60)), []);
         assert_eq!(one(&long("/// Doc.\n#[inline]\npub async fn f()", 61)), [(FUNCTION, 3)]);
-        assert_eq!(
-            one(&format!("impl X for Y {{\n{}}}\n", long("fn f()", 61))),
-            [(FUNCTION, 2)]
-        );
+        assert_eq!(one(&format!("impl X for Y {{\n{}}}\n", long("fn f()", 61))), [(FUNCTION, 2)]);
         assert_eq!(one(&format!("trait X {{\n{}}}\n", long("fn f()", 61))), [(FUNCTION, 2)]);
         assert_eq!(one(&long("#[test]\nfn f()", 90)), []);
         assert_eq!(found(&[("crates/a/tests/x.rs", &long("fn f()", 90))]), []);
@@ -275,29 +224,17 @@ mod tests {
     fn a_long_function_is_excused_by_the_comment_before_it() {
         let body = long("/// Doc.\n#[inline]\nfn f()", 61);
         assert_eq!(one(&format!("// tidy: allow(function-lines) a table\n{body}")), []);
-        assert_eq!(
-            one(&body.replace("fn f", "// tidy: allow(function-lines) a table\nfn f")),
-            []
-        );
+        assert_eq!(one(&body.replace("fn f", "// tidy: allow(function-lines) a table\nfn f")), []);
         assert_eq!(one(&format!("// tidy: allow(function-lines)\n{body}")), [("allow", 1)]);
-        assert_eq!(
-            one(&format!("// tidy: allow(function-lines) a table\n\n{body}")),
-            [(FUNCTION, 5), ("allow", 1)]
-        );
-        assert_eq!(
-            one("// tidy: allow(function-lines) a table\nfn f() {}\n"),
-            [("allow", 1)]
-        );
+        assert_eq!(one(&format!("// tidy: allow(function-lines) a table\n\n{body}")), [(FUNCTION, 5), ("allow", 1)]);
+        assert_eq!(one("// tidy: allow(function-lines) a table\nfn f() {}\n"), [("allow", 1)]);
     }
 
     #[test]
     fn a_function_may_have_5_parameters_and_self() {
         assert_eq!(one("impl X { fn f(&self, a: A, b: A, c: A, d: A, e: A) {} }"), []);
         assert_eq!(one("fn f(a: A, b: A, c: A, d: A, e: A, g: A) {}"), [(PARAMETERS, 1)]);
-        assert_eq!(
-            one("trait T { fn f(&self, a: A, b: A, c: A, d: A, e: A, g: A); }"),
-            [(PARAMETERS, 1)]
-        );
+        assert_eq!(one("trait T { fn f(&self, a: A, b: A, c: A, d: A, e: A, g: A); }"), [(PARAMETERS, 1)]);
         assert_eq!(one("impl T for X { fn f(a: A, b: A, c: A, d: A, e: A, g: A) {} }"), []);
         assert_eq!(
             one("// tidy: allow(parameters) as the C function has them\nfn f(a: A, b: A, c: A, d: A, e: A, g: A) {}"),
@@ -311,16 +248,10 @@ mod tests {
         let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "//! F.\n")).collect();
         assert_eq!(found(&files[..15]), []);
         assert_eq!(found(&files), [(FOLDER, 1)]);
-        files.push((
-            "crates/a/src/x.rs",
-            "//! X.\n// tidy: allow(folder-files) one per kind\n",
-        ));
+        files.push(("crates/a/src/x.rs", "//! X.\n// tidy: allow(folder-files) one per kind\n"));
         assert_eq!(found(&files), []);
         let tests: Vec<String> = (0..30).map(|n| format!("crates/a/tests/f{n}.rs")).collect();
-        assert_eq!(
-            found(&tests.iter().map(|path| (path.as_str(), "//! F.\n")).collect::<Vec<_>>()),
-            []
-        );
+        assert_eq!(found(&tests.iter().map(|path| (path.as_str(), "//! F.\n")).collect::<Vec<_>>()), []);
     }
 
     #[test]
@@ -330,15 +261,9 @@ mod tests {
         let mut files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), text.as_str())).collect();
         assert_eq!(found(&files[..16]), []);
         assert_eq!(found(&files), [(CRATE, 1)]);
-        files.push((
-            "crates/a/src/lib.rs",
-            "//! A.\n// tidy: allow(crate-lines) until the split\n",
-        ));
+        files.push(("crates/a/src/lib.rs", "//! A.\n// tidy: allow(crate-lines) until the split\n"));
         assert_eq!(found(&files), []);
-        files.push((
-            "crates/b/src/lib.rs",
-            "//! B.\n// tidy: allow(crate-lines) not needed\n",
-        ));
+        files.push(("crates/b/src/lib.rs", "//! B.\n// tidy: allow(crate-lines) not needed\n"));
         assert_eq!(found(&files), [("allow", 2)]);
     }
 }

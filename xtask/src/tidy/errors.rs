@@ -12,10 +12,7 @@ const RULE: &str = "errors";
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.in_src) {
-        let mut visitor = Results {
-            file,
-            findings: Vec::new(),
-        };
+        let mut visitor = Results { file, findings: Vec::new() };
         if let Ok(parsed) = &file.parsed {
             visitor.visit_file(&parsed.ast);
         }
@@ -33,8 +30,7 @@ impl Results<'_> {
     fn report(&mut self, line: usize, wrong: &str) {
         if !self.file.is_test_line(line) {
             let fix = "make it an enum with a variant for each thing a caller can do about it";
-            self.findings
-                .push(Finding::new(RULE, (&self.file.path, line), wrong, fix));
+            self.findings.push(Finding::new(RULE, (&self.file.path, line), wrong, fix));
         }
     }
 }
@@ -130,9 +126,6 @@ mod tests {
         ] {
             assert_eq!(found(text), 0, "{text}");
         }
-        assert_eq!(
-            lines(check, "crates/a/tests/x.rs", "fn f() -> Result<u8, String> { g() }"),
-            NONE
-        );
+        assert_eq!(lines(check, "crates/a/tests/x.rs", "fn f() -> Result<u8, String> { g() }"), NONE);
     }
 }

@@ -16,42 +16,12 @@ struct Row {
 }
 
 const TABLE: &[Row] = &[
-    Row {
-        library: "rmcp",
-        users: &["server"],
-        in_tests: false,
-        why: "only the server speaks MCP",
-    },
-    Row {
-        library: "axum",
-        users: &["server", "demo"],
-        in_tests: false,
-        why: "only server and demo listen for HTTP",
-    },
-    Row {
-        library: "rusqlite",
-        users: &["store"],
-        in_tests: false,
-        why: "only the store knows that there is SQL",
-    },
-    Row {
-        library: "reqwest",
-        users: &["upstream"],
-        in_tests: true,
-        why: "requests leave only through upstream",
-    },
-    Row {
-        library: "anyhow",
-        users: &["cli", "xtask"],
-        in_tests: true,
-        why: "a library's error names who can act",
-    },
-    Row {
-        library: "clap",
-        users: &["cli", "xtask"],
-        in_tests: false,
-        why: "only a program has arguments",
-    },
+    Row { library: "rmcp", users: &["server"], in_tests: false, why: "only the server speaks MCP" },
+    Row { library: "axum", users: &["server", "demo"], in_tests: false, why: "only server and demo listen for HTTP" },
+    Row { library: "rusqlite", users: &["store"], in_tests: false, why: "only the store knows that there is SQL" },
+    Row { library: "reqwest", users: &["upstream"], in_tests: true, why: "requests leave only through upstream" },
+    Row { library: "anyhow", users: &["cli", "xtask"], in_tests: true, why: "a library's error names who can act" },
+    Row { library: "clap", users: &["cli", "xtask"], in_tests: false, why: "only a program has arguments" },
 ];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -80,11 +50,7 @@ mod tests {
 
     fn found(user: &str, library: &str, kind: Kind) -> bool {
         let packages = vec![package(user, &[(&format!("~{library}"), kind)])];
-        !check(&Tree {
-            packages,
-            ..Tree::default()
-        })
-        .is_empty()
+        !check(&Tree { packages, ..Tree::default() }).is_empty()
     }
 
     #[test]

@@ -16,39 +16,23 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn opening(file: &SourceFile) -> Option<Finding> {
     let first = file.text.lines().enumerate().find(|(_, line)| !line.trim().is_empty());
     let (index, line) = first.unwrap_or((0, ""));
-    let job = line
-        .trim_start_matches('\u{feff}')
-        .strip_prefix("//!")
-        .map(str::trim)
-        .unwrap_or_default();
+    let job = line.trim_start_matches('\u{feff}').strip_prefix("//!").map(str::trim).unwrap_or_default();
     let fix = "open it with a `//!` line that says its job";
     match job {
-        "" => Some(Finding::new(
-            RULE,
-            (&file.path, index + 1),
-            "the file does not open with its job",
-            fix,
-        )),
+        "" => Some(Finding::new(RULE, (&file.path, index + 1), "the file does not open with its job", fix)),
         _ => None,
     }
 }
 
 /// A crate with lib.rs and main.rs is described by lib.rs.
 fn main_root(tree: &Tree, file: &SourceFile) -> bool {
-    let has_lib = || {
-        tree.files
-            .iter()
-            .any(|f| f.is_root() && f.name() == "lib.rs" && f.owner == file.owner)
-    };
+    let has_lib = || tree.files.iter().any(|f| f.is_root() && f.name() == "lib.rs" && f.owner == file.owner);
     file.is_root() && (file.name() == "lib.rs" || !has_lib())
 }
 
 fn invariant(file: &SourceFile) -> Option<Finding> {
     let lines = file.text.lines().map(str::trim).skip_while(|line| line.is_empty());
-    let header: Vec<String> = lines
-        .map_while(|line| line.strip_prefix("//!"))
-        .map(str::to_lowercase)
-        .collect();
+    let header: Vec<String> = lines.map_while(|line| line.strip_prefix("//!")).map(str::to_lowercase).collect();
     let said = header.iter().position(|line| line.contains("invariant"));
     let wrong = match said {
         None => "the crate's header names no invariant",
@@ -67,18 +51,8 @@ mod tests {
     #[test]
     fn headers_that_pass() {
         assert_eq!(lines(check, "crates/a/src/x.rs", "//! Does x.\n\nfn f() {}\n"), NONE);
-        assert_eq!(
-            lines(check, "tests/x.rs", "\n//! Tests x.\n#![allow(dead_code)]\n"),
-            NONE
-        );
-        assert_eq!(
-            lines(
-                check,
-                "crates/a/src/lib.rs",
-                "//! Does a.\n//!\n//! INVARIANTS: none.\n"
-            ),
-            NONE
-        );
+        assert_eq!(lines(check, "tests/x.rs", "\n//! Tests x.\n#![allow(dead_code)]\n"), NONE);
+        assert_eq!(lines(check, "crates/a/src/lib.rs", "//! Does a.\n//!\n//! INVARIANTS: none.\n"), NONE);
         assert_eq!(lines(check, "crates/a/src/deep/main.rs", "//! Not a root.\n"), NONE);
     }
 
@@ -95,11 +69,7 @@ mod tests {
             assert_eq!(lines(check, "crates/a/src/x.rs", text), [1], "{text:?}");
         }
         assert_eq!(lines(check, "benches/x.rs", "\n\nfn f() {}\n"), [3]);
-        for text in [
-            "//! Does a.\n",
-            "//! Invariant: none.\n",
-            "//! Does a.\n\n// Invariant: none.\n",
-        ] {
+        for text in ["//! Does a.\n", "//! Invariant: none.\n", "//! Does a.\n\n// Invariant: none.\n"] {
             assert_eq!(lines(check, "crates/a/src/lib.rs", text), [1], "{text:?}");
         }
         assert_eq!(lines(check, "xtask/src/main.rs", "//! Does chores.\n"), [1]);

@@ -53,30 +53,14 @@ fn layer(name: &str) -> Option<Layer> {
 }
 
 fn rows_and_crates(packages: &[Package]) -> Vec<Finding> {
-    let unknown = packages
-        .iter()
-        .filter(|p| p.name != "xtask" && layer(&p.name).is_none())
-        .map(|p| {
-            let wrong = format!("crate `{}` is not in the layer table", p.name);
-            Finding::new(
-                RULE,
-                (&p.manifest, 1),
-                wrong,
-                "give it a row in xtask/src/tidy/layers.rs and in ARCHITECTURE.md",
-            )
-        });
-    let absent = TABLE
-        .iter()
-        .filter(|(name, _)| packages.iter().all(|p| p.name != *name))
-        .map(|(name, _)| {
-            let wrong = format!("the layer table has `{name}`, the workspace has not");
-            Finding::new(
-                RULE,
-                ("Cargo.toml", 1),
-                wrong,
-                "take the row out of xtask/src/tidy/layers.rs, or add the crate",
-            )
-        });
+    let unknown = packages.iter().filter(|p| p.name != "xtask" && layer(&p.name).is_none()).map(|p| {
+        let wrong = format!("crate `{}` is not in the layer table", p.name);
+        Finding::new(RULE, (&p.manifest, 1), wrong, "give it a row in xtask/src/tidy/layers.rs and in ARCHITECTURE.md")
+    });
+    let absent = TABLE.iter().filter(|(name, _)| packages.iter().all(|p| p.name != *name)).map(|(name, _)| {
+        let wrong = format!("the layer table has `{name}`, the workspace has not");
+        Finding::new(RULE, ("Cargo.toml", 1), wrong, "take the row out of xtask/src/tidy/layers.rs, or add the crate")
+    });
     unknown.chain(absent).collect()
 }
 
@@ -94,12 +78,7 @@ fn refusal(package: &Package, dependency: &Dependency) -> Option<Finding> {
     };
     let place = (package.manifest.as_str(), package.line_of(dependency));
     let wrong = format!("`{user}` names `{used}` in [{}]: {why}", dependency.kind.section());
-    Some(Finding::new(
-        RULE,
-        place,
-        wrong,
-        "remove it, or move what is needed to a lower crate or behind a port",
-    ))
+    Some(Finding::new(RULE, place, wrong, "remove it, or move what is needed to a lower crate or behind a port"))
 }
 
 fn refused((user, from): (&str, Layer), (used, to): (&str, Layer)) -> Option<&'static str> {
@@ -107,14 +86,10 @@ fn refused((user, from): (&str, Layer), (used, to): (&str, Layer)) -> Option<&'s
         (_, Layer::Tests) => (false, "testkit may only be a dev-dependency"),
         (Layer::Number(a), Layer::Number(b)) => (b < a, "a crate may use only crates of a lower number"),
         (Layer::Number(_), Layer::Adapter) => (user == "cli", "only `cli` and `testkit` may name an adapter"),
-        (Layer::Adapter, _) => (
-            ADAPTER_MAY_USE.contains(&used),
-            "an adapter may use only ports, base and catalog",
-        ),
-        (Layer::Tests, Layer::Number(n)) => (
-            n <= TESTKIT_MAY_USE,
-            "testkit may use only base, catalog, ports and adapters",
-        ),
+        (Layer::Adapter, _) => (ADAPTER_MAY_USE.contains(&used), "an adapter may use only ports, base and catalog"),
+        (Layer::Tests, Layer::Number(n)) => {
+            (n <= TESTKIT_MAY_USE, "testkit may use only base, catalog, ports and adapters")
+        }
         (Layer::Tests, Layer::Adapter) => (true, ""),
     };
     (!allowed).then_some(why)
@@ -146,25 +121,15 @@ fn compare(text: &str) -> Vec<Finding> {
     for (line, name, said) in &rows {
         let wrong = match layer(name) {
             Some(layer) if said.as_deref() == Some(&token(layer)) => continue,
-            Some(layer) => format!(
-                "`{name}` is {} here and {} in xtask",
-                said.as_deref().unwrap_or("nothing"),
-                token(layer)
-            ),
+            Some(layer) => {
+                format!("`{name}` is {} here and {} in xtask", said.as_deref().unwrap_or("nothing"), token(layer))
+            }
             None => format!("`{name}` is not in xtask's layer table"),
         };
         findings.push(Finding::new(RULE, (file, *line), wrong, fix));
     }
-    for (name, _) in TABLE
-        .iter()
-        .filter(|(name, _)| rows.iter().all(|(_, row, _)| row != name))
-    {
-        findings.push(Finding::new(
-            RULE,
-            (file, rows[0].0),
-            format!("`{name}` has no row here"),
-            fix,
-        ));
+    for (name, _) in TABLE.iter().filter(|(name, _)| rows.iter().all(|(_, row, _)| row != name)) {
+        findings.push(Finding::new(RULE, (file, rows[0].0), format!("`{name}` has no row here"), fix));
     }
     findings
 }
@@ -217,11 +182,7 @@ mod tests {
     use crate::metadata::sample::package;
 
     fn all() -> Vec<Package> {
-        TABLE
-            .iter()
-            .map(|(name, _)| package(name, &[]))
-            .chain([package("xtask", &[])])
-            .collect()
+        TABLE.iter().map(|(name, _)| package(name, &[])).chain([package("xtask", &[])]).collect()
     }
 
     /// What is said about one crate's dependency when all else is in order.
@@ -229,23 +190,14 @@ mod tests {
         let mut packages = all();
         packages.retain(|p| p.name != user);
         packages.push(package(user, &[(used, kind)]));
-        let mut findings = check(&Tree {
-            packages,
-            ..Tree::default()
-        });
+        let mut findings = check(&Tree { packages, ..Tree::default() });
         assert!(findings.len() <= 1, "{findings:?}");
         findings.pop().map(|f| f.to_string())
     }
 
     #[test]
     fn a_workspace_as_drawn_is_clean() {
-        assert_eq!(
-            check(&Tree {
-                packages: all(),
-                ..Tree::default()
-            }),
-            []
-        );
+        assert_eq!(check(&Tree { packages: all(), ..Tree::default() }), []);
     }
 
     #[test]
@@ -295,23 +247,16 @@ mod tests {
         let mut packages = all();
         packages.retain(|p| p.name != "demo");
         packages.push(package("extra", &[("cli", Kind::Normal)]));
-        let found: Vec<_> = check(&Tree {
-            packages,
-            ..Tree::default()
-        })
-        .into_iter()
-        .map(|f| (f.path, f.wrong))
-        .collect();
+        let found: Vec<_> =
+            check(&Tree { packages, ..Tree::default() }).into_iter().map(|f| (f.path, f.wrong)).collect();
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].0 == "crates/extra/Cargo.toml" && found[0].1.contains("`extra` is not"));
         assert!(found[1].0 == "Cargo.toml" && found[1].1.contains("`demo`"));
     }
 
     fn drawn() -> String {
-        let rows: String = TABLE
-            .iter()
-            .map(|(name, l)| format!("│   ├── {name}/       {}    job\n", token(*l)))
-            .collect();
+        let rows: String =
+            TABLE.iter().map(|(name, l)| format!("│   ├── {name}/       {}    job\n", token(*l))).collect();
         format!(
             "# A\n├── README.md   words\n├── crates/\n{rows}│   │        import/ drafts\n│   │   └── syntax/   3 files\n\
              ├── docs/   A guide\n└── xtask/   tidy\n"
@@ -321,9 +266,8 @@ mod tests {
     #[test]
     fn the_drawn_table_is_compared() {
         assert_eq!(compare(&drawn()), []);
-        let other = drawn()
-            .replace("├── lang/       2", "├── lang/       4")
-            .replace("├── js/       A", "├── jq/       A");
+        let other =
+            drawn().replace("├── lang/       2", "├── lang/       4").replace("├── js/       A", "├── jq/       A");
         let found: Vec<_> = compare(&other).into_iter().map(|f| (f.line, f.wrong)).collect();
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(found[0], (7, "`lang` is 4 here and 2 in xtask".to_string()));

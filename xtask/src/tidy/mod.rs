@@ -32,23 +32,13 @@ pub struct Finding {
 
 impl Finding {
     fn new(rule: &'static str, place: (&str, usize), wrong: impl Into<String>, fix: impl Into<String>) -> Self {
-        Finding {
-            path: place.0.to_string(),
-            line: place.1,
-            rule,
-            wrong: wrong.into(),
-            fix: fix.into(),
-        }
+        Finding { path: place.0.to_string(), line: place.1, rule, wrong: wrong.into(), fix: fix.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}: [{}] {}; {}",
-            self.path, self.line, self.rule, self.wrong, self.fix
-        )
+        write!(f, "{}:{}: [{}] {}; {}", self.path, self.line, self.rule, self.wrong, self.fix)
     }
 }
 
@@ -91,11 +81,7 @@ fn inspect(tree: &Tree) -> Report {
     findings.sort();
     findings.dedup();
     let lines: usize = tree.files.iter().map(|file| file.text.lines().count()).sum();
-    let mut counted = format!(
-        "tidy: {} packages, {} Rust files, {lines} lines",
-        tree.packages.len(),
-        tree.files.len()
-    );
+    let mut counted = format!("tidy: {} packages, {} Rust files, {lines} lines", tree.packages.len(), tree.files.len());
     match findings.len() {
         0 => counted += ", nothing found",
         1 => counted += ", 1 finding",
@@ -106,10 +92,7 @@ fn inspect(tree: &Tree) -> Report {
 
 /// The rules skip a file they cannot read, so not being readable is a finding itself.
 fn unparsed(tree: &Tree) -> Vec<Finding> {
-    let broken = tree
-        .files
-        .iter()
-        .filter_map(|file| Some((file, file.parsed.as_ref().err()?)));
+    let broken = tree.files.iter().filter_map(|file| Some((file, file.parsed.as_ref().err()?)));
     broken
         .map(|(file, error)| {
             Finding::new(
@@ -134,12 +117,7 @@ mod tests {
             ("crates/a/src/utils.rs", "//! U.\n"),
         ]);
         let report = inspect(&tree);
-        let parse: Vec<_> = report
-            .findings
-            .iter()
-            .filter(|f| f.rule == "parse")
-            .map(|f| (&*f.path, f.line))
-            .collect();
+        let parse: Vec<_> = report.findings.iter().filter(|f| f.rule == "parse").map(|f| (&*f.path, f.line)).collect();
         assert_eq!(parse, [("crates/a/src/half.rs", 2), ("crates/a/src/lib.rs", 3)]);
         assert!(report.findings.iter().any(|f| f.rule == "names"));
     }

@@ -14,20 +14,11 @@ const REFUSED: &[&str] = &["utils", "util", "common", "helpers", "helper", "misc
 const FIX: &str = "name it after what it holds, or move each part to where it is used";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let paths = tree
-        .files
-        .iter()
-        .map(|file| file.path.as_str())
-        .chain(tree.src_texts().map(|(path, _)| path));
+    let paths = tree.files.iter().map(|file| file.path.as_str()).chain(tree.src_texts().map(|(path, _)| path));
     let refused: BTreeSet<String> = paths.flat_map(refused_parts).collect();
     let files = refused.iter().map(|path| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        Finding::new(
-            RULE,
-            (path, 1),
-            format!("`{name}` says nothing about what is in it"),
-            FIX,
-        )
+        Finding::new(RULE, (path, 1), format!("`{name}` says nothing about what is in it"), FIX)
     });
     files.chain(tree.files.iter().flat_map(inline_modules)).collect()
 }
@@ -36,26 +27,15 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn refused_parts(path: &str) -> Vec<String> {
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     let prefixes = ends.map(|end| &path[..end]);
-    let name = |prefix: &str| {
-        prefix
-            .rsplit('/')
-            .next()
-            .and_then(|last| last.split('.').next())
-            .map(String::from)
-    };
-    prefixes
-        .filter(|prefix| name(prefix).is_some_and(|n| REFUSED.contains(&n.as_str())))
-        .map(String::from)
-        .collect()
+    let name = |prefix: &str| prefix.rsplit('/').next().and_then(|last| last.split('.').next()).map(String::from);
+    prefixes.filter(|prefix| name(prefix).is_some_and(|n| REFUSED.contains(&n.as_str()))).map(String::from).collect()
 }
 
 /// `mod utils { … }`; one in a file of its own is found by the file's name.
 fn inline_modules(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     tokens::levels(file.tokens(), &mut |level| {
-        for module in level
-            .windows(3)
-            .filter(|three| three[0].is("mod") && three[2].group(Delimiter::Brace).is_some())
+        for module in level.windows(3).filter(|three| three[0].is("mod") && three[2].group(Delimiter::Brace).is_some())
         {
             if let Some(name) = module[1].word().filter(|name| REFUSED.contains(name)) {
                 let wrong = format!("module `{name}` says nothing about what is in it");
@@ -72,41 +52,20 @@ mod tests {
     use super::*;
 
     fn found(files: &[(&str, &str)]) -> Vec<(String, usize)> {
-        check(&tree(files))
-            .into_iter()
-            .map(|finding| (finding.path, finding.line))
-            .collect()
+        check(&tree(files)).into_iter().map(|finding| (finding.path, finding.line)).collect()
     }
 
     #[test]
     fn files_folders_and_modules_are_found_once() {
-        assert_eq!(
-            found(&[("crates/a/src/utils.rs", "")]),
-            [("crates/a/src/utils.rs".into(), 1)]
-        );
-        assert_eq!(
-            found(&[("tests/common/mod.rs", ""), ("tests/common/x.rs", "")]),
-            [("tests/common".into(), 1)]
-        );
-        assert_eq!(
-            found(&[("crates/a/src/web/helpers.js", "")]),
-            [("crates/a/src/web/helpers.js".into(), 1)]
-        );
-        assert_eq!(
-            found(&[("crates/a/src/x.rs", "mod v2;\nmod misc {}\n")]),
-            [("crates/a/src/x.rs".into(), 2)]
-        );
+        assert_eq!(found(&[("crates/a/src/utils.rs", "")]), [("crates/a/src/utils.rs".into(), 1)]);
+        assert_eq!(found(&[("tests/common/mod.rs", ""), ("tests/common/x.rs", "")]), [("tests/common".into(), 1)]);
+        assert_eq!(found(&[("crates/a/src/web/helpers.js", "")]), [("crates/a/src/web/helpers.js".into(), 1)]);
+        assert_eq!(found(&[("crates/a/src/x.rs", "mod v2;\nmod misc {}\n")]), [("crates/a/src/x.rs".into(), 2)]);
     }
 
     #[test]
     fn longer_names_are_left_alone() {
         let text = "// utils\nmod helpful {}\nfn util() {}\n";
-        assert_eq!(
-            found(&[
-                ("crates/a/src/commonmark.rs", text),
-                ("crates/a/src/utility/v20.rs", "")
-            ]),
-            []
-        );
+        assert_eq!(found(&[("crates/a/src/commonmark.rs", text), ("crates/a/src/utility/v20.rs", "")]), []);
     }
 }

@@ -13,20 +13,11 @@ const RULE: &str = "rings";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Graph> = BTreeMap::new();
-    let code = tree
-        .files
-        .iter()
-        .filter(|file| file.in_src && !file.is_test && !in_bin(file));
+    let code = tree.files.iter().filter(|file| file.in_src && !file.is_test && !in_bin(file));
     for file in code {
-        crates
-            .entry(file.owner.as_deref().unwrap_or_default())
-            .or_default()
-            .add(file);
+        crates.entry(file.owner.as_deref().unwrap_or_default()).or_default().add(file);
     }
-    crates
-        .into_iter()
-        .flat_map(|(name, graph)| graph.findings(name))
-        .collect()
+    crates.into_iter().flat_map(|(name, graph)| graph.findings(name)).collect()
 }
 
 /// `src/bin/x.rs` is a crate of its own.
@@ -102,11 +93,7 @@ impl<'a> Graph<'a> {
         let Some(from) = module.first().filter(|from| *from != name) else {
             return;
         };
-        self.uses
-            .entry(from.clone())
-            .or_default()
-            .entry(name.to_string())
-            .or_insert((&file.path, line));
+        self.uses.entry(from.clone()).or_default().entry(name.to_string()).or_insert((&file.path, line));
     }
 
     fn findings(mut self, name: &str) -> Vec<Finding> {
@@ -134,24 +121,15 @@ impl<'a> Graph<'a> {
             ring.push(came_from.get(last)?);
         }
         ring.reverse();
-        let least = ring
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, name)| **name)
-            .map_or(0, |(index, _)| index);
+        let least = ring.iter().enumerate().min_by_key(|(_, name)| **name).map_or(0, |(index, _)| index);
         ring.rotate_left(least);
         Some(ring)
     }
 
     fn finding(&self, name: &str, ring: &[&str]) -> Finding {
         let steps: Vec<(&str, &str)> = ring.iter().copied().zip(ring.iter().copied().cycle().skip(1)).collect();
-        let place = |(from, to): (&str, &str)| {
-            self.uses
-                .get(from)
-                .and_then(|uses| uses.get(to))
-                .copied()
-                .unwrap_or_default()
-        };
+        let place =
+            |(from, to): (&str, &str)| self.uses.get(from).and_then(|uses| uses.get(to)).copied().unwrap_or_default();
         let drawn: Vec<String> = steps
             .iter()
             .map(|step| {
@@ -160,12 +138,7 @@ impl<'a> Graph<'a> {
             })
             .collect();
         let wrong = format!("modules of `{name}` use each other in a ring: {}", drawn.join(", "));
-        Finding::new(
-            RULE,
-            place(steps[0]),
-            wrong,
-            "move what is shared to a module that both use",
-        )
+        Finding::new(RULE, place(steps[0]), wrong, "move what is shared to a module that both use")
     }
 }
 
@@ -191,10 +164,8 @@ mod tests {
     use super::*;
 
     fn rings(files: &[(&str, &str)]) -> Vec<String> {
-        let files: Vec<(String, &str)> = files
-            .iter()
-            .map(|(path, text)| (format!("crates/k/src/{path}"), *text))
-            .collect();
+        let files: Vec<(String, &str)> =
+            files.iter().map(|(path, text)| (format!("crates/k/src/{path}"), *text)).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         check(&tree(&files)).into_iter().map(|finding| finding.wrong).collect()
     }
@@ -242,37 +213,21 @@ mod tests {
         ] {
             assert_eq!(rings(&[("a.rs", a), B_USES_A]), [""; 0], "{a}");
         }
-        assert_eq!(
-            rings(&[
-                ("lib.rs", "mod a;\nmod b;\npub use crate::b::X;\npub use a::Y;"),
-                B_USES_A
-            ]),
-            [""; 0]
-        );
-        assert_eq!(
-            rings(&[("a/x.rs", "use crate::a::y;"), ("a/y.rs", "use super::x;")]),
-            [""; 0]
-        );
+        assert_eq!(rings(&[("lib.rs", "mod a;\nmod b;\npub use crate::b::X;\npub use a::Y;"), B_USES_A]), [""; 0]);
+        assert_eq!(rings(&[("a/x.rs", "use crate::a::y;"), ("a/y.rs", "use super::x;")]), [""; 0]);
         assert_eq!(rings(&[("a/tests.rs", "use crate::b;"), B_USES_A]), [""; 0]);
     }
 
     #[test]
     fn a_long_ring_is_drawn_once_from_its_least_module() {
-        let found = rings(&[
-            ("c.rs", "use crate::a;"),
-            ("a.rs", "use crate::b;"),
-            ("b.rs", "use crate::c;"),
-        ]);
+        let found = rings(&[("c.rs", "use crate::a;"), ("a.rs", "use crate::b;"), ("b.rs", "use crate::c;")]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("a -> b (") && found[0].contains("b -> c (") && found[0].contains("c -> a ("));
     }
 
     #[test]
     fn crates_do_not_share_modules() {
-        let tree = tree(&[
-            ("crates/x/src/a.rs", "use crate::b::T;"),
-            ("crates/y/src/b.rs", "use crate::a::T;"),
-        ]);
+        let tree = tree(&[("crates/x/src/a.rs", "use crate::b::T;"), ("crates/y/src/b.rs", "use crate::a::T;")]);
         assert_eq!(check(&tree), []);
     }
 }

@@ -51,10 +51,7 @@ impl Tree {
         for top in ["crates", "xtask", "tests", "benches", "fuzz"] {
             walk(root, top, &mut paths)?;
         }
-        let mut tree = Tree {
-            packages: metadata::read(root, &["--no-deps", "--offline"])?,
-            ..Tree::default()
-        };
+        let mut tree = Tree { packages: metadata::read(root, &["--no-deps", "--offline"])?, ..Tree::default() };
         for path in paths {
             let bytes = std::fs::read(root.join(&path)).with_context(|| format!("{path} cannot be read"))?;
             match String::from_utf8(bytes) {
@@ -72,11 +69,7 @@ impl Tree {
 
     /// Every text under a `src`, Rust or not: path and text.
     pub fn src_texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        let files = self
-            .files
-            .iter()
-            .filter(|f| f.in_src)
-            .map(|f| (f.path.as_str(), f.text.as_str()));
+        let files = self.files.iter().filter(|f| f.in_src).map(|f| (f.path.as_str(), f.text.as_str()));
         files.chain(self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
     }
 
@@ -103,25 +96,14 @@ impl SourceFile {
         let parsed = parse(&text);
         let mut test_lines = vec![false; text.lines().count()];
         if let Ok(parsed) = &parsed {
-            for attribute in tokens::attributes(&parsed.tokens)
-                .iter()
-                .filter(|attribute| attribute.is_test())
-            {
+            for attribute in tokens::attributes(&parsed.tokens).iter().filter(|attribute| attribute.is_test()) {
                 let from = attribute.covers.start() - 1;
                 let to = (*attribute.covers.end()).min(test_lines.len());
                 test_lines[from..to].fill(true);
             }
         }
         let is_test = path.starts_with("tests/") || path.contains("/tests/") || path.ends_with("/tests.rs");
-        SourceFile {
-            path,
-            text,
-            owner,
-            in_src,
-            parsed,
-            is_test,
-            test_lines,
-        }
+        SourceFile { path, text, owner, in_src, parsed, is_test, test_lines }
     }
 
     /// Whether the line, counted from 1, is test code.
@@ -131,11 +113,7 @@ impl SourceFile {
 
     /// Lines that are not test code.
     pub fn code_lines(&self) -> usize {
-        if self.is_test {
-            0
-        } else {
-            self.test_lines.iter().filter(|test| !**test).count()
-        }
+        if self.is_test { 0 } else { self.test_lines.iter().filter(|test| !**test).count() }
     }
 
     pub fn tokens(&self) -> &[Token] {
@@ -168,8 +146,7 @@ impl SourceFile {
     /// Whether it is the module of that path (without `.rs`) or one below it.
     pub fn is_under(&self, module: &str) -> bool {
         let stem = self.path.trim_end_matches(".rs");
-        stem.strip_prefix(module)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        stem.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// The path, without `.rs`, of the modules in other files that an attribute of this file is on as well:
@@ -182,9 +159,7 @@ impl SourceFile {
             return None;
         };
         let name = name.word().filter(|_| keyword.is("mod") && end.mark(';'))?;
-        let neighbours = tokens::attributes(self.tokens())
-            .into_iter()
-            .filter(|a| std::ptr::eq(a.on, attribute.on));
+        let neighbours = tokens::attributes(self.tokens()).into_iter().filter(|a| std::ptr::eq(a.on, attribute.on));
         Some(match neighbours.filter_map(|a| path_attribute(&a)).next() {
             Some(path) => format!("{}/{}", self.folder(), path.trim_end_matches(".rs")),
             None => format!("{}/{name}", self.module_folder()),
@@ -193,25 +168,16 @@ impl SourceFile {
 
     fn test_modules(&self) -> Vec<String> {
         let attributes = tokens::attributes(self.tokens());
-        attributes
-            .iter()
-            .filter(|attribute| attribute.is_test())
-            .filter_map(|a| self.elsewhere(a))
-            .collect()
+        attributes.iter().filter(|attribute| attribute.is_test()).filter_map(|a| self.elsewhere(a)).collect()
     }
 }
 
 /// The file of `#[path = "file"]`.
 fn path_attribute(attribute: &Attribute) -> Option<String> {
     match attribute.body {
-        [
-            path,
-            _,
-            Token {
-                kind: Kind::Literal(literal),
-                ..
-            },
-        ] if path.is("path") => Some(literal.trim_matches('"').to_string()),
+        [path, _, Token { kind: Kind::Literal(literal), .. }] if path.is("path") => {
+            Some(literal.trim_matches('"').to_string())
+        }
         _ => None,
     }
 }
@@ -229,21 +195,12 @@ fn place(path: &str) -> (Option<String>, bool) {
 }
 
 fn parse(text: &str) -> Result<Parsed, Unparsed> {
-    let stream: TokenStream = text
-        .trim_start_matches('\u{feff}')
-        .parse()
-        .map_err(|error: proc_macro2::LexError| Unparsed {
-            line: error.span().start().line,
-            message: format!("not Rust: {error}"),
-        })?;
-    let ast = syn::parse2(stream.clone()).map_err(|error| Unparsed {
-        line: error.span().start().line,
-        message: format!("not Rust: {error}"),
+    let stream: TokenStream = text.trim_start_matches('\u{feff}').parse().map_err(|error: proc_macro2::LexError| {
+        Unparsed { line: error.span().start().line, message: format!("not Rust: {error}") }
     })?;
-    Ok(Parsed {
-        ast,
-        tokens: tokens::read(stream),
-    })
+    let ast = syn::parse2(stream.clone())
+        .map_err(|error| Unparsed { line: error.span().start().line, message: format!("not Rust: {error}") })?;
+    Ok(Parsed { ast, tokens: tokens::read(stream) })
 }
 
 fn walk(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> anyhow::Result<()> {
@@ -288,10 +245,7 @@ pub mod sample {
 
     /// The lines at which a rule finds something in one file.
     pub fn lines(rule: fn(&Tree) -> Vec<super::super::Finding>, path: &str, text: &str) -> Vec<usize> {
-        rule(&tree(&[(path, text)]))
-            .iter()
-            .map(|finding| finding.line)
-            .collect()
+        rule(&tree(&[(path, text)])).iter().map(|finding| finding.line).collect()
     }
 }
 
@@ -300,12 +254,7 @@ mod tests {
     use super::*;
 
     fn is_test(files: &[(&str, &str)], path: &str) -> bool {
-        sample::tree(files)
-            .files
-            .iter()
-            .find(|file| file.path == path)
-            .unwrap()
-            .is_test
+        sample::tree(files).files.iter().find(|file| file.path == path).unwrap().is_test
     }
 
     #[test]
@@ -318,10 +267,8 @@ mod tests {
 
     #[test]
     fn test_code_is_told_from_code() {
-        let tree = sample::tree(&[(
-            "crates/a/src/x.rs",
-            "//! X.\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n",
-        )]);
+        let tree =
+            sample::tree(&[("crates/a/src/x.rs", "//! X.\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n")]);
         let file = &tree.files[0];
         assert!(!file.is_test);
         assert_eq!(file.code_lines(), 2);
@@ -336,33 +283,12 @@ mod tests {
         let declares = ("crates/a/src/x.rs", "#[cfg(test)]\nmod cases;\nmod real;\n");
         assert!(is_test(&[("crates/a/src/x/tests.rs", "")], "crates/a/src/x/tests.rs"));
         assert!(is_test(&[("crates/a/tests/all.rs", "")], "crates/a/tests/all.rs"));
-        assert!(is_test(
-            &[("crates/a/src/x.rs", "#![cfg(test)]\nfn f() {}")],
-            "crates/a/src/x.rs"
-        ));
-        assert!(is_test(
-            &[declares, ("crates/a/src/x/cases.rs", "")],
-            "crates/a/src/x/cases.rs"
-        ));
-        assert!(is_test(
-            &[declares, ("crates/a/src/x/cases/one.rs", "")],
-            "crates/a/src/x/cases/one.rs"
-        ));
-        assert!(!is_test(
-            &[declares, ("crates/a/src/x/real.rs", "")],
-            "crates/a/src/x/real.rs"
-        ));
-        assert!(!is_test(
-            &[declares, ("crates/a/src/cases.rs", "")],
-            "crates/a/src/cases.rs"
-        ));
-        let elsewhere = (
-            "crates/a/src/lib.rs",
-            "#[path = \"t/odd.rs\"]\n#[cfg(test)]\nmod odd;\n",
-        );
-        assert!(is_test(
-            &[elsewhere, ("crates/a/src/t/odd.rs", "")],
-            "crates/a/src/t/odd.rs"
-        ));
+        assert!(is_test(&[("crates/a/src/x.rs", "#![cfg(test)]\nfn f() {}")], "crates/a/src/x.rs"));
+        assert!(is_test(&[declares, ("crates/a/src/x/cases.rs", "")], "crates/a/src/x/cases.rs"));
+        assert!(is_test(&[declares, ("crates/a/src/x/cases/one.rs", "")], "crates/a/src/x/cases/one.rs"));
+        assert!(!is_test(&[declares, ("crates/a/src/x/real.rs", "")], "crates/a/src/x/real.rs"));
+        assert!(!is_test(&[declares, ("crates/a/src/cases.rs", "")], "crates/a/src/cases.rs"));
+        let elsewhere = ("crates/a/src/lib.rs", "#[path = \"t/odd.rs\"]\n#[cfg(test)]\nmod odd;\n");
+        assert!(is_test(&[elsewhere, ("crates/a/src/t/odd.rs", "")], "crates/a/src/t/odd.rs"));
     }
 }

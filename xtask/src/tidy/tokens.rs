@@ -123,10 +123,7 @@ impl Attribute<'_> {
     pub fn loosens(&self, lint: &str) -> bool {
         if let [cfg, group] = self.body
             && cfg.is("cfg_attr")
-            && group
-                .group(Delimiter::Parenthesis)
-                .and_then(|inner| parts(inner).next())
-                .is_some_and(only_in_tests)
+            && group.group(Delimiter::Parenthesis).and_then(|inner| parts(inner).next()).is_some_and(only_in_tests)
         {
             return false;
         }
@@ -134,9 +131,7 @@ impl Attribute<'_> {
         levels(self.body, &mut |level| {
             found |= level.windows(2).any(|pair| {
                 matches!(pair[0].word(), Some("allow" | "expect" | "warn"))
-                    && pair[1]
-                        .group(Delimiter::Parenthesis)
-                        .is_some_and(|lints| lints.iter().any(|l| l.is(lint)))
+                    && pair[1].group(Delimiter::Parenthesis).is_some_and(|lints| lints.iter().any(|l| l.is(lint)))
             });
         });
         found
@@ -161,13 +156,7 @@ fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
         let Some(body) = outer(level, at) else {
             if let Some(body) = inner(level, at) {
                 let covers = level[0].line..=level[level.len() - 1].end;
-                found.push(Attribute {
-                    line: level[at].line,
-                    end: level[at + 2].end,
-                    body,
-                    covers,
-                    on: level,
-                });
+                found.push(Attribute { line: level[at].line, end: level[at + 2].end, body, covers, on: level });
             } else if let Kind::Group(_, inside) = &level[at].kind {
                 collect(inside, found);
             }
@@ -185,13 +174,7 @@ fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
         let last = on.last().map_or(level[at - 1].end, |token| token.end);
         for (index, body) in stack {
             let covers = level[first].line..=last;
-            found.push(Attribute {
-                line: level[index].line,
-                end: level[index + 1].end,
-                body,
-                covers,
-                on,
-            });
+            found.push(Attribute { line: level[index].line, end: level[index + 1].end, body, covers, on });
         }
     }
 }
@@ -209,10 +192,7 @@ fn inner(level: &[Token], at: usize) -> Option<&[Token]> {
 
 /// How many tokens the item, statement, field or arm at the start has.
 fn extent(tokens: &[Token]) -> usize {
-    let start = tokens
-        .iter()
-        .position(|t| !t.is("pub") && t.group(Delimiter::Parenthesis).is_none())
-        .unwrap_or(0);
+    let start = tokens.iter().position(|t| !t.is("pub") && t.group(Delimiter::Parenthesis).is_none()).unwrap_or(0);
     let word = |at: usize| tokens.get(start + at).and_then(Token::word);
     let (braces_end, commas_end) = match word(0) {
         Some("const") if matches!(word(1), Some("fn" | "unsafe" | "async" | "extern")) => (true, false),
@@ -238,10 +218,7 @@ mod tests {
     }
 
     fn covers(text: &str) -> Vec<RangeInclusive<usize>> {
-        attributes(&tokens(text))
-            .into_iter()
-            .map(|attribute| attribute.covers)
-            .collect()
+        attributes(&tokens(text)).into_iter().map(|attribute| attribute.covers).collect()
     }
 
     #[test]
@@ -252,10 +229,7 @@ mod tests {
         assert_eq!(covers("#[a]\nconst fn f() {\n}\nfn g() {}"), [1..=3]);
         assert_eq!(covers("struct S {\n#[a]\npub x: u8,\ny: u8 }"), [2..=3]);
         assert_eq!(covers("fn f() {\n#[a]\nlet x = S {\n}.y()\n;\nz();\n}"), [2..=5]);
-        assert_eq!(
-            covers("#[a]\n#[b]\n\nmod m {\n#[c] fn f() {}\n}"),
-            [1..=6, 1..=6, 5..=5]
-        );
+        assert_eq!(covers("#[a]\n#[b]\n\nmod m {\n#[c] fn f() {}\n}"), [1..=6, 1..=6, 5..=5]);
     }
 
     #[test]
@@ -267,19 +241,13 @@ mod tests {
     #[test]
     fn tests_are_told_from_other_conditions() {
         let is_test = |text: &str| attributes(&tokens(text))[0].is_test();
-        for text in [
-            "#[test] fn f() {}",
-            "#[tokio::test(flavor = \"x\")] fn f() {}",
-            "#[cfg(test)] mod t {}",
-        ] {
+        for text in ["#[test] fn f() {}", "#[tokio::test(flavor = \"x\")] fn f() {}", "#[cfg(test)] mod t {}"] {
             assert!(is_test(text), "{text}");
         }
         assert!(is_test("#[cfg(all(unix, test))] mod t {}"));
-        for text in [
-            "#[cfg(not(test))] mod t {}",
-            "#[cfg(any(test, feature = \"x\"))] mod t {}",
-            "#[doc = \"test\"] mod t {}",
-        ] {
+        for text in
+            ["#[cfg(not(test))] mod t {}", "#[cfg(any(test, feature = \"x\"))] mod t {}", "#[doc = \"test\"] mod t {}"]
+        {
             assert!(!is_test(text), "{text}");
         }
     }

@@ -9,11 +9,7 @@ const RULE: &str = "unsafe";
 const MAY: &str = "js";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    tree.files
-        .iter()
-        .filter(|file| file.owner.as_deref() != Some(MAY))
-        .flat_map(in_file)
-        .collect()
+    tree.files.iter().filter(|file| file.owner.as_deref() != Some(MAY)).flat_map(in_file).collect()
 }
 
 fn in_file(file: &SourceFile) -> Vec<Finding> {
@@ -23,16 +19,9 @@ fn in_file(file: &SourceFile) -> Vec<Finding> {
         let found = level.iter().filter(|token| token.is("unsafe"));
         findings.extend(found.map(|t| Finding::new(RULE, (&file.path, t.line), "`unsafe` outside crates/js", fix)));
     });
-    let loosened = tokens::attributes(file.tokens())
-        .into_iter()
-        .filter(|attribute| attribute.loosens("unsafe_code"));
+    let loosened = tokens::attributes(file.tokens()).into_iter().filter(|attribute| attribute.loosens("unsafe_code"));
     findings.extend(loosened.map(|attribute| {
-        Finding::new(
-            RULE,
-            (&file.path, attribute.line),
-            "`unsafe_code` is allowed outside crates/js",
-            fix,
-        )
+        Finding::new(RULE, (&file.path, attribute.line), "`unsafe_code` is allowed outside crates/js", fix)
     }));
     findings
 }
@@ -60,10 +49,7 @@ mod tests {
 
     #[test]
     fn js_and_words_are_left_alone() {
-        assert_eq!(
-            lines(check, "crates/js/src/x.rs", "#![allow(unsafe_code)]\nunsafe fn f() {}"),
-            NONE
-        );
+        assert_eq!(lines(check, "crates/js/src/x.rs", "#![allow(unsafe_code)]\nunsafe fn f() {}"), NONE);
         let words = "#![deny(unsafe_code)]\n// unsafe\n/// unsafe\nfn unsafe_name() -> &str { \"unsafe\" }";
         assert_eq!(lines(check, "crates/base/src/x.rs", words), NONE);
     }

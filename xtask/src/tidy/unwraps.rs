@@ -15,11 +15,7 @@ const LINTS: &[(&str, &str)] = &[("unwrap_used", "unwrap"), ("expect_used", "exp
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let code: Vec<&SourceFile> = tree.files.iter().filter(|file| file.in_src && !file.is_test).collect();
-    let own: BTreeSet<_> = code
-        .iter()
-        .filter(|file| defines_expect(file.tokens()))
-        .map(|file| &file.owner)
-        .collect();
+    let own: BTreeSet<_> = code.iter().filter(|file| defines_expect(file.tokens())).map(|file| &file.owner).collect();
     let mut findings = Vec::new();
     let mut excuses = Vec::new();
     for file in &code {
@@ -35,12 +31,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
                 calls(level).filter(|(line, method)| !file.is_test_line(*line) && !excused(method, *line))
             {
                 let fix = "return an error, or use a type in which it cannot be missing";
-                findings.push(Finding::new(
-                    RULE,
-                    (&file.path, line),
-                    format!("`.{method}()` can panic"),
-                    fix,
-                ));
+                findings.push(Finding::new(RULE, (&file.path, line), format!("`.{method}()` can panic"), fix));
             }
         });
     }
@@ -64,19 +55,11 @@ impl Excuse<'_> {
 }
 
 fn loosened<'a>(file: &'a SourceFile, findings: &mut Vec<Finding>, excuses: &mut Vec<Excuse<'a>>) {
-    for attribute in tokens::attributes(file.tokens())
-        .iter()
-        .filter(|a| !file.is_test_line(a.line))
-    {
+    for attribute in tokens::attributes(file.tokens()).iter().filter(|a| !file.is_test_line(a.line)) {
         for (lint, method) in LINTS.iter().filter(|(lint, _)| attribute.loosens(lint)) {
             if has_reason(file, attribute) {
                 let (lines, below) = (attribute.covers.clone(), file.elsewhere(attribute));
-                excuses.push(Excuse {
-                    method,
-                    path: &file.path,
-                    lines,
-                    below,
-                });
+                excuses.push(Excuse { method, path: &file.path, lines, below });
             } else {
                 let wrong = format!("`clippy::{lint}` is allowed without a reason");
                 let fix = "write `// why: …` beside it or on the line before";
@@ -98,18 +81,14 @@ fn calls(level: &[Token]) -> impl Iterator<Item = (usize, &str)> {
 
 fn defines_expect(all: &[Token]) -> bool {
     let mut found = false;
-    tokens::levels(all, &mut |level| {
-        found |= level.windows(2).any(|pair| pair[0].is("fn") && pair[1].is("expect"))
-    });
+    tokens::levels(all, &mut |level| found |= level.windows(2).any(|pair| pair[0].is("fn") && pair[1].is("expect")));
     found
 }
 
 fn has_reason(file: &SourceFile, attribute: &Attribute) -> bool {
     let first = attribute.line.saturating_sub(2);
     let lines = file.text.lines().skip(first).take(attribute.end - first);
-    lines
-        .filter_map(|line| line.split_once("// why:"))
-        .any(|(_, reason)| !reason.trim().is_empty())
+    lines.filter_map(|line| line.split_once("// why:")).any(|(_, reason)| !reason.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -143,39 +122,21 @@ mod tests {
 
     #[test]
     fn a_parser_may_expect() {
-        let parser = (
-            "crates/a/src/cursor.rs",
-            "impl Cursor { fn expect(&mut self, kind: Kind) {} }",
-        );
+        let parser = ("crates/a/src/cursor.rs", "impl Cursor { fn expect(&mut self, kind: Kind) {} }");
         let user = "fn f(c: &mut Cursor) { c.expect(Kind::Comma); }";
         assert_eq!(check(&tree(&[parser, ("crates/a/src/x.rs", user)])), []);
         assert_eq!(check(&tree(&[parser, ("crates/b/src/x.rs", user)])).len(), 1);
-        assert_eq!(
-            check(&tree(&[parser, ("crates/a/src/x.rs", "fn f() { x.unwrap(); }")])).len(),
-            1
-        );
+        assert_eq!(check(&tree(&[parser, ("crates/a/src/x.rs", "fn f() { x.unwrap(); }")])).len(), 1);
     }
 
     #[test]
     fn a_loosened_lint_needs_its_reason_and_then_excuses_what_it_is_on() {
         assert_eq!(found("#[allow(clippy::unwrap_used)]\nfn f() { x.unwrap(); }"), [1, 2]);
         assert_eq!(found("#[allow(clippy::unwrap_used)] // why:\nfn f() {}"), [1]);
-        assert_eq!(
-            found("// why: checked above\n#[allow(clippy::unwrap_used)]\nfn f() { x.unwrap(); }"),
-            NONE
-        );
-        assert_eq!(
-            found("#[allow(clippy::expect_used)] // why: a constant\nfn f() { x.expect(\"x\"); }"),
-            NONE
-        );
-        assert_eq!(
-            found("// why: checked\n#[allow(clippy::unwrap_used)]\nfn f() {}\nfn g() { x.unwrap(); }"),
-            [4]
-        );
-        assert_eq!(
-            found("// why: checked\n#[allow(clippy::expect_used)]\nfn f() { x.unwrap(); }"),
-            [3]
-        );
+        assert_eq!(found("// why: checked above\n#[allow(clippy::unwrap_used)]\nfn f() { x.unwrap(); }"), NONE);
+        assert_eq!(found("#[allow(clippy::expect_used)] // why: a constant\nfn f() { x.expect(\"x\"); }"), NONE);
+        assert_eq!(found("// why: checked\n#[allow(clippy::unwrap_used)]\nfn f() {}\nfn g() { x.unwrap(); }"), [4]);
+        assert_eq!(found("// why: checked\n#[allow(clippy::expect_used)]\nfn f() { x.unwrap(); }"), [3]);
         assert_eq!(found("#![allow(clippy::panic)]"), [1]);
         assert_eq!(found("#[cfg_attr(test, allow(clippy::panic))]\nfn f() {}"), NONE);
         assert_eq!(found("#[deny(clippy::unwrap_used)]\nfn f() {}"), NONE);
@@ -188,9 +149,6 @@ mod tests {
         assert_eq!(found("mod x;"), 1);
         assert_eq!(found("// why: assertions\n#![allow(clippy::unwrap_used)]\nmod x;"), 0);
         assert_eq!(found("// why: assertions\n#[allow(clippy::unwrap_used)]\nmod x;"), 0);
-        assert_eq!(
-            found("// why: assertions\n#[allow(clippy::unwrap_used)]\nmod y;\nmod x;"),
-            1
-        );
+        assert_eq!(found("// why: assertions\n#[allow(clippy::unwrap_used)]\nmod y;\nmod x;"), 1);
     }
 }

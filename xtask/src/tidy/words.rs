@@ -23,9 +23,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.src_texts() {
         for (index, line) in text.lines().enumerate() {
             let place = (path, index + 1);
-            let unfinished = UNFINISHED
-                .iter()
-                .filter(|(word, _)| path.starts_with("crates/") && has(line, word));
+            let unfinished = UNFINISHED.iter().filter(|(word, _)| path.starts_with("crates/") && has(line, word));
             findings.extend(unfinished.map(|(word, fix)| Finding::new(RULE, place, format!("`{word}` in code"), *fix)));
             let homes = HOMES.iter().filter(|home| has(line, home));
             let fix = "use a relative path, or take it from the settings";
@@ -72,15 +70,9 @@ mod tests {
 
     #[test]
     fn words_that_only_look_alike_are_left_alone() {
-        assert_eq!(
-            found("// TODOS, MY_TODO, todos, a todo list, ignored, TODO_LIST\nfn todo() { todo() }"),
-            NONE
-        );
+        assert_eq!(found("// TODOS, MY_TODO, todos, a todo list, ignored, TODO_LIST\nfn todo() { todo() }"), NONE);
         for home in HOMES {
-            assert_eq!(
-                found(&format!("// https://example.org{home}x, tree{home}x, {{base}}{home}x")),
-                NONE
-            );
+            assert_eq!(found(&format!("// https://example.org{home}x, tree{home}x, {{base}}{home}x")), NONE);
         }
         assert_eq!(lines(check, "xtask/src/x.rs", "// TODO"), NONE);
         assert_eq!(lines(check, "crates/a/tests/x.rs", "#[ignore]\nfn f() {}"), NONE);

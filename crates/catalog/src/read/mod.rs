@@ -30,10 +30,7 @@ impl Rejected {
             } else {
                 format!("; one of: {}", d.alternatives.join(" | "))
             };
-            format!(
-                "{}:{}:{}: {} {}{any}{copy}",
-                self.file, place.line, place.column, d.code, d.message
-            )
+            format!("{}:{}:{}: {} {}{any}{copy}", self.file, place.line, place.column, d.code, d.message)
         };
         self.diagnostics.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -41,13 +38,7 @@ impl Rejected {
 
 /// Reads one catalog. `file` is only its name for messages.
 pub fn read(file: &str, text: &str) -> Result<Catalog, Box<Rejected>> {
-    let rejected = |diagnostics| {
-        Box::new(Rejected {
-            file: file.to_owned(),
-            text: text.to_owned(),
-            diagnostics,
-        })
-    };
+    let rejected = |diagnostics| Box::new(Rejected { file: file.to_owned(), text: text.to_owned(), diagnostics });
     let options = serde_saphyr::options! { with_snippet: false };
     let raw: raw::Catalog =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| rejected(vec![shape_error(&error)]))?;

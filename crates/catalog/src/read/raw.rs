@@ -138,12 +138,7 @@ impl<'de> Deserialize<'de> for Slot {
             fn visit_str<E: Error>(self, text: &str) -> Result<Slot, E> {
                 let unplaced = serde_saphyr::Location::UNKNOWN;
                 let kind = SlotType::Named(Spanned::new(text.to_owned(), unplaced, unplaced));
-                Ok(Slot {
-                    kind,
-                    path: None,
-                    show: None,
-                    required: false,
-                })
+                Ok(Slot { kind, path: None, show: None, required: false })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot, A::Error> {
@@ -154,12 +149,7 @@ impl<'de> Deserialize<'de> for Slot {
                     (None, None, Some(of)) => SlotType::Array(of),
                     _ => return Err(A::Error::custom("write exactly one of `type`, `ref`, `array`")),
                 };
-                Ok(Slot {
-                    kind,
-                    path: long.path,
-                    show: long.show,
-                    required: long.required,
-                })
+                Ok(Slot { kind, path: long.path, show: long.show, required: long.required })
             }
         }
         deserializer.deserialize_any(Shapes)

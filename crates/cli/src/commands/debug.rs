@@ -26,19 +26,11 @@ pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     let found = stages(&scope, &program, &Limits::default());
     let wanted: Vec<Stage> = [Stage::Tokens, Stage::Tree, Stage::Types, Stage::Plan]
         .into_iter()
-        .filter(|stage| {
-            if args.stages {
-                *stage <= args.stage
-            } else {
-                *stage == args.stage
-            }
-        })
+        .filter(|stage| if args.stages { *stage <= args.stage } else { *stage == args.stage })
         .collect();
     if output.json {
-        let values: serde_json::Map<String, Value> = wanted
-            .iter()
-            .map(|stage| (title(*stage).to_owned(), value(*stage, &program, &found)))
-            .collect();
+        let values: serde_json::Map<String, Value> =
+            wanted.iter().map(|stage| (title(*stage).to_owned(), value(*stage, &program, &found))).collect();
         output.value(&json!({"stages": values, "diagnostics": found.diagnostics}));
     } else {
         for stage in wanted {
@@ -68,10 +60,7 @@ fn program(file: Option<&Path>) -> Result<(String, String), Failure> {
         Some(path) if path.as_os_str() != "-" => Ok((path.display().to_string(), read_text(path)?)),
         _ => {
             let mut text = String::new();
-            let unreadable = |cause| Failure::Unreadable {
-                path: "standard input".into(),
-                cause,
-            };
+            let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
             std::io::stdin().read_to_string(&mut text).map_err(unreadable)?;
             Ok(("program".to_owned(), text))
         }
@@ -87,16 +76,9 @@ fn scope(args: &Debug) -> Result<Scope, Failure> {
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> = catalogs
         .values()
-        .flat_map(|c| {
-            c.entities.keys().map(|entity| Seed {
-                catalog: c.id.clone(),
-                entity: entity.clone(),
-            })
-        })
+        .flat_map(|c| c.entities.keys().map(|entity| Seed { catalog: c.id.clone(), entity: entity.clone() }))
         .collect();
-    let extended = Ledger::default()
-        .extend(&catalogs, &seeds)
-        .map_err(session::Error::from)?;
+    let extended = Ledger::default().extend(&catalogs, &seeds).map_err(session::Error::from)?;
     Ok(extended.ledger.scope(&catalogs))
 }
 
@@ -112,17 +94,12 @@ fn title(stage: Stage) -> &'static str {
 fn text(stage: Stage, program: &str, found: &Stages) -> String {
     let unreached = || "(not reached)".to_owned();
     match stage {
-        Stage::Tokens => syntax::tokens(program)
-            .iter()
-            .map(|t| token_line(program, t))
-            .collect::<Vec<_>>()
-            .join("\n"),
+        Stage::Tokens => syntax::tokens(program).iter().map(|t| token_line(program, t)).collect::<Vec<_>>().join("\n"),
         Stage::Tree => syntax::outline(&found.parsed.program),
         Stage::Types => found.checked.as_ref().map_or_else(unreached, check::outline),
-        Stage::Plan => found
-            .plan
-            .as_ref()
-            .map_or_else(unreached, |p| format!("{}\ndigest {}", plan::explain(p), p.digest)),
+        Stage::Plan => {
+            found.plan.as_ref().map_or_else(unreached, |p| format!("{}\ndigest {}", plan::explain(p), p.digest))
+        }
     }
 }
 

@@ -14,26 +14,17 @@ use crate::output::Output;
 use crate::{log, wiring};
 
 pub fn caller() -> Caller {
-    Caller {
-        tenant: TenantId::local(),
-        connection: Connection::Principal(Principal::local()),
-    }
+    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
 }
 
 pub async fn run(output: &Output) -> Result<(), Failure> {
     log::init("error");
     let folder = tempfile::tempdir().map_err(Failure::Scratch)?;
-    let settings = Settings {
-        data: Some(folder.path().to_owned()),
-        ..Settings::default()
-    };
+    let settings = Settings { data: Some(folder.path().to_owned()), ..Settings::default() };
     let config = Config::read(None, &settings)?;
     let stop = CancellationToken::new();
     let service = wiring::service(&config, &stop).await?;
-    let tour = Tour {
-        service: &service,
-        output,
-    };
+    let tour = Tour { service: &service, output };
     let walked = tour.walk().await;
     stop.cancel();
     walked
@@ -69,20 +60,10 @@ impl Tour<'_> {
     }
 
     async fn open(&self, entities: &[&str]) -> Result<(), Failure> {
-        let seeds = entities
-            .iter()
-            .map(|e| SeedRequest {
-                api: "demo".to_owned(),
-                entity: (*e).to_owned(),
-            })
-            .collect();
+        let seeds = entities.iter().map(|e| SeedRequest { api: "demo".to_owned(), entity: (*e).to_owned() }).collect();
         let shown: Vec<Value> = entities.iter().map(|e| json!({"api": "demo", "entity": e})).collect();
         self.call("plasm_context", &json!({"intent": "tour of the demo", "seeds": shown}));
-        let request = OpenRequest {
-            intent: "tour of the demo".to_owned(),
-            seeds,
-            replay: false,
-        };
+        let request = OpenRequest { intent: "tour of the demo".to_owned(), seeds, replay: false };
         let opened = self.service.open(&caller(), &request).await?;
         self.answer(&text::opened(&opened));
         Ok(())
@@ -90,10 +71,7 @@ impl Tour<'_> {
 
     async fn plan(&self, program: &str) -> Result<(), Failure> {
         self.call("plasm", &json!({"logical_session_ref": "s0", "program": program}));
-        let request = PlanRequest {
-            session: "s0".to_owned(),
-            program: program.to_owned(),
-        };
+        let request = PlanRequest { session: "s0".to_owned(), program: program.to_owned() };
         match self.service.plan(&caller(), &request).await {
             Ok(planned) => self.answer(&text::planned(&planned, program)),
             Err(error @ session::Error::Program { .. }) => self.answer(&text::error(&error)),
@@ -104,11 +82,7 @@ impl Tour<'_> {
 
     async fn run(&self, program: &str) -> Result<u64, Failure> {
         self.call("plasm_run", &json!({"logical_session_ref": "s0", "program": program}));
-        let request = RunRequest {
-            session: "s0".to_owned(),
-            program: program.to_owned(),
-            force: false,
-        };
+        let request = RunRequest { session: "s0".to_owned(), program: program.to_owned(), force: false };
         let ran = self.service.run(&caller(), &request).await?;
         let artifact = ArtifactUri::short(ran.slot, ran.number);
         self.answer(&text::run_result(&ran.outcome, &artifact, 1_200).text);
@@ -117,10 +91,7 @@ impl Tour<'_> {
 
     async fn artifact(&self, number: u64) -> Result<(), Failure> {
         let uri = ArtifactUri::short(base::Slot(0), number);
-        self.call(
-            "read_artifact",
-            &json!({"uri": uri, "offset": 40, "limit": 2, "fields": ["number", "title"]}),
-        );
+        self.call("read_artifact", &json!({"uri": uri, "offset": 40, "limit": 2, "fields": ["number", "title"]}));
         let artifact = self.service.artifact(&caller(), &uri).await?;
         let columns = ["number".to_owned(), "title".to_owned()];
         for returned in &artifact.returns {
@@ -132,22 +103,19 @@ impl Tour<'_> {
 
     fn say(&self, what: &str) {
         if !self.output.json {
-            self.output
-                .line(&format!("\n{}", self.output.bold(&format!("· {what}"))));
+            self.output.line(&format!("\n{}", self.output.bold(&format!("· {what}"))));
         }
     }
 
     fn call(&self, tool: &str, arguments: &Value) {
         if self.output.json {
-            self.output
-                .line(&json!({"tool": tool, "arguments": arguments}).to_string());
+            self.output.line(&json!({"tool": tool, "arguments": arguments}).to_string());
             return;
         }
         self.output.line(&format!("\n▶ {tool}"));
         for (name, value) in arguments.as_object().into_iter().flatten() {
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            self.output
-                .line(&format!("    {name}: {}", shown.replace('\n', "\n      ")));
+            self.output.line(&format!("    {name}: {}", shown.replace('\n', "\n      ")));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{log, wiring};
 
 struct Finding {
     what: &'static str,
-    result: Result<String, String>,
+    result: Result<String, Failure>,
 }
 
 pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> Result<(), Failure> {
@@ -22,38 +22,19 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     let config = Config::read(file, settings)?;
     let stop = CancellationToken::new();
     let mut findings = vec![
-        Finding {
-            what: "settings",
-            result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())),
-        },
-        Finding {
-            what: "catalogs",
-            result: catalogs(&config),
-        },
-        Finding {
-            what: "storage",
-            result: storage(&config).await,
-        },
-        Finding {
-            what: "port",
-            result: port(&config).await,
-        },
+        Finding { what: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
+        Finding { what: "catalogs", result: catalogs(&config) },
+        Finding { what: "storage", result: storage(&config).await },
+        Finding { what: "port", result: port(&config).await },
     ];
     if config.demo {
-        findings.push(Finding {
-            what: "demo API",
-            result: demo(&config, &stop).await,
-        });
+        findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
     }
     findings.extend(secrets(&config));
     stop.cancel();
     report(&findings, output);
     let failed = findings.iter().filter(|f| f.result.is_err()).count();
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(Failure::Found(format!("{failed} of {} checks failed", findings.len())))
-    }
+    if failed == 0 { Ok(()) } else { Err(Failure::Found(format!("{failed} of {} checks failed", findings.len()))) }
 }
 
 fn report(findings: &[Finding], output: &Output) {
@@ -62,7 +43,7 @@ fn report(findings: &[Finding], output: &Output) {
             .iter()
             .map(|f| match &f.result {
                 Ok(detail) => json!({"check": f.what, "ok": true, "detail": detail}),
-                Err(problem) => json!({"check": f.what, "ok": false, "detail": problem}),
+                Err(problem) => json!({"check": f.what, "ok": false, "detail": problem.to_string()}),
             })
             .collect();
         output.value(&json!({"checks": checks}));
@@ -76,58 +57,43 @@ fn report(findings: &[Finding], output: &Output) {
     }
 }
 
-fn catalogs(config: &Config) -> Result<String, String> {
-    let registry = wiring::registry(config).map_err(|failure| failure.to_string())?;
+fn catalogs(config: &Config) -> Result<String, Failure> {
+    let registry = wiring::registry(config)?;
     let names: Vec<&str> = registry.iter().map(|c| c.id.as_str()).collect();
     Ok(format!("{} ({})", names.len(), names.join(", ")))
 }
 
-async fn storage(config: &Config) -> Result<String, String> {
-    let storage = wiring::storage(&config.data).map_err(|failure| failure.to_string())?;
-    storage.store.ping().await.map_err(|error| error.to_string())?;
-    let digest = storage.blobs.put(b"doctor").await.map_err(|error| error.to_string())?;
-    storage.blobs.get(&digest).await.map_err(|error| error.to_string())?;
+async fn storage(config: &Config) -> Result<String, Failure> {
+    let storage = wiring::storage(&config.data)?;
+    storage.store.ping().await.map_err(session::Error::from)?;
+    let digest = storage.blobs.put(b"doctor").await.map_err(session::Error::from)?;
+    storage.blobs.get(&digest).await.map_err(session::Error::from)?;
     Ok(format!("{} is writable", config.data.display()))
 }
 
-async fn port(config: &Config) -> Result<String, String> {
+async fn port(config: &Config) -> Result<String, Failure> {
     if !config.listen.is_loopback() {
-        return Err(Failure::NotLoopback(config.listen).to_string());
+        return Err(Failure::NotLoopback(config.listen));
     }
-    let free = wiring::listen(config.listen, config.port)
-        .await
-        .map_err(|failure| failure.to_string())?;
+    let free = wiring::listen(config.listen, config.port).await?;
     drop(free);
     Ok(format!("{}:{} is free", config.listen, config.port))
 }
 
 /// One real call through the whole house.
-async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, String> {
-    let service = wiring::service(config, stop)
-        .await
-        .map_err(|failure| failure.to_string())?;
+async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failure> {
+    let service = wiring::service(config, stop).await?;
     let caller = super::demo::caller();
-    let seeds = vec![session::SeedRequest {
-        api: "demo".to_owned(),
-        entity: "Project".to_owned(),
-    }];
-    let open = session::OpenRequest {
-        intent: "tokamak doctor".to_owned(),
-        seeds,
-        replay: false,
-    };
-    let opened = service.open(&caller, &open).await.map_err(|error| error.to_string())?;
+    let seeds = vec![session::SeedRequest { api: "demo".to_owned(), entity: "Project".to_owned() }];
+    let open = session::OpenRequest { intent: "tokamak doctor".to_owned(), seeds, replay: false };
+    let opened = service.open(&caller, &open).await?;
     let program = "Project[key]".to_owned();
-    let run = session::RunRequest {
-        session: opened.session.to_string(),
-        program,
-        force: false,
-    };
-    let ran = service.run(&caller, &run).await.map_err(|error| error.to_string())?;
+    let run = session::RunRequest { session: opened.session.to_string(), program, force: false };
+    let ran = service.run(&caller, &run).await?;
     match ran.outcome.returns.first().map(|r| &r.result) {
         Some(Ok(rows)) => Ok(format!("answered {} projects", rows.rows.len())),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Err("the run returned nothing".to_owned()),
+        Some(Err(error)) => Err(Failure::Found(error.to_string())),
+        None => Err(Failure::Found("the run returned nothing".to_owned())),
     }
 }
 
@@ -147,7 +113,7 @@ fn secrets(config: &Config) -> Vec<Finding> {
             let result = if set {
                 Ok(format!("{name} is set"))
             } else {
-                Err(format!("{id}: set {name} in the environment"))
+                Err(Failure::Found(format!("{id}: set {name} in the environment")))
             };
             Finding { what: "secret", result }
         })

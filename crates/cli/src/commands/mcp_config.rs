@@ -32,19 +32,11 @@ pub fn all(url: &str) -> String {
 }
 
 fn block(host: Host, url: &str, stdio: bool) -> String {
-    format!(
-        "{} · {}\n{}",
-        name(host),
-        place(host),
-        indented(&paste(host, url, stdio))
-    )
+    format!("{} · {}\n{}", name(host), place(host), indented(&paste(host, url, stdio)))
 }
 
 fn indented(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("  {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn name(host: Host) -> &'static str {
@@ -81,10 +73,7 @@ fn paste(host: Host, url: &str, stdio: bool) -> String {
         }
         (Host::Codex, false) => format!("[mcp_servers.tokamak]\nurl = {}", json!(url)),
         (Host::Codex, true) => {
-            format!(
-                "[mcp_servers.tokamak]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]",
-                json!(command)
-            )
+            format!("[mcp_servers.tokamak]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]", json!(command))
         }
         (Host::All, _) => String::new(),
     }
@@ -92,9 +81,7 @@ fn paste(host: Host, url: &str, stdio: bool) -> String {
 
 /// This very binary, so that a host finds it without a PATH.
 fn program() -> String {
-    std::env::current_exe()
-        .ok()
-        .map_or_else(|| "tokamak".to_owned(), |path| path.display().to_string())
+    std::env::current_exe().ok().map_or_else(|| "tokamak".to_owned(), |path| path.display().to_string())
 }
 
 fn pretty(value: serde_json::Value) -> String {

@@ -33,23 +33,14 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     let listener = wiring::listen(config.listen, config.port).await?;
     let service = wiring::service(&config, &stop).await?;
     stop_on_signal(stop.clone());
-    let address = listener.local_addr().map_err(|cause| Failure::Listen {
-        address: config.listen,
-        port: config.port,
-        cause,
-    })?;
+    let address =
+        listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready(&url, &config, service.registry().len()));
     if args.connect_help {
-        output.notice(&format!(
-            "\nConnect a host:\n\n{}\n\nStop with Ctrl-C.",
-            mcp_config::all(&format!("{url}/mcp"))
-        ));
+        output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
-    let options = server::HttpOptions {
-        hosts: config.hosts,
-        drain: Duration::from_secs(config.drain_seconds),
-    };
+    let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds) };
     server::serve(listener, service, options, stop.clone()).await?;
     tracing::info!("stopped");
     Ok(())

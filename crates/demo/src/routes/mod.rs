@@ -28,10 +28,7 @@ pub fn all() -> Router<Arc<World>> {
         .route("/api/projects/{key}", get(projects::one))
         .route("/api/projects/{project}/tickets", get(tickets::list_in_project))
         .route("/api/projects/{project}/tickets/{number}", get(tickets::one))
-        .route(
-            "/api/projects/{project}/tickets/{number}/comments",
-            get(tickets::comments),
-        )
+        .route("/api/projects/{project}/tickets/{number}/comments", get(tickets::comments))
         .route("/api/people", get(people::list))
         .route("/api/people/{id}", get(people::one))
         .route("/api/people/{id}/tickets", get(people::tickets))
@@ -42,14 +39,9 @@ pub fn all() -> Router<Arc<World>> {
 }
 
 async fn no_route(uri: Uri) -> ApiError {
-    ApiError::NoRoute {
-        path: uri.path().to_owned(),
-    }
+    ApiError::NoRoute { path: uri.path().to_owned() }
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {
-    ApiError::WrongMethod {
-        method,
-        path: uri.path().to_owned(),
-    }
+    ApiError::WrongMethod { method, path: uri.path().to_owned() }
 }

@@ -15,12 +15,7 @@ use crate::world::{Person, Team, World};
 pub async fn list(State(world): Shared, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["team"])?;
     let team: Option<Team> = params.choice("team")?;
-    Ok(window.answer(
-        world
-            .people
-            .iter()
-            .filter(|person| team.is_none_or(|team| person.team == team)),
-    ))
+    Ok(window.answer(world.people.iter().filter(|person| team.is_none_or(|team| person.team == team))))
 }
 
 pub async fn one(State(world): Shared, Segments(id): Segments<String>, asked: Asked) -> Answer {
@@ -32,12 +27,7 @@ pub async fn tickets(State(world): Shared, Segments(id): Segments<String>, asked
     let (params, window) = asked.list(&["state"])?;
     let filter = Filter::read(&params)?;
     let person = find(&world, &id)?;
-    Ok(window.answer(
-        world
-            .tickets
-            .iter()
-            .filter(|ticket| ticket.is_owned_by(&person.id) && filter.admits(ticket)),
-    ))
+    Ok(window.answer(world.tickets.iter().filter(|ticket| ticket.is_owned_by(&person.id) && filter.admits(ticket))))
 }
 
 fn find<'w>(world: &'w World, id: &str) -> Result<&'w Person, ApiError> {

@@ -22,7 +22,5 @@ pub async fn one(State(world): Shared, Segments(key): Segments<String>, asked: A
 }
 
 pub fn find<'w>(world: &'w World, key: &str) -> Result<&'w Project, ApiError> {
-    world
-        .project(key)
-        .ok_or_else(|| ApiError::NoProject { key: key.to_owned() })
+    world.project(key).ok_or_else(|| ApiError::NoProject { key: key.to_owned() })
 }

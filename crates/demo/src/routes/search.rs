@@ -10,12 +10,7 @@ use crate::world::Ticket;
 
 pub async fn tickets(State(world): Shared, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["q"])?;
-    let words: Vec<String> = params
-        .text("q")
-        .unwrap_or_default()
-        .split_whitespace()
-        .map(str::to_lowercase)
-        .collect();
+    let words: Vec<String> = params.text("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {
         return Err(ApiError::EmptyParameter { name: "q" });
     }
@@ -24,7 +19,5 @@ pub async fn tickets(State(world): Shared, asked: Asked) -> Answer {
 
 fn has_all(ticket: &Ticket, words: &[String]) -> bool {
     let (title, body) = (ticket.title.to_lowercase(), ticket.body.to_lowercase());
-    words
-        .iter()
-        .all(|word| title.contains(word.as_str()) || body.contains(word.as_str()))
+    words.iter().all(|word| title.contains(word.as_str()) || body.contains(word.as_str()))
 }

@@ -21,12 +21,7 @@ pub async fn list_in_project(Given(world): Shared, Segments(key): Segments<Strin
     let (params, window) = asked.list(&["state", "priority", "owner", "label"])?;
     let filter = Filter::read(&params)?;
     let project = projects::find(&world, &key)?;
-    Ok(window.answer(
-        world
-            .tickets
-            .iter()
-            .filter(|ticket| ticket.project == project.key && filter.admits(ticket)),
-    ))
+    Ok(window.answer(world.tickets.iter().filter(|ticket| ticket.project == project.key && filter.admits(ticket))))
 }
 
 pub async fn one(Given(world): Shared, Segments(at): Segments<(String, String)>, asked: Asked) -> Answer {
@@ -65,28 +60,19 @@ impl<'p> Filter<'p> {
             && self.state.is_none_or(|state| ticket.state == state)
             && self.priority.is_none_or(|priority| ticket.priority == priority)
             && self.owner.is_none_or(|owner| ticket.is_owned_by(owner))
-            && self
-                .label
-                .is_none_or(|label| ticket.labels.iter().any(|one| one == label))
+            && self.label.is_none_or(|label| ticket.labels.iter().any(|one| one == label))
     }
 }
 
 fn priority(value: &str) -> Result<u64, ApiError> {
     match positive("priority", value) {
         Ok(number) if number <= 5 => Ok(number),
-        _ => Err(ApiError::NotInRange {
-            name: "priority",
-            value: value.to_owned(),
-            range: "an integer from 1 to 5",
-        }),
+        _ => Err(ApiError::NotInRange { name: "priority", value: value.to_owned(), range: "an integer from 1 to 5" }),
     }
 }
 
 fn find<'w>(world: &'w World, (key, number): &(String, String)) -> Result<&'w Ticket, ApiError> {
     let number = positive("number", number)?;
     let project = projects::find(world, key)?;
-    world.ticket(&project.key, number).ok_or_else(|| ApiError::NoTicket {
-        project: project.key.clone(),
-        number,
-    })
+    world.ticket(&project.key, number).ok_or_else(|| ApiError::NoTicket { project: project.key.clone(), number })
 }

@@ -8,8 +8,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use crate::call;
+use crate::ctx::Ctx;
 use crate::error::StepError;
-use crate::run::{Ctx, Rowset};
+use crate::outcome::Rowset;
 
 /// What is followed, to what.
 pub struct Hop<'a> {
@@ -31,25 +32,13 @@ pub async fn apply(ctx: &Ctx<'_>, catalog: &Catalog, hop: &Hop<'_>, input: &Rows
         .collect();
     let mut distinct: HashMap<String, Args> = HashMap::new();
     for reference in &references {
-        distinct
-            .entry(reference.to_string())
-            .or_insert_with(|| key_args(key, reference));
+        distinct.entry(reference.to_string()).or_insert_with(|| key_args(key, reference));
     }
-    let calls = distinct
-        .into_iter()
-        .map(|(name, args)| read_one(ctx, catalog, capability, (name, args)));
-    let found: HashMap<String, Row> = stream::iter(calls)
-        .buffer_unordered(ctx.limits.calls_per_origin)
-        .try_collect()
-        .await?;
-    let rows = references
-        .iter()
-        .filter_map(|reference| found.get(&reference.to_string()).cloned())
-        .collect();
-    Ok(Rowset {
-        rows,
-        coverage: input.coverage.clone(),
-    })
+    let calls = distinct.into_iter().map(|(name, args)| read_one(ctx, catalog, capability, (name, args)));
+    let found: HashMap<String, Row> =
+        stream::iter(calls).buffer_unordered(ctx.limits.calls_per_origin).try_collect().await?;
+    let rows = references.iter().filter_map(|reference| found.get(&reference.to_string()).cloned()).collect();
+    Ok(Rowset { rows, coverage: input.coverage.clone() })
 }
 
 async fn read_one(
@@ -65,9 +54,8 @@ async fn read_one(
 fn key_args(key: &[String], reference: &Value) -> Args {
     match (key, reference) {
         ([only], scalar) if !scalar.is_object() => Args::from([(only.clone(), scalar.clone())]),
-        (parts, reference) => parts
-            .iter()
-            .map(|part| (part.clone(), reference.get(part).cloned().unwrap_or(Value::Null)))
-            .collect(),
+        (parts, reference) => {
+            parts.iter().map(|part| (part.clone(), reference.get(part).cloned().unwrap_or(Value::Null))).collect()
+        }
     }
 }

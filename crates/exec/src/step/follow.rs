@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::deref;
 use crate::coverage::{Coverage, Why};
+use crate::ctx::Ctx;
 use crate::error::StepError;
+use crate::outcome::Rowset;
 use crate::paging;
-use crate::run::{Ctx, Rowset};
 
 /// What is followed, from what.
 pub struct Hop<'a> {
@@ -25,11 +26,7 @@ pub async fn apply(ctx: &Ctx<'_>, catalog: &Catalog, hop: &Hop<'_>, input: &Rows
     let relation = parent.relations.get(hop.relation).ok_or_else(lacking)?;
     match &relation.via {
         Via::Key { field } => {
-            let hop = deref::Hop {
-                target: &relation.target,
-                field,
-                limit: hop.limit,
-            };
+            let hop = deref::Hop { target: &relation.target, field, limit: hop.limit };
             deref::apply(ctx, catalog, &hop, input).await
         }
         Via::Call { .. } => lists(ctx, catalog, (parent, relation), hop, input).await,
@@ -46,9 +43,7 @@ async fn lists(
     let Via::Call { capability, fill } = &relation.via else {
         return Ok(Rowset::default());
     };
-    let capability = catalog
-        .capability(capability)
-        .ok_or_else(|| StepError::Catalog(catalog.id.clone()))?;
+    let capability = catalog.capability(capability).ok_or_else(|| StepError::Catalog(catalog.id.clone()))?;
     let args_of = |row: &Row| {
         let mut args = hop.args.clone();
         for (param, field) in fill {
@@ -66,10 +61,7 @@ async fn lists(
         .map(args_of)
         .map(|args| async move { paging::list(ctx, catalog, capability, &args, hop.limit).await });
     let mut lists = stream::iter(calls).buffered(ctx.limits.calls_per_origin);
-    let mut all = Rowset {
-        rows: Vec::new(),
-        coverage: input.coverage.clone(),
-    };
+    let mut all = Rowset { rows: Vec::new(), coverage: input.coverage.clone() };
     while let Some(list) = lists.try_next().await? {
         all.rows.extend(list.rows);
         all.coverage = all.coverage.and(list.coverage);
@@ -82,10 +74,7 @@ async fn lists(
         }
     }
     let allowed = hop.limit.unwrap_or(ctx.limits.rows).min(ctx.limits.rows);
-    if hop
-        .limit
-        .is_some_and(|limit| all.rows.len() >= limit && limit <= ctx.limits.rows)
-    {
+    if hop.limit.is_some_and(|limit| all.rows.len() >= limit && limit <= ctx.limits.rows) {
         all.coverage = Coverage::Complete;
     }
     all.rows.truncate(allowed);

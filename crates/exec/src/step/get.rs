@@ -5,8 +5,9 @@ use catalog::{Args, Capability, Catalog};
 
 use crate::call;
 use crate::coverage::Coverage;
+use crate::ctx::Ctx;
 use crate::error::StepError;
-use crate::run::{Ctx, Rowset};
+use crate::outcome::Rowset;
 
 pub async fn apply(
     ctx: &Ctx<'_>,
@@ -15,8 +16,5 @@ pub async fn apply(
     args: &Args,
 ) -> Result<Rowset, StepError> {
     let decoded = call::read(ctx, catalog, capability, args, None).await?;
-    Ok(Rowset {
-        rows: decoded.rows,
-        coverage: Coverage::Complete,
-    })
+    Ok(Rowset { rows: decoded.rows, coverage: Coverage::Complete })
 }

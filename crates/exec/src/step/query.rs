@@ -3,9 +3,10 @@
 
 use catalog::{Args, Capability, Catalog};
 
+use crate::ctx::Ctx;
 use crate::error::StepError;
+use crate::outcome::Rowset;
 use crate::paging;
-use crate::run::{Ctx, Rowset};
 
 pub async fn apply(
     ctx: &Ctx<'_>,

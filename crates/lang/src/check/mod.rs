@@ -112,13 +112,7 @@ pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnosti
     if cx.found.iter().any(Diagnostic::is_error) {
         return Err(cx.found);
     }
-    Ok((
-        Checked {
-            nodes: cx.nodes,
-            returns,
-        },
-        cx.found,
-    ))
+    Ok((Checked { nodes: cx.nodes, returns }, cx.found))
 }
 
 /// A taught line: the same rules, with places to fill read as values of the right type.
@@ -141,14 +135,7 @@ struct Cx<'s> {
 
 impl<'s> Cx<'s> {
     fn new(scope: &'s Scope, taught: bool) -> Self {
-        Self {
-            scope,
-            taught,
-            nodes: Vec::new(),
-            known: HashMap::new(),
-            labels: BTreeMap::new(),
-            found: Vec::new(),
-        }
+        Self { scope, taught, nodes: Vec::new(), known: HashMap::new(), labels: BTreeMap::new(), found: Vec::new() }
     }
 
     fn program(&mut self, program: &Program) -> Vec<Return> {
@@ -173,10 +160,7 @@ impl<'s> Cx<'s> {
             && let Some(last) = program.bindings.last()
         {
             let bound = self.labels.get(&last.label.text).copied().flatten();
-            returns.extend(bound.map(|node| Return {
-                label: last.label.text.clone(),
-                node,
-            }));
+            returns.extend(bound.map(|node| Return { label: last.label.text.clone(), node }));
         }
         returns
     }
@@ -204,10 +188,9 @@ impl<'s> Cx<'s> {
     /// The label that a root is nothing but.
     fn label_of(&self, root: &Node) -> Option<String> {
         match &root.primary {
-            Primary::Name(name) if root.parts.is_empty() && name.catalog.is_none() => self
-                .labels
-                .contains_key(&name.name.text)
-                .then(|| name.name.text.clone()),
+            Primary::Name(name) if root.parts.is_empty() && name.catalog.is_none() => {
+                self.labels.contains_key(&name.name.text).then(|| name.name.text.clone())
+            }
             _ => None,
         }
     }
@@ -243,9 +226,5 @@ impl<'s> Cx<'s> {
 }
 
 fn unnamed(at: usize) -> String {
-    if at == 0 {
-        "result".to_owned()
-    } else {
-        format!("result{}", at + 1)
-    }
+    if at == 0 { "result".to_owned() } else { format!("result{}", at + 1) }
 }

@@ -132,7 +132,5 @@ impl<'s> Cx<'s> {
 }
 
 pub(super) fn entity_span(name: &EntityName) -> Span {
-    name.catalog
-        .as_ref()
-        .map_or(name.name.span, |catalog| catalog.span.to(name.name.span))
+    name.catalog.as_ref().map_or(name.name.span, |catalog| catalog.span.to(name.name.span))
 }

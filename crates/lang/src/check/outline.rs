@@ -20,11 +20,7 @@ pub fn outline(checked: &Checked) -> String {
         let label = node.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
         lines.push(format!("n{at}{label} {op} : {shape} {{{}}}", rows.columns.join(", ")));
     }
-    let returns: Vec<String> = checked
-        .returns()
-        .iter()
-        .map(|r| format!("{} = n{}", r.label, r.node.0))
-        .collect();
+    let returns: Vec<String> = checked.returns().iter().map(|r| format!("{} = n{}", r.label, r.node.0)).collect();
     lines.push(format!("returns {}", returns.join(", ")));
     lines.join("\n")
 }

@@ -37,14 +37,7 @@ impl<'s> Cx<'s> {
             self.needed(input, exposed, relation, name)?;
             let args = self.relation_args(exposed, relation, target, preds)?;
             let rows = rows_of(target, relation.many || from_many);
-            return Some(self.push(
-                Op::Follow {
-                    input,
-                    relation: relation.name.clone(),
-                    args,
-                },
-                rows,
-            ));
+            return Some(self.push(Op::Follow { input, relation: relation.name.clone(), args }, rows));
         }
         let Some(field) = self.scope.field(exposed, &name.text) else {
             self.unknown_step(exposed, name);
@@ -66,13 +59,7 @@ impl<'s> Cx<'s> {
                     self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
                     return None;
                 };
-                Some(self.push(
-                    Op::Deref {
-                        input,
-                        field: field.name.clone(),
-                    },
-                    rows_of(target, from_many),
-                ))
+                Some(self.push(Op::Deref { input, field: field.name.clone() }, rows_of(target, from_many)))
             }
             // A plain field of rows is those rows with that one column.
             _ => Some(self.project_to(input, vec![field.name.clone()])),
@@ -86,11 +73,7 @@ impl<'s> Cx<'s> {
             Via::Key { field } => vec![field.clone()],
             Via::Call { fill, .. } => {
                 let named = fill.values().flatten().cloned();
-                let whole = if fill.values().any(Option::is_none) {
-                    key
-                } else {
-                    Vec::new()
-                };
+                let whole = if fill.values().any(Option::is_none) { key } else { Vec::new() };
                 named.chain(whole).collect()
             }
         };
@@ -99,11 +82,8 @@ impl<'s> Cx<'s> {
         if lost.is_empty() {
             return Some(());
         }
-        let message = format!(
-            "`{}` starts from {}, which the projection before it left out",
-            name.text,
-            lost.join(", ")
-        );
+        let message =
+            format!("`{}` starts from {}, which the projection before it left out", name.text, lost.join(", "));
         self.error(codes::UNKNOWN_FIELD, name.span, message);
         None
     }
@@ -135,26 +115,15 @@ impl<'s> Cx<'s> {
                 "`{}` leads to {}, which this session was not taught; add it to the seeds",
                 name.text, relation.target
             );
-            let copy = format!(
-                "{{\"api\": \"{}\", \"entity\": \"{}\"}}",
-                exposed.catalog.id, relation.target
-            );
+            let copy = format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", exposed.catalog.id, relation.target);
             self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
             return;
         }
-        let mut known: Vec<String> = exposed
-            .relations
-            .iter()
-            .map(|(s, r)| if symbolic { s.clone() } else { r.clone() })
-            .collect();
+        let mut known: Vec<String> =
+            exposed.relations.iter().map(|(s, r)| if symbolic { s.clone() } else { r.clone() }).collect();
         if let Some(entity) = exposed.definition() {
             let alphabet = if symbolic { Alphabet::Symbols } else { Alphabet::Names };
-            known.extend(
-                entity
-                    .fields
-                    .keys()
-                    .map(|f| self.scope.slot_in(&exposed.catalog, f, alphabet)),
-            );
+            known.extend(entity.fields.keys().map(|f| self.scope.slot_in(&exposed.catalog, f, alphabet)));
         }
         let shown = if symbolic { &exposed.symbol } else { &exposed.entity };
         let message = format!("no relation or field `{}` on {shown}", name.text);
@@ -173,11 +142,7 @@ impl<'s> Cx<'s> {
                 right = false;
                 continue;
             };
-            match self
-                .scope
-                .field(exposed, &name.text)
-                .filter(|f| self.nodes[input.0].rows.columns.contains(&f.name))
-            {
+            match self.scope.field(exposed, &name.text).filter(|f| self.nodes[input.0].rows.columns.contains(&f.name)) {
                 Some(field) if columns.contains(&field.name) => {}
                 Some(field) => columns.push(field.name.clone()),
                 None => {
@@ -190,24 +155,14 @@ impl<'s> Cx<'s> {
     }
 
     fn project_to(&mut self, input: NodeId, columns: Vec<String>) -> NodeId {
-        let rows = RowType {
-            columns: columns.clone(),
-            ..self.nodes[input.0].rows.clone()
-        };
+        let rows = RowType { columns: columns.clone(), ..self.nodes[input.0].rows.clone() };
         self.push(Op::Project { input, columns }, rows)
     }
 
     fn unknown_field(&mut self, exposed: &Exposed, input: NodeId, name: &Name) {
-        let alphabet = if looks_like_symbol(&name.text) {
-            Alphabet::Symbols
-        } else {
-            Alphabet::Names
-        };
+        let alphabet = if looks_like_symbol(&name.text) { Alphabet::Symbols } else { Alphabet::Names };
         let columns = &self.nodes[input.0].rows.columns;
-        let known: Vec<String> = columns
-            .iter()
-            .map(|c| self.scope.slot_in(&exposed.catalog, c, alphabet))
-            .collect();
+        let known: Vec<String> = columns.iter().map(|c| self.scope.slot_in(&exposed.catalog, c, alphabet)).collect();
         let message = format!("no field `{}` on {}", name.text, exposed.name_in(alphabet));
         let alternatives = near(&name.text, known.iter().map(String::as_str));
         self.report(Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message).with_alternatives(alternatives));

@@ -31,13 +31,7 @@ impl<'s> Cx<'s> {
             return None;
         }
         let rows = rows_of(exposed, capability.kind == Kind::Query);
-        Some(self.push(
-            Op::Query {
-                capability: capability.name.clone(),
-                args,
-            },
-            rows,
-        ))
+        Some(self.push(Op::Query { capability: capability.name.clone(), args }, rows))
     }
 
     /// The capability that knows the most of the filters and misses the fewest required values.
@@ -48,14 +42,8 @@ impl<'s> Cx<'s> {
             .map(|n| self.scope.slot_name(&exposed.catalog, &n.text))
             .collect();
         candidates.iter().copied().max_by_key(|capability| {
-            let known = written
-                .iter()
-                .filter(|name| capability.params.contains_key(**name))
-                .count();
-            let missing = capability
-                .required()
-                .filter(|p| !written.contains(&p.name.as_str()))
-                .count();
+            let known = written.iter().filter(|name| capability.params.contains_key(**name)).count();
+            let missing = capability.required().filter(|p| !written.contains(&p.name.as_str())).count();
             (known, std::cmp::Reverse(missing))
         })
     }
@@ -63,10 +51,8 @@ impl<'s> Cx<'s> {
     fn no_list(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
         let name = exposed.name_in(alphabet);
         let key = exposed.definition().map(|e| e.key.clone()).unwrap_or_default();
-        let slots: Vec<String> = key
-            .iter()
-            .map(|k| format!("{}=…", self.scope.slot_in(&exposed.catalog, k, alphabet)))
-            .collect();
+        let slots: Vec<String> =
+            key.iter().map(|k| format!("{}=…", self.scope.slot_in(&exposed.catalog, k, alphabet))).collect();
         let message = format!("{name} cannot be listed");
         let diagnostic =
             Diagnostic::error(codes::NO_LIST, span, message).with_copy(format!("{name}({})", slots.join(", ")));
@@ -85,10 +71,8 @@ impl<'s> Cx<'s> {
                 )
             })
             .collect();
-        let names: Vec<String> = missing
-            .iter()
-            .map(|p| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet)))
-            .collect();
+        let names: Vec<String> =
+            missing.iter().map(|p| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet))).collect();
         let message = format!("{name} needs {}", names.join(", "));
         let copy = format!("{name}{{{}}}", slots.join(", "));
         self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_copy(copy));
@@ -131,11 +115,7 @@ impl<'s> Cx<'s> {
                 continue;
             }
             if args.insert(param.name.clone(), value).is_some() {
-                self.error(
-                    codes::DUPLICATE_ARGUMENT,
-                    first.span,
-                    format!("`{}` is given twice", first.text),
-                );
+                self.error(codes::DUPLICATE_ARGUMENT, first.span, format!("`{}` is given twice", first.text));
                 right = false;
             }
         }
@@ -160,28 +140,34 @@ impl<'s> Cx<'s> {
     fn describe_slot(&self, exposed: &Exposed, param: &Param, alphabet: Alphabet) -> String {
         let symbol = self.scope.slot_in(&exposed.catalog, &param.name, alphabet);
         let kind = param.kind.describe();
-        if symbol == param.name {
-            format!("{symbol} ({kind})")
-        } else {
-            format!("{symbol} {} ({kind})", param.name)
-        }
+        if symbol == param.name { format!("{symbol} ({kind})") } else { format!("{symbol} {} ({kind})", param.name) }
     }
 
     pub(super) fn get(&mut self, exposed: &'s Exposed, written: &EntityName, key: &Key, span: Span) -> Option<NodeId> {
         let alphabet = alphabet_of(written);
         let Some(capability) = exposed.catalog.get_of(&exposed.entity) else {
-            let message = format!("{} cannot be read by its key", exposed.name_in(alphabet));
-            self.error(codes::NO_GET, span, message);
+            self.no_get(exposed, alphabet, span);
             return None;
         };
         let args = self.key_args(exposed, key, alphabet, span)?;
-        Some(self.push(
-            Op::Get {
-                capability: capability.name.clone(),
-                args,
-            },
-            rows_of(exposed, false),
-        ))
+        Some(self.push(Op::Get { capability: capability.name.clone(), args }, rows_of(exposed, false)))
+    }
+
+    /// What cannot be read by key is read by its list, with the scope that it needs.
+    fn no_get(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
+        let name = exposed.name_in(alphabet);
+        let scope = exposed.catalog.queries(&exposed.entity).next().map(|query| {
+            let slots: Vec<String> = query
+                .required()
+                .map(|p| {
+                    (self.scope.slot_in(&exposed.catalog, &p.name, alphabet), self.sample(exposed, &p.kind, alphabet))
+                })
+                .map(|(slot, sample)| format!("{slot}={sample}"))
+                .collect();
+            format!("{name}{{{}}}", slots.join(", "))
+        });
+        let message = format!("{name} cannot be read by its key");
+        self.report(Diagnostic { copy: scope, ..Diagnostic::error(codes::NO_GET, span, message) });
     }
 
     /// The parts of an entity's key, from `e1("OPS")` or `e1(p1="OPS", p2=7)`.
@@ -206,11 +192,7 @@ impl<'s> Cx<'s> {
                     };
                     let value = self.value(exposed, &field.kind, value)?;
                     if args.insert(field.name.clone(), value).is_some() {
-                        self.error(
-                            codes::DUPLICATE_ARGUMENT,
-                            slot.span,
-                            format!("`{}` is given twice", slot.text),
-                        );
+                        self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
                         return None;
                     }
                 }
@@ -245,22 +227,10 @@ impl<'s> Cx<'s> {
 }
 
 pub(super) fn alphabet_of(written: &EntityName) -> Alphabet {
-    if crate::scope::looks_like_symbol(&written.name.text) {
-        Alphabet::Symbols
-    } else {
-        Alphabet::Names
-    }
+    if crate::scope::looks_like_symbol(&written.name.text) { Alphabet::Symbols } else { Alphabet::Names }
 }
 
 pub(super) fn rows_of(exposed: &Exposed, many: bool) -> RowType {
-    let columns = exposed
-        .definition()
-        .map(|e| e.fields.keys().cloned().collect())
-        .unwrap_or_default();
-    RowType {
-        catalog: exposed.catalog.clone(),
-        entity: exposed.entity.clone(),
-        columns,
-        many,
-    }
+    let columns = exposed.definition().map(|e| e.fields.keys().cloned().collect()).unwrap_or_default();
+    RowType { catalog: exposed.catalog.clone(), entity: exposed.entity.clone(), columns, many }
 }

@@ -25,11 +25,7 @@ impl<'s> Cx<'s> {
             (ValueKind::Bool(flag), _) => self.accept(kind, Json::Bool(*flag), value.span),
             (ValueKind::Number(text), _) => {
                 let Some(number) = number(text) else {
-                    self.error(
-                        codes::WRONG_TYPE,
-                        value.span,
-                        format!("`{text}` is not a number that fits"),
-                    );
+                    self.error(codes::WRONG_TYPE, value.span, format!("`{text}` is not a number that fits"));
                     return None;
                 };
                 self.accept(kind, number, value.span)
@@ -59,16 +55,12 @@ impl<'s> Cx<'s> {
             Err(TypeError::NotAChoice { found, choices }) => {
                 let same: Vec<&String> = choices.iter().filter(|c| c.eq_ignore_ascii_case(&found)).collect();
                 if let [only] = same.as_slice() {
-                    self.report(Diagnostic::note(
-                        codes::NOT_A_CHOICE,
-                        span,
-                        format!("read `{found}` as `{only}`"),
-                    ));
+                    self.report(Diagnostic::note(codes::NOT_A_CHOICE, span, format!("read `{found}` as `{only}`")));
                     return Some(Json::String((*only).clone()));
                 }
-                let near = base::near(&found, choices.iter().map(String::as_str));
                 let message = format!("`{found}` is not one of {}", choices.join(" | "));
-                let copy = near.first().map(|c| format!("\"{c}\""));
+                let meant = base::nearest(&found, choices.iter().map(String::as_str));
+                let copy = meant.map(|c| format!("\"{c}\""));
                 let diagnostic = Diagnostic::error(codes::NOT_A_CHOICE, span, message);
                 self.report(Diagnostic { copy, ..diagnostic });
                 None
@@ -85,10 +77,7 @@ impl<'s> Cx<'s> {
             return Some(Json::String("$".to_owned()));
         }
         let sample = self.sample(exposed, kind, Alphabet::Names);
-        let message = format!(
-            "`$` marks a place to fill; put a real value ({}) there",
-            kind.describe()
-        );
+        let message = format!("`$` marks a place to fill; put a real value ({}) there", kind.describe());
         self.report(Diagnostic::error(codes::PLACEHOLDER, span, message).with_copy(sample));
         None
     }
@@ -123,17 +112,10 @@ impl<'s> Cx<'s> {
     /// The missing quotes are certain: nothing else in scope has this name.
     fn bare_word(&mut self, exposed: &Exposed, kind: &Type, word: &str, span: Span) -> Option<Json> {
         let quiet = matches!(kind, Type::Select(_) | Type::Date(_));
-        let value = Value {
-            kind: ValueKind::String(word.to_owned()),
-            span,
-        };
+        let value = Value { kind: ValueKind::String(word.to_owned()), span };
         let json = self.value(exposed, kind, &value)?;
         if !quiet {
-            self.report(Diagnostic::note(
-                codes::WRONG_TYPE,
-                span,
-                format!("read {word} as \"{word}\""),
-            ));
+            self.report(Diagnostic::note(codes::WRONG_TYPE, span, format!("read {word} as \"{word}\"")));
         }
         Some(json)
     }
@@ -206,19 +188,10 @@ impl<'s> Cx<'s> {
         if let [only] = key.as_slice() {
             return part(&only.kind);
         }
-        let name = self
-            .scope
-            .exposed(&exposed.catalog, target)
-            .map_or(target, |e| e.name_in(alphabet));
+        let name = self.scope.exposed(&exposed.catalog, target).map_or(target, |e| e.name_in(alphabet));
         let slots: Vec<String> = key
             .iter()
-            .map(|f| {
-                format!(
-                    "{}={}",
-                    self.scope.slot_in(&exposed.catalog, &f.name, alphabet),
-                    part(&f.kind)
-                )
-            })
+            .map(|f| format!("{}={}", self.scope.slot_in(&exposed.catalog, &f.name, alphabet), part(&f.kind)))
             .collect();
         format!("{name}({})", slots.join(", "))
     }

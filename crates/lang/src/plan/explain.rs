@@ -16,11 +16,7 @@ pub fn explain(plan: &Plan) -> String {
     };
     let reads = plan.steps.iter().filter(|s| s.kind.calls_api()).count();
     let returns: Vec<&str> = plan.returns.iter().map(|r| r.label.as_str()).collect();
-    let steps = if plan.steps.len() == 1 {
-        "1 step".to_owned()
-    } else {
-        format!("{} steps", plan.steps.len())
-    };
+    let steps = if plan.steps.len() == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps.len()) };
     let mut out = format!("plan {verdict} · {steps} {reads}r → {}\n", returns.join(", "));
     for warning in &plan.warnings {
         let _ = writeln!(out, "warn: {warning}");
@@ -43,27 +39,13 @@ fn name_of(plan: &Plan, at: usize) -> String {
 fn line(step: &Step, names: &[String]) -> String {
     let from = |input: &usize| names.get(*input).map_or("?", String::as_str);
     let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
-    let calls = if step.calls == 1 {
-        " · 1 call".to_owned()
-    } else {
-        format!(" · at most {} calls", step.calls)
-    };
+    let calls = if step.calls == 1 { " · 1 call".to_owned() } else { format!(" · at most {} calls", step.calls) };
     let entity = &step.entity;
     match &step.kind {
         StepKind::Query { args, limit: n, .. } => format!("query {entity}{}{}{calls}", braces(args), limit(n)),
         StepKind::Get { args, .. } => format!("get {entity}({}){calls}", list(args)),
-        StepKind::Follow {
-            input,
-            relation,
-            args,
-            limit: n,
-        } => {
-            format!(
-                "follow {relation}{} → {entity}{} ← {}{calls}",
-                braces(args),
-                limit(n),
-                from(input)
-            )
+        StepKind::Follow { input, relation, args, limit: n } => {
+            format!("follow {relation}{} → {entity}{} ← {}{calls}", braces(args), limit(n), from(input))
         }
         StepKind::Deref { input, field, limit: n } => {
             format!("follow {field} → {entity}{} ← {}{calls}", limit(n), from(input))
@@ -74,26 +56,15 @@ fn line(step: &Step, names: &[String]) -> String {
 }
 
 fn braces(args: &Args) -> String {
-    if args.is_empty() {
-        String::new()
-    } else {
-        format!("{{{}}}", list(args))
-    }
+    if args.is_empty() { String::new() } else { format!("{{{}}}", list(args)) }
 }
 
 fn list(args: &Args) -> String {
-    let pairs: Vec<String> = args
-        .iter()
-        .map(|(name, value)| format!("{name}={}", clip(value)))
-        .collect();
+    let pairs: Vec<String> = args.iter().map(|(name, value)| format!("{name}={}", clip(value))).collect();
     pairs.join(", ")
 }
 
 fn clip(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= 60 {
-        text
-    } else {
-        text.chars().take(59).chain(['…']).collect()
-    }
+    if text.chars().count() <= 60 { text } else { text.chars().take(59).chain(['…']).collect() }
 }

@@ -18,27 +18,10 @@ pub struct Lowered {
 
 pub fn lower(checked: &Checked, limits: &Limits) -> Lowered {
     let uses = uses(checked);
-    let mut cx = Cx {
-        checked,
-        limits,
-        uses,
-        steps: Vec::new(),
-        done: BTreeMap::new(),
-        catalogs: BTreeSet::new(),
-    };
-    let returns = checked
-        .returns()
-        .iter()
-        .map(|r| Returned {
-            label: r.label.clone(),
-            step: cx.chain(r.node),
-        })
-        .collect();
-    Lowered {
-        steps: cx.steps,
-        returns,
-        catalogs: cx.catalogs.into_iter().collect(),
-    }
+    let mut cx = Cx { checked, limits, uses, steps: Vec::new(), done: BTreeMap::new(), catalogs: BTreeSet::new() };
+    let returns =
+        checked.returns().iter().map(|r| Returned { label: r.label.clone(), step: cx.chain(r.node) }).collect();
+    Lowered { steps: cx.steps, returns, catalogs: cx.catalogs.into_iter().collect() }
 }
 
 /// How many nodes and results read each node. What is read once may be bounded by its only reader.
@@ -49,11 +32,7 @@ fn uses(checked: &Checked) -> Vec<usize> {
         while let Some(id) = at {
             uses[id.0] += 1;
             // What stands below was counted when this node was first reached.
-            at = if uses[id.0] == 1 {
-                input_of(&checked.node(id).op)
-            } else {
-                None
-            };
+            at = if uses[id.0] == 1 { input_of(&checked.node(id).op) } else { None };
         }
     }
     uses
@@ -124,30 +103,15 @@ impl Cx<'_> {
     fn step(&mut self, id: NodeId, bound: Option<usize>, input: usize) -> usize {
         let node = self.checked.node(id);
         let kind = match &node.op {
-            Op::Query { capability, args } => StepKind::Query {
-                capability: capability.clone(),
-                args: args.clone(),
-                limit: bound,
-            },
-            Op::Get { capability, args } => StepKind::Get {
-                capability: capability.clone(),
-                args: args.clone(),
-            },
-            Op::Follow { relation, args, .. } => StepKind::Follow {
-                input,
-                relation: relation.clone(),
-                args: args.clone(),
-                limit: bound,
-            },
-            Op::Deref { field, .. } => StepKind::Deref {
-                input,
-                field: field.clone(),
-                limit: bound,
-            },
-            Op::Project { columns, .. } => StepKind::Project {
-                input,
-                columns: columns.clone(),
-            },
+            Op::Query { capability, args } => {
+                StepKind::Query { capability: capability.clone(), args: args.clone(), limit: bound }
+            }
+            Op::Get { capability, args } => StepKind::Get { capability: capability.clone(), args: args.clone() },
+            Op::Follow { relation, args, .. } => {
+                StepKind::Follow { input, relation: relation.clone(), args: args.clone(), limit: bound }
+            }
+            Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit: bound },
+            Op::Project { columns, .. } => StepKind::Project { input, columns: columns.clone() },
             // The step below carries the bound already.
             Op::Limit { .. } => return self.name(input, node),
         };
@@ -186,9 +150,7 @@ impl Cx<'_> {
             StepKind::Query { capability, limit, .. } => self.list_bounds(catalog.capability(capability), *limit),
             StepKind::Get { .. } => (1, 1),
             StepKind::Deref { limit, .. } => (input_rows, limit.unwrap_or(input_rows).min(input_rows)),
-            StepKind::Follow {
-                relation, limit, input, ..
-            } => {
+            StepKind::Follow { relation, limit, input, .. } => {
                 let parent = self.steps.get(*input).and_then(|s| catalog.entity(&s.entity));
                 let via = parent.and_then(|e| e.relations.get(relation)).map(|r| &r.via);
                 match via {

@@ -43,34 +43,12 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    Query {
-        capability: String,
-        args: Args,
-        limit: Option<usize>,
-    },
-    Get {
-        capability: String,
-        args: Args,
-    },
-    Follow {
-        input: usize,
-        relation: String,
-        args: Args,
-        limit: Option<usize>,
-    },
-    Deref {
-        input: usize,
-        field: String,
-        limit: Option<usize>,
-    },
-    Project {
-        input: usize,
-        columns: Vec<String>,
-    },
-    Limit {
-        input: usize,
-        count: usize,
-    },
+    Query { capability: String, args: Args, limit: Option<usize> },
+    Get { capability: String, args: Args },
+    Follow { input: usize, relation: String, args: Args, limit: Option<usize> },
+    Deref { input: usize, field: String, limit: Option<usize> },
+    Project { input: usize, columns: Vec<String> },
+    Limit { input: usize, count: usize },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -110,39 +88,19 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let fan_out = |step: &&Step| {
         matches!(step.kind, StepKind::Follow { .. } | StepKind::Deref { .. }) && step.calls > limits.fan_out
     };
-    let verdict = if lowered.steps.iter().any(|s| fan_out(&s)) {
-        Verdict::Review
-    } else {
-        Verdict::Ok
-    };
-    let warnings = lowered
-        .steps
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| fan_out(s))
-        .map(|(at, s)| {
-            format!(
-                "step {:02} may make {} calls; add .limit({}) before it",
-                at + 1,
-                s.calls,
-                limits.fan_out
-            )
-        })
-        .collect();
+    let verdict = if lowered.steps.iter().any(|s| fan_out(&s)) { Verdict::Review } else { Verdict::Ok };
+    let fans = lowered.steps.iter().enumerate().filter(|(_, s)| fan_out(s));
+    let warnings = fans.map(|(at, step)| fan_out_warning(&lowered.steps, at, step, limits)).collect();
     let digest = digest(&lowered);
-    let lower::Lowered {
-        steps,
-        returns,
-        catalogs,
-    } = lowered;
-    Plan {
-        steps,
-        returns,
-        catalogs,
-        digest,
-        verdict,
-        warnings,
-    }
+    let lower::Lowered { steps, returns, catalogs } = lowered;
+    Plan { steps, returns, catalogs, digest, verdict, warnings }
+}
+
+/// Says how many rows the step may start from and stay within the limit.
+fn fan_out_warning(steps: &[Step], at: usize, step: &Step, limits: &Limits) -> String {
+    let rows = step.kind.input().and_then(|input| steps.get(input)).map_or(1, |s| s.rows.max(1));
+    let fitting = (limits.fan_out / (step.calls / rows).max(1)).max(1);
+    format!("step {:02} may make {} calls; put .limit({fitting}) on the rows it starts from", at + 1, step.calls)
 }
 
 /// Over steps, edges, order, returns and catalogs, and nothing else.

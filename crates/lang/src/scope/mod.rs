@@ -82,24 +82,18 @@ impl Scope {
 
     fn qualified(&self, name: &str) -> Vec<String> {
         let same = self.entities.iter().filter(|e| e.entity == name);
-        same.map(|e| format!("{}:{} ({})", e.catalog.id, e.entity, e.symbol))
-            .collect()
+        same.map(|e| format!("{}:{} ({})", e.catalog.id, e.entity, e.symbol)).collect()
     }
 
     fn near_entities(&self, wanted: &str) -> Vec<String> {
         let symbolic = looks_like_symbol(wanted);
-        let names: Vec<&str> = self
-            .entities
-            .iter()
-            .map(|e| if symbolic { e.symbol.as_str() } else { e.entity.as_str() })
-            .collect();
+        let names: Vec<&str> =
+            self.entities.iter().map(|e| if symbolic { e.symbol.as_str() } else { e.entity.as_str() }).collect();
         near(wanted, names)
     }
 
     pub fn exposed(&self, catalog: &Catalog, entity: &str) -> Option<&Exposed> {
-        self.entities
-            .iter()
-            .find(|e| e.catalog.id == catalog.id && e.entity == entity)
+        self.entities.iter().find(|e| e.catalog.id == catalog.id && e.entity == entity)
     }
 
     /// The wire name a slot means within a catalog: `p7` through the ledger, anything else as it is.
@@ -132,11 +126,8 @@ impl Scope {
 
     /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
     pub fn slot_in(&self, catalog: &Catalog, name: &str, alphabet: Alphabet) -> String {
-        let symbol = self
-            .slots
-            .iter()
-            .find(|(_, m)| m.catalog == catalog.id && m.name == name)
-            .map(|(s, _)| s.as_str());
+        let symbol =
+            self.slots.iter().find(|(_, m)| m.catalog == catalog.id && m.name == name).map(|(s, _)| s.as_str());
         match (alphabet, symbol) {
             (Alphabet::Symbols, Some(symbol)) => symbol.to_owned(),
             _ => name.to_owned(),

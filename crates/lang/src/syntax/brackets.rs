@@ -21,22 +21,13 @@ impl Pairs {
     /// A closer closes the nearest opener of its kind and leaves those inside it unclosed. A closer of a kind that is not
     /// open is taken for the innermost opener's if that one gets no other, and the closer is on its line or begins one.
     pub(super) fn find(tokens: &[Token]) -> Self {
-        let mut pairing = Pairing {
-            partners: vec![None; tokens.len()],
-            open: Vec::new(),
-            counts: [0; 3],
-        };
+        let mut pairing = Pairing { partners: vec![None; tokens.len()], open: Vec::new(), counts: [0; 3] };
         let mut line = 0;
         let mut begins_line = true;
         for (index, token) in tokens.iter().enumerate() {
             if let Some(closer) = token.kind.closer() {
                 pairing.counts[kind_index(closer)] += 1;
-                pairing.open.push(Opener {
-                    index,
-                    closer,
-                    line,
-                    wrong: None,
-                });
+                pairing.open.push(Opener { index, closer, line, wrong: None });
             } else if token.kind.is_closer() {
                 pairing.close(token.kind, index, |opener| begins_line || opener.line == line);
             }
@@ -46,9 +37,7 @@ impl Pairs {
         while let Some(opener) = pairing.open.pop() {
             pairing.give_up(opener);
         }
-        Self {
-            partners: pairing.partners,
-        }
+        Self { partners: pairing.partners }
     }
 
     pub(super) fn partner(&self, index: usize) -> Option<usize> {
@@ -66,11 +55,7 @@ struct Pairing {
 impl Pairing {
     fn close(&mut self, closer: TokenKind, index: usize, may_mean: impl Fn(&Opener) -> bool) {
         if self.counts[kind_index(closer)] == 0 {
-            if let Some(opener) = self
-                .open
-                .last_mut()
-                .filter(|opener| opener.wrong.is_none() && may_mean(opener))
-            {
+            if let Some(opener) = self.open.last_mut().filter(|opener| opener.wrong.is_none() && may_mean(opener)) {
                 opener.wrong = Some(index);
             }
             return;

@@ -26,17 +26,8 @@ pub(super) struct Close {
 
 pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> Layout {
     let pairs = Pairs::find(&lexed.tokens);
-    let layout = Layout {
-        tokens: Vec::with_capacity(lexed.tokens.len() + 1),
-        groups: Vec::new(),
-    };
-    let mut placer = Placer {
-        text,
-        layout,
-        open: Vec::new(),
-        closed: 0,
-        reports,
-    };
+    let layout = Layout { tokens: Vec::with_capacity(lexed.tokens.len() + 1), groups: Vec::new() };
+    let mut placer = Placer { text, layout, open: Vec::new(), closed: 0, reports };
     for (index, token) in lexed.tokens.iter().enumerate() {
         let partner = pairs.partner(index);
         match token.kind {
@@ -51,10 +42,7 @@ pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> L
     }
     // Where a block of text took the rest, it took the closers too.
     placer.end_groups(|_| false, !lexed.cut);
-    placer.push(Token {
-        kind: TokenKind::End,
-        span: Span::new(text.len(), text.len()),
-    });
+    placer.push(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
     placer.layout
 }
 
@@ -104,22 +92,14 @@ impl Placer<'_, '_, '_> {
 
     fn open(&mut self, token: Token, index: usize, closer: Option<usize>) {
         self.closed += usize::from(closer.is_some());
-        self.open.push(Opener {
-            at: self.layout.tokens.len(),
-            index,
-            token,
-        });
+        self.open.push(Opener { at: self.layout.tokens.len(), index, token });
         self.push(token);
     }
 
     fn close(&mut self, token: Token, opener: Option<usize>) {
         let Some(index) = opener else {
             let message = format!("`{}` closes nothing; leave it out", token.kind);
-            self.reports.fix(
-                Diagnostic::error(codes::UNEXPECTED, token.span, message),
-                token.span,
-                "",
-            );
+            self.reports.fix(Diagnostic::error(codes::UNEXPECTED, token.span, message), token.span, "");
             return;
         };
         self.end_groups(|opener| opener.index == index, true);
@@ -155,19 +135,12 @@ impl Placer<'_, '_, '_> {
     }
 
     fn unclosed(&mut self, openers: &[Token], span: Span) {
-        let missing: String = openers
-            .iter()
-            .filter_map(|opener| opener.kind.closer()?.spelling())
-            .collect();
+        let missing: String = openers.iter().filter_map(|opener| opener.kind.closer()?.spelling()).collect();
         let names: Vec<String> = openers.iter().take(3).map(|opener| self.opener_name(*opener)).collect();
         let more = if openers.len() > names.len() { ", …" } else { "" };
         let verb = if openers.len() > 1 { "are" } else { "is" };
         let names = names.join(", ");
-        let shown = if missing.len() > 8 {
-            "the closers".to_owned()
-        } else {
-            format!("`{missing}`")
-        };
+        let shown = if missing.len() > 8 { "the closers".to_owned() } else { format!("`{missing}`") };
         let message = format!("{names}{more} {verb} not closed; {shown} belongs here or before");
         let diagnostic = Diagnostic::error(codes::UNCLOSED_BRACKET, span, message);
         if missing.len() > 64 {
@@ -181,15 +154,8 @@ impl Placer<'_, '_, '_> {
         if self.reports.accepts(token.span) {
             let name = self.opener_name(opener.token);
             let right = opener.token.kind.closer().and_then(TokenKind::spelling).unwrap_or(")");
-            let message = format!(
-                "{name} is closed with `{right}`, not with `{}`",
-                token.span.of(self.text)
-            );
-            self.reports.fix(
-                Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message),
-                token.span,
-                right,
-            );
+            let message = format!("{name} is closed with `{right}`, not with `{}`", token.span.of(self.text));
+            self.reports.fix(Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message), token.span, right);
         }
     }
 

@@ -47,11 +47,7 @@ pub fn parse_taught(line: &str, limits: &Limits) -> Parsed {
 /// The tokens of a program as the parser reads them: line breaks only where a statement ends, no comments.
 pub fn tokens(text: &str) -> Vec<Token> {
     let (layout, _) = scan(text, Mode::Program, &mut Reports::new(text));
-    layout
-        .tokens
-        .into_iter()
-        .filter(|token| token.kind != TokenKind::End)
-        .collect()
+    layout.tokens.into_iter().filter(|token| token.kind != TokenKind::End).collect()
 }
 
 /// The tree, and how many steps it took: a test compares them with the length of the text.
@@ -64,27 +60,12 @@ fn read(text: &str, mode: Mode, limits: &Limits) -> (Parsed, usize) {
             limits.program_bytes
         );
         reports.error(codes::PROGRAM_TOO_LARGE, Span::default(), message);
-        let program = tree::Program {
-            bindings: Vec::new(),
-            roots: Vec::new(),
-        };
-        return (
-            Parsed {
-                program,
-                diagnostics: reports.finish(),
-            },
-            0,
-        );
+        let program = tree::Program { bindings: Vec::new(), roots: Vec::new() };
+        return (Parsed { program, diagnostics: reports.finish() }, 0);
     }
     let (layout, scanned) = scan(text, mode, &mut reports);
     let (program, parsed) = parser::parse(text, layout, limits, &mut reports);
-    (
-        Parsed {
-            program,
-            diagnostics: reports.finish(),
-        },
-        scanned + parsed,
-    )
+    (Parsed { program, diagnostics: reports.finish() }, scanned + parsed)
 }
 
 fn scan<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> (Layout, usize) {

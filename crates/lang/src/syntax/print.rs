@@ -25,32 +25,18 @@ fn node(node: &Node) -> String {
     if node.parts.is_empty() {
         return primary(&node.primary);
     }
-    form(
-        "->",
-        with(primary(&node.primary), &node.parts, |applied| part(&applied.kind)),
-    )
+    form("->", with(primary(&node.primary), &node.parts, |applied| part(&applied.kind)))
 }
 
 fn primary(primary: &Primary) -> String {
     match primary {
         Primary::Name(name) => entity(name),
-        Primary::Get {
-            entity: name,
-            key: Key::Unary(value),
-        } => form("get", [entity(name), self::value(value)]),
-        Primary::Get {
-            entity: name,
-            key: Key::Slots(slots),
-        } => form("get", with(entity(name), slots, arg)),
+        Primary::Get { entity: name, key: Key::Unary(value) } => form("get", [entity(name), self::value(value)]),
+        Primary::Get { entity: name, key: Key::Slots(slots) } => form("get", with(entity(name), slots, arg)),
         Primary::Query { entity: name, preds } => form("query", with(entity(name), preds, pred)),
-        Primary::Search {
-            entity: name,
-            text,
-            preds,
-        } => form(
-            "search",
-            [entity(name), value(text)].into_iter().chain(preds.iter().map(pred)),
-        ),
+        Primary::Search { entity: name, text, preds } => {
+            form("search", [entity(name), value(text)].into_iter().chain(preds.iter().map(pred)))
+        }
         Primary::Host(call) => host(call),
         Primary::List(values) => list(values),
         Primary::Text(text) => heredoc(text),
@@ -62,29 +48,20 @@ fn primary(primary: &Primary) -> String {
 fn part(part: &PartKind) -> String {
     match part {
         PartKind::Follow { name, preds: None } => form("follow", [name.text.clone()]),
-        PartKind::Follow {
-            name,
-            preds: Some(preds),
-        } => form("follow", [format!("{}{{{}}}", name.text, joined(preds, pred))]),
+        PartKind::Follow { name, preds: Some(preds) } => {
+            form("follow", [format!("{}{{{}}}", name.text, joined(preds, pred))])
+        }
         PartKind::Back { entity: name, preds } => form("back", with(entity(name), preds, pred)),
-        PartKind::Method {
-            name,
-            args: Args::Slots(args),
-        } => form("call", with(name.text.clone(), args, arg)),
-        PartKind::Method {
-            name,
-            args: Args::Variant { name: arm, args },
-        } => form(
-            "call",
-            [name.text.clone(), form("variant", with(arm.text.clone(), args, arg))],
-        ),
+        PartKind::Method { name, args: Args::Slots(args) } => form("call", with(name.text.clone(), args, arg)),
+        PartKind::Method { name, args: Args::Variant { name: arm, args } } => {
+            form("call", [name.text.clone(), form("variant", with(arm.text.clone(), args, arg))])
+        }
         PartKind::Braces { preds } => form("braces", preds.iter().map(pred)),
         PartKind::Limit { count } => form("limit", [value(count)]),
         PartKind::PageSize { count } => form("page_size", [value(count)]),
-        PartKind::Sort { field, descending } => form(
-            "sort",
-            [path(field), if *descending { "desc" } else { "asc" }.to_owned()],
-        ),
+        PartKind::Sort { field, descending } => {
+            form("sort", [path(field), if *descending { "desc" } else { "asc" }.to_owned()])
+        }
         PartKind::Filter { preds } => form("filter", preds.iter().map(pred)),
         PartKind::Aggregate { specs } => form("aggregate", specs.iter().map(spec)),
         PartKind::GroupBy { fields, specs } => form("group_by", fields.iter().map(path).chain(specs.iter().map(spec))),
@@ -144,16 +121,8 @@ fn arg(arg: &Arg) -> String {
 }
 
 fn entry(entry: &Entry) -> String {
-    let is_word = entry
-        .key
-        .text
-        .chars()
-        .all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    let key = if is_word {
-        entry.key.text.clone()
-    } else {
-        quoted(&entry.key.text)
-    };
+    let is_word = entry.key.text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let key = if is_word { entry.key.text.clone() } else { quoted(&entry.key.text) };
     format!("{key}: {}", value(&entry.value))
 }
 
@@ -185,11 +154,7 @@ fn spec(spec: &Spec) -> String {
 }
 
 fn path(path: &Path) -> String {
-    path.names
-        .iter()
-        .map(|name| name.text.as_str())
-        .collect::<Vec<_>>()
-        .join(".")
+    path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
 /// `(head item item)`

@@ -33,12 +33,7 @@ struct Edit {
 
 impl<'t> Reports<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            list: Vec::new(),
-            places: HashSet::new(),
-            lines: None,
-        }
+        Self { text, list: Vec::new(), places: HashSet::new(), lines: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -61,13 +56,7 @@ impl<'t> Reports<'t> {
     /// An error whose correction is to write `right` in place of `wrong`.
     pub(super) fn fix(&mut self, diagnostic: Diagnostic, wrong: Span, right: &str) {
         let copied = right.len() <= LINE && !right.contains('\n');
-        self.put(
-            diagnostic,
-            copied.then(|| Edit {
-                wrong,
-                right: right.to_owned(),
-            }),
-        );
+        self.put(diagnostic, copied.then(|| Edit { wrong, right: right.to_owned() }));
     }
 
     fn put(&mut self, diagnostic: Diagnostic, edit: Option<Edit>) {
@@ -79,18 +68,14 @@ impl<'t> Reports<'t> {
 
     /// `3:14`
     pub(super) fn place(&mut self, offset: u32) -> String {
-        let place = self
-            .lines
-            .get_or_insert_with(|| LineIndex::new(self.text))
-            .place(offset);
+        let place = self.lines.get_or_insert_with(|| LineIndex::new(self.text)).place(offset);
         format!("{}:{}", place.line, place.column)
     }
 
     /// All of them in the order of their places. A line's corrections are made together and stand with its first report,
     /// so that no line to copy is still wrong where another report says so.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
-        self.list
-            .sort_by_key(|report| (report.diagnostic.span.start, report.diagnostic.code));
+        self.list.sort_by_key(|report| (report.diagnostic.span.start, report.diagnostic.code));
         let mut corrected: Vec<Line> = Vec::new();
         let mut out: Vec<Diagnostic> = Vec::new();
         for Report { diagnostic, edit } in self.list {
@@ -108,19 +93,14 @@ impl<'t> Reports<'t> {
                 }
                 (Some(_), Some(_)) => out.push(diagnostic.with_copy(edit.right)),
                 (Some(range), None) => {
-                    corrected.push(Line {
-                        range,
-                        report: out.len(),
-                        edits: vec![edit],
-                    });
+                    corrected.push(Line { range, report: out.len(), edits: vec![edit] });
                     out.push(diagnostic);
                 }
             }
         }
         for line in corrected {
-            let copy = line.corrected(self.text);
             if let Some(diagnostic) = out.get_mut(line.report) {
-                diagnostic.copy = Some(copy);
+                diagnostic.copy = Some(line.corrected(self.text));
             }
         }
         out
@@ -137,9 +117,7 @@ struct Line {
 
 impl Line {
     fn takes(&self, edit: &Edit) -> bool {
-        self.edits
-            .iter()
-            .all(|other| edit.wrong.start >= other.wrong.end || edit.wrong.end <= other.wrong.start)
+        self.edits.iter().all(|other| edit.wrong.start >= other.wrong.end || edit.wrong.end <= other.wrong.start)
     }
 
     fn corrected(mut self, text: &str) -> String {
@@ -197,15 +175,6 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// A piece of the text for a message: short, on one line.
 pub(super) fn shown(text: &str) -> String {
-    let line: String = text
-        .chars()
-        .take_while(|c| *c != '\n')
-        .filter(|c| !c.is_control())
-        .take(40)
-        .collect();
-    if line.len() < text.trim_end().len() {
-        format!("{line}…")
-    } else {
-        line
-    }
+    let line: String = text.chars().take_while(|c| *c != '\n').filter(|c| !c.is_control()).take(40).collect();
+    if line.len() < text.trim_end().len() { format!("{line}…") } else { line }
 }

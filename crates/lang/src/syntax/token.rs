@@ -72,10 +72,7 @@ impl TokenKind {
     }
 
     pub(super) fn is_closer(self) -> bool {
-        matches!(
-            self,
-            TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace
-        )
+        matches!(self, TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace)
     }
 
     /// What may stand between a slot and its value.

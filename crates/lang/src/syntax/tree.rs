@@ -48,11 +48,7 @@ pub enum Primary {
     /// `e1{…}`
     Query { entity: EntityName, preds: Vec<Pred> },
     /// `e1~"text"{…}`
-    Search {
-        entity: EntityName,
-        text: Box<Value>,
-        preds: Vec<Pred>,
-    },
+    Search { entity: EntityName, text: Box<Value>, preds: Vec<Pred> },
     /// `page(…)`, `wait(…)`, `cancel(…)`
     Host(HostCall),
     /// `[a, b]` as rows

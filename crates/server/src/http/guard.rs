@@ -22,28 +22,17 @@ pub struct Guard {
 
 impl Guard {
     pub fn new(service: Arc<Service>, hosts: &[String], origins: &[String]) -> Self {
-        Self {
-            service,
-            hosts: hosts.to_vec(),
-            origins: origins.to_vec(),
-        }
+        Self { service, hosts: hosts.to_vec(), origins: origins.to_vec() }
     }
 }
 
 /// Pages served by this server itself.
 pub fn origins(hosts: &[String], port: u16) -> Vec<String> {
-    hosts
-        .iter()
-        .map(|host| format!("http://{}:{port}", bracketed(host)))
-        .collect()
+    hosts.iter().map(|host| format!("http://{}:{port}", bracketed(host))).collect()
 }
 
 fn bracketed(host: &str) -> String {
-    if host.contains(':') && !host.starts_with('[') {
-        format!("[{host}]")
-    } else {
-        host.to_owned()
-    }
+    if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() }
 }
 
 pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
@@ -71,22 +60,12 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 
 fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     let status = StatusCode::FORBIDDEN;
-    let authority = request
-        .uri()
-        .authority()
-        .map(|a| a.as_str())
-        .or_else(|| text(request.headers(), header::HOST));
+    let authority = request.uri().authority().map(|a| a.as_str()).or_else(|| text(request.headers(), header::HOST));
     let host = authority.map(host_only).unwrap_or_default();
     if !guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) {
-        let detail = format!(
-            "this server is not reached by the name `{}`; see `hosts` in the configuration",
-            clip(host)
-        );
-        return Some(Problem {
-            status,
-            code: "host_refused",
-            detail,
-        });
+        let detail =
+            format!("this server is not reached by the name `{}`; see `hosts` in the configuration", clip(host));
+        return Some(Problem { status, code: "host_refused", detail });
     }
     let origin = request.headers().get(header::ORIGIN)?;
     let origin = origin.to_str().unwrap_or_default();

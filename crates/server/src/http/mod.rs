@@ -43,9 +43,7 @@ pub async fn serve(
     let port = listener.local_addr().map_err(HttpError::Address)?.port();
     // Streams that wait for nothing in particular would hold the drain up: they end when the drain begins.
     let router = router(service, &options, port, stop.clone());
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(stop.clone().cancelled_owned())
-        .into_future();
+    let server = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future();
     tokio::pin!(server);
     tokio::select! {
         ended = &mut server => return ended.map_err(HttpError::Serve),

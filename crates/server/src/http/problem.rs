@@ -20,30 +20,17 @@ impl IntoResponse for Problem {
             "code": self.code,
             "detail": self.detail,
         });
-        (
-            self.status,
-            [(header::CONTENT_TYPE, "application/problem+json")],
-            body.to_string(),
-        )
-            .into_response()
+        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
     }
 }
 
 pub async fn no_route(uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(200).collect();
     let detail = format!("no route {path}; MCP is at /mcp, health at /healthz and /readyz");
-    Problem {
-        status: StatusCode::NOT_FOUND,
-        code: "no_route",
-        detail,
-    }
+    Problem { status: StatusCode::NOT_FOUND, code: "no_route", detail }
 }
 
 pub async fn no_method(method: Method, uri: Uri) -> Problem {
     let detail = format!("{} does not take {method}", uri.path());
-    Problem {
-        status: StatusCode::METHOD_NOT_ALLOWED,
-        code: "no_method",
-        detail,
-    }
+    Problem { status: StatusCode::METHOD_NOT_ALLOWED, code: "no_method", detail }
 }

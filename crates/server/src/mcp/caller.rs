@@ -15,10 +15,7 @@ pub fn caller(context: &RequestContext<RoleServer>) -> Caller {
         Some(id) => Connection::Transport(id),
         None => Connection::Principal(Principal::local()),
     };
-    Caller {
-        tenant: TenantId::local(),
-        connection,
-    }
+    Caller { tenant: TenantId::local(), connection }
 }
 
 /// The id that the HTTP layer gave the request.

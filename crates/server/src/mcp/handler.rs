@@ -47,9 +47,7 @@ impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         let me = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
-        ServerConfig::new(capabilities)
-            .with_server_info(me)
-            .with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(me).with_instructions(INSTRUCTIONS)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -79,10 +77,7 @@ impl ServerHandler for Handler {
             let known = tools::Name::ALL.map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
             let name: String = request.name.chars().take(80).collect();
-            return Err(ErrorData::invalid_params(
-                format!("unknown tool `{name}`; one of: {near}"),
-                None,
-            ));
+            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
         };
         let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
         let span = tracing::info_span!("tool", request_id, tool = tool.as_str());

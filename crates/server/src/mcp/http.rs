@@ -25,9 +25,5 @@ pub fn service(service: Arc<Service>, hosts: &[String], origins: &[String], stop
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
     let handler = Handler::new(service);
-    StreamableHttpService::new(
-        move || Ok(handler.clone()),
-        Arc::new(LocalSessionManager::default()),
-        config,
-    )
+    StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(LocalSessionManager::default()), config)
 }

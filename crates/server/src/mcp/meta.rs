@@ -24,9 +24,8 @@ pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
     });
     if !opened.relations.is_empty() {
         let relations = opened.relations.iter();
-        plasm["relations"] = relations
-            .map(|r| json!({"symbol": r.symbol, "from": r.from, "to": r.to, "name": r.name}))
-            .collect();
+        plasm["relations"] =
+            relations.map(|r| json!({"symbol": r.symbol, "from": r.from, "to": r.to, "name": r.name})).collect();
     }
     // A connection without a transport session has nothing else to come back with.
     if matches!(caller.connection, Connection::Principal(_)) {

@@ -19,10 +19,7 @@ pub enum StdioError {
 
 /// Serves one client until it closes its end or `stop` is cancelled.
 pub async fn serve_stdio(service: Arc<Service>, stop: CancellationToken) -> Result<(), StdioError> {
-    let running = match Handler::new(service)
-        .serve_with_ct(rmcp::transport::stdio(), stop)
-        .await
-    {
+    let running = match Handler::new(service).serve_with_ct(rmcp::transport::stdio(), stop).await {
         Ok(running) => running,
         // A client that leaves before it says hello is not a failure.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

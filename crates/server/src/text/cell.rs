@@ -15,9 +15,7 @@ fn escape(text: &str) -> String {
     if !text.contains(['\t', '\n', '\r']) {
         return text.to_owned();
     }
-    text.replace('\t', "\\t")
-        .replace("\r\n", "\\n")
-        .replace(['\n', '\r'], "\\n")
+    text.replace('\t', "\\t").replace("\r\n", "\\n").replace(['\n', '\r'], "\\n")
 }
 
 #[cfg(test)]

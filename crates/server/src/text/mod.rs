@@ -21,11 +21,7 @@ pub fn opened(opened: &Opened) -> String {
     match &opened.taught {
         Taught::Table(table) => format!("`{slot}`{notice}\n\n{table}"),
         Taught::Unchanged { entities } => {
-            let range = if *entities == 1 {
-                "`e1`".to_owned()
-            } else {
-                format!("`e1`…`e{entities}`")
-            };
+            let range = if *entities == 1 { "`e1`".to_owned() } else { format!("`e1`…`e{entities}`") };
             format!("`{slot}` _Session unchanged ({range}). {}_", teach::UNCHANGED_USE)
         }
     }
@@ -44,10 +40,7 @@ pub fn error(error: &Error) -> String {
     match error {
         Error::Program { text, diagnostics } => {
             let lines = render_for_model(text, diagnostics);
-            format!(
-                "{}: nothing ran; correct and send the whole program again\n{lines}",
-                error.code()
-            )
+            format!("{}: nothing ran; correct and send the whole program again\n{lines}", error.code())
         }
         Error::Review { explained } => {
             format!(

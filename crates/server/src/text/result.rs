@@ -38,10 +38,7 @@ pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> Shown {
     if cut {
         out.push_str(&format!("all of it: read_artifact {artifact}\n"));
     }
-    Shown {
-        text: out.trim_end().to_owned(),
-        lossy,
-    }
+    Shown { text: out.trim_end().to_owned(), lossy }
 }
 
 struct Table {
@@ -56,18 +53,10 @@ fn one_return(finished: &Finished, budget: usize, several: bool) -> Table {
     let rowset = match &finished.result {
         Ok(rowset) => rowset,
         Err(error) => {
-            return Table {
-                text: format!("{marks} {label} (failed)\n{error}\n"),
-                lossy: Vec::new(),
-                cut: false,
-            };
+            return Table { text: format!("{marks} {label} (failed)\n{error}\n"), lossy: Vec::new(), cut: false };
         }
     };
-    let count = if rowset.rows.len() == 1 {
-        "1 row".to_owned()
-    } else {
-        format!("{} rows", rowset.rows.len())
-    };
+    let count = if rowset.rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", rowset.rows.len()) };
     let coverage = match &rowset.coverage {
         Coverage::Complete => String::new(),
         other => format!(", {other}"),
@@ -80,11 +69,7 @@ fn one_return(finished: &Finished, budget: usize, several: bool) -> Table {
         String::new()
     };
     let cut = fitted.rows < rowset.rows.len() || !fitted.lossy.is_empty();
-    Table {
-        text: format!("{heading}{}{shown}", fitted.text),
-        lossy: fitted.lossy,
-        cut,
-    }
+    Table { text: format!("{heading}{}{shown}", fitted.text), lossy: fitted.lossy, cut }
 }
 
 struct Fitted {
@@ -97,23 +82,13 @@ struct Fitted {
 fn fit(finished: &Finished, rows: &[Row], budget: usize) -> Fitted {
     let whole = rows_table(&finished.columns, rows, |_, _| false);
     if whole.chars().count() <= budget {
-        return Fitted {
-            text: whole,
-            rows: rows.len(),
-            lossy: Vec::new(),
-        };
+        return Fitted { text: whole, rows: rows.len(), lossy: Vec::new() };
     }
     let is_long_column = |column: &str| finished.long_columns.iter().any(|c| c == column);
-    let lean = rows_table(&finished.columns, rows, |column, text| {
-        is_long_column(column) && !text.is_empty()
-    });
+    let lean = rows_table(&finished.columns, rows, |column, text| is_long_column(column) && !text.is_empty());
     if lean.chars().count() <= budget {
         let lossy = finished.long_columns.clone();
-        return Fitted {
-            text: lean,
-            rows: rows.len(),
-            lossy,
-        };
+        return Fitted { text: lean, rows: rows.len(), lossy };
     }
     let replaced =
         |column: &str, text: &str| (is_long_column(column) && !text.is_empty()) || text.chars().count() > LONG_CELL;
@@ -121,18 +96,11 @@ fn fit(finished: &Finished, rows: &[Row], budget: usize) -> Fitted {
     let lossy = finished
         .columns
         .iter()
-        .filter(|c| {
-            rows.iter()
-                .any(|row| row.get(*c).is_some_and(|v| replaced(c, &cell(v))))
-        })
+        .filter(|c| rows.iter().any(|row| row.get(*c).is_some_and(|v| replaced(c, &cell(v)))))
         .cloned()
         .collect();
     let (text, shown) = whole_rows(&leanest, budget);
-    Fitted {
-        text,
-        rows: shown.min(rows.len()),
-        lossy,
-    }
+    Fitted { text, rows: shown.min(rows.len()), lossy }
 }
 
 /// The header, and as many lines as fit; always the first row.
@@ -160,11 +128,7 @@ pub fn rows_table(columns: &[String], rows: &[Row], replaced: impl Fn(&str, &str
             .iter()
             .map(|column| {
                 let text = row.get(column).map(cell).unwrap_or_default();
-                if replaced(column, &text) {
-                    IN_ARTIFACT.to_owned()
-                } else {
-                    text
-                }
+                if replaced(column, &text) { IN_ARTIFACT.to_owned() } else { text }
             })
             .collect();
         out.push_str(&cells.join("\t"));

@@ -2,7 +2,7 @@
 //!
 //! Plain files and not `object_store::LocalFileSystem`, though the latter can flush files and folders (`with_fsync`): it
 //! cannot flush the folder of an object that is there already, so a second `put` of equal bytes could be answered before
-//! the first one's folder entry is durable; and it would bring fifteen crates for the forty lines below that write a file.
+//! the first one's folder entry is durable; and it would bring a dozen crates for the forty lines below that write a file.
 //! S3 and its like are another implementation of `ports::Blobs`, for which that crate is the right one.
 //!
 //! Invariants: a file under its digest's name was written whole and flushed before it got that name; bytes leave only after
@@ -48,11 +48,7 @@ impl FileBlobs {
             folder::create(&dir.join(name)).map_err(wrong)?;
         }
         let root = dir.canonicalize().map_err(wrong)?;
-        let inner = Inner {
-            root,
-            next_temporary: AtomicU64::new(0),
-            setting_aside: Mutex::new(()),
-        };
+        let inner = Inner { root, next_temporary: AtomicU64::new(0), setting_aside: Mutex::new(()) };
         inner.sweep();
         let (probe, _file) = inner.temporary().map_err(wrong)?;
         std::fs::remove_file(probe).map_err(wrong)?;
@@ -146,10 +142,7 @@ impl Inner {
     fn temporary(&self) -> io::Result<(PathBuf, File)> {
         loop {
             let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-            let path = self
-                .root
-                .join(TEMPORARY)
-                .join(format!("{}-{number}", std::process::id()));
+            let path = self.root.join(TEMPORARY).join(format!("{}-{number}", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 // Process ids repeat, over time and between containers.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -181,16 +174,9 @@ impl Inner {
 
     /// Removes what killed processes left in `tmp/`.
     fn sweep(&self) {
-        let entries = std::fs::read_dir(self.root.join(TEMPORARY))
-            .into_iter()
-            .flatten()
-            .flatten();
+        let entries = std::fs::read_dir(self.root.join(TEMPORARY)).into_iter().flatten().flatten();
         for entry in entries {
-            let age = entry
-                .metadata()
-                .and_then(|metadata| metadata.modified())
-                .ok()
-                .and_then(|at| at.elapsed().ok());
+            let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
             if age.is_some_and(|age| age > ABANDONED_AFTER) {
                 // Another process may sweep at the same moment.
                 let _ = std::fs::remove_file(entry.path());
@@ -210,11 +196,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn fault(error: io::Error) -> Error {
-    if folder::is_full(&error) {
-        Error::Full(error.into())
-    } else {
-        Error::Unavailable(error.into())
-    }
+    if folder::is_full(&error) { Error::Full(error.into()) } else { Error::Unavailable(error.into()) }
 }
 
 #[cfg(test)]
@@ -224,10 +206,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_full_and_the_rest_unavailable() {
         assert!(matches!(fault(io::ErrorKind::StorageFull.into()), Error::Full(_)));
-        assert!(matches!(
-            fault(io::ErrorKind::ReadOnlyFilesystem.into()),
-            Error::Unavailable(_)
-        ));
+        assert!(matches!(fault(io::ErrorKind::ReadOnlyFilesystem.into()), Error::Unavailable(_)));
     }
 
     #[test]
@@ -239,12 +218,7 @@ mod tests {
             std::fs::write(path, b"half").unwrap();
         }
         let long_ago = std::time::SystemTime::now() - ABANDONED_AFTER * 2;
-        File::options()
-            .write(true)
-            .open(&old)
-            .unwrap()
-            .set_modified(long_ago)
-            .unwrap();
+        File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
         FileBlobs::open(dir.path()).unwrap();
         assert!(!old.exists() && fresh.exists());
     }

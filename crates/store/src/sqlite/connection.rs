@@ -5,7 +5,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::Options;
@@ -53,17 +52,6 @@ impl Opened {
     pub fn is_on(&self, path: &Path) -> std::io::Result<bool> {
         Ok(FileId::of(path)? == self.file)
     }
-
-    /// Closes a connection whose file is no longer at its path. Closing it the usual way would delete the WAL by its name,
-    /// which may be another database's by now.
-    pub fn abandon(self) {
-        if let Err(error) = self
-            .connection
-            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        {
-            tracing::warn!(%error, "a connection to a database that was moved away is closed the usual way");
-        }
-    }
 }
 
 pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Result<Opened, OpenError> {
@@ -81,10 +69,7 @@ pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Res
     connection.busy_timeout(options.busy_timeout).map_err(wrong)?;
     check_ours(path, &connection)?;
     if connection.is_readonly("main").map_err(wrong)? {
-        return Err(OpenError::Unwritable {
-            path: path.to_owned(),
-            source: "the file is read-only".into(),
-        });
+        return Err(OpenError::Unwritable { path: path.to_owned(), source: "the file is read-only".into() });
     }
     configure(path, &connection, options)?;
     migrate(path, &mut connection)?;
@@ -118,24 +103,20 @@ pub fn wait_while_busy<T>(timeout: Duration, mut attempt: impl FnMut() -> rusqli
 
 /// Before anything is written: another program's database stays as it is, and so does a newer one.
 fn check_ours(path: &Path, connection: &Connection) -> Result<(), OpenError> {
-    let number = |sql: &str| {
-        connection
-            .query_row(sql, [], |row| row.get::<_, i64>(0))
-            .map_err(|error| OpenError::from_sqlite(path, error))
-    };
+    let wrong = |error| OpenError::from_sqlite(path, error);
+    // One snapshot for the three: another process may be migrating at this moment.
+    let snapshot = connection.unchecked_transaction().map_err(wrong)?;
+    let number = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(wrong);
     let entries = number("SELECT count(*) FROM sqlite_schema")?;
     let (application, found) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+    snapshot.finish().map_err(wrong)?;
     let known = MIGRATIONS.len() as i64;
     let empty = entries == 0 && application == 0 && found == 0;
     if !empty && application != APPLICATION_ID {
         return Err(OpenError::Foreign { path: path.to_owned() });
     }
     if found > known {
-        return Err(OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known,
-        });
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }
     Ok(())
 }
@@ -149,17 +130,12 @@ fn configure(path: &Path, connection: &Connection, options: &Options) -> Result<
     .map_err(wrong)?;
     if mode != "wal" {
         let source = format!("the file system gives journal mode `{mode}`, not WAL").into();
-        return Err(OpenError::Failed {
-            path: path.to_owned(),
-            source,
-        });
+        return Err(OpenError::Failed { path: path.to_owned(), source });
     }
     connection.pragma_update(None, "synchronous", "FULL").map_err(wrong)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(wrong)?;
     let set = |name: &str, value: i64| {
-        connection
-            .pragma_update_and_check(None, name, value, |row| row.get::<_, i64>(0))
-            .map_err(wrong)
+        connection.pragma_update_and_check(None, name, value, |row| row.get::<_, i64>(0)).map_err(wrong)
     };
     set("journal_size_limit", WAL_BYTES)?;
     if let Some(pages) = options.max_pages {
@@ -175,19 +151,13 @@ fn migrate(path: &Path, connection: &mut Connection) -> Result<(), OpenError> {
         return Ok(());
     }
     // The version is read again under the lock: another process may have migrated in between.
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(wrong)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrong)?;
     let found = version(&transaction).map_err(wrong)?;
     for step in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(step).map_err(wrong)?;
     }
-    transaction
-        .pragma_update(None, "application_id", APPLICATION_ID)
-        .map_err(wrong)?;
-    transaction
-        .pragma_update(None, "user_version", known.max(found))
-        .map_err(wrong)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(wrong)?;
+    transaction.pragma_update(None, "user_version", known.max(found)).map_err(wrong)?;
     transaction.commit().map_err(wrong)?;
     // A newer version may have been the one that migrated.
     check_ours(path, connection)

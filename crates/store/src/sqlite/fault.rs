@@ -51,10 +51,7 @@ impl From<Fault> for store::Error {
 
 /// Another connection holds the lock.
 pub fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// The connection is as good as before: there was no space, or no lock.

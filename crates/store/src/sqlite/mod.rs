@@ -39,11 +39,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            busy_timeout: Duration::from_secs(5),
-            readers: 4,
-            max_pages: None,
-        }
+        Self { busy_timeout: Duration::from_secs(5), readers: 4, max_pages: None }
     }
 }
 
@@ -69,16 +65,9 @@ impl SqliteStore {
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
             .spawn(move || writer.run(waiting))
-            .map_err(|error| OpenError::Failed {
-                path: path.to_owned(),
-                source: Box::new(error),
-            })?;
+            .map_err(|error| OpenError::Failed { path: path.to_owned(), source: Box::new(error) })?;
         let readers = Arc::new(Readers::new(path, options));
-        Ok(Self {
-            jobs: Some(jobs),
-            writer: Some(thread),
-            readers,
-        })
+        Ok(Self { jobs: Some(jobs), writer: Some(thread), readers })
     }
 }
 
@@ -91,9 +80,7 @@ impl Store for SqliteStore {
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
         let range = range.clone();
-        self.readers
-            .read(move |connection| rows::scan(connection, &range))
-            .await
+        self.readers.read(move |connection| rows::scan(connection, &range)).await
     }
 
     /// A caller that stops waiting does not take its batch back: it may still land, whole.

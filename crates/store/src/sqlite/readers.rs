@@ -23,12 +23,7 @@ pub struct Readers {
 impl Readers {
     pub fn new(path: &Path, options: &Options) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers.max(1)));
-        Self {
-            path: path.to_owned(),
-            options: options.clone(),
-            idle: Mutex::default(),
-            permits,
-        }
+        Self { path: path.to_owned(), options: options.clone(), idle: Mutex::default(), permits }
     }
 
     pub async fn read<T: Send + 'static>(
@@ -36,10 +31,7 @@ impl Readers {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let gone = |error: Box<dyn std::error::Error + Send + Sync>| Fault::unavailable(error);
-        let permit = Arc::clone(&self.permits)
-            .acquire_owned()
-            .await
-            .map_err(|error| gone(error.into()))?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|error| gone(error.into()))?;
         let readers = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -68,11 +60,7 @@ impl Readers {
     fn take(&self) -> Result<Opened, Fault> {
         let reader = self.idle().pop();
         match reader {
-            Some(reader)
-                if reader
-                    .is_on(&self.path)
-                    .map_err(|error| Fault::unavailable(Box::new(error)))? =>
-            {
+            Some(reader) if reader.is_on(&self.path).map_err(|error| Fault::unavailable(Box::new(error)))? => {
                 Ok(reader)
             }
             _ => Ok(open_reader(&self.path, &self.options)?),

@@ -14,9 +14,7 @@ const DELETE: &str = "DELETE FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3
 
 pub fn get(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
     let mut statement = connection.prepare_cached(GET)?;
-    let found = statement.query_row(params![key.tenant.as_str(), key.table.name(), key.id], |row| {
-        read(row, 0)
-    });
+    let found = statement.query_row(params![key.tenant.as_str(), key.table.name(), key.id], |row| read(row, 0));
     found.optional()
 }
 
@@ -42,11 +40,7 @@ pub fn scan(connection: &Connection, range: &Range) -> rusqlite::Result<Vec<(Str
 
 /// Reads from the table's pages.
 pub fn probe(connection: &Connection) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("SELECT version FROM row LIMIT 1")?
-        .query_row([], |_| Ok(()))
-        .optional()
-        .map(|_| ())
+    connection.prepare_cached("SELECT version FROM row LIMIT 1")?.query_row([], |_| Ok(())).optional().map(|_| ())
 }
 
 /// Applies the batch's writes in order; stops at the first whose expectation is not met and gives its key.
@@ -70,14 +64,10 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
         match write {
             Write::Put { value, .. } => {
                 let version = current.unwrap_or(0) + 1;
-                connection
-                    .prepare_cached(PUT)?
-                    .execute(params![tenant, table, key.id, version, value])?;
+                connection.prepare_cached(PUT)?.execute(params![tenant, table, key.id, version, value])?;
             }
             Write::Delete { .. } => {
-                connection
-                    .prepare_cached(DELETE)?
-                    .execute(params![tenant, table, key.id])?;
+                connection.prepare_cached(DELETE)?.execute(params![tenant, table, key.id])?;
             }
         }
     }
@@ -87,8 +77,5 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
 fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Row> {
     let version: i64 = row.get(at)?;
     let version = u64::try_from(version).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(at, version))?;
-    Ok(Row {
-        version,
-        value: row.get(at + 1)?,
-    })
+    Ok(Row { version, value: row.get(at + 1)? })
 }

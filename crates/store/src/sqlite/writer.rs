@@ -60,11 +60,7 @@ enum Phase {
 impl Writer {
     pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
         let opened = open_writer(path, options, IfMissing::Create)?;
-        Ok(Self {
-            path: path.to_owned(),
-            options: options.clone(),
-            opened: Some(opened),
-        })
+        Ok(Self { path: path.to_owned(), options: options.clone(), opened: Some(opened) })
     }
 
     /// Until the last sender is gone and the last job is answered.
@@ -78,10 +74,7 @@ impl Writer {
     fn commit_group(&mut self, group: Vec<Job>) {
         let batches: Vec<&Batch> = group.iter().map(|job| &job.batch).collect();
         match self.attempt(&batches) {
-            Ok(outcomes) => group
-                .into_iter()
-                .zip(outcomes)
-                .for_each(|(job, outcome)| answer(job, Ok(outcome))),
+            Ok(outcomes) => group.into_iter().zip(outcomes).for_each(|(job, outcome)| answer(job, Ok(outcome))),
             // Nothing was committed, so each may be tried again by itself: only the one at fault is to fail.
             Err(Stop::Applying(_)) if group.len() > 1 => {
                 group.into_iter().for_each(|job| self.commit_group(vec![job]));
@@ -107,20 +100,16 @@ impl Writer {
         if over && leaves_connection_whole(&error) {
             self.opened = Some(opened);
         }
-        Err(if phase == Phase::Apply {
-            Stop::Applying(error.into())
-        } else {
-            Stop::Whole(error.into())
-        })
+        Err(if phase == Phase::Apply { Stop::Applying(error.into()) } else { Stop::Whole(error.into()) })
     }
 
     /// The connection, taken out of `self`; opened again where it was given up or its file is another one now.
     fn sound_connection(&mut self) -> Result<Opened, Fault> {
-        if let Some(opened) = self.opened.take() {
-            match opened.is_on(&self.path) {
-                Ok(true) => return Ok(opened),
-                Ok(false) | Err(_) => opened.abandon(),
-            }
+        // A connection whose file was moved away is closed; SQLite then leaves alone the WAL that is at its path by now.
+        if let Some(opened) = self.opened.take()
+            && opened.is_on(&self.path).unwrap_or(false)
+        {
+            return Ok(opened);
         }
         let opened = open_writer(&self.path, &self.options, IfMissing::Fail)?;
         tracing::info!(path = %self.path.display(), "the database was opened again");
@@ -155,9 +144,7 @@ fn transact(
     wait_while_busy(busy_timeout, || connection.execute_batch("BEGIN IMMEDIATE"))
         .map_err(|error| (Phase::Begin, error))?;
     let outcomes = apply_all(connection, batches).map_err(|error| (Phase::Apply, error))?;
-    connection
-        .execute_batch("COMMIT")
-        .map_err(|error| (Phase::Commit, error))?;
+    connection.execute_batch("COMMIT").map_err(|error| (Phase::Commit, error))?;
     Ok(outcomes)
 }
 

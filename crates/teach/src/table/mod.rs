@@ -40,13 +40,7 @@ pub fn render_wave(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave, first: boo
         }
     }
     let contract: Vec<&str> = if first { contract::LINES.to_vec() } else { Vec::new() };
-    let body: Vec<&str> = contract
-        .into_iter()
-        .chain(["plasm_expr\tMeaning"])
-        .chain(lines.iter().map(String::as_str))
-        .collect();
-    Rendered {
-        text: format!("```\n{}\n```", body.join("\n")),
-        dropped,
-    }
+    let body: Vec<&str> =
+        contract.into_iter().chain(["plasm_expr\tMeaning"]).chain(lines.iter().map(String::as_str)).collect();
+    Rendered { text: format!("```\n{}\n```", body.join("\n")), dropped }
 }

@@ -18,14 +18,8 @@ pub fn rows(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Vec<Row> {
         let Some((catalog, entity)) = find(catalogs, taught) else {
             continue;
         };
-        let mut writer = Writer {
-            ledger,
-            catalog,
-            entity,
-            symbol: &taught.symbol,
-            named: BTreeSet::new(),
-            rows: Vec::new(),
-        };
+        let mut writer =
+            Writer { ledger, catalog, entity, symbol: &taught.symbol, named: BTreeSet::new(), rows: Vec::new() };
         writer.entity_rows();
         for relation in wave.relations.iter().filter(|r| r.from == taught.symbol) {
             writer.relation(relation);
@@ -35,22 +29,12 @@ pub fn rows(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Vec<Row> {
     let is_new = |symbol: &String| wave.entities.iter().any(|t| &t.symbol == symbol);
     for relation in wave.relations.iter().filter(|r| !is_new(&r.from)) {
         let (symbol, catalog, entity) = (relation.from.clone(), relation.catalog.clone(), relation.entity.clone());
-        let from = Taught {
-            symbol,
-            catalog,
-            entity,
-        };
+        let from = Taught { symbol, catalog, entity };
         let Some((catalog, entity)) = find(catalogs, &from) else {
             continue;
         };
-        let mut writer = Writer {
-            ledger,
-            catalog,
-            entity,
-            symbol: &from.symbol,
-            named: BTreeSet::new(),
-            rows: Vec::new(),
-        };
+        let mut writer =
+            Writer { ledger, catalog, entity, symbol: &from.symbol, named: BTreeSet::new(), rows: Vec::new() };
         writer.relation(relation);
         rows.extend(writer.rows);
     }
@@ -75,10 +59,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn push(&mut self, expr: String, fragments: impl IntoIterator<Item = String>) {
         let fragments: Vec<String> = fragments.into_iter().filter(|f| !f.is_empty()).collect();
-        self.rows.push(Row {
-            expr,
-            meaning: fragments.join(" · "),
-        });
+        self.rows.push(Row { expr, meaning: fragments.join(" · ") });
     }
 
     fn entity_rows(&mut self) {
@@ -88,10 +69,7 @@ impl Writer<'_> {
         } else {
             self.entity.name.clone()
         };
-        let listable = self
-            .catalog
-            .queries(&self.entity.name)
-            .find(|c| c.required().next().is_none());
+        let listable = self.catalog.queries(&self.entity.name).find(|c| c.required().next().is_none());
         let get = self.catalog.get_of(&self.entity.name);
         if listable.is_some() {
             let lead = vec![name, one_line(&self.entity.about), format!("→ [{symbol}]")];
@@ -105,13 +83,14 @@ impl Writer<'_> {
         } else {
             self.unlisted(name, get.is_some());
         }
-        let queries: Vec<&Capability> = self
-            .catalog
-            .queries(&self.entity.name)
-            .filter(|c| !c.params.is_empty())
-            .collect();
+        let queries: Vec<&Capability> =
+            self.catalog.queries(&self.entity.name).filter(|c| !c.params.is_empty()).collect();
         for capability in queries {
-            self.query(capability);
+            // The line that names an unlisted entity's fields already shows a query with nothing to add.
+            let shown = listable.is_none() && get.is_none() && capability.params.values().all(|p| p.required);
+            if !shown {
+                self.query(capability);
+            }
         }
     }
 
@@ -119,11 +98,7 @@ impl Writer<'_> {
     fn unlisted(&mut self, name: String, has_get: bool) {
         let symbol = self.symbol;
         let about = one_line(&self.entity.about);
-        let scoped = self
-            .catalog
-            .queries(&self.entity.name)
-            .next()
-            .map(|c| self.scope_braces(c));
+        let scoped = self.catalog.queries(&self.entity.name).next().map(|c| self.scope_braces(c));
         let (source, returns) = match (has_get, scoped) {
             (true, _) => (self.anchor().0, format!("→ {symbol}")),
             (false, Some(braces)) => (format!("{symbol}{braces}"), format!("→ [{symbol}]")),
@@ -139,47 +114,21 @@ impl Writer<'_> {
         let required: Vec<_> = capability.required().collect();
         let mut optional: Vec<_> = capability.params.values().filter(|p| !p.required).collect();
         // A query with nothing required shows its first filter: the entity's own line already lists all.
-        let shown = if required.is_empty() {
-            optional.drain(..1).collect()
-        } else {
-            required
-        };
-        let braces: Vec<String> = shown
-            .iter()
-            .map(|p| format!("{}=$", self.slot(&p.name, &p.kind)))
-            .collect();
+        let shown = if required.is_empty() { optional.drain(..1).collect() } else { required };
+        let braces: Vec<String> = shown.iter().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
         let first: Vec<String> = shown.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
         let rest: Vec<String> = optional
             .iter()
-            .map(|p| {
-                self.name_slot(&p.name, &p.kind)
-                    .unwrap_or_else(|| self.slot(&p.name, &p.kind))
-            })
+            .map(|p| self.name_slot(&p.name, &p.kind).unwrap_or_else(|| self.slot(&p.name, &p.kind)))
             .collect();
-        let rest = if rest.is_empty() {
-            String::new()
-        } else {
-            format!("opt {}", rest.join(", "))
-        };
+        let rest = if rest.is_empty() { String::new() } else { format!("opt {}", rest.join(", ")) };
         let expr = format!("{symbol}{{{}}}", braces.join(","));
-        self.push(
-            expr,
-            [
-                format!("→ [{symbol}]"),
-                one_line(&capability.about),
-                first.join(", "),
-                rest,
-            ],
-        );
+        self.push(expr, [format!("→ [{symbol}]"), one_line(&capability.about), first.join(", "), rest]);
     }
 
     fn relation(&mut self, relation: &TaughtRelation) {
         let many = self.entity.relations.get(&relation.name).is_some_and(|r| r.many);
-        let returns = if many {
-            format!("→ [{}]", relation.to)
-        } else {
-            format!("→ {}", relation.to)
-        };
+        let returns = if many { format!("→ [{}]", relation.to) } else { format!("→ {}", relation.to) };
         let from = self.relation_source();
         self.push(format!("{from}.{}", relation.symbol), [returns, relation.name.clone()]);
     }
@@ -190,23 +139,12 @@ impl Writer<'_> {
             return self.anchor().0;
         }
         let query = self.catalog.queries(&self.entity.name).next();
-        format!(
-            "{}{}",
-            self.symbol,
-            query.map(|c| self.scope_braces(c)).unwrap_or_default()
-        )
+        format!("{}{}", self.symbol, query.map(|c| self.scope_braces(c)).unwrap_or_default())
     }
 
     fn scope_braces(&self, capability: &Capability) -> String {
-        let slots: Vec<String> = capability
-            .required()
-            .map(|p| format!("{}=$", self.slot(&p.name, &p.kind)))
-            .collect();
-        if slots.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", slots.join(","))
-        }
+        let slots: Vec<String> = capability.required().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
+        if slots.is_empty() { String::new() } else { format!("{{{}}}", slots.join(",")) }
     }
 
     /// `e1(p1=$,p2=$)`, or `e1($)` when the key has one part; and the slots that had no name yet.
@@ -216,21 +154,13 @@ impl Writer<'_> {
         if let [_] = key.as_slice() {
             return (format!("{}($)", self.symbol), String::new());
         }
-        let slots: Vec<String> = key
-            .iter()
-            .map(|f| format!("{}=$", self.slot(&f.name, &f.kind)))
-            .collect();
+        let slots: Vec<String> = key.iter().map(|f| format!("{}=$", self.slot(&f.name, &f.kind))).collect();
         let named: Vec<String> = key.iter().filter_map(|f| self.name_slot(&f.name, &f.kind)).collect();
         (format!("{}({})", self.symbol, slots.join(",")), named.join(", "))
     }
 
     fn field_list(&self) -> String {
-        let slots: Vec<String> = self
-            .entity
-            .fields
-            .values()
-            .map(|f| self.slot(&f.name, &f.kind))
-            .collect();
+        let slots: Vec<String> = self.entity.fields.values().map(|f| self.slot(&f.name, &f.kind)).collect();
         slots.join(",")
     }
 
@@ -246,17 +176,13 @@ impl Writer<'_> {
     }
 
     fn slot(&self, name: &str, kind: &Type) -> String {
-        self.ledger
-            .slot_symbol(self.catalog, name, kind)
-            .unwrap_or_else(|| name.to_owned())
+        self.ledger.slot_symbol(self.catalog, name, kind).unwrap_or_else(|| name.to_owned())
     }
 
     /// `p11 since date` the first time a row needs the slot, `None` afterwards.
     fn name_slot(&mut self, name: &str, kind: &Type) -> Option<String> {
         let symbol = self.slot(name, kind);
-        self.named
-            .insert(symbol.clone())
-            .then(|| format!("{symbol} {name}{}", self.type_of(kind)))
+        self.named.insert(symbol.clone()).then(|| format!("{symbol} {name}{}", self.type_of(kind)))
     }
 
     /// With a space before it; a plain string is not written.

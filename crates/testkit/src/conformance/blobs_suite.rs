@@ -15,27 +15,16 @@ pub async fn blobs<B: Blobs + ?Sized + 'static>(make: impl AsyncFn() -> Arc<B>) 
 }
 
 async fn round_trips<B: Blobs + ?Sized>(blobs: &B) {
-    let large: Vec<u8> = (0..5 * 1024 * 1024u32)
-        .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let large: Vec<u8> = (0..5 * 1024 * 1024u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let all: [&[u8]; 5] = [b"", b"\0", b"plain", &[0xff, 0, 0xfe, b'\n', b'\r'], &large];
     for bytes in all {
         let digest = blobs.put(bytes).await.expect("put");
         assert_eq!(digest, Digest::of(bytes), "a blob's name is the digest of its bytes");
-        assert_eq!(
-            blobs.put(bytes).await.expect("second put"),
-            digest,
-            "equal bytes are one blob"
-        );
+        assert_eq!(blobs.put(bytes).await.expect("second put"), digest, "equal bytes are one blob");
     }
     for bytes in all {
         let read = blobs.get(&Digest::of(bytes)).await.expect("get");
-        assert!(
-            read == bytes,
-            "{} bytes came back as {} other bytes",
-            bytes.len(),
-            read.len()
-        );
+        assert!(read == bytes, "{} bytes came back as {} other bytes", bytes.len(), read.len());
     }
 }
 
@@ -43,10 +32,7 @@ async fn missing_blobs_are_missing<B: Blobs + ?Sized>(blobs: &B) {
     blobs.put(b"another").await.expect("put");
     let digest = Digest::of(b"never put");
     let answer = blobs.get(&digest).await;
-    assert!(
-        matches!(answer, Err(Error::Missing(d)) if d == digest),
-        "a blob never put gave {answer:?}"
-    );
+    assert!(matches!(answer, Err(Error::Missing(d)) if d == digest), "a blob never put gave {answer:?}");
 }
 
 async fn concurrent_puts_are_one_blob<B: Blobs + ?Sized + 'static>(blobs: Arc<B>) {

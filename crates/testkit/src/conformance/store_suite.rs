@@ -50,10 +50,7 @@ async fn refused<S: Store + ?Sized>(store: &S, batch: Batch, at: &Key) {
 }
 
 fn row(version: u64, value: &[u8]) -> Option<Row> {
-    Some(Row {
-        version,
-        value: value.to_vec(),
-    })
+    Some(Row { version, value: value.to_vec() })
 }
 
 async fn rows_come_and_go<S: Store + ?Sized>(store: &S) {
@@ -71,21 +68,13 @@ async fn rows_come_and_go<S: Store + ?Sized>(store: &S) {
 async fn versions_count_writes<S: Store + ?Sized>(store: &S) {
     for version in 1..=3 {
         write(store, put(&key("a"), b"same", Expect::Any)).await;
-        assert_eq!(
-            read(store, &key("a")).await,
-            row(version, b"same"),
-            "each write counts, also of equal bytes"
-        );
+        assert_eq!(read(store, &key("a")).await, row(version, b"same"), "each write counts, also of equal bytes");
     }
     write(store, put(&key("b"), b"", Expect::Any)).await;
     assert_eq!(read(store, &key("b")).await, row(1, b""), "each key counts for itself");
     write(store, Batch::default().delete(key("a"), Expect::Version(3))).await;
     write(store, put(&key("a"), b"new", Expect::Absent)).await;
-    assert_eq!(
-        read(store, &key("a")).await,
-        row(1, b"new"),
-        "a key made again starts at 1 again"
-    );
+    assert_eq!(read(store, &key("a")).await, row(1, b"new"), "a key made again starts at 1 again");
 }
 
 async fn a_write_may_expect<S: Store + ?Sized>(store: &S) {
@@ -124,52 +113,23 @@ async fn a_batch_is_all_or_nothing<S: Store + ?Sized>(store: &S) {
         assert_eq!(read(store, &key(id)).await, None, "{id}");
     }
     let batch = put(&key("a"), b"1", Expect::Absent)
-        .put(
-            Key::new(&tenant("other"), Table::Slot, "a"),
-            b"2".to_vec(),
-            Expect::Absent,
-        )
+        .put(Key::new(&tenant("other"), Table::Connection, "a"), b"2".to_vec(), Expect::Absent)
         .delete(key("old"), Expect::Version(1));
     write(store, batch).await;
     assert_eq!(read(store, &key("a")).await, row(1, b"1"));
-    assert_eq!(
-        read(store, &Key::new(&tenant("other"), Table::Slot, "a")).await,
-        row(1, b"2")
-    );
+    assert_eq!(read(store, &Key::new(&tenant("other"), Table::Connection, "a")).await, row(1, b"2"));
     assert_eq!(read(store, &key("old")).await, None);
 }
 
 async fn writes_of_one_key_are_in_order<S: Store + ?Sized>(store: &S) {
     let a = key("a");
-    write(
-        store,
-        put(&a, b"1", Expect::Absent).put(a.clone(), b"2".to_vec(), Expect::Version(1)),
-    )
-    .await;
+    write(store, put(&a, b"1", Expect::Absent).put(a.clone(), b"2".to_vec(), Expect::Version(1))).await;
     assert_eq!(read(store, &a).await, row(2, b"2"));
-    refused(
-        store,
-        put(&a, b"3", Expect::Version(2)).put(a.clone(), b"4".to_vec(), Expect::Version(2)),
-        &a,
-    )
-    .await;
-    assert_eq!(
-        read(store, &a).await,
-        row(2, b"2"),
-        "the first of the two is taken back"
-    );
-    write(
-        store,
-        Batch::default()
-            .delete(a.clone(), Expect::Version(2))
-            .put(a.clone(), b"5".to_vec(), Expect::Absent),
-    )
-    .await;
-    assert_eq!(
-        read(store, &a).await,
-        row(1, b"5"),
-        "made again within one batch, it starts at 1"
-    );
+    refused(store, put(&a, b"3", Expect::Version(2)).put(a.clone(), b"4".to_vec(), Expect::Version(2)), &a).await;
+    assert_eq!(read(store, &a).await, row(2, b"2"), "the first of the two is taken back");
+    write(store, Batch::default().delete(a.clone(), Expect::Version(2)).put(a.clone(), b"5".to_vec(), Expect::Absent))
+        .await;
+    assert_eq!(read(store, &a).await, row(1, b"5"), "made again within one batch, it starts at 1");
     write(store, put(&a, b"6", Expect::Any).delete(a.clone(), Expect::Version(2))).await;
     assert_eq!(read(store, &a).await, None);
 }
@@ -177,78 +137,37 @@ async fn writes_of_one_key_are_in_order<S: Store + ?Sized>(store: &S) {
 async fn tenants_and_tables_are_apart<S: Store + ?Sized>(store: &S) {
     let places = [
         ("acme", Table::Run),
-        ("acme", Table::Slot),
+        ("acme", Table::Connection),
         ("acme.", Table::Run),
         ("Acme", Table::Run),
         ("b", Table::Run),
     ];
     for (at, (name, table)) in places.into_iter().enumerate() {
-        write(
-            store,
-            put(&Key::new(&tenant(name), table, "same"), &[at as u8], Expect::Absent),
-        )
-        .await;
+        write(store, put(&Key::new(&tenant(name), table, "same"), &[at as u8], Expect::Absent)).await;
     }
     for (at, (name, table)) in places.into_iter().enumerate() {
-        assert_eq!(
-            read(store, &Key::new(&tenant(name), table, "same")).await,
-            row(1, &[at as u8]),
-            "{name}"
-        );
-        let range = Range {
-            tenant: tenant(name),
-            table,
-            prefix: String::new(),
-            after: None,
-            limit: 100,
-        };
+        assert_eq!(read(store, &Key::new(&tenant(name), table, "same")).await, row(1, &[at as u8]), "{name}");
+        let range = Range { tenant: tenant(name), table, prefix: String::new(), after: None, limit: 100 };
         let found = store.scan(&range).await.expect("a scan");
-        assert_eq!(
-            found,
-            [("same".to_owned(), row(1, &[at as u8]).expect("a row"))],
-            "{name}"
-        );
+        assert_eq!(found, [("same".to_owned(), row(1, &[at as u8]).expect("a row"))], "{name}");
     }
-    write(
-        store,
-        Batch::default().delete(Key::new(&tenant("b"), Table::Run, "same"), Expect::Any),
-    )
-    .await;
+    write(store, Batch::default().delete(Key::new(&tenant("b"), Table::Run, "same"), Expect::Any)).await;
     assert_eq!(read(store, &key("same")).await, row(1, &[0]));
     for table in Table::ALL {
-        let absent = Range {
-            tenant: tenant("nobody"),
-            table,
-            prefix: String::new(),
-            after: None,
-            limit: 100,
-        };
+        let absent = Range { tenant: tenant("nobody"), table, prefix: String::new(), after: None, limit: 100 };
         assert_eq!(store.scan(&absent).await.expect("a scan"), []);
     }
 }
 
 async fn scan<S: Store + ?Sized>(store: &S, prefix: &str, after: Option<&str>, limit: usize) -> Vec<String> {
     let after = after.map(str::to_owned);
-    let range = Range {
-        tenant: tenant("acme"),
-        table: Table::Run,
-        prefix: prefix.to_owned(),
-        after,
-        limit,
-    };
-    store
-        .scan(&range)
-        .await
-        .expect("a scan")
-        .into_iter()
-        .map(|(id, _)| id)
-        .collect()
+    let range = Range { tenant: tenant("acme"), table: Table::Run, prefix: prefix.to_owned(), after, limit };
+    store.scan(&range).await.expect("a scan").into_iter().map(|(id, _)| id).collect()
 }
 
 async fn fill<S: Store + ?Sized>(store: &S, ids: &[&str]) {
-    let batch = ids.iter().fold(Batch::default(), |batch, id| {
-        batch.put(key(id), id.as_bytes().to_vec(), Expect::Absent)
-    });
+    let batch =
+        ids.iter().fold(Batch::default(), |batch, id| batch.put(key(id), id.as_bytes().to_vec(), Expect::Absent));
     write(store, batch).await;
 }
 
@@ -261,20 +180,10 @@ async fn scans_are_in_the_order_of_bytes<S: Store + ?Sized>(store: &S) {
     fill(store, &shuffled).await;
     assert_eq!(scan(store, "", None, 100).await, ids);
     let values = store
-        .scan(&Range {
-            tenant: tenant("acme"),
-            table: Table::Run,
-            prefix: "a/".to_owned(),
-            after: None,
-            limit: 1,
-        })
+        .scan(&Range { tenant: tenant("acme"), table: Table::Run, prefix: "a/".to_owned(), after: None, limit: 1 })
         .await
         .expect("a scan");
-    assert_eq!(
-        values,
-        [("a/1".to_owned(), row(1, b"a/1").expect("a row"))],
-        "a scan gives whole rows"
-    );
+    assert_eq!(values, [("a/1".to_owned(), row(1, b"a/1").expect("a row"))], "a scan gives whole rows");
 }
 
 async fn prefixes_are_plain_text<S: Store + ?Sized>(store: &S) {
@@ -295,27 +204,11 @@ async fn scans_go_on_after_a_place<S: Store + ?Sized>(store: &S) {
     assert_eq!(scan(store, "", None, 0).await, [""; 0]);
     assert_eq!(scan(store, "", None, 2).await, ["a", "b/1"]);
     assert_eq!(scan(store, "", Some("b/1"), 2).await, ["b/2", "b/3"]);
-    assert_eq!(
-        scan(store, "", Some("b/10"), 2).await,
-        ["b/2", "b/3"],
-        "a place that is no row"
-    );
+    assert_eq!(scan(store, "", Some("b/10"), 2).await, ["b/2", "b/3"], "a place that is no row");
     assert_eq!(scan(store, "b/", Some("b/2"), usize::MAX).await, ["b/3"]);
-    assert_eq!(
-        scan(store, "b/", Some("a"), 9).await,
-        ["b/1", "b/2", "b/3"],
-        "a place before the prefix"
-    );
-    assert_eq!(
-        scan(store, "b/", Some("c"), 9).await,
-        [""; 0],
-        "a place after the prefix"
-    );
-    assert_eq!(
-        scan(store, "b/1", Some("b/1"), 9).await,
-        [""; 0],
-        "the place itself is left out"
-    );
+    assert_eq!(scan(store, "b/", Some("a"), 9).await, ["b/1", "b/2", "b/3"], "a place before the prefix");
+    assert_eq!(scan(store, "b/", Some("c"), 9).await, [""; 0], "a place after the prefix");
+    assert_eq!(scan(store, "b/1", Some("b/1"), 9).await, [""; 0], "the place itself is left out");
     let (mut pages, mut after) = (Vec::new(), None);
     loop {
         let page = scan(store, "", after.as_deref(), 2).await;
@@ -336,11 +229,7 @@ async fn any_bytes_and_long_ids_fit<S: Store + ?Sized>(store: &S) {
         write(store, put(&key, value, Expect::Absent)).await;
         assert!(read(store, &key).await == row(1, value), "value {at} changed");
     }
-    let long = [
-        format!("{}a", "x".repeat(1023)),
-        format!("{}b", "x".repeat(1023)),
-        "é".repeat(512),
-    ];
+    let long = [format!("{}a", "x".repeat(1023)), format!("{}b", "x".repeat(1023)), "é".repeat(512)];
     for id in &long {
         write(store, put(&key(id), id.as_bytes(), Expect::Absent)).await;
     }
@@ -355,11 +244,7 @@ async fn concurrent_increments_are_all_counted<S: Store + ?Sized + 'static>(stor
     for task in tasks {
         task.await.expect("an increment");
     }
-    assert_eq!(
-        read(&*store, &key("counter")).await,
-        row(32, b"32"),
-        "an increment was lost"
-    );
+    assert_eq!(read(&*store, &key("counter")).await, row(32, b"32"), "an increment was lost");
 }
 
 async fn increment<S: Store + ?Sized>(store: Arc<S>) {
@@ -367,9 +252,7 @@ async fn increment<S: Store + ?Sized>(store: Arc<S>) {
     loop {
         let old = read(&*store, &counter).await;
         let expect = old.as_ref().map_or(Expect::Absent, |row| Expect::Version(row.version));
-        let text = old
-            .map(|row| String::from_utf8(row.value).expect("digits"))
-            .unwrap_or_default();
+        let text = old.map(|row| String::from_utf8(row.value).expect("digits")).unwrap_or_default();
         let next = text.parse::<u32>().unwrap_or(0) + 1;
         match store.commit(put(&counter, next.to_string().as_bytes(), expect)).await {
             Ok(()) => return,

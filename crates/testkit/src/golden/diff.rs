@@ -16,28 +16,17 @@ enum Line<'a> {
 /// Where the first difference is (in lines of `expected`, from 0), and the picture.
 pub fn lines(expected: &str, found: &str) -> (usize, String) {
     let lines = align(&split(expected), &split(found));
-    let first = lines
-        .iter()
-        .position(|line| !matches!(line, Line::Same(_)))
-        .unwrap_or(0);
+    let first = lines.iter().position(|line| !matches!(line, Line::Same(_))).unwrap_or(0);
     (first, picture(&lines))
 }
 
 fn split(text: &str) -> Vec<&str> {
-    if text.is_empty() {
-        Vec::new()
-    } else {
-        text.split('\n').collect()
-    }
+    if text.is_empty() { Vec::new() } else { text.split('\n').collect() }
 }
 
 fn picture(lines: &[Line<'_>]) -> String {
-    let changed: Vec<usize> = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| !matches!(line, Line::Same(_)))
-        .map(|(at, _)| at)
-        .collect();
+    let changed: Vec<usize> =
+        lines.iter().enumerate().filter(|(_, line)| !matches!(line, Line::Same(_))).map(|(at, _)| at).collect();
     let shown = |at: usize| changed.iter().any(|change| change.abs_diff(at) <= CONTEXT);
     let mut out: Vec<String> = Vec::new();
     let mut skipped = false;
@@ -61,21 +50,12 @@ fn picture(lines: &[Line<'_>]) -> String {
 fn align<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<Line<'a>> {
     let head = expected.iter().zip(found).take_while(|(a, b)| a == b).count();
     let (expected_rest, found_rest) = (&expected[head..], &found[head..]);
-    let tail = expected_rest
-        .iter()
-        .rev()
-        .zip(found_rest.iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let tail = expected_rest.iter().rev().zip(found_rest.iter().rev()).take_while(|(a, b)| a == b).count();
     let expected_middle = &expected_rest[..expected_rest.len() - tail];
     let found_middle = &found_rest[..found_rest.len() - tail];
     let mut lines: Vec<Line<'a>> = expected[..head].iter().map(|text| Line::Same(text)).collect();
     lines.extend(align_middle(expected_middle, found_middle));
-    lines.extend(
-        expected_rest[expected_middle.len()..]
-            .iter()
-            .map(|text| Line::Same(text)),
-    );
+    lines.extend(expected_rest[expected_middle.len()..].iter().map(|text| Line::Same(text)));
     lines
 }
 
@@ -136,10 +116,6 @@ mod tests {
         assert_eq!(lines("a\nb\na", "a\na"), (1, "    a\n  - b\n    a".to_owned()));
         assert_eq!(lines("a\na", "a\nb\na").1, "    a\n  + b\n    a");
         let (long, other) = ("x\n".repeat(3000), "y\n".repeat(3000));
-        assert_eq!(
-            lines(&long, &other).1.lines().count(),
-            6001,
-            "the last, empty line is shared"
-        );
+        assert_eq!(lines(&long, &other).1.lines().count(), 6001, "the last, empty line is shared");
     }
 }

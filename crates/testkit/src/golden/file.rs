@@ -126,11 +126,7 @@ fn unescaped(line: &str) -> &str {
 /// Takes one backslash off the lines that would otherwise be markers.
 fn unescape(line: &str) -> &str {
     let bare = unescaped(line);
-    if is_separator(bare) || is_title(bare) {
-        line.strip_prefix('\\').unwrap_or(line)
-    } else {
-        line
-    }
+    if is_separator(bare) || is_title(bare) { line.strip_prefix('\\').unwrap_or(line) } else { line }
 }
 
 type Lines<'a> = Vec<Line<'a>>;
@@ -139,11 +135,7 @@ fn split_cases(text: &str) -> Vec<(Option<Line<'_>>, Lines<'_>)> {
     let mut cases: Vec<(Option<Line<'_>>, Lines<'_>)> = Vec::new();
     let mut start = 0;
     for (at, line) in text.split_inclusive('\n').enumerate() {
-        let line = Line {
-            number: at + 1,
-            start,
-            text: line,
-        };
+        let line = Line { number: at + 1, start, text: line };
         start += line.text.len();
         match cases.last_mut() {
             _ if is_title(line.text) => cases.push((Some(line), Vec::new())),
@@ -160,25 +152,15 @@ fn split_cases(text: &str) -> Vec<(Option<Line<'_>>, Lines<'_>)> {
 fn section(path: &Path, at: usize, title: Option<Line<'_>>, lines: &[Line<'_>]) -> Result<Section, FormatError> {
     let line = title.or(lines.first().copied()).map_or(1, |line| line.number);
     let has_attributes = lines.first().is_some_and(|first| first.text.starts_with("#!"));
-    let attributes = if has_attributes {
-        attributes(lines[0])?
-    } else {
-        BTreeMap::new()
-    };
+    let attributes = if has_attributes { attributes(lines[0])? } else { BTreeMap::new() };
     let body = if has_attributes { &lines[1..] } else { lines };
     let separator = body.iter().position(|line| is_separator(line.text));
     let (input, expected) = separator.map_or((body, None), |at| (&body[..at], Some(&body[at + 1..])));
     if separator.is_none() && input.iter().all(|line| line.text.trim().is_empty()) {
-        return Err(FormatError {
-            line,
-            kind: FormatProblem::EmptyCase,
-        });
+        return Err(FormatError { line, kind: FormatProblem::EmptyCase });
     }
     if let Some(second) = expected.unwrap_or_default().iter().find(|line| is_separator(line.text)) {
-        return Err(FormatError {
-            line: second.number,
-            kind: FormatProblem::SecondSeparator,
-        });
+        return Err(FormatError { line: second.number, kind: FormatProblem::SecondSeparator });
     }
     let input = join(input);
     let case = Case {
@@ -188,9 +170,7 @@ fn section(path: &Path, at: usize, title: Option<Line<'_>>, lines: &[Line<'_>]) 
         attributes,
         input: input.strip_suffix('\n').unwrap_or(&input).to_owned(),
     };
-    let (last_number, end) = lines
-        .last()
-        .map_or((line, 0), |last| (last.number, last.start + last.text.len()));
+    let (last_number, end) = lines.last().map_or((line, 0), |last| (last.number, last.start + last.text.len()));
     let first_expected = expected.and_then(<[Line<'_>]>::first);
     Ok(Section {
         case,
@@ -205,10 +185,7 @@ fn join(lines: &[Line<'_>]) -> String {
 }
 
 fn name(path: &Path, at: usize, title: Option<Line<'_>>) -> String {
-    let stem = path
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let title = title.map(|line| line.text.trim_start_matches('=').trim().to_owned());
     match (title.filter(|title| !title.is_empty()), at) {
         (Some(title), _) => format!("{stem}/{title}"),
@@ -219,17 +196,8 @@ fn name(path: &Path, at: usize, title: Option<Line<'_>>) -> String {
 
 fn attributes(line: Line<'_>) -> Result<BTreeMap<String, String>, FormatError> {
     let mut attributes = BTreeMap::new();
-    let wrong = |kind| FormatError {
-        line: line.number,
-        kind,
-    };
-    for item in line
-        .text
-        .trim_start_matches("#!")
-        .split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty())
-    {
+    let wrong = |kind| FormatError { line: line.number, kind };
+    for item in line.text.trim_start_matches("#!").split(',').map(str::trim).filter(|item| !item.is_empty()) {
         let pair = item.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         let Some((key, value)) = pair.filter(|(key, _)| !key.is_empty()) else {
             return Err(wrong(FormatProblem::Attribute(item.to_owned())));
@@ -247,10 +215,7 @@ mod tests {
 
     fn inputs(text: &str) -> Vec<(String, String, Option<String>)> {
         let file = CaseFile::parse(Path::new("dir/file.case"), text).unwrap();
-        file.sections
-            .into_iter()
-            .map(|s| (s.case.name, s.case.input, s.expected))
-            .collect()
+        file.sections.into_iter().map(|s| (s.case.name, s.case.input, s.expected)).collect()
     }
 
     fn case(name: &str, input: &str, expected: &str) -> (String, String, Option<String>) {
@@ -261,11 +226,7 @@ mod tests {
     fn cases_have_names() {
         assert_eq!(
             inputs("a\n---\nb\n===\nc\n---\nd\n=== e f\ng\n---\nh"),
-            [
-                case("file", "a", "b\n"),
-                case("file/2", "c", "d\n"),
-                case("file/e f", "g", "h")
-            ]
+            [case("file", "a", "b\n"), case("file/2", "c", "d\n"), case("file/e f", "g", "h")]
         );
         assert_eq!(inputs("=== first\na\n---\nb\n"), [case("file/first", "a", "b\n")]);
     }

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use file::{CaseFile, Section};
 
 /// One input, as the test sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Case {
     /// The file's stem; in a file of several, `stem/name` or `stem/2`.
     pub name: String,
@@ -98,21 +98,15 @@ fn run_in(mode: Mode, dir: &Path, mut found: impl FnMut(&Case) -> String) -> Vec
 }
 
 fn problem(path: &Path, line: usize, message: impl Into<String>) -> Problem {
-    Problem {
-        path: path.to_owned(),
-        line,
-        message: message.into(),
-    }
+    Problem { path: path.to_owned(), line, message: message.into() }
 }
 
 /// Every `*.case` under `dir`, sorted, folders and files together by name.
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Problem> {
     let unreadable = |error: std::io::Error| problem(dir, 0, format!("cannot be read: {error}"));
     let entries = std::fs::read_dir(dir).map_err(unreadable)?;
-    let mut found = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(unreadable)?;
+    let mut found =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     found.sort();
     for path in found {
         if path.is_dir() {
@@ -139,11 +133,7 @@ fn run_file(mode: Mode, path: &Path, found: &mut impl FnMut(&Case) -> String) ->
         let answer = catch_unwind(AssertUnwindSafe(|| found(&section.case))).map_err(panic_text);
         match &answer {
             Err(message) => {
-                problems.push(problem(
-                    path,
-                    section.case.line,
-                    format!("`{}` panicked: {message}", section.case.name),
-                ));
+                problems.push(problem(path, section.case.line, format!("`{}` panicked: {message}", section.case.name)));
             }
             Ok(answer) if mode == Mode::Compare => problems.extend(compare(section, answer)),
             Ok(_) => {}
@@ -163,8 +153,7 @@ fn run_file(mode: Mode, path: &Path, found: &mut impl FnMut(&Case) -> String) ->
 
 fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     let text = payload.downcast_ref::<String>().cloned();
-    text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_default()
+    text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
 fn compare(section: &Section, found: &str) -> Option<Problem> {
@@ -205,11 +194,8 @@ mod tests {
 
     #[test]
     fn right_files_pass_whatever_their_last_whitespace() {
-        let dir = folder(&[
-            ("a.case", "ab\n---\nAB\n\n\n"),
-            ("b/c.case", "#! k = v\nx\ny\n---\nX\nY"),
-            ("d.txt", "no case"),
-        ]);
+        let dir =
+            folder(&[("a.case", "ab\n---\nAB\n\n\n"), ("b/c.case", "#! k = v\nx\ny\n---\nX\nY"), ("d.txt", "no case")]);
         let mut names = Vec::new();
         let problems = run_in(Mode::Compare, dir.path(), |case| {
             names.push((case.name.clone(), case.attribute("k").map(str::to_owned)));
@@ -222,10 +208,7 @@ mod tests {
     #[test]
     fn every_difference_is_listed_with_its_line() {
         let dir = folder(&[
-            (
-                "a.case",
-                "#! k = v\none\ntwo\n---\nONE\nTOO\n=== second\nx\n---\nX\n=== third\nz\n---\nY\n",
-            ),
+            ("a.case", "#! k = v\none\ntwo\n---\nONE\nTOO\n=== second\nx\n---\nX\n=== third\nz\n---\nY\n"),
             ("b.case", "q\n---\n"),
         ]);
         let problems = run_in(Mode::Compare, dir.path(), upper);
@@ -263,51 +246,33 @@ mod tests {
     fn a_panic_is_one_problem_and_the_rest_runs() {
         let dir = folder(&[("a.case", "boom\n---\nX\n=== ok\nb\n---\nwrong\n")]);
         let answer = |case: &Case| {
-            if case.input == "boom" {
-                panic!("bang {}", 1)
-            } else {
-                upper(case)
-            }
+            if case.input == "boom" { panic!("bang {}", 1) } else { upper(case) }
         };
         let problems = run_in(Mode::Compare, dir.path(), answer);
         assert_eq!(problems.len(), 2);
         assert!(problems[0].message.contains("panicked: bang 1"), "{}", problems[0]);
         let problems = run_in(Mode::Update, dir.path(), answer);
         assert_eq!(problems.len(), 1, "an expectation is not replaced by a panic");
-        assert_eq!(
-            fs::read_to_string(dir.path().join("a.case")).unwrap(),
-            "boom\n---\nX\n=== ok\nb\n---\nB\n"
-        );
+        assert_eq!(fs::read_to_string(dir.path().join("a.case")).unwrap(), "boom\n---\nX\n=== ok\nb\n---\nB\n");
     }
 
     #[test]
     fn update_changes_expectations_and_nothing_else() {
         let before = "#! k = v\n  one \n\\---\n---\nwrong\n\n=== second\n\nx  \n---\nX\n\n\n=== third\nz\n---\n=== fourth\nlast\n";
         let dir = folder(&[("a.case", before)]);
-        assert_eq!(
-            run_in(Mode::Update, dir.path(), |case| format!("{}\n=== q\n", upper(case))),
-            []
-        );
+        assert_eq!(run_in(Mode::Update, dir.path(), |case| format!("{}\n=== q\n", upper(case))), []);
         let after = fs::read_to_string(dir.path().join("a.case")).unwrap();
         assert_eq!(
             after,
             "#! k = v\n  one \n\\---\n---\n  ONE \n\\---\n\n\\=== q\n\n=== second\n\nx  \n---\n\nX  \n\n\\=== q\n\n\n\
              === third\nz\n---\nZ\n\n\\=== q\n=== fourth\nlast\n---\nLAST\n\n\\=== q\n"
         );
-        assert_eq!(
-            run_in(Mode::Compare, dir.path(), |case| format!("{}\n=== q\n", upper(case))),
-            []
-        );
+        assert_eq!(run_in(Mode::Compare, dir.path(), |case| format!("{}\n=== q\n", upper(case))), []);
     }
 
     #[test]
     fn update_of_right_files_writes_the_same_bytes() {
-        for text in [
-            "a\n---\nA",
-            "a\n---\nA\n\n \n",
-            "=== n\r\na\n---\nA\n===\nb\n---\nB   \n",
-            "\n\n---",
-        ] {
+        for text in ["a\n---\nA", "a\n---\nA\n\n \n", "=== n\r\na\n---\nA\n===\nb\n---\nB   \n", "\n\n---"] {
             let dir = folder(&[("a.case", text)]);
             assert_eq!(run_in(Mode::Update, dir.path(), upper), []);
             assert_eq!(fs::read_to_string(dir.path().join("a.case")).unwrap(), text);
@@ -325,11 +290,7 @@ mod tests {
             let dir = folder(&[("a.case", text)]);
             let problems = run_in(Mode::Compare, dir.path(), upper);
             assert_eq!(problems.len(), 1, "{text}");
-            assert!(
-                problems[0].line == line && problems[0].message.contains(message),
-                "{}",
-                problems[0]
-            );
+            assert!(problems[0].line == line && problems[0].message.contains(message), "{}", problems[0]);
         }
     }
 }

@@ -14,12 +14,7 @@ use crate::world::{TOKEN, World, build, clock, everything, get, logged, nobody, 
 
 #[tokio::test]
 async fn an_answer_comes_back_whole() {
-    let server = Server::always(with_status(
-        "201 Created",
-        "X-Kind: A\r\nSet-Cookie: sid=1\r\n",
-        "{\"a\":1}",
-    ))
-    .await;
+    let server = Server::always(with_status("201 Created", "X-Kind: A\r\nSet-Cookie: sid=1\r\n", "{\"a\":1}")).await;
     let world = World::new();
     let answer = world.read(get(&server.origin, "/tickets")).await.unwrap();
     assert_eq!((answer.status, answer.body.as_slice()), (201, b"{\"a\":1}".as_slice()));
@@ -29,10 +24,7 @@ async fn an_answer_comes_back_whole() {
     let seen = &server.seen()[0];
     assert_eq!(seen.line, "GET /tickets HTTP/1.1");
     assert_eq!(seen.header("accept"), Some("application/json"));
-    assert_eq!(
-        seen.header("user-agent"),
-        Some(concat!("tokamak/", env!("CARGO_PKG_VERSION")))
-    );
+    assert_eq!(seen.header("user-agent"), Some(concat!("tokamak/", env!("CARGO_PKG_VERSION"))));
     assert_eq!(seen.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
     for absent in ["accept-encoding", "authorization", "cookie", "content-type", "referer"] {
         assert_eq!(seen.header(absent), None, "{absent}");
@@ -44,13 +36,7 @@ async fn an_answer_comes_back_whole() {
 
 #[tokio::test]
 async fn any_status_is_an_answer() {
-    for status in [
-        "204 No Content",
-        "304 Not Modified",
-        "404 Not Found",
-        "418 Teapot",
-        "500 Oops",
-    ] {
+    for status in ["204 No Content", "304 Not Modified", "404 Not Found", "418 Teapot", "500 Oops"] {
         let server = Server::always(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")).await;
         let answer = World::new().read(get(&server.origin, "/")).await.unwrap();
         assert!(status.starts_with(&answer.status.to_string()));
@@ -62,13 +48,7 @@ async fn path_and_query_arrive_as_they_are_meant() {
     let server = Server::always(ok("")).await;
     let query = [("q", "a b&c=d#e+f"), ("é", "\r\nX-Evil: 1"), ("q", "2")];
     let query = query.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    World::new()
-        .read(Request {
-            query,
-            ..get(&server.origin, "/p/a%2Fb%20c%3F")
-        })
-        .await
-        .unwrap();
+    World::new().read(Request { query, ..get(&server.origin, "/p/a%2Fb%20c%3F") }).await.unwrap();
     assert_eq!(
         server.seen()[0].line,
         "GET /p/a%2Fb%20c%3F?q=a%20b%26c%3Dd%23e%2Bf&%C3%A9=%0D%0AX-Evil%3A%201&q=2 HTTP/1.1"
@@ -81,14 +61,7 @@ async fn a_body_goes_as_json_with_every_method() {
     let world = World::new();
     for method in [Method::Post, Method::Put, Method::Patch, Method::Delete] {
         let body = Some(json!({"title": "é \"x\"", "n": [1, null]}));
-        world
-            .read(Request {
-                method,
-                body,
-                ..get(&server.origin, "/t")
-            })
-            .await
-            .unwrap();
+        world.read(Request { method, body, ..get(&server.origin, "/t") }).await.unwrap();
         let seen = server.seen().pop().unwrap();
         assert_eq!(seen.line, format!("{} /t HTTP/1.1", method.as_str()));
         assert_eq!(seen.header("content-type"), Some("application/json"));
@@ -99,33 +72,15 @@ async fn a_body_goes_as_json_with_every_method() {
 #[tokio::test]
 async fn a_catalog_may_choose_what_it_accepts() {
     let server = Server::always(ok("")).await;
-    let headers = [
-        ("Accept", "application/vnd.x+json"),
-        ("content-type", "application/merge-patch+json"),
-        ("X-V", "2"),
-    ];
-    let headers = headers
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec();
-    World::new()
-        .write(Request {
-            headers,
-            body: Some(json!(1)),
-            ..get(&server.origin, "/")
-        })
-        .await
-        .unwrap();
+    let headers =
+        [("Accept", "application/vnd.x+json"), ("content-type", "application/merge-patch+json"), ("X-V", "2")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    World::new().write(Request { headers, body: Some(json!(1)), ..get(&server.origin, "/") }).await.unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.header("accept"), Some("application/vnd.x+json"));
     assert_eq!(seen.header("content-type"), Some("application/merge-patch+json"));
     assert_eq!(seen.header("x-v"), Some("2"));
-    assert_eq!(
-        seen.headers
-            .iter()
-            .filter(|(name, _)| name == "accept" || name == "content-type")
-            .count(),
-        2
-    );
+    assert_eq!(seen.headers.iter().filter(|(name, _)| name == "accept" || name == "content-type").count(), 2);
 }
 
 #[tokio::test]
@@ -134,37 +89,12 @@ async fn credentials_arrive_in_their_header() {
     let world = World::new();
     // A header of that name from elsewhere gives way.
     let headers = vec![("Authorization".to_owned(), "Basic x".to_owned())];
-    world
-        .read(signed(Request {
-            headers,
-            ..get(&server.origin, "/")
-        }))
-        .await
-        .unwrap();
-    let auth = Some(Auth::Header {
-        name: "X-Api-Key".to_owned(),
-        secret: "TOKEN".to_owned(),
-    });
-    world
-        .read(Request {
-            auth,
-            ..get(&server.origin, "/")
-        })
-        .await
-        .unwrap();
+    world.read(signed(Request { headers, ..get(&server.origin, "/") })).await.unwrap();
+    let auth = Some(Auth::Header { name: "X-Api-Key".to_owned(), secret: "TOKEN".to_owned() });
+    world.read(Request { auth, ..get(&server.origin, "/") }).await.unwrap();
     let seen = server.seen();
-    assert_eq!(
-        seen[0].header("authorization"),
-        Some(format!("Bearer {TOKEN}").as_str())
-    );
-    assert_eq!(
-        seen[0]
-            .headers
-            .iter()
-            .filter(|(name, _)| name == "authorization")
-            .count(),
-        1
-    );
+    assert_eq!(seen[0].header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
+    assert_eq!(seen[0].headers.iter().filter(|(name, _)| name == "authorization").count(), 1);
     assert_eq!(seen[1].header("x-api-key"), Some(TOKEN));
     assert!(!format!("{:?}", world.upstream).contains(TOKEN));
 }
@@ -174,17 +104,11 @@ async fn without_its_secret_nothing_leaves() {
     let server = Server::always(ok("")).await;
     let world = World::new();
     for name in ["MISSING", "BROKEN"] {
-        let request = Request {
-            auth: Some(Auth::Bearer(name.to_owned())),
-            ..get(&server.origin, "/")
-        };
+        let request = Request { auth: Some(Auth::Bearer(name.to_owned())), ..get(&server.origin, "/") };
         let error = world.read(request).await.unwrap_err();
         assert!(matches!(error, Error::Secret { .. }), "{error:?}");
         let text = everything(&error);
-        assert!(
-            text.contains(&format!("secret `{name}` is not set")) && !text.contains("hunter2"),
-            "{text}"
-        );
+        assert!(text.contains(&format!("secret `{name}` is not set")) && !text.contains("hunter2"), "{text}");
     }
     assert_eq!(server.connections(), 0);
 }
@@ -197,25 +121,14 @@ async fn no_error_shows_a_credential_or_a_query_value() {
     let cut = Server::always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n").await;
     let short = Server::start(|_, _| vec![say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"), Act::Close]).await;
     let big = Server::always("HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n").await;
-    let moved = Server::always(with_status(
-        "302 Found",
-        "Location: /x?token=hunter2-very-secret\r\n",
-        "",
-    ))
-    .await;
+    let moved = Server::always(with_status("302 Found", "Location: /x?token=hunter2-very-secret\r\n", "")).await;
     let garbage = Server::always("what?\r\n\r\n").await;
     let nobody = nobody().await;
     let world = World::with(once());
     let servers = [&lost, &slow, &cut, &short, &big, &moved, &garbage];
     for origin in servers.iter().map(|server| &server.origin).chain([&nobody]) {
         let query = vec![("key".to_owned(), "query-value".to_owned())];
-        let error = world
-            .read(signed(Request {
-                query,
-                ..get(origin, "/p")
-            }))
-            .await
-            .unwrap_err();
+        let error = world.read(signed(Request { query, ..get(origin, "/p") })).await.unwrap_err();
         let text = everything(&error);
         assert!(!text.contains("hunter2") && !text.contains("query-value"), "{text}");
         assert!(text.contains(&format!("GET {origin}/p")), "{text}");
@@ -230,23 +143,13 @@ async fn events_tell_of_each_try_and_of_no_secret() {
     })
     .await;
     let query = vec![("key".to_owned(), "query-value".to_owned())];
-    let request = Request {
-        query,
-        body: Some(json!("request-body")),
-        ..get(&server.origin, "/p")
-    };
+    let request = Request { query, body: Some(json!("request-body")), ..get(&server.origin, "/p") };
     World::new().read(signed(request)).await.unwrap();
     let text = logged();
     let label = format!("GET {}/p", server.origin);
-    let ours: Vec<_> = text
-        .lines()
-        .filter(|line| line.contains("DEBUG upstream") && line.contains(&label))
-        .collect();
+    let ours: Vec<_> = text.lines().filter(|line| line.contains("DEBUG upstream") && line.contains(&label)).collect();
     assert_eq!(ours.len(), 2, "{text}");
-    assert!(
-        ours[0].contains("failure=\"lost\"") && ours[1].contains("status=200"),
-        "{ours:?}"
-    );
+    assert!(ours[0].contains("failure=\"lost\"") && ours[1].contains("status=200"), "{ours:?}");
     assert!(ours[1].contains("bytes=11"), "{ours:?}");
     for secret in ["hunter2", "query-value", "request-body", "answer-body"] {
         assert!(!text.contains(secret), "{secret} in {text}");
@@ -258,27 +161,15 @@ async fn a_route_changes_the_address_only() {
     let server = Server::always(ok("{}")).await;
     let named = Origin::parse("http://demo.localhost").unwrap();
     let routes = BTreeMap::from([(named.clone(), server.origin.clone())]);
-    let world = World::with(Options {
-        routes,
-        ..Options::default()
-    });
+    let world = World::with(Options { routes, ..Options::default() });
     let query = vec![("q".to_owned(), "1".to_owned())];
-    world
-        .read(signed(Request {
-            query,
-            ..get(&named, "/tickets")
-        }))
-        .await
-        .unwrap();
+    world.read(signed(Request { query, ..get(&named, "/tickets") })).await.unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.line, "GET /tickets?q=1 HTTP/1.1");
     assert_eq!(seen.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
 
     let error = world.read(get(&named, "//evil.example/")).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "GET http://demo.localhost//evil.example/: the request leaves its catalog's origin"
-    );
+    assert_eq!(error.to_string(), "GET http://demo.localhost//evil.example/: the request leaves its catalog's origin");
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -286,19 +177,10 @@ async fn a_route_changes_the_address_only() {
 fn options_without_room_for_a_call_are_refused() {
     let defaults = Options::default();
     assert_eq!((defaults.retries, defaults.calls_per_origin), (3, 8));
-    assert_eq!(
-        (defaults.request_timeout, defaults.response_bytes),
-        (Duration::from_secs(30), 32 * 1024 * 1024)
-    );
+    assert_eq!((defaults.request_timeout, defaults.response_bytes), (Duration::from_secs(30), 32 * 1024 * 1024));
     for options in [
-        Options {
-            calls_per_origin: 0,
-            ..Options::default()
-        },
-        Options {
-            request_timeout: Duration::ZERO,
-            ..Options::default()
-        },
+        Options { calls_per_origin: 0, ..Options::default() },
+        Options { request_timeout: Duration::ZERO, ..Options::default() },
     ] {
         assert!(matches!(build(options, clock()), Err(BuildError::Zero(_))));
     }

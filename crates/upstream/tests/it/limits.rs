@@ -13,10 +13,7 @@ use crate::world::{World, everything, get, nobody, once};
 const LONG: Duration = Duration::from_secs(20);
 
 fn small() -> Options {
-    Options {
-        response_bytes: 1000,
-        ..Options::default()
-    }
+    Options { response_bytes: 1000, ..Options::default() }
 }
 
 #[tokio::test]
@@ -32,13 +29,9 @@ async fn a_body_of_the_limit_fits_and_one_byte_more_does_not() {
 
 #[tokio::test]
 async fn an_announced_huge_body_is_refused_before_it_comes() {
-    let server = Server::start(|_, _| {
-        vec![
-            say("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"),
-            Act::Pause(LONG),
-        ]
-    })
-    .await;
+    let server =
+        Server::start(|_, _| vec![say("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"), Act::Pause(LONG)])
+            .await;
     let begun = Instant::now();
     let error = World::with(small()).read(get(&server.origin, "/")).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
@@ -53,10 +46,7 @@ async fn an_endless_chunked_body_is_cut_off() {
         vec![say(head), Act::Flood(chunk.clone(), Duration::ZERO)]
     })
     .await;
-    let world = World::with(Options {
-        response_bytes: 100_000,
-        ..Options::default()
-    });
+    let world = World::with(Options { response_bytes: 100_000, ..Options::default() });
     let error = world.read(get(&server.origin, "/")).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { limit: 100_000, .. }), "{error:?}");
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -68,10 +58,7 @@ async fn an_endless_chunked_body_is_cut_off() {
 
 #[tokio::test]
 async fn a_truncated_body_is_lost() {
-    let heads = [
-        "Content-Length: 100\r\n\r\nab",
-        "Transfer-Encoding: chunked\r\n\r\n5\r\nab",
-    ];
+    let heads = ["Content-Length: 100\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n5\r\nab"];
     for head in heads {
         let server = Server::start(move |_, _| vec![say("HTTP/1.1 200 OK\r\n"), say(head), Act::Close]).await;
         let world = World::new();
@@ -97,16 +84,10 @@ async fn an_encoding_nobody_asked_for_is_an_error() {
 async fn a_silent_server_times_out() {
     let server = Server::start(|_, _| vec![Act::Pause(LONG)]).await;
     let begun = Instant::now();
-    let error = World::with(once())
-        .read(get(&server.origin, "/slow"))
-        .await
-        .unwrap_err();
+    let error = World::with(once()).read(get(&server.origin, "/slow")).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { ms: 300, .. }), "{error:?}");
     assert!(begun.elapsed() < Duration::from_secs(5));
-    assert_eq!(
-        error.to_string(),
-        format!("GET {}/slow: no answer within 300 ms", server.origin)
-    );
+    assert_eq!(error.to_string(), format!("GET {}/slow: no answer within 300 ms", server.origin));
 }
 
 #[tokio::test]
@@ -117,10 +98,7 @@ async fn a_dripping_server_is_bounded_by_the_whole_deadline() {
     })
     .await;
     let begun = Instant::now();
-    let options = Options {
-        request_timeout: Duration::from_millis(300),
-        ..Options::default()
-    };
+    let options = Options { request_timeout: Duration::from_millis(300), ..Options::default() };
     let error = World::with(options).read(get(&server.origin, "/")).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
     assert!(begun.elapsed() < Duration::from_secs(5));
@@ -136,13 +114,7 @@ async fn nobody_listening_is_a_failed_connect() {
 #[tokio::test]
 async fn an_unknown_name_is_a_failed_connect() {
     let origin = base::Origin::parse("http://no-such-host.invalid").unwrap();
-    let error = World::with(Options {
-        retries: 0,
-        ..Options::default()
-    })
-    .read(get(&origin, "/"))
-    .await
-    .unwrap_err();
+    let error = World::with(Options { retries: 0, ..Options::default() }).read(get(&origin, "/")).await.unwrap_err();
     assert!(matches!(error, Error::Connect { .. }), "{error:?}");
 }
 
@@ -150,31 +122,18 @@ async fn an_unknown_name_is_a_failed_connect() {
 async fn an_origin_never_has_more_calls_than_its_limit() {
     let script = |_, _: &_| vec![Act::Pause(Duration::from_millis(30)), say(&ok(""))];
     let (one, other) = (Server::start(script).await, Server::start(script).await);
-    let world = Arc::new(World::with(Options {
-        calls_per_origin: 3,
-        ..Options::default()
-    }));
+    let world = Arc::new(World::with(Options { calls_per_origin: 3, ..Options::default() }));
     let calls: Vec<_> = (0..40)
         .map(|n| {
-            let (world, origin) = (
-                Arc::clone(&world),
-                if n % 2 == 0 {
-                    one.origin.clone()
-                } else {
-                    other.origin.clone()
-                },
-            );
+            let (world, origin) =
+                (Arc::clone(&world), if n % 2 == 0 { one.origin.clone() } else { other.origin.clone() });
             tokio::spawn(async move { world.read(get(&origin, "/")).await.unwrap() })
         })
         .collect();
     for call in calls {
         assert_eq!(call.await.unwrap().status, 200);
     }
-    assert_eq!(
-        (one.most_busy(), other.most_busy()),
-        (3, 3),
-        "as many as allowed, each origin for itself"
-    );
+    assert_eq!((one.most_busy(), other.most_busy()), (3, 3), "as many as allowed, each origin for itself");
     assert_eq!((one.seen().len(), other.seen().len()), (20, 20));
 }
 
@@ -185,10 +144,7 @@ async fn a_cancelled_call_gives_its_place_back() {
         _ => vec![say(&ok(""))],
     })
     .await;
-    let world = World::with(Options {
-        calls_per_origin: 1,
-        ..Options::default()
-    });
+    let world = World::with(Options { calls_per_origin: 1, ..Options::default() });
     let stuck = tokio::time::timeout(Duration::from_millis(100), world.read(get(&server.origin, "/"))).await;
     assert!(stuck.is_err());
     assert_eq!(world.read(get(&server.origin, "/")).await.unwrap().status, 200);

@@ -38,12 +38,7 @@ async fn hostile_paths_never_leave() {
     }
     assert_eq!((server.connections(), evil.connections()), (0, 0));
 
-    for path in [
-        format!("/@{host}/x"),
-        format!("/http://{host}/x"),
-        format!("/a%2F..%2F{host}"),
-        "/a//b".to_owned(),
-    ] {
+    for path in [format!("/@{host}/x"), format!("/http://{host}/x"), format!("/a%2F..%2F{host}"), "/a//b".to_owned()] {
         let answer = world.read(get(&server.origin, &path)).await.unwrap();
         assert_eq!(answer.body, b"good");
         assert_eq!(server.seen().pop().unwrap().line, format!("GET {path} HTTP/1.1"));
@@ -55,19 +50,11 @@ async fn hostile_paths_never_leave() {
 async fn redirects_are_refused_and_their_target_is_not_contacted() {
     let target = Server::always(ok("here")).await;
     let world = World::new();
-    for status in [
-        "301 Moved",
-        "302 Found",
-        "303 See Other",
-        "307 Temporary",
-        "308 Permanent",
-    ] {
+    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
         let location = format!("Location: {}/there?token=abc#f\r\n", target.origin);
         let server = Server::always(with_status(status, &location, "")).await;
         let error = world.read(signed(get(&server.origin, "/"))).await.unwrap_err();
-        let Error::Redirect { location, .. } = error else {
-            panic!("{error:?}")
-        };
+        let Error::Redirect { location, .. } = error else { panic!("{error:?}") };
         assert_eq!(location, format!("{}/there", target.origin));
         assert_eq!(server.seen().len(), 1);
     }
@@ -100,27 +87,12 @@ async fn headers_cannot_inject_or_redirect() {
     ];
     for (name, value) in bad {
         let headers = vec![(name.to_owned(), value.to_owned())];
-        let error = world
-            .read(Request {
-                headers,
-                ..get(&server.origin, "/")
-            })
-            .await
-            .unwrap_err();
+        let error = world.read(Request { headers, ..get(&server.origin, "/") }).await.unwrap_err();
         assert!(matches!(error, Error::ForeignOrigin { .. }), "{name:?}: {error:?}");
     }
     for name in ["Host", "a\r\nb"] {
-        let auth = Some(Auth::Header {
-            name: name.to_owned(),
-            secret: "TOKEN".to_owned(),
-        });
-        let error = world
-            .read(Request {
-                auth,
-                ..get(&server.origin, "/")
-            })
-            .await
-            .unwrap_err();
+        let auth = Some(Auth::Header { name: name.to_owned(), secret: "TOKEN".to_owned() });
+        let error = world.read(Request { auth, ..get(&server.origin, "/") }).await.unwrap_err();
         assert!(matches!(error, Error::ForeignOrigin { .. }), "{name:?}: {error:?}");
     }
     assert_eq!(server.connections(), 0);
@@ -133,9 +105,6 @@ async fn a_server_that_is_not_tls_gets_no_request_over_https() {
     let world = World::with(crate::world::once());
     let error = tokio::time::timeout(std::time::Duration::from_secs(5), world.read(signed(get(&origin, "/")))).await;
     let error = error.unwrap().unwrap_err();
-    assert!(
-        matches!(error, Error::Connect { .. } | Error::Timeout { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Connect { .. } | Error::Timeout { .. }), "{error:?}");
     assert_eq!(server.seen().len(), 0);
 }

@@ -10,13 +10,11 @@ use crate::server::{Act, Server, ok, say, with_status};
 use crate::world::{World, get, nobody, once};
 
 async fn failing(times: usize, status: &'static str, headers: &'static str) -> Server {
-    Server::start(move |nth, _| {
-        if nth < times {
-            vec![say(&with_status(status, headers, "no"))]
-        } else {
-            vec![say(&ok("yes"))]
-        }
-    })
+    Server::start(
+        move |nth, _| {
+            if nth < times { vec![say(&with_status(status, headers, "no"))] } else { vec![say(&ok("yes"))] }
+        },
+    )
     .await
 }
 
@@ -29,21 +27,12 @@ async fn a_read_is_tried_again_and_a_write_is_not() {
         assert_eq!(server.seen().len(), 3);
         let slept = world.slept();
         assert_eq!(slept.len(), 2);
-        assert!(
-            slept[0] >= Duration::from_millis(125) && slept[0] <= Duration::from_millis(250),
-            "{slept:?}"
-        );
-        assert!(
-            slept[1] >= Duration::from_millis(250) && slept[1] <= Duration::from_millis(500),
-            "{slept:?}"
-        );
+        assert!(slept[0] >= Duration::from_millis(125) && slept[0] <= Duration::from_millis(250), "{slept:?}");
+        assert!(slept[1] >= Duration::from_millis(250) && slept[1] <= Duration::from_millis(500), "{slept:?}");
 
         let server = failing(2, status, "Retry-After: 1\r\n").await;
         let answer = world.write(get(&server.origin, "/")).await.unwrap();
-        assert_eq!(
-            (answer.status.to_string().as_str(), server.seen().len()),
-            (&status[..3], 1)
-        );
+        assert_eq!((answer.status.to_string().as_str(), server.seen().len()), (&status[..3], 1));
     }
 }
 
@@ -55,10 +44,7 @@ async fn the_last_answer_stands_when_the_tries_are_spent() {
     assert_eq!((answer.status, answer.body.as_slice()), (503, b"no".as_slice()));
     assert_eq!((server.seen().len(), world.slept().len()), (4, 3));
 
-    let world = World::with(Options {
-        retries: 0,
-        ..Options::default()
-    });
+    let world = World::with(Options { retries: 0, ..Options::default() });
     assert_eq!(world.read(get(&server.origin, "/")).await.unwrap().status, 503);
     assert_eq!(server.seen().len(), 5);
 }
@@ -136,27 +122,13 @@ async fn a_silent_read_is_tried_again_and_a_silent_write_is_not() {
             _ => vec![say(&ok("yes"))],
         })
     };
-    let options = || Options {
-        retries: 3,
-        request_timeout: Duration::from_millis(400),
-        ..once()
-    };
+    let options = || Options { retries: 3, request_timeout: Duration::from_millis(400), ..once() };
     let server = silent().await;
-    assert_eq!(
-        World::with(options())
-            .read(get(&server.origin, "/"))
-            .await
-            .unwrap()
-            .body,
-        b"yes"
-    );
+    assert_eq!(World::with(options()).read(get(&server.origin, "/")).await.unwrap().body, b"yes");
     assert_eq!(server.seen().len(), 2);
 
     let server = silent().await;
-    let error = World::with(options())
-        .write(get(&server.origin, "/"))
-        .await
-        .unwrap_err();
+    let error = World::with(options()).write(get(&server.origin, "/")).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
     assert_eq!(server.seen().len(), 1);
 }
@@ -167,11 +139,7 @@ async fn a_failed_connect_is_tried_again_even_for_a_write() {
     for writes in [false, true] {
         let world = World::new();
         let request = get(&origin, "/");
-        let result = if writes {
-            world.write(request).await
-        } else {
-            world.read(request).await
-        };
+        let result = if writes { world.write(request).await } else { world.read(request).await };
         assert!(matches!(result.unwrap_err(), Error::Connect { .. }));
         assert_eq!(world.slept().len(), 3);
     }

@@ -27,10 +27,7 @@ pub struct Received {
 
 impl Received {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -67,12 +64,7 @@ impl Server {
                 tokio::spawn(serve(socket, Arc::clone(&shared), Arc::clone(&script)));
             }
         });
-        Self {
-            origin: Origin::parse(&format!("http://127.0.0.1:{port}")).unwrap(),
-            port,
-            state,
-            task,
-        }
+        Self { origin: Origin::parse(&format!("http://127.0.0.1:{port}")).unwrap(), port, state, task }
     }
 
     /// Says the same to everybody.
@@ -115,10 +107,7 @@ pub fn ok(body: &str) -> String {
 
 /// `headers`: each line ends with `\r\n`.
 pub fn with_status(status: &str, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
 async fn serve(mut socket: TcpStream, state: Arc<State>, script: Arc<Script>) {
@@ -173,14 +162,8 @@ async fn receive(socket: &mut TcpStream) -> Option<Received> {
         .map(|line| line.split_once(": ").unwrap())
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    let mut received = Received {
-        line,
-        headers,
-        body: String::new(),
-    };
-    let length = received
-        .header("content-length")
-        .map_or(0, |text| text.parse().unwrap());
+    let mut received = Received { line, headers, body: String::new() };
+    let length = received.header("content-length").map_or(0, |text| text.parse().unwrap());
     let mut body = vec![0; length];
     socket.read_exact(&mut body).await.ok()?;
     received.body = String::from_utf8(body).unwrap();

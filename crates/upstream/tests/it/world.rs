@@ -42,10 +42,7 @@ impl Secrets for OneSecret {
         match name {
             "TOKEN" => Ok(Secret::new(TOKEN)),
             "BROKEN" => Ok(Secret::new(format!("{TOKEN}\n"))),
-            _ => Err(secrets::Error::NotSet {
-                name: name.to_owned(),
-                hint: "set it".to_owned(),
-            }),
+            _ => Err(secrets::Error::NotSet { name: name.to_owned(), hint: "set it".to_owned() }),
         }
     }
 }
@@ -55,9 +52,7 @@ impl Secrets for OneSecret {
 static LOG: LazyLock<Log> = LazyLock::new(|| {
     let log = Log::default();
     let writer = log.clone();
-    let fmt = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::TRACE)
-        .with_ansi(false);
+    let fmt = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_ansi(false);
     fmt.with_writer(move || writer.clone()).finish().init();
     log
 });
@@ -93,10 +88,7 @@ impl World {
     pub fn with(options: Options) -> Self {
         LazyLock::force(&LOG);
         let clock = clock();
-        Self {
-            upstream: Arc::new(build(options, Arc::clone(&clock)).unwrap()),
-            clock,
-        }
+        Self { upstream: Arc::new(build(options, Arc::clone(&clock)).unwrap()), clock }
     }
 
     pub async fn read(&self, request: Request) -> Result<Response, Error> {
@@ -104,24 +96,11 @@ impl World {
     }
 
     pub async fn write(&self, request: Request) -> Result<Response, Error> {
-        self.send(
-            Request {
-                method: Method::Post,
-                ..request
-            },
-            false,
-        )
-        .await
+        self.send(Request { method: Method::Post, ..request }, false).await
     }
 
     async fn send(&self, request: Request, repeatable: bool) -> Result<Response, Error> {
-        self.upstream
-            .send(Call {
-                tenant: TenantId::local(),
-                request,
-                repeatable,
-            })
-            .await
+        self.upstream.send(Call { tenant: TenantId::local(), request, repeatable }).await
     }
 
     pub fn slept(&self) -> Vec<Duration> {
@@ -135,19 +114,12 @@ pub fn build(options: Options, clock: Arc<FakeClock>) -> Result<HttpUpstream, Bu
 
 /// It stands at Sun, 06 Nov 1994 08:49:37 GMT.
 pub fn clock() -> Arc<FakeClock> {
-    Arc::new(FakeClock {
-        now: Mutex::new(784_111_777_000),
-        slept: Mutex::default(),
-    })
+    Arc::new(FakeClock { now: Mutex::new(784_111_777_000), slept: Mutex::default() })
 }
 
 /// Tries once, soon over.
 pub fn once() -> Options {
-    Options {
-        retries: 0,
-        request_timeout: Duration::from_millis(300),
-        ..Options::default()
-    }
+    Options { retries: 0, request_timeout: Duration::from_millis(300), ..Options::default() }
 }
 
 pub fn get(origin: &Origin, path: &str) -> Request {
@@ -163,10 +135,7 @@ pub fn get(origin: &Origin, path: &str) -> Request {
 }
 
 pub fn signed(request: Request) -> Request {
-    Request {
-        auth: Some(Auth::Bearer("TOKEN".to_owned())),
-        ..request
-    }
+    Request { auth: Some(Auth::Bearer("TOKEN".to_owned())), ..request }
 }
 
 /// All that an error can show: its line, its `Debug`, and the same of what lies under it.

@@ -14,56 +14,85 @@ use crate::syntax::token::TokenKind;
 /// How far a text on the opener's own line is looked for.
 const LONGEST: usize = 120;
 
-/// For each word that begins a line: the lines where it could close a block.
+/// For each tag: the lines that could close a block, and those that open one.
 pub(super) struct ClosingLines<'t>(HashMap<&'t str, Lines>);
 
 #[derive(Default)]
 struct Lines {
-    /// Nothing but closers and commas follows the word.
+    /// The line begins with the tag, and nothing but closers and commas follows.
     closing: Vec<Line>,
-    /// A closer or a comma follows the word, and then more.
+    /// A closer or a comma follows the tag, and then more.
     sloppy: Vec<Line>,
+    /// The line ends with `<<TAG`.
+    opening: Vec<Line>,
 }
 
 #[derive(Clone, Copy)]
 struct Line {
     start: usize,
-    /// After the word.
+    /// After the tag.
     end: usize,
+}
+
+enum Closing {
+    Line(Line),
+    /// More follows the tag on its line.
+    Sloppy(Line),
+    None,
 }
 
 impl<'t> ClosingLines<'t> {
     fn new(text: &'t str) -> Self {
-        let mut words: HashMap<&'t str, Lines> = HashMap::new();
+        let mut tags: HashMap<&'t str, Lines> = HashMap::new();
         let mut start = 0;
         for line in text.split_inclusive('\n') {
             let indent = line.len() - line.trim_start().len();
-            let rest = line.trim_start();
-            let word = tag_of(rest);
-            if !word.is_empty() {
-                let after = rest.get(word.len()..).unwrap_or("");
-                let line = Line {
-                    start,
-                    end: start + indent + word.len(),
-                };
-                let closers = |c: char| ")]},".contains(c);
-                if after.chars().all(|c| c.is_whitespace() || closers(c)) {
-                    words.entry(word).or_default().closing.push(line);
-                } else if after.starts_with(closers) {
-                    words.entry(word).or_default().sloppy.push(line);
-                }
+            let content = line.trim();
+            let tag = tag_of(content);
+            let after = content.get(tag.len()..).unwrap_or("");
+            let place = Line { start, end: start + indent + tag.len() };
+            let closer = |c: char| ")]},".contains(c);
+            if !tag.is_empty() && after.chars().all(|c| c.is_whitespace() || closer(c)) {
+                tags.entry(tag).or_default().closing.push(place);
+            } else if !tag.is_empty() && after.trim_start().starts_with(closer) {
+                tags.entry(tag).or_default().sloppy.push(place);
+            }
+            let opener = content.rfind("<<").and_then(|at| content.get(at + 2..));
+            if let Some(opened) = opener.filter(|opened| !opened.is_empty() && tag_of(opened) == *opened) {
+                tags.entry(opened).or_default().opening.push(place);
             }
             start += line.len();
         }
-        Self(words)
+        Self(tags)
     }
 
-    fn closing(&self, tag: &str, after: usize) -> Option<Line> {
-        first_after(&self.0.get(tag)?.closing, after)
+    /// What closes the block that `tag` opens at `after`. A line with more after its tag does if no other line would, or if
+    /// the block would otherwise hold the opener of the block that the other line closes.
+    fn of(&self, tag: &str, after: usize) -> Closing {
+        let Some(lines) = self.0.get(tag) else { return Closing::None };
+        match (first_after(&lines.closing, after), first_after(&lines.sloppy, after)) {
+            (Some(line), Some(sloppy)) if sloppy.start < line.start && lines.opens_between(sloppy, line) => {
+                Closing::Sloppy(sloppy)
+            }
+            (Some(line), _) => Closing::Line(line),
+            (None, Some(sloppy)) => Closing::Sloppy(sloppy),
+            (None, None) => Closing::None,
+        }
     }
 
-    fn sloppy(&self, tag: &str, after: usize) -> Option<Line> {
-        first_after(&self.0.get(tag)?.sloppy, after)
+    /// What closes the block of an opener that has more on its line: no line that closes another block.
+    fn of_crowded(&self, tag: &str, after: usize) -> Option<Line> {
+        let lines = self.0.get(tag)?;
+        let line = first_after(&lines.closing, after)?;
+        let opening = first_after(&lines.opening, after);
+        opening.is_none_or(|opening| opening.start >= line.start).then_some(line)
+    }
+}
+
+impl Lines {
+    fn opens_between(&self, from: Line, to: Line) -> bool {
+        let next = self.opening.get(self.opening.partition_point(|line| line.start < from.start));
+        next.is_some_and(|opening| opening.start < to.start)
     }
 }
 
@@ -76,9 +105,7 @@ fn tag_of(text: &str) -> &str {
     if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
         return "";
     }
-    let end = text
-        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(text.len());
     text.get(..end).unwrap_or("").trim_end_matches('-')
 }
 
@@ -105,57 +132,54 @@ impl<'t> Lexer<'t, '_> {
         let after = self.rest(opener.end as usize);
         let after = after.trim_start_matches([' ', '\t', '\r']);
         let alone = after.is_empty() || after.starts_with('\n');
-        match self.closing(tag, start) {
-            Some(line) if alone => {
-                self.push(TokenKind::Heredoc, Span::new(start, line.end));
-                self.jump(line.end);
-            }
+        let crowded = if alone { None } else { self.closing_lines().of_crowded(tag, start) };
+        let closing = if alone { self.closing_lines().of(tag, start) } else { Closing::None };
+        match (closing, crowded) {
+            (Closing::Line(line), _) => self.block(start, line),
+            (Closing::Sloppy(line), _) if self.mode == Mode::Program => self.sloppy_block(start, line, tag),
             _ if self.mode == Mode::Taught => {
                 self.push(TokenKind::Hole, opener);
                 self.jump(opener.end as usize);
             }
-            Some(line) => self.opener_not_alone(opener, line),
-            None if alone => self.unclosed(opener, tag, start),
-            None => self.on_one_line(opener, tag),
+            (_, Some(line)) => self.opener_not_alone(opener, line),
+            _ if alone => self.unclosed(opener, tag),
+            _ => self.on_one_line(opener, tag),
         }
+    }
+
+    fn block(&mut self, start: usize, line: Line) {
+        self.push(TokenKind::Heredoc, Span::new(start, line.end));
+        self.jump(line.end);
+    }
+
+    /// The closing line is like `TAG).limit(3)` or `TAG, p6=1)`.
+    fn sloppy_block(&mut self, start: usize, line: Line, tag: &str) {
+        let place = Span::new(line.end - tag.len(), line.end);
+        let message = format!("`{tag}` was read as the end of the text, although more follows it on its line");
+        self.reports.add(Diagnostic::note(codes::UNCLOSED_HEREDOC, place, message));
+        self.block(start, line);
     }
 
     /// The rest of the line, as far as it is looked at.
     fn near(&self, from: usize) -> &'t str {
         let rest = self.rest(from);
-        let near = rest
-            .get(..rest.floor_char_boundary(LONGEST.min(rest.len())))
-            .unwrap_or("");
+        let near = rest.get(..rest.floor_char_boundary(LONGEST.min(rest.len()))).unwrap_or("");
         near.split('\n').next().unwrap_or("")
     }
 
-    fn closing(&mut self, tag: &str, after: usize) -> Option<Line> {
+    fn closing_lines(&mut self) -> &ClosingLines<'t> {
         if self.closing.is_none() {
             self.steps += self.text.len();
         }
-        self.closing
-            .get_or_insert_with(|| ClosingLines::new(self.text))
-            .closing(tag, after)
+        self.closing.get_or_insert_with(|| ClosingLines::new(self.text))
     }
 
-    /// No line holds only the tag. One that begins with it, as in `TAG, p6=1)`, must be meant.
-    fn unclosed(&mut self, opener: Span, tag: &str, start: usize) {
-        let sloppy = self.closing.as_ref().and_then(|lines| lines.sloppy(tag, start));
-        if let Some(line) = sloppy {
-            let place = Span::new(line.end - tag.len(), line.end);
-            let message = format!("`{tag}` was read as the end of the text, although more follows it on its line");
-            self.reports
-                .add(Diagnostic::note(codes::UNCLOSED_HEREDOC, place, message));
-            self.push(TokenKind::Heredoc, Span::new(start, line.end));
-            self.jump(line.end);
-            return;
-        }
+    fn unclosed(&mut self, opener: Span, tag: &str) {
         if self.reports.accepts(opener) {
             let place = self.reports.place(opener.start);
             let message =
                 format!("`<<{tag}` opened at {place} is not closed; end its text with a line that holds only `{tag}`");
-            self.reports
-                .add(Diagnostic::error(codes::UNCLOSED_HEREDOC, opener, message).with_copy(tag));
+            self.reports.add(Diagnostic::error(codes::UNCLOSED_HEREDOC, opener, message).with_copy(tag));
         }
         self.take_the_rest(opener);
     }
@@ -175,11 +199,7 @@ impl<'t> Lexer<'t, '_> {
         let diagnostic = Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message);
         let near = self.near(opener.end as usize);
         let closers = near.len() < LONGEST && near.chars().all(|c| c.is_whitespace() || ")]},".contains(c));
-        self.reports.add(if closers {
-            diagnostic.with_copy(format!("{tag}{}", near.trim()))
-        } else {
-            diagnostic
-        });
+        self.reports.add(if closers { diagnostic.with_copy(format!("{tag}{}", near.trim())) } else { diagnostic });
         self.push(TokenKind::Bad, opener);
         self.resume = self.resume.max(line.end);
         self.jump(opener.end as usize);
@@ -206,8 +226,7 @@ impl<'t> Lexer<'t, '_> {
         };
         let end = opener.end as usize + close + tag.len();
         let whole = Span::new(opener.start as usize, end);
-        self.reports
-            .fix(diagnostic, whole, &quoted(near.get(..close).unwrap_or("").trim()));
+        self.reports.fix(diagnostic, whole, &quoted(near.get(..close).unwrap_or("").trim()));
         self.push(TokenKind::Bad, whole);
         self.jump(end);
     }
@@ -215,12 +234,7 @@ impl<'t> Lexer<'t, '_> {
     /// `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"`, `<< TAG`
     fn bad_opener(&mut self, start: usize) {
         let rest = self.rest(start + 2);
-        let gap: usize = rest
-            .chars()
-            .take(4)
-            .take_while(|c| "<-~'\" ".contains(*c))
-            .map(char::len_utf8)
-            .sum();
+        let gap: usize = rest.chars().take(4).take_while(|c| "<-~'\" ".contains(*c)).map(char::len_utf8).sum();
         let tag = tag_of(rest.get(gap..).unwrap_or(""));
         let mut end = start + 2 + gap + tag.len();
         if !tag.is_empty() && self.rest(end).starts_with(['\'', '"']) {
@@ -232,12 +246,8 @@ impl<'t> Lexer<'t, '_> {
             "`{}` opens no text; write `<<{name}`, the text on its own lines, then a line `{name}`",
             shown(opener.of(self.text).trim_end())
         );
-        self.reports.fix(
-            Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message),
-            opener,
-            &format!("<<{name}"),
-        );
-        let line = if tag.is_empty() { None } else { self.closing(tag, start) };
+        self.reports.fix(Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message), opener, &format!("<<{name}"));
+        let line = if tag.is_empty() { None } else { self.closing_lines().of_crowded(tag, start) };
         let alone = self.rest(end).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
         match line {
             Some(line) if alone => {

@@ -44,11 +44,7 @@ pub(super) fn lex<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> L
     while let Some(raw) = lexer.raw.next() {
         lexer.one(raw.unwrap_or(Raw::Other));
     }
-    Lexed {
-        tokens: lexer.tokens,
-        cut: lexer.cut,
-        steps: lexer.steps,
-    }
+    Lexed { tokens: lexer.tokens, cut: lexer.cut, steps: lexer.steps }
 }
 
 struct Lexer<'t, 'r> {
@@ -130,11 +126,7 @@ impl<'t> Lexer<'t, '_> {
             && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
         {
             let message = format!("a number is written without `_`: `{}`", shown(text));
-            self.reports.fix(
-                Diagnostic::error(codes::BAD_NUMBER, span, message),
-                span,
-                &text.replace('_', ""),
-            );
+            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &text.replace('_', ""));
             self.push(TokenKind::Bad, span);
         } else {
             self.push(TokenKind::Word, span);
@@ -146,40 +138,23 @@ impl<'t> Lexer<'t, '_> {
         let digits = text.trim_start_matches(['+', '-']);
         let unsigned = digits.strip_suffix('.').unwrap_or(digits);
         let is_number = unsigned.parse::<f64>().is_ok();
-        let date = self
-            .tokens
-            .last()
-            .filter(|last| ["now", "today"].contains(&last.span.of(self.text)));
+        let date = self.tokens.last().filter(|last| ["now", "today"].contains(&last.span.of(self.text)));
         if let Some(date) = date.filter(|_| text.starts_with(['+', '-'])) {
             let copy = format!("{}{text}", date.span.of(self.text));
             let message = format!("a date counted from now has no blanks: `{}`", shown(&copy));
-            self.reports.fix(
-                Diagnostic::error(codes::BAD_NUMBER, span, message),
-                date.span.to(span),
-                &copy,
-            );
+            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), date.span.to(span), &copy);
             self.push(TokenKind::Bad, span);
             return;
         }
         let (message, copy) = if text.starts_with('-') && !is_number && !digits.contains('.') {
-            (
-                format!("`{}` is no number; a date counted from now is `now{0}`", shown(text)),
-                format!("now{text}"),
-            )
+            (format!("`{}` is no number; a date counted from now is `now{0}`", shown(text)), format!("now{text}"))
         } else if is_number {
             let sign = if text.starts_with('-') { "-" } else { "" };
-            (
-                format!("`{}` is not how a number is written", shown(text)),
-                format!("{sign}{unsigned}"),
-            )
+            (format!("`{}` is not how a number is written", shown(text)), format!("{sign}{unsigned}"))
         } else {
-            (
-                format!("`{}` is no number; as text it needs quotes", shown(text)),
-                quoted(text),
-            )
+            (format!("`{}` is no number; as text it needs quotes", shown(text)), quoted(text))
         };
-        self.reports
-            .fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &copy);
+        self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &copy);
         self.push(TokenKind::Bad, span);
     }
 
@@ -194,21 +169,14 @@ impl<'t> Lexer<'t, '_> {
     /// A Markdown fence around the program.
     fn fence(&mut self, start: usize) {
         // Between a line break and this token there are only blanks: a comment would have run to the next line break.
-        let opens_line = matches!(
-            self.tokens.last().map(|token| token.kind),
-            None | Some(TokenKind::Newline)
-        );
+        let opens_line = matches!(self.tokens.last().map(|token| token.kind), None | Some(TokenKind::Newline));
         if !opens_line {
             self.other_quote(start);
             return;
         }
         let end = self.line_end(start);
         let span = Span::new(start, start + 3);
-        self.reports.add(Diagnostic::note(
-            codes::BAD_CHARACTER,
-            span,
-            "the ``` fence around the program was left out",
-        ));
+        self.reports.add(Diagnostic::note(codes::BAD_CHARACTER, span, "the ``` fence around the program was left out"));
         self.jump(end);
     }
 }

@@ -46,20 +46,15 @@ impl Lexer<'_, '_> {
         let inner = start + quote.len_utf8();
         let scan = self.scan(quote, inner);
         if !scan.closed
-            || self
-                .tokens
-                .last()
-                .is_some_and(|last| last.span.end as usize == start && last.kind == TokenKind::Word)
+            || self.tokens.last().is_some_and(|last| last.span.end as usize == start && last.kind == TokenKind::Word)
         {
             self.bad_word(start, quote);
             return;
         }
         let closing = self.rest(scan.to).chars().next().map_or(1, char::len_utf8);
         let span = Span::new(start, scan.to + closing);
-        let message = format!(
-            "text goes into double quotes, not {quote}…{}",
-            self.rest(scan.to).chars().next().unwrap_or(quote)
-        );
+        let message =
+            format!("text goes into double quotes, not {quote}…{}", self.rest(scan.to).chars().next().unwrap_or(quote));
         let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
         let text = decode(span.of(self.text));
         if text.len() > LONGEST {
@@ -138,20 +133,11 @@ impl Lexer<'_, '_> {
         let blanks = after.len() - after.trim_start_matches([' ', '\t']).len();
         self.steps += blanks;
         let follower = after.get(blanks..).unwrap_or("").chars().next();
-        let before = self
-            .text
-            .get(from..from + to)
-            .unwrap_or("")
-            .trim_end_matches([' ', '\t']);
+        let before = self.text.get(from..from + to).unwrap_or("").trim_end_matches([' ', '\t']);
         let opens = closed
             && before.ends_with(|c| "=(,[{~:<>".contains(c))
             && follower.is_some_and(|c| c.is_alphanumeric() || "_\"$".contains(c));
-        let scan = Scan {
-            from,
-            to: from + to,
-            closed,
-            opens,
-        };
+        let scan = Scan { from, to: from + to, closed, opens };
         if let Some(kept) = self.scans.0.get_mut(slot) {
             *kept = Some(scan);
         }
@@ -176,35 +162,20 @@ impl Lexer<'_, '_> {
     fn bad_escape(&mut self, span: Span) {
         let written = span.of(self.text);
         if written.starts_with("\\u") && written.len() != 6 {
-            let message = format!(
-                "`{}` is no character; `\\u{{…}}` holds one to six hexadecimal digits",
-                shown(written)
-            );
+            let message =
+                format!("`{}` is no character; `\\u{{…}}` holds one to six hexadecimal digits", shown(written));
             self.reports.error(codes::BAD_ESCAPE, span, message);
             return;
         }
         let (message, copy) = if let Some(hex) = written.strip_prefix("\\u") {
-            (
-                format!("`{written}` is written `\\u{{{hex}}}`"),
-                format!("\\u{{{hex}}}"),
-            )
-        } else if let Some(plain) = written
-            .strip_prefix('\\')
-            .filter(|plain| ["'", "/", "`"].contains(plain))
-        {
+            (format!("`{written}` is written `\\u{{{hex}}}`"), format!("\\u{{{hex}}}"))
+        } else if let Some(plain) = written.strip_prefix('\\').filter(|plain| ["'", "/", "`"].contains(plain)) {
             (format!("`{plain}` needs no backslash"), plain.to_owned())
         } else {
-            let name = written
-                .chars()
-                .nth(1)
-                .map_or(String::new(), |c| c.escape_debug().to_string());
-            (
-                format!("there is no escape `\\{name}`; a backslash itself is `\\\\`"),
-                format!("\\{written}"),
-            )
+            let name = written.chars().nth(1).map_or(String::new(), |c| c.escape_debug().to_string());
+            (format!("there is no escape `\\{name}`; a backslash itself is `\\\\`"), format!("\\{written}"))
         };
-        self.reports
-            .fix(Diagnostic::error(codes::BAD_ESCAPE, span, message), span, &copy);
+        self.reports.fix(Diagnostic::error(codes::BAD_ESCAPE, span, message), span, &copy);
     }
 }
 
@@ -246,10 +217,7 @@ pub(in crate::syntax) fn decode(token: &str) -> String {
             return out;
         }
         let escape = read_escape(tail);
-        let own_quote = tail
-            .get(1..)
-            .and_then(|tail| tail.chars().next())
-            .filter(|c| closers.contains(c));
+        let own_quote = tail.get(1..).and_then(|tail| tail.chars().next()).filter(|c| closers.contains(c));
         match escape.meaning.or(own_quote) {
             Some(c) => out.push(c),
             None => out.push_str(tail.get(..escape.length).unwrap_or("")),
@@ -268,16 +236,10 @@ struct Escape {
 /// Reads the escape that `text`, which begins with a backslash, begins with.
 fn read_escape(text: &str) -> Escape {
     let Some(second) = text.chars().nth(1) else {
-        return Escape {
-            length: text.len(),
-            meaning: None,
-        };
+        return Escape { length: text.len(), meaning: None };
     };
     let length = 1 + second.len_utf8();
-    let simple = |c| Escape {
-        length,
-        meaning: Some(c),
-    };
+    let simple = |c| Escape { length, meaning: Some(c) };
     match second {
         '"' => simple('"'),
         '\\' => simple('\\'),
@@ -294,17 +256,11 @@ fn read_unicode(text: &str) -> Escape {
     let is_hex = |c: char| c.is_ascii_hexdigit();
     let Some(inner) = body.strip_prefix('{') else {
         let digits = body.chars().take(4).take_while(|c| is_hex(*c)).count();
-        return Escape {
-            length: 2 + digits,
-            meaning: None,
-        };
+        return Escape { length: 2 + digits, meaning: None };
     };
     let digits = inner.chars().take(7).take_while(|c| is_hex(*c)).count();
     let closed = inner.get(digits..).is_some_and(|rest| rest.starts_with('}'));
     let number = inner.get(..digits).and_then(|hex| u32::from_str_radix(hex, 16).ok());
     let meaning = number.filter(|_| closed && digits <= 6).and_then(char::from_u32);
-    Escape {
-        length: 3 + digits + usize::from(closed),
-        meaning,
-    }
+    Escape { length: 3 + digits + usize::from(closed), meaning }
 }

@@ -51,11 +51,7 @@ impl Lexer<'_, '_> {
         let end = at + c.len_utf8() + rest.find(ends).unwrap_or(rest.len());
         let span = Span::new(start, end);
         let word = span.of(self.text);
-        let name = if c.is_control() {
-            c.escape_debug().to_string()
-        } else {
-            c.to_string()
-        };
+        let name = if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
         if word.len() == c.len_utf8() || word.len() > LONGEST || word.starts_with('.') {
             self.reports.error(
                 codes::BAD_CHARACTER,
@@ -63,15 +59,8 @@ impl Lexer<'_, '_> {
                 format!("`{name}` means nothing here; text goes into double quotes"),
             );
         } else {
-            let message = format!(
-                "`{name}` cannot stand in the bare word `{}`; put it in double quotes",
-                shown(word)
-            );
-            self.reports.fix(
-                Diagnostic::error(codes::BAD_CHARACTER, span, message),
-                span,
-                &quoted(word),
-            );
+            let message = format!("`{name}` cannot stand in the bare word `{}`; put it in double quotes", shown(word));
+            self.reports.fix(Diagnostic::error(codes::BAD_CHARACTER, span, message), span, &quoted(word));
         }
         self.push(TokenKind::Bad, span);
         self.jump(end);

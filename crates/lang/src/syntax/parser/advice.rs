@@ -25,27 +25,20 @@ impl Parser<'_, '_> {
             self.unexpected("there is no `or`; a comma means and: ask once per case and return both");
             return false;
         }
+        if self.is_word("as") {
+            self.unexpected("nothing is renamed with `as`; `=> {name: _.p2}` makes rows with new names");
+            return false;
+        }
         if self.begins_item(group) {
-            let end = Span {
-                start: self.last_end(),
-                end: self.last_end(),
-            };
-            self.fix(
-                self.span(),
-                format!("a comma is missing before {}", self.found()),
-                end,
-                ",",
-            );
+            let end = Span { start: self.last_end(), end: self.last_end() };
+            self.fix(self.span(), format!("a comma is missing before {}", self.found()), end, ",");
             return true;
         }
         if self.arithmetic() {
             return false;
         }
         if let Some(text) = self.inner_quotes(group) {
-            let inner = Span {
-                start: text.start + 1,
-                end: text.end - 1,
-            };
+            let inner = Span { start: text.start + 1, end: text.end - 1 };
             let copy = quoted(inner.of(self.text));
             self.unexpected_fix("a `\"` inside a string is written `\\\"`", text, &copy);
             return false;
@@ -89,11 +82,7 @@ impl Parser<'_, '_> {
             let date = format!("{}{}", value.unwrap_or("now"), span.of(self.text).replace(' ', ""));
             let start = self.last_end().saturating_sub(value.map_or(0, str::len) as u32);
             let wrong = Span { start, end: span.end };
-            self.unexpected_fix(
-                format!("a date counted from now has no blanks: `{}`", shown(&date)),
-                wrong,
-                &date,
-            );
+            self.unexpected_fix(format!("a date counted from now has no blanks: `{}`", shown(&date)), wrong, &date);
         } else {
             self.unexpected(
                 "values are not added or joined here; bind a text with `name = <<TAG` and use `{{ … }}` in it",
@@ -162,18 +151,11 @@ impl Parser<'_, '_> {
                 let span = self.span();
                 self.bump();
                 if self.at_binding() {
-                    let message = format!(
-                        "one statement per line: put `{} = …` on a line of its own",
-                        shown(self.written())
-                    );
+                    let message =
+                        format!("one statement per line: put `{} = …` on a line of its own", shown(self.written()));
                     self.reports.error(codes::UNEXPECTED, span, message);
                 } else {
-                    self.fix(
-                        span,
-                        "a line `name = …` binds one name and ends without a comma",
-                        span,
-                        "",
-                    );
+                    self.fix(span, "a line `name = …` binds one name and ends without a comma", span, "");
                     self.skip_statement(&[TokenKind::Semicolon]);
                 }
             }
@@ -211,19 +193,13 @@ impl Parser<'_, '_> {
         } else if let Some(postfix) = Postfix::named(written) {
             self.postfix_without_dot(postfix);
         } else if self.is_word("and") {
-            let span = Span {
-                start: self.last_end(),
-                end: self.span().end,
-            };
+            let span = Span { start: self.last_end(), end: self.span().end };
             self.unexpected_fix("several results are separated by commas", span, ",");
         } else if self.kind() == TokenKind::Colon {
-            let wrong = Span {
-                start: self.last_end(),
-                end: self.token(1).span.start,
-            };
+            let wrong = Span { start: self.last_end(), end: self.token(1).span.start };
             let message = "`catalog:Entity` is written without blanks, and `key: value` belongs into `{…}`";
             self.unexpected_fix(message, wrong, ":");
-        } else if !self.arithmetic() {
+        } else if self.kind() == TokenKind::Star || !self.arithmetic() {
             let found = self.found();
             self.unexpected(format!(
                 "one statement per line: expected `.`, `[`, `{{`, `=>`, `,` or the end of the line, found {found}"
@@ -238,21 +214,10 @@ impl Parser<'_, '_> {
         let message = format!("`{name}` is applied with a dot: `.{name}`");
         self.bump();
         if self.opens() {
-            self.fix(
-                place,
-                message,
-                Span {
-                    start,
-                    end: place.start,
-                },
-                ".",
-            );
+            self.fix(place, message, Span { start, end: place.start }, ".");
         } else {
             let (arguments, copy) = self.loose_arguments(postfix);
-            let wrong = Span {
-                start,
-                end: arguments.end.max(place.end),
-            };
+            let wrong = Span { start, end: arguments.end.max(place.end) };
             self.fix(place, message, wrong, &format!(".{name}{copy}"));
         }
         self.lost = true;

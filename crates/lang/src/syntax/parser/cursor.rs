@@ -63,17 +63,12 @@ impl<'t, 'r> Parser<'t, 'r> {
 
     pub(super) fn token_at(&self, index: usize) -> Token {
         let end = Span::new(self.text.len(), self.text.len());
-        self.tokens.get(index).copied().unwrap_or(Token {
-            kind: TokenKind::End,
-            span: end,
-        })
+        self.tokens.get(index).copied().unwrap_or(Token { kind: TokenKind::End, span: end })
     }
 
     /// The text of the token before the current one.
     pub(super) fn token_before(&self) -> &'t str {
-        self.at
-            .checked_sub(1)
-            .map_or("", |before| self.token_at(before).span.of(self.text))
+        self.at.checked_sub(1).map_or("", |before| self.token_at(before).span.of(self.text))
     }
 
     pub(super) fn kind(&self) -> TokenKind {
@@ -99,26 +94,18 @@ impl<'t, 'r> Parser<'t, 'r> {
 
     /// Whether no blank stands before the token.
     pub(super) fn glued(&self, ahead: usize) -> bool {
-        let before = (self.at + ahead)
-            .checked_sub(1)
-            .and_then(|before| self.tokens.get(before));
+        let before = (self.at + ahead).checked_sub(1).and_then(|before| self.tokens.get(before));
         before.is_some_and(|before| before.span.end == self.token(ahead).span.start)
     }
 
     /// Where the last token ended.
     pub(super) fn last_end(&self) -> u32 {
-        self.at
-            .checked_sub(1)
-            .and_then(|last| self.tokens.get(last))
-            .map_or(0, |last| last.span.end)
+        self.at.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |last| last.span.end)
     }
 
     /// From `start` to the end of the last token.
     pub(super) fn since(&self, start: u32) -> Span {
-        Span {
-            start,
-            end: self.last_end().max(start),
-        }
+        Span { start, end: self.last_end().max(start) }
     }
 
     pub(super) fn bump(&mut self) -> Token {
@@ -141,10 +128,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     /// Takes the current token as a name.
     pub(super) fn name(&mut self) -> Name {
         let token = self.bump();
-        Name {
-            text: token.span.of(self.text).to_owned(),
-            span: token.span,
-        }
+        Name { text: token.span.of(self.text).to_owned(), span: token.span }
     }
 
     pub(super) fn opens(&self) -> bool {
@@ -155,20 +139,10 @@ impl<'t, 'r> Parser<'t, 'r> {
     pub(super) fn group_spans(&self) -> (Span, Span) {
         let opener = self.span();
         let close = self.groups.get(self.at).copied().unwrap_or_default();
-        let last = if close.closed {
-            close.at
-        } else {
-            close.at.saturating_sub(1)
-        };
+        let last = if close.closed { close.at } else { close.at.saturating_sub(1) };
         let last = self.tokens.get(last).map_or(opener, |token| token.span);
         let inner_end = if close.closed { last.start } else { last.end };
-        (
-            opener.to(last),
-            Span {
-                start: opener.end,
-                end: inner_end.max(opener.end),
-            },
-        )
+        (opener.to(last), Span { start: opener.end, end: inner_end.max(opener.end) })
     }
 
     /// Enters the group whose opener is the current token; passes over it when it is too deep.
@@ -176,10 +150,8 @@ impl<'t, 'r> Parser<'t, 'r> {
         if self.depth >= self.deepest {
             if !self.too_deep_said {
                 self.too_deep_said = true;
-                let message = format!(
-                    "brackets are nested more than {} deep; bind the inner part to a name",
-                    self.deepest
-                );
+                let message =
+                    format!("brackets are nested more than {} deep; bind the inner part to a name", self.deepest);
                 self.reports.error(codes::NESTED_TOO_DEEP, self.span(), message);
             }
             self.pass();
@@ -188,12 +160,7 @@ impl<'t, 'r> Parser<'t, 'r> {
         let close = self.groups.get(self.at).copied().unwrap_or_default();
         let opener = self.bump().kind;
         self.depth += 1;
-        Some(Group {
-            start: self.at,
-            end: close.at,
-            closed: close.closed,
-            opener,
-        })
+        Some(Group { start: self.at, end: close.at, closed: close.closed, opener })
     }
 
     /// Leaves a group; what is left in it is an error unless one was found already.

@@ -63,16 +63,15 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn pred(&mut self) -> Option<Pred> {
+        if self.kind() == TokenKind::LeftParen {
+            self.unexpected("filters have no parentheses: a comma means and, and there is no or");
+            return None;
+        }
         let path = self.path("a filter such as `slot=value`")?;
         let op_span = self.span();
         let op = self.operator(&path)?;
         let value = self.value();
-        Some(Pred {
-            path,
-            op,
-            op_span,
-            value,
-        })
+        Some(Pred { path, op, op_span, value })
     }
 
     fn operator(&mut self, path: &Path) -> Option<Op> {
@@ -84,6 +83,10 @@ impl Parser<'_, '_> {
             TokenKind::Gt => Op::Gt,
             TokenKind::Ge => Op::Ge,
             TokenKind::Tilde => Op::Like,
+            TokenKind::Arrow if self.token(2).kind == TokenKind::Dot => {
+                self.unexpected("a filter names the row's slots directly, without a function: `p4>=3`");
+                return None;
+            }
             TokenKind::Arrow => {
                 self.fix(self.span(), "at least is written `>=`, not `=>`", self.span(), ">=");
                 Op::Ge
@@ -112,10 +115,7 @@ impl Parser<'_, '_> {
         let name = path_text(path);
         let message = format!("expected an operator after `{name}`, found {}", self.found());
         if self.kind() == TokenKind::Comma || self.kind().is_closer() {
-            let end = base::Span {
-                start: self.last_end(),
-                end: self.last_end(),
-            };
+            let end = base::Span { start: self.last_end(), end: self.last_end() };
             self.unexpected_fix(message, end, "=true");
         } else {
             let operators = ["=", "!=", "<=", ">=", "~"].map(str::to_owned);
@@ -127,16 +127,8 @@ impl Parser<'_, '_> {
 
     /// `:` where `=` belongs; the current token is the colon.
     pub(super) fn colon_for_eq(&mut self) {
-        let wrong = base::Span {
-            start: self.span().start,
-            end: self.token(1).span.start,
-        };
-        self.fix(
-            self.span(),
-            "a slot and its value are joined with `=`, not `:`",
-            wrong,
-            "=",
-        );
+        let wrong = base::Span { start: self.span().start, end: self.token(1).span.start };
+        self.fix(self.span(), "a slot and its value are joined with `=`, not `:`", wrong, "=");
     }
 
     /// `slot=value`
@@ -158,18 +150,12 @@ impl Parser<'_, '_> {
                 self.bump();
             }
             kind if kind.is_operator() => {
-                self.unexpected(format!(
-                    "an argument is `{}=value`; filters with `{kind}` go into `{{…}}`",
-                    slot.text
-                ));
+                self.unexpected(format!("an argument is `{}=value`; filters with `{kind}` go into `{{…}}`", slot.text));
                 return None;
             }
             _ => {
                 let found = self.found();
-                self.unexpected(format!(
-                    "an argument is `slot=value`; after `{}` stands {found}",
-                    slot.text
-                ));
+                self.unexpected(format!("an argument is `slot=value`; after `{}` stands {found}", slot.text));
                 return None;
             }
         }
@@ -181,12 +167,7 @@ impl Parser<'_, '_> {
     pub(super) fn path(&mut self, what: &str) -> Option<Path> {
         if self.kind() == TokenKind::Row && self.next_kind() == TokenKind::Dot {
             let wrong = self.span().to(self.token(1).span);
-            self.fix(
-                self.span(),
-                "slots of the row itself are written without `_.` here",
-                wrong,
-                "",
-            );
+            self.fix(self.span(), "slots of the row itself are written without `_.` here", wrong, "");
             self.bump();
             self.bump();
         }
@@ -217,11 +198,7 @@ impl Parser<'_, '_> {
 }
 
 pub(super) fn path_text(path: &Path) -> String {
-    path.names
-        .iter()
-        .map(|name| name.text.as_str())
-        .collect::<Vec<_>>()
-        .join(".")
+    path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
 fn is_path(text: &str) -> bool {

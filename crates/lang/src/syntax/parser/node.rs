@@ -15,11 +15,7 @@ impl Parser<'_, '_> {
         let primary = self.primary();
         let mut parts = Vec::new();
         self.parts(&mut parts);
-        Node {
-            primary,
-            parts,
-            span: self.since(start),
-        }
+        Node { primary, parts, span: self.since(start) }
     }
 
     pub(super) fn primary(&mut self) -> Primary {
@@ -35,11 +31,7 @@ impl Parser<'_, '_> {
             TokenKind::String => {
                 let body = decode(self.written());
                 self.bump();
-                Primary::Text(Heredoc {
-                    tag: String::new(),
-                    body,
-                    span,
-                })
+                Primary::Text(Heredoc { tag: String::new(), body, span })
             }
             TokenKind::Bad => Primary::Error(self.bump().span),
             TokenKind::Uri => self.uri(),
@@ -49,10 +41,7 @@ impl Parser<'_, '_> {
             }
             _ => {
                 self.no_primary();
-                Primary::Error(Span {
-                    start: span.start,
-                    end: span.start,
-                })
+                Primary::Error(Span { start: span.start, end: span.start })
             }
         }
     }
@@ -78,10 +67,7 @@ impl Parser<'_, '_> {
         let name = self.name();
         if self.kind() == TokenKind::Colon && self.next_kind() == TokenKind::Word && self.glued(0) && self.glued(1) {
             self.bump();
-            return EntityName {
-                catalog: Some(name),
-                name: self.name(),
-            };
+            return EntityName { catalog: Some(name), name: self.name() };
         }
         EntityName { catalog: None, name }
     }
@@ -92,25 +78,11 @@ impl Parser<'_, '_> {
             TokenKind::LeftParen if self.at_filters() => {
                 let (whole, inner) = self.group_spans();
                 let copy = format!("{{{}}}", inner.of(self.text));
-                self.fix(
-                    self.token(2).span,
-                    "filters go into `{…}`; `(…)` holds a key",
-                    whole,
-                    &copy,
-                );
-                Primary::Query {
-                    entity,
-                    preds: self.preds(),
-                }
+                self.fix(self.token(2).span, "filters go into `{…}`; `(…)` holds a key", whole, &copy);
+                Primary::Query { entity, preds: self.preds() }
             }
-            TokenKind::LeftParen => Primary::Get {
-                entity,
-                key: self.key(),
-            },
-            TokenKind::LeftBrace => Primary::Query {
-                entity,
-                preds: self.preds(),
-            },
+            TokenKind::LeftParen => Primary::Get { entity, key: self.key() },
+            TokenKind::LeftBrace => Primary::Query { entity, preds: self.preds() },
             TokenKind::Tilde => self.search(entity),
             _ => Primary::Name(entity),
         }
@@ -164,25 +136,11 @@ impl Parser<'_, '_> {
             }
             _ => {
                 self.expected("the words to search for, in double quotes");
-                Value {
-                    kind: ValueKind::Error,
-                    span: Span {
-                        start: self.last_end(),
-                        end: self.last_end(),
-                    },
-                }
+                Value { kind: ValueKind::Error, span: Span { start: self.last_end(), end: self.last_end() } }
             }
         };
-        let preds = if self.kind() == TokenKind::LeftBrace {
-            self.preds()
-        } else {
-            Vec::new()
-        };
-        Primary::Search {
-            entity,
-            text: Box::new(text),
-            preds,
-        }
+        let preds = if self.kind() == TokenKind::LeftBrace { self.preds() } else { Vec::new() };
+        Primary::Search { entity, text: Box::new(text), preds }
     }
 
     /// `e1~raft`: a name on its own, because `{…}` and `.…` after it belong to the search.
@@ -196,20 +154,10 @@ impl Parser<'_, '_> {
         if words != span {
             let copy = quoted(words.of(self.text));
             self.fix(span, "the words to search for go into double quotes", words, &copy);
-            return Value {
-                kind: ValueKind::Error,
-                span: words,
-            };
+            return Value { kind: ValueKind::Error, span: words };
         }
         let primary = Primary::Name(EntityName { catalog: None, name });
-        Value {
-            kind: ValueKind::Node(Box::new(Node {
-                primary,
-                parts: Vec::new(),
-                span,
-            })),
-            span,
-        }
+        Value { kind: ValueKind::Node(Box::new(Node { primary, parts: Vec::new(), span })), span }
     }
 
     fn uri(&mut self) -> Primary {
@@ -277,12 +225,7 @@ impl Parser<'_, '_> {
         self.leave(group);
         let span = self.since(start);
         match handle {
-            Some(handle) => Primary::Host(HostCall {
-                kind,
-                handle,
-                limit,
-                span,
-            }),
+            Some(handle) => Primary::Host(HostCall { kind, handle, limit, span }),
             None => Primary::Error(span),
         }
     }
@@ -295,12 +238,7 @@ impl Parser<'_, '_> {
         }
         if self.kind() == TokenKind::Number {
             let span = self.span();
-            self.fix(
-                span,
-                "the number of rows is written `limit=50`",
-                span,
-                &format!("limit={}", self.written()),
-            );
+            self.fix(span, "the number of rows is written `limit=50`", span, &format!("limit={}", self.written()));
         } else if self.is_word("limit") && self.next_kind() == TokenKind::Eq {
             self.bump();
             self.bump();

@@ -24,10 +24,7 @@ impl Parser<'_, '_> {
                 _ => return,
             };
             if let Some(kind) = kind {
-                parts.push(Part {
-                    kind,
-                    span: self.since(start),
-                });
+                parts.push(Part { kind, span: self.since(start) });
             }
         }
     }
@@ -58,18 +55,26 @@ impl Parser<'_, '_> {
 
     /// After the dot of `.name`, `.name{…}` or `.name(…)`.
     fn segment(&mut self) -> Option<PartKind> {
+        if let Some((postfix, name)) = Postfix::foreign(self.written())
+            && self.next_kind() == TokenKind::LeftParen
+            && !self.at_arguments()
+        {
+            let span = self.span();
+            self.fix(span, format!("`.{}` is written `.{name}`", shown(self.written())), span, name);
+            return self.postfix(postfix);
+        }
         let name = self.name();
         Some(match self.kind() {
-            TokenKind::LeftParen => PartKind::Method {
-                name,
-                args: self.args(),
-            },
-            TokenKind::LeftBrace => PartKind::Follow {
-                name,
-                preds: Some(self.preds()),
-            },
+            TokenKind::LeftParen => PartKind::Method { name, args: self.args() },
+            TokenKind::LeftBrace => PartKind::Follow { name, preds: Some(self.preds()) },
             _ => PartKind::Follow { name, preds: None },
         })
+    }
+
+    /// Whether, at a name, `()`, `(slot=…` or `(Arm{…` follows, as a method has it.
+    fn at_arguments(&self) -> bool {
+        let (first, second) = (self.token(2).kind, self.token(3).kind);
+        first.is_closer() || (first == TokenKind::Word && matches!(second, TokenKind::Eq | TokenKind::LeftBrace))
     }
 
     /// After a dot that no name follows.
@@ -109,11 +114,7 @@ impl Parser<'_, '_> {
             return None;
         }
         let entity = self.entity_name();
-        let preds = if self.kind() == TokenKind::LeftBrace {
-            self.preds()
-        } else {
-            Vec::new()
-        };
+        let preds = if self.kind() == TokenKind::LeftBrace { self.preds() } else { Vec::new() };
         Some(PartKind::Back { entity, preds })
     }
 
@@ -152,29 +153,18 @@ impl Parser<'_, '_> {
         let start = self.bump().span.start;
         if self.kind() == TokenKind::LeftBrace {
             let object = self.object();
-            parts.push(Part {
-                kind: PartKind::Derive { object },
-                span: self.since(start),
-            });
+            parts.push(Part { kind: PartKind::Derive { object }, span: self.since(start) });
             return;
         }
         let mut effect = self.effect();
-        let last_method = effect
-            .parts
-            .iter()
-            .rposition(|part| matches!(part.kind, PartKind::Method { .. }));
+        let last_method = effect.parts.iter().rposition(|part| matches!(part.kind, PartKind::Method { .. }));
         let later = last_method.map_or(Vec::new(), |last| effect.parts.split_off(last + 1));
         if let (Some(last), false) = (effect.parts.last(), later.is_empty()) {
             effect.span.end = last.span.end;
         }
         let mut span = self.since(start);
         span.end = effect.span.end.max(start);
-        parts.push(Part {
-            kind: PartKind::Each {
-                effect: Box::new(effect),
-            },
-            span,
-        });
+        parts.push(Part { kind: PartKind::Each { effect: Box::new(effect) }, span });
         parts.extend(later);
     }
 
@@ -194,17 +184,10 @@ impl Parser<'_, '_> {
                 _ => break,
             };
             if let Some(kind) = kind {
-                parts.push(Part {
-                    kind,
-                    span: self.since(start),
-                });
+                parts.push(Part { kind, span: self.since(start) });
             }
         }
-        Node {
-            primary,
-            parts,
-            span: self.since(start),
-        }
+        Node { primary, parts, span: self.since(start) }
     }
 
     fn at_segment(&self) -> bool {

@@ -40,6 +40,18 @@ impl Postfix {
         })
     }
 
+    /// What another language calls a postfix, and its name here.
+    pub(super) fn foreign(word: &str) -> Option<(Self, &'static str)> {
+        Some(match word {
+            "order_by" | "orderBy" | "sort_by" | "sortBy" | "orderby" => (Self::Sort, "sort"),
+            "take" | "head" | "top" => (Self::Limit, "limit"),
+            "where" => (Self::Filter, "filter"),
+            "unique" | "uniq" => (Self::Distinct, "distinct"),
+            "groupBy" | "groupby" => (Self::GroupBy, "group_by"),
+            _ => return None,
+        })
+    }
+
     fn is_plain(self) -> bool {
         matches!(self, Self::First | Self::Last | Self::Singleton)
     }
@@ -62,20 +74,14 @@ impl Parser<'_, '_> {
         }
         let group = self.enter()?;
         Some(match postfix {
-            Postfix::Limit => PartKind::Limit {
-                count: self.count(group, &name.text),
-            },
-            Postfix::PageSize => PartKind::PageSize {
-                count: self.count(group, &name.text),
-            },
+            Postfix::Limit => PartKind::Limit { count: self.count(group, &name.text) },
+            Postfix::PageSize => PartKind::PageSize { count: self.count(group, &name.text) },
             Postfix::Sort => return self.sort(group, whole),
-            Postfix::Aggregate => PartKind::Aggregate {
-                specs: self.specs(group),
-            },
+            Postfix::Aggregate => PartKind::Aggregate { specs: self.specs(group) },
             Postfix::GroupBy => self.group_by(group),
-            Postfix::Distinct => PartKind::Distinct {
-                fields: self.items(group, "a slot", |parser| parser.path("a slot")),
-            },
+            Postfix::Distinct => {
+                PartKind::Distinct { fields: self.items(group, "a slot", |parser| parser.path("a slot")) }
+            }
             Postfix::First => self.plain(group, whole, PartKind::First),
             Postfix::Last => self.plain(group, whole, PartKind::Last),
             _ => self.plain(group, whole, PartKind::Singleton),
@@ -84,10 +90,7 @@ impl Parser<'_, '_> {
 
     fn count(&mut self, group: Group, name: &str) -> Value {
         if self.kind() == TokenKind::Word && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
-            let wrong = Span {
-                start: self.span().start,
-                end: self.token(2).span.start,
-            };
+            let wrong = Span { start: self.span().start, end: self.token(2).span.start };
             self.fix(self.span(), format!("`.{name}` takes only a number"), wrong, "");
             self.bump();
             self.bump();
@@ -96,21 +99,8 @@ impl Parser<'_, '_> {
             self.value()
         } else {
             let span = self.span();
-            self.unexpected_fix(
-                format!("`.{name}` needs a number"),
-                Span {
-                    start: span.start,
-                    end: span.start,
-                },
-                "10",
-            );
-            Value {
-                kind: ValueKind::Error,
-                span: Span {
-                    start: span.start,
-                    end: span.start,
-                },
-            }
+            self.unexpected_fix(format!("`.{name}` needs a number"), Span { start: span.start, end: span.start }, "10");
+            Value { kind: ValueKind::Error, span: Span { start: span.start, end: span.start } }
         };
         self.eat(TokenKind::Comma);
         if self.in_group(group) && !self.lost {
@@ -128,11 +118,7 @@ impl Parser<'_, '_> {
                 let message = format!("`.{name}()` takes one row and nothing in its brackets; several are `.{copy}`");
                 self.unexpected_fix(message, whole, &copy);
             } else {
-                self.unexpected_fix(
-                    format!("`.{name}()` takes nothing in its brackets"),
-                    whole,
-                    &format!("{name}()"),
-                );
+                self.unexpected_fix(format!("`.{name}()` takes nothing in its brackets"), whole, &format!("{name}()"));
             }
         }
         self.leave(group);
@@ -152,12 +138,7 @@ impl Parser<'_, '_> {
         };
         let name = path_text(&field);
         if minus {
-            self.fix(
-                place,
-                "descending is written `desc`",
-                whole,
-                &format!("sort({name}, desc)"),
-            );
+            self.fix(place, "descending is written `desc`", whole, &format!("sort({name}, desc)"));
         }
         let mut end = self.last_end();
         self.eat(TokenKind::Comma);
@@ -169,20 +150,14 @@ impl Parser<'_, '_> {
             self.eat(TokenKind::Comma);
         }
         if self.in_group(group) && !self.lost {
-            let wrong = Span {
-                start: end,
-                end: self.token_at(group.end).span.start,
-            };
+            let wrong = Span { start: end, end: self.token_at(group.end).span.start };
             let words = wrong.of(self.text).to_ascii_lowercase();
             let order = match ordered || minus {
                 true => "",
                 false if ["desc", "-1", "reverse"].iter().any(|word| words.contains(word)) => ", desc",
                 false => ", asc",
             };
-            let message = format!(
-                "`.sort` takes one slot and then `asc` or `desc`; found {}",
-                self.found()
-            );
+            let message = format!("`.sort` takes one slot and then `asc` or `desc`; found {}", self.found());
             self.unexpected_fix(message, wrong, order);
         }
         self.leave(group);
@@ -209,22 +184,11 @@ impl Parser<'_, '_> {
         let place = self.span();
         let (first, single) = (self.token(0), self.token(1).kind);
         let (arguments, copy) = self.loose_arguments(postfix);
-        let wrong = Span {
-            start: name.span.end,
-            end: arguments.end,
-        };
+        let wrong = Span { start: name.span.end, end: arguments.end };
         let brackets = if postfix == Postfix::Filter { "{…}" } else { "(…)" };
-        self.fix(
-            place,
-            format!("`.{}` takes its arguments in `{brackets}`", name.text),
-            wrong,
-            &copy,
-        );
+        self.fix(place, format!("`.{}` takes its arguments in `{brackets}`", name.text), wrong, &copy);
         let counts = first.kind == TokenKind::Number && single != TokenKind::Number;
-        let count = Value {
-            kind: ValueKind::Number(first.span.of(self.text).to_owned()),
-            span: first.span,
-        };
+        let count = Value { kind: ValueKind::Number(first.span.of(self.text).to_owned()), span: first.span };
         match postfix {
             Postfix::Limit if counts => Some(PartKind::Limit { count }),
             Postfix::PageSize if counts => Some(PartKind::PageSize { count }),
@@ -237,10 +201,7 @@ impl Parser<'_, '_> {
         let start = self.span().start;
         while !self.opens() && !self.kind().is_closer() {
             use TokenKind::{Arrow, Back, Comma, Dot, End, Heredoc, Newline, Semicolon};
-            let ends = matches!(
-                self.kind(),
-                Arrow | Back | Comma | Dot | End | Heredoc | Newline | Semicolon
-            );
+            let ends = matches!(self.kind(), Arrow | Back | Comma | Dot | End | Heredoc | Newline | Semicolon);
             let order = self.kind() == TokenKind::Comma && ["asc", "desc"].contains(&self.token(1).span.of(self.text));
             if ends && !order {
                 break;
@@ -248,11 +209,7 @@ impl Parser<'_, '_> {
             self.bump();
         }
         let arguments = self.since(start);
-        let (open, close) = if postfix == Postfix::Filter {
-            ('{', '}')
-        } else {
-            ('(', ')')
-        };
+        let (open, close) = if postfix == Postfix::Filter { ('{', '}') } else { ('(', ')') };
         (arguments, format!("{open}{}{close}", arguments.of(self.text)))
     }
 }

@@ -50,21 +50,10 @@ impl Parser<'_, '_> {
             self.bump();
             specs = self.enter().map_or(Vec::new(), |group| self.specs(group));
         } else if specs.is_empty() {
-            let place = Span {
-                start: self.last_end().saturating_sub(1),
-                end: self.last_end(),
-            };
-            let wrong = Span {
-                start: place.start,
-                end: place.start,
-            };
+            let place = Span { start: self.last_end().saturating_sub(1), end: self.last_end() };
+            let wrong = Span { start: place.start, end: place.start };
             let message = "`.group_by` needs at least one result after its slots, such as `n=count`";
-            self.fix(
-                place,
-                message,
-                wrong,
-                if fields.is_empty() { "p1, n=count" } else { ", n=count" },
-            );
+            self.fix(place, message, wrong, if fields.is_empty() { "p1, n=count" } else { ", n=count" });
         }
         PartKind::GroupBy { fields, specs }
     }
@@ -108,19 +97,9 @@ impl Parser<'_, '_> {
             Some(field) => format!("{word}_{}", path_text(field).replace('.', "_")),
             None => "n".to_owned(),
         };
-        let wrong = Span {
-            start: start.start,
-            end: start.start,
-        };
+        let wrong = Span { start: start.start, end: start.start };
         self.fix(start, "a result needs a name", wrong, &format!("{name}="));
-        Some(Spec {
-            name: Name {
-                text: name,
-                span: start,
-            },
-            function,
-            field,
-        })
+        Some(Spec { name: Name { text: name, span: start }, function, field })
     }
 
     fn function(&mut self) -> Option<(Function, Option<Path>)> {
@@ -138,10 +117,7 @@ impl Parser<'_, '_> {
             return self.function_field(function, &word);
         }
         if function != Function::Count {
-            let end = Span {
-                start: span.end,
-                end: span.end,
-            };
+            let end = Span { start: span.end, end: span.end };
             self.fix(span, format!("`{word}` needs a slot: `{word}(slot)`"), end, "(slot)");
         }
         Some((function, None))
@@ -153,11 +129,7 @@ impl Parser<'_, '_> {
         let group = self.enter()?;
         let all = !self.in_group(group) || self.kind() == TokenKind::Star;
         if all && function == Function::Count {
-            self.note(
-                codes::UNEXPECTED,
-                whole,
-                "`count` takes no brackets; it was read as `count`",
-            );
+            self.note(codes::UNEXPECTED, whole, "`count` takes no brackets; it was read as `count`");
             self.eat(TokenKind::Star);
             self.leave(group);
             return Some((function, None));
@@ -169,8 +141,5 @@ impl Parser<'_, '_> {
 }
 
 fn function_of(word: &str) -> Option<Function> {
-    FUNCTIONS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(word))
-        .map(|(_, function)| *function)
+    FUNCTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, function)| *function)
 }

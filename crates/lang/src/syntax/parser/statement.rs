@@ -13,10 +13,7 @@ const LONGEST: usize = 120;
 
 impl Parser<'_, '_> {
     pub(super) fn program(&mut self, most: usize) -> Program {
-        let mut program = Program {
-            bindings: Vec::new(),
-            roots: Vec::new(),
-        };
+        let mut program = Program { bindings: Vec::new(), roots: Vec::new() };
         let mut results: Option<Span> = None;
         let mut count = 0;
         while self.kind() != TokenKind::End {
@@ -66,12 +63,7 @@ impl Parser<'_, '_> {
         };
         if let Some(what) = reserved {
             let word = self.written();
-            self.fix(
-                self.span(),
-                format!("`{word}` is {what}; choose another name"),
-                self.span(),
-                "result",
-            );
+            self.fix(self.span(), format!("`{word}` is {what}; choose another name"), self.span(), "result");
         }
         let label = self.name();
         self.bump();
@@ -104,10 +96,7 @@ impl Parser<'_, '_> {
         let word = self.written();
         let next_is_name = matches!(self.next_kind(), TokenKind::Word | TokenKind::Row);
         if self.kind() == TokenKind::Word && next_is_name && ["let", "const", "var", "return"].contains(&word) {
-            let wrong = Span {
-                start: self.span().start,
-                end: self.token(1).span.start,
-            };
+            let wrong = Span { start: self.span().start, end: self.token(1).span.start };
             let message = match word {
                 "return" => "the last line returns its results without `return`".to_owned(),
                 _ => format!("a name is bound with `name = …`, without `{word}`"),
@@ -119,14 +108,19 @@ impl Parser<'_, '_> {
 
     fn not_last(&mut self, statement: Span, number: usize) {
         let text = statement.of(self.text);
-        let message = if text.starts_with("<<") {
+        let is_block = text.starts_with("<<");
+        let message = if is_block {
             "only the last line returns results: begin this block of text on the line of the rows it renders, or name it"
         } else {
             "only the last line returns results: name this one (`name = …`), or put several results on the last line with commas"
         };
         let diagnostic = Diagnostic::error(codes::ROOTS_NOT_LAST, statement, message);
         let first = text.lines().next().unwrap_or("");
-        self.reports.add(if first.len() <= LONGEST {
+        let before = Span { start: statement.start.saturating_sub(LONGEST as u32), end: statement.start };
+        let above = before.of(self.text).trim_end().rsplit_once('\n').map_or("", |(_, line)| line).trim();
+        self.reports.add(if is_block && above.contains('=') {
+            diagnostic.with_copy(format!("{above} {first}"))
+        } else if first.len() <= LONGEST {
             diagnostic.with_copy(format!("step{number} = {first}"))
         } else {
             diagnostic

@@ -26,26 +26,15 @@ impl Parser<'_, '_> {
             TokenKind::Dollar => return self.dollar(),
             TokenKind::Hole => ValueKind::Hole,
             TokenKind::Heredoc => {
-                return Value {
-                    kind: ValueKind::Text(self.heredoc()),
-                    span,
-                };
+                return Value { kind: ValueKind::Text(self.heredoc()), span };
             }
             TokenKind::LeftBracket => return self.list_value(),
             TokenKind::LeftBrace => {
                 let entries = self.object();
-                return Value {
-                    kind: ValueKind::Object(entries),
-                    span: self.since(span.start),
-                };
+                return Value { kind: ValueKind::Object(entries), span: self.since(span.start) };
             }
             TokenKind::Uri => {
-                self.fix(
-                    span,
-                    "an address is text: put it in double quotes",
-                    span,
-                    &quoted(self.written()),
-                );
+                self.fix(span, "an address is text: put it in double quotes", span, &quoted(self.written()));
                 ValueKind::Error
             }
             _ => return self.no_value(),
@@ -65,10 +54,7 @@ impl Parser<'_, '_> {
 
     fn node_value(&mut self) -> Value {
         let node = self.node();
-        Value {
-            span: node.span,
-            kind: ValueKind::Node(Box::new(node)),
-        }
+        Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
     /// `$`; or `$name`, by which another language means `name`.
@@ -76,18 +62,10 @@ impl Parser<'_, '_> {
         let span = self.bump().span;
         if self.kind() == TokenKind::Word && self.glued(0) {
             let wrong = span.to(self.span());
-            self.fix(
-                span,
-                format!("a name is used without `$`: `{}`", shown(self.written())),
-                wrong,
-                self.written(),
-            );
+            self.fix(span, format!("a name is used without `$`: `{}`", shown(self.written())), wrong, self.written());
             return self.node_value();
         }
-        Value {
-            kind: ValueKind::Hole,
-            span,
-        }
+        Value { kind: ValueKind::Hole, span }
     }
 
     fn no_value(&mut self) -> Value {
@@ -104,13 +82,9 @@ impl Parser<'_, '_> {
             let whole = span.to(number);
             let copy = format!("{right}{}", number.of(self.text));
             let message = format!("`{}` is not how a number is written", shown(whole.of(self.text)));
-            self.reports
-                .fix(Diagnostic::error(codes::BAD_NUMBER, span, message), whole, &copy);
+            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), whole, &copy);
             self.at += signs + 1;
-            return Value {
-                kind: ValueKind::Error,
-                span: whole,
-            };
+            return Value { kind: ValueKind::Error, span: whole };
         }
         if self.kind() == TokenKind::LeftParen {
             let (whole, inner) = self.group_spans();
@@ -119,13 +93,7 @@ impl Parser<'_, '_> {
         } else {
             self.expected("a value");
         }
-        Value {
-            kind: ValueKind::Error,
-            span: Span {
-                start: span.start,
-                end: span.start,
-            },
-        }
+        Value { kind: ValueKind::Error, span: Span { start: span.start, end: span.start } }
     }
 
     /// `[a, b]`, or the same as rows when something is applied to it.
@@ -133,22 +101,12 @@ impl Parser<'_, '_> {
         let start = self.span().start;
         let values = self.list();
         if !matches!(self.kind(), TokenKind::Dot | TokenKind::Back | TokenKind::Arrow) {
-            return Value {
-                kind: ValueKind::List(values),
-                span: self.since(start),
-            };
+            return Value { kind: ValueKind::List(values), span: self.since(start) };
         }
         let mut parts = Vec::new();
         self.parts(&mut parts);
-        let node = Node {
-            primary: Primary::List(values),
-            parts,
-            span: self.since(start),
-        };
-        Value {
-            span: node.span,
-            kind: ValueKind::Node(Box::new(node)),
-        }
+        let node = Node { primary: Primary::List(values), parts, span: self.since(start) };
+        Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
     pub(super) fn list(&mut self) -> Vec<Value> {
@@ -171,10 +129,7 @@ impl Parser<'_, '_> {
             TokenKind::Word => self.name(),
             TokenKind::String => {
                 let token = self.bump();
-                Name {
-                    text: decode(token.span.of(self.text)),
-                    span: token.span,
-                }
+                Name { text: decode(token.span.of(self.text)), span: token.span }
             }
             _ => {
                 self.expected("`key: value`");
@@ -184,23 +139,12 @@ impl Parser<'_, '_> {
         match self.kind() {
             TokenKind::Colon => {}
             TokenKind::Eq => {
-                let wrong = Span {
-                    start: key.span.end,
-                    end: self.token(1).span.start,
-                };
-                self.fix(
-                    self.span(),
-                    "a key and its value are joined with `:`, not `=`",
-                    wrong,
-                    ": ",
-                );
+                let wrong = Span { start: key.span.end, end: self.token(1).span.start };
+                self.fix(self.span(), "a key and its value are joined with `:`, not `=`", wrong, ": ");
             }
             _ => {
                 let found = self.found();
-                self.unexpected(format!(
-                    "an object holds `key: value`; after `{}` stands {found}",
-                    shown(&key.text)
-                ));
+                self.unexpected(format!("an object holds `key: value`; after `{}` stands {found}", shown(&key.text)));
                 return None;
             }
         }
@@ -213,10 +157,6 @@ impl Parser<'_, '_> {
     pub(super) fn heredoc(&mut self) -> Heredoc {
         let token = self.bump();
         let (tag, body) = heredoc_parts(token.span.of(self.text));
-        Heredoc {
-            tag: tag.to_owned(),
-            body: body.to_owned(),
-            span: token.span,
-        }
+        Heredoc { tag: tag.to_owned(), body: body.to_owned(), span: token.span }
     }
 }

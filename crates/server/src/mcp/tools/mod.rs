@@ -72,52 +72,43 @@ impl Answer {
     fn text(slot: base::Slot, text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
         result.meta = meta;
-        Self {
-            result,
-            slot: Some(slot.to_string()),
-            outcome: "ok",
-        }
+        Self { result, slot: Some(slot.to_string()), outcome: "ok" }
     }
 
     fn failed(error: &Error) -> Self {
         if error.is_fault() {
             tracing::error!(error = error as &dyn std::error::Error, "a call failed");
         }
-        Self {
-            result: refused(crate::text::error(error)),
-            slot: None,
-            outcome: error.code(),
-        }
+        Self { result: refused(crate::text::error(error)), slot: None, outcome: error.code() }
     }
 
     pub fn cancelled() -> Self {
-        Self {
-            result: refused("cancelled: the client asked to stop"),
-            slot: None,
-            outcome: "cancelled",
-        }
+        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled" }
     }
 }
 
-/// Arguments as their type, or the refusal to send.
-fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, Answer> {
-    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        let text = format!("bad_arguments: {}: {error}", name.as_str());
-        Answer {
-            result: refused(text),
-            slot: None,
-            outcome: "bad_arguments",
-        }
-    })
+/// Arguments that the tool's schema does not allow.
+#[derive(Debug, thiserror::Error)]
+#[error("bad_arguments: {tool}: {cause}")]
+struct BadArguments {
+    tool: &'static str,
+    cause: serde_json::Error,
+}
+
+impl From<BadArguments> for Answer {
+    fn from(bad: BadArguments) -> Self {
+        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments" }
+    }
+}
+
+fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, BadArguments> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|cause| BadArguments { tool: name.as_str(), cause })
 }
 
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
     let mut tool = Tool::new(Cow::Borrowed(name.as_str()), Cow::Borrowed(description), schema);
     tool.title = Some(title.to_owned());
-    let hints = ToolAnnotations::new()
-        .read_only(read_only)
-        .destructive(false)
-        .idempotent(true);
+    let hints = ToolAnnotations::new().read_only(read_only).destructive(false).idempotent(true);
     tool.annotations = Some(hints);
     tool
 }

@@ -35,21 +35,16 @@ pub fn tool() -> Tool {
 pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
     let given: Arguments = match arguments(Name::Plasm, given) {
         Ok(given) => given,
-        Err(answer) => return answer,
+        Err(bad) => return bad.into(),
     };
     if let Some(reasoning) = &given.reasoning {
         tracing::debug!(reasoning, "the caller says why");
     }
-    let request = PlanRequest {
-        session: given.logical_session_ref,
-        program: given.program,
-    };
+    let request = PlanRequest { session: given.logical_session_ref, program: given.program };
     match service.plan(caller, &request).await {
-        Ok(planned) => Answer::text(
-            planned.slot,
-            text::planned(&planned, &request.program),
-            Some(meta::planned(&planned)),
-        ),
+        Ok(planned) => {
+            Answer::text(planned.slot, text::planned(&planned, &request.program), Some(meta::planned(&planned)))
+        }
         Err(error) => Answer::failed(&error),
     }
 }

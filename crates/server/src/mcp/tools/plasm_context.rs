@@ -45,27 +45,10 @@ pub fn tool() -> Tool {
 pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
     let given: Arguments = match arguments(Name::PlasmContext, given) {
         Ok(given) => given,
-        Err(answer) => return answer,
+        Err(bad) => return bad.into(),
     };
-    let seeds = given
-        .seeds
-        .into_iter()
-        .map(|s| SeedRequest {
-            api: s.api,
-            entity: s.entity,
-        })
-        .collect();
-    match service
-        .open(
-            caller,
-            &OpenRequest {
-                intent: given.intent,
-                seeds,
-                replay: given.replay,
-            },
-        )
-        .await
-    {
+    let seeds = given.seeds.into_iter().map(|s| SeedRequest { api: s.api, entity: s.entity }).collect();
+    match service.open(caller, &OpenRequest { intent: given.intent, seeds, replay: given.replay }).await {
         Ok(opened) => Answer::text(opened.slot, text::opened(&opened), Some(meta::opened(caller, &opened))),
         Err(error) => Answer::failed(&error),
     }

@@ -39,16 +39,12 @@ pub fn tool() -> Tool {
 pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
     let given: Arguments = match arguments(Name::PlasmRun, given) {
         Ok(given) => given,
-        Err(answer) => return answer,
+        Err(bad) => return bad.into(),
     };
     if let Some(reasoning) = &given.reasoning {
         tracing::debug!(reasoning, "the caller says why");
     }
-    let request = RunRequest {
-        session: given.logical_session_ref,
-        program: given.program,
-        force: given.force,
-    };
+    let request = RunRequest { session: given.logical_session_ref, program: given.program, force: given.force };
     let ran = match service.run(caller, &request).await {
         Ok(ran) => ran,
         Err(error) => return Answer::failed(&error),
@@ -56,11 +52,7 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
     let artifact = ArtifactUri::short(ran.slot, ran.number);
     let shown = text::run_result(&ran.outcome, &artifact, service.limits().shown_chars);
     let notes = base::render_for_model(&request.program, &ran.planned.notes);
-    let whole = if notes.is_empty() {
-        shown.text
-    } else {
-        format!("{}\n{notes}", shown.text)
-    };
+    let whole = if notes.is_empty() { shown.text } else { format!("{}\n{notes}", shown.text) };
     let mut answer = Answer::text(ran.slot, whole, Some(meta::ran(&ran, &shown.lossy)));
     if ran.outcome.failed() {
         answer.result.is_error = Some(true);

@@ -42,14 +42,10 @@ pub fn tool() -> Tool {
 pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
     let given: Arguments = match arguments(Name::ReadArtifact, given) {
         Ok(given) => given,
-        Err(answer) => return answer,
+        Err(bad) => return bad.into(),
     };
     match service.artifact(caller, &given.uri).await {
-        Ok(artifact) => Answer {
-            outcome: "ok",
-            slot: slot_of(&given.uri),
-            result: shown(&artifact, &given),
-        },
+        Ok(artifact) => Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given) },
         Err(error) => Answer::failed(&error),
     }
 }
@@ -76,11 +72,7 @@ fn shown(artifact: &Artifact, given: &Arguments) -> rmcp::model::CallToolResult 
         let total = returned.rows.len();
         let from = given.offset.min(total);
         let to = from.saturating_add(given.limit.unwrap_or(DEFAULT_ROWS)).min(total);
-        let rows = if from == to {
-            "no rows".to_owned()
-        } else {
-            format!("rows {} to {} of {total}", from + 1, to)
-        };
+        let rows = if from == to { "no rows".to_owned() } else { format!("rows {} to {} of {total}", from + 1, to) };
         out.push_str(&format!("## {} ({rows})\n", returned.label));
         out.push_str(&rows_table(&columns, &returned.rows[from..to], |_, _| false));
     }

@@ -24,9 +24,7 @@ fn strip(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.retain(|key, value| match key.as_str() {
-                "format" => !value
-                    .as_str()
-                    .is_some_and(|f| f.starts_with("uint") || f.starts_with("int")),
+                "format" => !value.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int")),
                 "title" => !value.is_string(),
                 "default" => !(value.is_null() || value == &Value::Bool(false)),
                 _ => true,

@@ -1,0 +1,24 @@
+# Thin: each target calls one command. `make` alone says what there is.
+.PHONY: help run test bench fmt golden
+
+help:
+	@echo "make run     install what is missing, build in release, serve on http://127.0.0.1:3000  (ARGS=\"--port 4000\")"
+	@echo "make test    install what is missing, run every check and test; what CI runs"
+	@echo "make bench   measure, printing ratios side by side"
+	@echo "make fmt     format the code"
+	@echo "make golden  rewrite the golden files from what the code does now; read the diff"
+
+run:
+	@scripts/run.sh $(ARGS)
+
+test:
+	@scripts/test.sh
+
+bench:
+	@scripts/bench.sh
+
+fmt:
+	@cargo fmt --all
+
+golden:
+	@UPDATE=1 cargo test --workspace --quiet golden

@@ -1,0 +1,112 @@
+//! Golden cases of the checker and the planner: `tests/lang/check` and `tests/lang/plan`, against the demo catalog taught whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{Diagnostic, Limits, render_for_model};
+use lang::{check, plan};
+use session::stages;
+use teach::{Ledger, Seed};
+
+/// A session that was taught everything the case's catalog has, or only the entities that `teach = …` names.
+fn scope(case: &testkit::golden::Case) -> lang::scope::Scope {
+    let catalog = Arc::new(catalog::read("demo.yaml", include_str!("../../../catalogs/demo.yaml")).unwrap());
+    let wanted = case.attribute("teach").map(|names| names.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let names = wanted.unwrap_or_else(|| catalog.entities.keys().cloned().collect());
+    let seeds: Vec<Seed> = names.into_iter().map(|entity| Seed { catalog: catalog.id.clone(), entity }).collect();
+    let catalogs = BTreeMap::from([(catalog.id.clone(), catalog)]);
+    Ledger::default().extend(&catalogs, &seeds).unwrap().ledger.scope(&catalogs)
+}
+
+fn found(case: &testkit::golden::Case) -> String {
+    let stages = stages(&scope(case), &case.input, &Limits::default());
+    let notes = render_for_model(&case.input, &stages.diagnostics);
+    let value = match case.attribute("stage") {
+        Some("plan") => stages.plan.as_ref().map(plan::explain),
+        _ => stages.checked.as_ref().map(check::outline),
+    };
+    [value.unwrap_or_default(), notes].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn golden_check() {
+    testkit::golden::run("../../tests/lang/check", found);
+}
+
+#[test]
+fn golden_plan() {
+    testkit::golden::run("../../tests/lang/plan", found);
+}
+
+fn digest(program: &str) -> base::Digest {
+    let case = testkit::golden::Case { input: program.to_owned(), ..Default::default() };
+    let stages = stages(&scope(&case), program, &Limits::default());
+    stages.plan.unwrap_or_else(|| panic!("{program}: {:?}", stages.diagnostics)).digest
+}
+
+/// Pairs that mean the same must have the same digest, and near misses must not.
+#[test]
+fn naming_a_step_does_not_change_the_digest() {
+    let same = [
+        ("Ticket{state=open}.limit(5)", "x = Ticket{state=open}\nx.limit(5)"),
+        ("Ticket{state=open}.limit(5)", "x = Ticket{state=\"open\"}\ny = x.limit(5)\ny"),
+        ("e4{p20=\"open\"}", "Ticket{state=open}"),
+        ("Project(\"OPS\").tickets[title]", "p = Project(key=\"OPS\")\nt = p.tickets\nt[title]"),
+        ("Ticket, Ticket.limit(3)", "t = Ticket\nt, t.limit(3)"),
+        ("a = Person\nTicket", "Ticket"),
+        ("Ticket{state=open, priority=1}", "Ticket{priority=1, state=open}"),
+    ];
+    for (a, b) in same {
+        assert_eq!(digest(a), digest(b), "{a}\n--\n{b}");
+    }
+    let different = [
+        ("Ticket.limit(5)", "Ticket.limit(6)"),
+        ("Ticket{state=open}", "Ticket{state=done}"),
+        ("Ticket, Person", "Person, Ticket"),
+        ("Ticket[title]", "Ticket[title, number]"),
+        ("Project(\"OPS\")", "Project(\"ops\")"),
+    ];
+    for (a, b) in different {
+        assert_ne!(digest(a), digest(b), "{a}\n--\n{b}");
+    }
+}
+
+/// What parses and checks never fails in the planner, and nothing panics on the way.
+#[test]
+fn no_input_panics_on_its_way_to_a_plan() {
+    let words = [
+        "e1",
+        "Ticket",
+        "Project(\"OPS\")",
+        "{",
+        "}",
+        "(",
+        ")",
+        "state=open",
+        ".limit(3)",
+        ".tickets",
+        "[title]",
+        ",",
+        "\n",
+        "x =",
+        "$",
+        "\"",
+        "<<T",
+        ".owner",
+        "é",
+        "=>",
+        "~",
+    ];
+    let scope = scope(&testkit::golden::Case::default());
+    let mut seed = 7u64;
+    for _ in 0..3000 {
+        let mut program = String::new();
+        for _ in 0..12 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            program.push_str(words[(seed >> 33) as usize % words.len()]);
+        }
+        let stages = stages(&scope, &program, &Limits::default());
+        let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
+        assert_eq!(refused, stages.plan.is_none(), "{program}");
+    }
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# `make test`: every check and every test. What CI runs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/prerequisites.sh
+
+started=$SECONDS
+step() { printf '\n== %s  (%ss)\n' "$*" "$((SECONDS - started))"; }
+
+step "prerequisites"
+need_rust
+need_c_compiler
+for tool in fmt clippy; do
+  cargo $tool --version >/dev/null 2>&1 || stop "cargo $tool is missing; run \`rustup component add rustfmt clippy\` and then make again."
+done
+
+step "format"
+cargo fmt --all --check
+
+step "tidy: layers, headers, budgets, rings; licences of dependencies"
+cargo xtask tidy
+cargo xtask licences
+
+step "clippy, warnings are errors"
+cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+step "unit, golden and integration tests"
+if cargo nextest --version >/dev/null 2>&1; then
+  cargo nextest run --workspace --locked --no-fail-fast --status-level fail --final-status-level fail
+else
+  cargo test --workspace --locked --no-fail-fast --quiet
+fi
+
+step "end-to-end: the real binary, clients nobody here wrote"
+cargo build --package cli --locked --quiet
+TOKAMAK="$(target_dir)/debug/tokamak" tests/e2e/run.sh
+
+step "all passed"

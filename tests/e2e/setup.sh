@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs what the end-to-end suites need into $TOOLS (default: .tools in the repository).
+# Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may install;
+# a second run with the same pins does nothing; the two tool sets end up in $TOOLS/e2e-python and $TOOLS/e2e-node.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TOOLS=${TOOLS:-$(cd "$here/../.." && pwd)/.tools}
+mkdir -p "$TOOLS"
+TOOLS=$(cd "$TOOLS" && pwd)
+
+MCP_CLIENT="mcp==2.3.0"
+PYTHON_HOME="$TOOLS/e2e-python"
+NODE_HOME="$TOOLS/e2e-node"
+
+main() {
+  need_python
+  local python_pin node_pin
+  python_pin="$MCP_CLIENT $(python3 -c 'import sys; print(sys.executable, sys.version_info[:3])') $PYTHON_HOME"
+  if ! done_before "$PYTHON_HOME" "$python_pin"; then
+    say "installing the Python MCP client ($MCP_CLIENT) into $PYTHON_HOME"
+    install_python
+    remember "$PYTHON_HOME" "$python_pin"
+  fi
+  node_pin="$(cat "$here/node/package.json" "$here/node/package-lock.json" | cksum) $NODE_HOME"
+  if ! done_before "$NODE_HOME" "$node_pin"; then
+    need_npm
+    say "installing Node 22, the MCP inspector and the MCP conformance suite into $NODE_HOME (330 MB)"
+    install_node
+    remember "$NODE_HOME" "$node_pin"
+  fi
+}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+refuse() {
+  say "$*"
+  exit 1
+}
+
+done_before() { [ "$(cat "$1/.installed" 2>/dev/null)" = "$2" ]; }
+remember() { printf '%s\n' "$2" >"$1/.installed"; }
+
+# --- Python
+
+need_python() {
+  if ! command -v python3 >/dev/null; then
+    system_package "Python 3.10 or newer is missing" python3 python3-venv
+  fi
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    refuse "$(python3 --version) is too old: install Python 3.10 or newer and put it on the PATH"
+}
+
+install_python() {
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    system_package "this Python cannot make virtual environments" python3-venv
+  fi
+  rm -rf "$PYTHON_HOME"
+  python3 -m venv "$PYTHON_HOME"
+  "$PYTHON_HOME/bin/python" -m pip install --quiet --disable-pip-version-check "$MCP_CLIENT"
+}
+
+# --- Node
+
+need_npm() {
+  if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
+    system_package "npm is missing" nodejs npm
+  fi
+}
+
+# Scripts of packages do not run: the one that is needed (it fetches the Node binary of this machine) is called by name.
+install_node() {
+  rm -rf "$NODE_HOME"
+  mkdir -p "$NODE_HOME"
+  cp "$here/node/package.json" "$here/node/package-lock.json" "$NODE_HOME/"
+  quietly npm ci --prefix "$NODE_HOME" --ignore-scripts --no-audit --no-fund
+  cd "$NODE_HOME/node_modules/node"
+  quietly node installArchSpecificPackage.js
+  cd "$here"
+  "$NODE_HOME/node_modules/.bin/node" --version | grep -q '^v22\.' || refuse "npm did not deliver Node 22"
+}
+
+# --- both
+
+# Debian and its kin, as root: install; else say what is wanted.
+system_package() {
+  local why=$1
+  shift
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    refuse "$why: install $* with your package manager and run this again"
+  fi
+  say "$why; apt-get install $*"
+  quietly apt-get update
+  DEBIAN_FRONTEND=noninteractive quietly apt-get install --yes --no-install-recommends "$@"
+}
+
+# Output only when it fails.
+quietly() {
+  local log
+  log=$(mktemp)
+  if ! "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    refuse "failed: $*"
+  fi
+  rm -f "$log"
+}
+
+main
