@@ -117,8 +117,9 @@ impl Parser<'_, '_> {
         let diagnostic = Diagnostic::error(codes::ROOTS_NOT_LAST, statement, message);
         let first = text.lines().next().unwrap_or("");
         let before = Span { start: statement.start.saturating_sub(LONGEST as u32), end: statement.start };
-        let above = before.of(self.text).trim_end().rsplit_once('\n').map_or("", |(_, line)| line).trim();
-        self.reports.add(if is_block && above.contains('=') {
+        let lines = before.of(self.text).trim_end();
+        let above = lines.rsplit_once('\n').map_or(if before.start == 0 { lines } else { "" }, |(_, line)| line.trim());
+        self.reports.add(if is_block && above.contains('=') && !above.contains(";;") {
             diagnostic.with_copy(format!("{above} {first}"))
         } else if first.len() <= LONGEST {
             diagnostic.with_copy(format!("step{number} = {first}"))
