@@ -25,7 +25,7 @@ main() {
   node_pin="$(cat "$here/node/package.json" "$here/node/package-lock.json" | cksum) $NODE_HOME"
   if ! done_before "$NODE_HOME" "$node_pin"; then
     need_npm
-    say "installing Node 22, the MCP inspector and the MCP conformance suite into $NODE_HOME (330 MB)"
+    say "installing Node 22, the MCP inspector and the MCP conformance suite into $NODE_HOME (300 MB)"
     install_node
     remember "$NODE_HOME" "$node_pin"
   fi
@@ -68,16 +68,17 @@ need_npm() {
   fi
 }
 
+# `install`, not `ci`: the lock pins every package, but which optional native parts exist depends on the machine; none is needed.
 # Scripts of packages do not run: the one that is needed (it fetches the Node binary of this machine) is called by name.
 install_node() {
   rm -rf "$NODE_HOME"
   mkdir -p "$NODE_HOME"
   cp "$here/node/package.json" "$here/node/package-lock.json" "$NODE_HOME/"
-  quietly npm ci --prefix "$NODE_HOME" --ignore-scripts --no-audit --no-fund
+  quietly npm install --prefix "$NODE_HOME" --omit=optional --ignore-scripts --no-audit --no-fund
   cd "$NODE_HOME/node_modules/node"
   quietly node installArchSpecificPackage.js
   cd "$here"
-  "$NODE_HOME/node_modules/.bin/node" --version | grep -q '^v22\.' || refuse "npm did not deliver Node 22"
+  "$NODE_HOME/node_modules/node/bin/node" --version | grep -q '^v22\.' || refuse "npm did not deliver Node 22"
 }
 
 # --- both
