@@ -41,6 +41,15 @@ class Suite:
         else:
             print(f"ok {self.name}: {title}", flush=True)
 
+    @contextmanager
+    def group(self, title):
+        """Checks that stand or fall with what they share; says nothing when they could be made."""
+        try:
+            yield
+        except Exception as problem:
+            self.failed += 1
+            print(f"FAIL {self.name}: {title}: not all was checked: {one_line(problem)}", flush=True)
+
     def end(self):
         sys.exit(1 if self.failed else 0)
 
@@ -83,10 +92,11 @@ class Server:
     def _first_line(self, log):
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
-            first, newline, _ = Path(log).read_text(errors="replace").partition("\n")
-            if newline:
-                return first
-            assert self.process.poll() is None, f"the server ended at once: {first}"
+            ended = self.process.poll()
+            said = Path(log).read_text(errors="replace")
+            assert ended is None, f"the server ended with {ended}: {said}"
+            if "\n" in said:
+                return said.split("\n", 1)[0]
             time.sleep(0.02)
         raise AssertionError("the server was not ready within 20 s")
 

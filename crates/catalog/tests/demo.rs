@@ -1,5 +1,8 @@
 //! The shipped demo catalog loads, binds and survives its canonical form.
 
+// why: a failed expectation is the test's own failure.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 
 use base::Response;

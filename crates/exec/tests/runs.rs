@@ -1,5 +1,8 @@
 //! Runs on a scripted upstream: what goes side by side, what pages cost, what a lying API gets.
 
+// why: a failed expectation is the test's own failure.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,7 +76,8 @@ async fn a_session_has_only_so_many_calls_under_way() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/people").json(200, people(0, 30, Some(30))));
     for n in 0..30 {
-        upstream.add(Rule::get("/api/tickets").query("owner", &format!("p{n}")).json(200, json!({"data": [], "total": 0})));
+        upstream
+            .add(Rule::get("/api/tickets").query("owner", &format!("p{n}")).json(200, json!({"data": [], "total": 0})));
     }
     let limits = Limits { calls_per_session: 3, calls_per_origin: 8, ..Limits::default() };
     let outcome = go(&upstream, "Person.limit(30).tickets", &limits).await;
@@ -121,8 +125,10 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/projects/A").json(500, json!({"message": "boom"})));
     upstream.add(Rule::get("/api/projects/B").json(200, project("B")));
-    let outcome = go(&upstream, "a = Project(\"A\")\na.tickets[number], a[name], Project(\"B\")[name]", &Limits::default()).await;
-    let words: Vec<String> = outcome.returns.iter().map(|r| r.result.as_ref().err().map_or("ok".into(), |e| e.to_string())).collect();
+    let outcome =
+        go(&upstream, "a = Project(\"A\")\na.tickets[number], a[name], Project(\"B\")[name]", &Limits::default()).await;
+    let words: Vec<String> =
+        outcome.returns.iter().map(|r| r.result.as_ref().err().map_or("ok".into(), |e| e.to_string())).collect();
     assert!(words[0].contains("`a` failed") && words[0].contains("boom") && words[1].contains("boom"), "{words:?}");
     assert_eq!(words[2], "ok");
     assert_eq!(upstream.calls().len(), 2, "nothing was asked for on behalf of a failure");
@@ -132,7 +138,10 @@ async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
 async fn each_reference_is_read_once_and_rows_keep_their_order() {
     let ticket = |n: u32, owner: Value| json!({"project": "A", "number": n, "owner": owner, "labels": []});
     let rows = json!([
-        ticket(1, json!({"id": "x"})), ticket(2, json!({"id": "y"})), ticket(3, Value::Null), ticket(4, json!({"id": "x"})),
+        ticket(1, json!({"id": "x"})),
+        ticket(2, json!({"id": "y"})),
+        ticket(3, Value::Null),
+        ticket(4, json!({"id": "x"})),
     ]);
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/tickets").json(200, json!({"data": rows, "total": 4})));
@@ -168,11 +177,14 @@ async fn an_id_cannot_leave_its_segment() {
     }
     go(&upstream, "Project(\"..\")", &Limits::default()).await;
     let paths: Vec<String> = upstream.calls().iter().map(|c| c.request.path.clone()).collect();
-    assert_eq!(paths, [
-        "/api/projects/..%2F..%2Fadmin",
-        "/api/projects/http%3A%2F%2Fevil.example%2F",
-        "/api/projects/a%3Fb%3Dc%23d",
-        "/api/projects/%252e%252e%252f",
-    ]);
+    assert_eq!(
+        paths,
+        [
+            "/api/projects/..%2F..%2Fadmin",
+            "/api/projects/http%3A%2F%2Fevil.example%2F",
+            "/api/projects/a%3Fb%3Dc%23d",
+            "/api/projects/%252e%252e%252f",
+        ]
+    );
     assert!(upstream.calls().iter().all(|c| c.request.origin.as_str() == "http://demo.localhost"));
 }

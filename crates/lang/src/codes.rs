@@ -41,7 +41,6 @@ pub const KEY_MISMATCH: Code = Code(308);
 pub const PLACEHOLDER: Code = Code(309);
 pub const BAD_LIMIT: Code = Code(310);
 pub const FILTER_ON_ROWS: Code = Code(311);
-pub const NO_ROWS_TO_FOLLOW: Code = Code(312);
 
 // 09xx: the grammar has it, this build does not run it.
 pub const NOT_IN_THIS_BUILD: Code = Code(901);
@@ -81,6 +80,5 @@ pub const ALL: &[Code] = &[
     PLACEHOLDER,
     BAD_LIMIT,
     FILTER_ON_ROWS,
-    NO_ROWS_TO_FOLLOW,
     NOT_IN_THIS_BUILD,
 ];

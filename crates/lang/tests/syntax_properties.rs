@@ -1,6 +1,9 @@
 //! What holds for any text whatever: the parser answers, and its places fit the text.
 //! Invariant: cases are bounded and small, so a failure shrinks to something a person can read.
 
+// why: a failed expectation is the test's own failure.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use base::{Limits, Severity, Span};
 use lang::syntax::{self, Parsed, TokenKind};
 use proptest::prelude::*;

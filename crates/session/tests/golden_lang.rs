@@ -1,5 +1,8 @@
 //! Golden cases of the checker and the planner: `tests/lang/check` and `tests/lang/plan`, against the demo catalog taught whole.
 
+// why: a failed expectation is the test's own failure.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,13 +11,16 @@ use lang::{check, plan};
 use session::stages;
 use teach::{Ledger, Seed};
 
-/// A session that was taught everything the case's catalog has, or only the entities that `teach = …` names.
+/// A session that was taught everything the catalogs have, or only the demo's entities that `teach = …` names.
 fn scope(case: &testkit::golden::Case) -> lang::scope::Scope {
-    let catalog = Arc::new(catalog::read("demo.yaml", include_str!("../../../catalogs/demo.yaml")).unwrap());
-    let wanted = case.attribute("teach").map(|names| names.split(' ').map(str::to_owned).collect::<Vec<_>>());
-    let names = wanted.unwrap_or_else(|| catalog.entities.keys().cloned().collect());
-    let seeds: Vec<Seed> = names.into_iter().map(|entity| Seed { catalog: catalog.id.clone(), entity }).collect();
-    let catalogs = BTreeMap::from([(catalog.id.clone(), catalog)]);
+    let demo = catalog::read("demo.yaml", include_str!("../../../catalogs/demo.yaml")).unwrap();
+    let shop = catalog::read("shop.yaml", include_str!("../../../tests/lang/shop.yaml")).unwrap();
+    let loaded = if case.attribute("with") == Some("shop") { vec![demo, shop] } else { vec![demo] };
+    let wanted: Option<Vec<&str>> = case.attribute("teach").map(|names| names.split(' ').collect());
+    let catalogs: BTreeMap<_, _> = loaded.into_iter().map(|c| (c.id.clone(), Arc::new(c))).collect();
+    let all = catalogs.values().flat_map(|c| c.entities.keys().map(|e| (c.id.clone(), e.clone())));
+    let taught = all.filter(|(_, entity)| wanted.as_ref().is_none_or(|w| w.contains(&entity.as_str())));
+    let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed { catalog, entity }).collect();
     Ledger::default().extend(&catalogs, &seeds).unwrap().ledger.scope(&catalogs)
 }
 
@@ -108,5 +114,32 @@ fn no_input_panics_on_its_way_to_a_plan() {
         let stages = stages(&scope, &program, &Limits::default());
         let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(refused, stages.plan.is_none(), "{program}");
+    }
+}
+
+/// Each code has a paragraph in the documentation and at least one golden case that shows it.
+#[test]
+fn every_code_is_documented_and_shown() {
+    let docs = std::fs::read_to_string("../../docs/errors.md").unwrap();
+    let mut cases = String::new();
+    let mut folders = vec![std::path::PathBuf::from("../../tests/lang")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                cases.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    for code in lang::codes::ALL {
+        assert!(docs.contains(&format!("### {code} ")), "{code} has no paragraph in docs/errors.md");
+        // The net under the checker: no program is known to reach it.
+        let unreachable = *code == lang::codes::UNKNOWN_NAME;
+        assert!(unreachable || cases.contains(&format!("{code} ")), "{code} has no golden case");
+    }
+    for code in catalog::codes::ALL {
+        assert!(docs.contains(&format!("### {code} ")), "{code} has no paragraph in docs/errors.md");
     }
 }

@@ -1,14 +1,19 @@
 //! Sessions on in-memory ports: idempotent opens, races, faults, tenants, stale bindings, pinned catalogs.
 
+// why: a failed expectation is the test's own failure.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::{Limits, Principal, TenantId, Timestamp};
 use catalog::Registry;
+use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
-use ports::{Blobs, Store};
 use serde_json::json;
-use session::{Caller, Connection, Error, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught};
+use session::{
+    Caller, Connection, Error, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught,
+};
 use testkit::faults::{Fault, Faults, FaultyBlobs, FaultyStore, Operation};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
@@ -129,7 +134,10 @@ async fn concurrent_opens_of_one_session_all_land() {
     let all = world.service.open(&caller("local", "c0"), &replayed).await.unwrap();
     assert_eq!(all.revision, 4, "each entity was taught by exactly one call");
     for symbol in ["e1", "e2", "e3", "e4"] {
-        let lines = table(&all).lines().filter(|l| l.starts_with(&format!("{symbol}\t")) || l.starts_with(&format!("{symbol}{{"))).count();
+        let lines = table(&all)
+            .lines()
+            .filter(|l| l.starts_with(&format!("{symbol}\t")) || l.starts_with(&format!("{symbol}{{")))
+            .count();
         assert!(lines >= 1, "{symbol} is taught\n{}", table(&all));
     }
 }
@@ -173,7 +181,8 @@ async fn a_lost_symbol_space_is_replaced_and_said() {
     let world = world();
     let me = caller("local", "a");
     let first = world.service.open(&me, &open("task", &["Ticket"])).await.unwrap();
-    let range = Range { tenant: me.tenant.clone(), table: Table::ExecuteSession, prefix: String::new(), after: None, limit: 9 };
+    let range =
+        Range { tenant: me.tenant.clone(), table: Table::ExecuteSession, prefix: String::new(), after: None, limit: 9 };
     for (id, _) in world.store.scan(&range).await.unwrap() {
         let gone = Key::new(&me.tenant, Table::ExecuteSession, id);
         world.store.commit(Batch::default().delete(gone, Expect::Any)).await.unwrap();
@@ -201,7 +210,10 @@ async fn a_session_keeps_the_catalog_it_pinned() {
     assert_ne!(fresh.session, opened.session);
     new.blobs.damage(&demo(1).digest());
     let restarted = world_on(new.store.clone(), new.blobs.clone(), demo(2));
-    assert!(restarted.service.plan(&me, &plan).await.unwrap_err().is_fault(), "a damaged pin is an error, not another catalog");
+    assert!(
+        restarted.service.plan(&me, &plan).await.unwrap_err().is_fault(),
+        "a damaged pin is an error, not another catalog"
+    );
 }
 
 #[tokio::test]
@@ -229,7 +241,11 @@ async fn every_fault_is_an_error_and_nothing_is_half_done() {
 
 #[tokio::test]
 async fn a_run_is_answered_only_when_its_artifact_is_stored() {
-    for (operation, fault) in [(Operation::PutBlob, Fault::Full), (Operation::Commit, Fault::Unavailable), (Operation::Commit, Fault::Conflict)] {
+    for (operation, fault) in [
+        (Operation::PutBlob, Fault::Full),
+        (Operation::Commit, Fault::Unavailable),
+        (Operation::Commit, Fault::Conflict),
+    ] {
         let world = world();
         let me = caller("local", "a");
         world.upstream.add(ops());

@@ -50,13 +50,19 @@ impl<'s> Cx<'s> {
 
     fn no_list(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
         let name = exposed.name_in(alphabet);
-        let key = exposed.definition().map(|e| e.key.clone()).unwrap_or_default();
-        let slots: Vec<String> =
-            key.iter().map(|k| format!("{}=…", self.scope.slot_in(&exposed.catalog, k, alphabet))).collect();
-        let message = format!("{name} cannot be listed");
-        let diagnostic =
-            Diagnostic::error(codes::NO_LIST, span, message).with_copy(format!("{name}({})", slots.join(", ")));
-        self.report(diagnostic);
+        let diagnostic = Diagnostic::error(codes::NO_LIST, span, format!("{name} cannot be listed"));
+        self.report(diagnostic.with_copy(self.key_sample(exposed, alphabet)));
+    }
+
+    /// `Ticket(project="words", number=1)`, to copy and change.
+    fn key_sample(&self, exposed: &Exposed, alphabet: Alphabet) -> String {
+        let entity = exposed.definition();
+        let key = entity.into_iter().flat_map(|e| e.key.iter().filter_map(|k| e.fields.get(k)));
+        let slots: Vec<String> = key
+            .map(|f| (self.scope.slot_in(&exposed.catalog, &f.name, alphabet), self.sample(exposed, &f.kind, alphabet)))
+            .map(|(slot, sample)| format!("{slot}={sample}"))
+            .collect();
+        format!("{}({})", exposed.name_in(alphabet), slots.join(", "))
     }
 
     fn missing(&mut self, exposed: &Exposed, missing: &[&Param], alphabet: Alphabet, span: Span) {
@@ -207,21 +213,8 @@ impl<'s> Cx<'s> {
 
     fn key_mismatch(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
         let Some(entity) = exposed.definition() else { return };
-        let name = exposed.name_in(alphabet);
-        let slots: Vec<String> = entity
-            .key
-            .iter()
-            .filter_map(|k| entity.fields.get(k))
-            .map(|f| {
-                format!(
-                    "{}={}",
-                    self.scope.slot_in(&exposed.catalog, &f.name, alphabet),
-                    self.sample(exposed, &f.kind, alphabet)
-                )
-            })
-            .collect();
-        let message = format!("the key of {name} is {}", entity.key.join(", "));
-        let copy = format!("{name}({})", slots.join(", "));
+        let message = format!("the key of {} is {}", exposed.name_in(alphabet), entity.key.join(", "));
+        let copy = self.key_sample(exposed, alphabet);
         self.report(Diagnostic::error(codes::KEY_MISMATCH, span, message).with_copy(copy));
     }
 }

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# `make bench`: every benchmark, in release, printing ratios side by side. docs/benchmarks.md has the results and this command.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/prerequisites.sh
+
+need_rust
+need_c_compiler
+say "building in release and measuring"
+cargo bench --locked --quiet --package cli --bench round_trip

@@ -1,0 +1,318 @@
+"""The official Python client on every tool, in both protocol eras, over HTTP and over stdio.
+
+Invariants: every group of checks has its own data folder; a check says what a model or a client program would see.
+The client picks the era by `mode`: `legacy` sends `initialize`, `auto` asks `server/discover` first and falls back to it.
+"""
+
+import json
+import logging
+import os
+import re
+import tempfile
+import uuid
+from contextlib import asynccontextmanager
+
+import anyio
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+import sessions
+from answers import DEMO, seeds, symbols, tables
+from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite
+
+suite = Suite("clients")
+MODE = {"modern": "auto", "legacy": "legacy"}
+TOOLS = ["plasm_context", "plasm", "plasm_run", "read_artifact"]
+OPS = 'Ticket{project="OPS", state="open"}'
+
+# title, tool, arguments, the code it begins with, and what a model needs to correct itself
+REFUSALS = [
+    ("an unknown argument", "plasm_context", {"intent": "x", "seeds": DEMO, "foo": 1}, "bad_arguments", "foo.*intent"),
+    ("an argument of the wrong type", "plasm_context", {"intent": 7, "seeds": DEMO}, "bad_arguments", "intent.*string"),
+    ("a list that is none", "plasm_context", {"intent": "x", "seeds": "demo"}, "bad_arguments", "seeds"),
+    ("a number that is text", "read_artifact", {"uri": "plasm://session/s0/r/1", "limit": "all"}, "bad_arguments", "limit"),
+    ("a negative number", "read_artifact", {"uri": "plasm://session/s0/r/1", "limit": -1}, "bad_arguments", "limit"),
+    ("an unknown field of a seed", "plasm_context", {"intent": "x", "seeds": [{"api": "demo", "name": "Ticket"}]}, "bad_arguments", "name.*entity"),
+    ("a missing argument", "plasm_context", {"seeds": DEMO}, "bad_arguments", "intent"),
+    ("a missing program", "plasm_run", {"logical_session_ref": "s0"}, "bad_arguments", "program"),
+    ("no arguments", "plasm", {}, "bad_arguments", "logical_session_ref"),
+    ("an empty intent", "plasm_context", {"intent": " ", "seeds": DEMO}, "bad_intent", "intent"),
+    ("no seeds", "plasm_context", {"intent": "x", "seeds": []}, "bad_seeds", "demo"),
+    ("an unknown API", "plasm_context", {"intent": "x", "seeds": seeds("Ticket", api="dmo")}, "unknown_seed", "one of: demo"),
+    ("an unknown entity", "plasm_context", {"intent": "x", "seeds": seeds("Tickt")}, "unknown_seed", "one of: Ticket"),
+    ("an unknown slot", "plasm", {"logical_session_ref": "s77", "program": "Ticket"}, "unknown_slot", "call plasm_context"),
+    ("a ref that is none", "plasm", {"logical_session_ref": "zz", "program": "Ticket"}, "bad_ref", "call plasm_context"),
+    ("an unknown session id", "plasm", {"logical_session_ref": str(uuid.uuid4()), "program": "Ticket"}, "no_session", "call plasm_context"),
+    ("an open bracket", "plasm", {"logical_session_ref": "s0", "program": "Project["}, "bad_program", r"E0106 1:\d+ .*write: Project\[\]"),
+    ("an unknown filter", "plasm", {"logical_session_ref": "s0", "program": 'Ticket{statuz="open"}'}, "bad_program", "E0204 1:8 .*state"),
+    ("an unknown entity in a program", "plasm", {"logical_session_ref": "s0", "program": "Tickt"}, "bad_program", "E0202 1:1 .*Ticket"),
+    ("a bare $", "plasm", {"logical_session_ref": "s0", "program": "Project($)"}, "bad_program", r"E\d{4} 1:9 .*\$"),
+    ("an empty program", "plasm_run", {"logical_session_ref": "s0", "program": ""}, "bad_program", "E0107"),
+    ("an unknown artifact", "read_artifact", {"uri": "plasm://session/s0/r/999"}, "no_artifact", r"\b(call|use|run|read|one of)\b"),
+    ("a URI that is none", "read_artifact", {"uri": "junk"}, "no_artifact", r"plasm://"),
+    ("an unknown field of an artifact", "read_artifact", {"uri": "plasm://session/s0/r/1", "fields": ["zz"]}, "bad_arguments", "zz.*one of: number, title"),
+]
+
+
+@asynccontextmanager
+async def case(title):
+    with suite.case(title), anyio.fail_after(30):
+        yield
+
+
+def over_http(server):
+    return lambda era: Client(server.mcp, mode=MODE[era], read_timeout_seconds=20)
+
+
+def over_stdio(data):
+    def connect(era):
+        command = StdioServerParameters(command=TOKAMAK, args=["serve", "--stdio", "--data", str(data)])
+        return Client(stdio_client(command, errlog=open(os.devnull, "w")), mode=MODE[era], read_timeout_seconds=20)
+
+    return connect
+
+
+async def text(client, tool, **arguments):
+    answer = await client.call_tool(tool, arguments)
+    found = "\n".join(block.text for block in answer.content)
+    assert not answer.is_error, f"isError: {found}"
+    assert answer.structured_content is None, "a text tool sends structuredContent, which hides its text in some hosts"
+    return found
+
+
+async def plasm_meta(client, tool, **arguments):
+    return (await client.call_tool(tool, arguments)).meta["plasm"]
+
+
+async def run(client, program, ref="s0"):
+    return tables(await text(client, "plasm_run", logical_session_ref=ref, program=program))
+
+
+# --- one connection, all tools
+
+
+async def tour(connect, era, where):
+    """Each step builds on the one before, as a host would go."""
+    at = f"{where} {era}"
+    async with connect(era) as client:
+        await handshake(client, era, at)
+        await lists(client, at)
+        await context_plan_run(client, at)
+        await programs(client, at)
+        await artifacts(client, at)
+        await refusals(client, at)
+        await signs_of_life(client, at)
+
+
+async def handshake(client, era, at):
+    async with case(f"{at}: the client and the server agree on the revision"):
+        expected = MODERN if era == "modern" else LEGACY[-1]
+        assert client.protocol_version == expected, client.protocol_version
+        assert client.server_info.name == "tokamak", client.server_info
+        assert "plasm_context first" in client.instructions, client.instructions
+    async with case(f"{at}: no capability is declared that is not served, and none served that is not declared"):
+        declared = client.server_capabilities
+        assert declared.tools is not None and declared.resources is not None, declared
+        assert declared.prompts is None and declared.completions is None and declared.logging is None, declared
+        try:
+            await client.list_prompts()
+        except MCPError as refused:
+            assert refused.code == -32601, refused.error
+        else:
+            raise AssertionError("prompts/list is answered though prompts are not declared; want -32601 method not found")
+
+
+async def lists(client, at):
+    async with case(f"{at}: tools/list is exactly the four tools, plasm_context first"):
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names == TOOLS, names
+    async with case(f"{at}: every tool has a title, annotations and a schema closed to unknown fields"):
+        for tool in (await client.list_tools()).tools:
+            assert tool.title and tool.description, tool.name
+            hints = tool.annotations
+            hinted = [hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint]
+            assert None not in hinted, f"{tool.name}: {hinted}"
+            for schema in objects_of(tool.input_schema):
+                assert schema.get("additionalProperties") is False, f"{tool.name}: {schema}"
+            assert '"format": "uint' not in json.dumps(tool.input_schema), f"{tool.name} has an integer format"
+            assert tool.output_schema is None, f"{tool.name} has an output schema"
+    async with case(f"{at}: resources/templates/list names the artifact"):
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [t.uri_template for t in templates] == ["plasm://session/{session}/r/{number}"], templates
+
+
+def objects_of(schema):
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema
+        for value in schema.values():
+            yield from objects_of(value)
+
+
+async def context_plan_run(client, at):
+    intent, two = f"tour {at}", seeds("Ticket", "Project")
+    async with case(f"{at}: plasm_context opens a session and teaches a table"):
+        answer = await text(client, "plasm_context", intent=intent, seeds=two)
+        assert answer.startswith("`s0`\n"), answer[:80]
+        assert symbols(answer) == {"e1": "Project", "e2": "Ticket"}, symbols(answer)
+    async with case(f"{at}: the same intent is the same session, unchanged"):
+        again = await text(client, "plasm_context", intent=intent, seeds=two)
+        assert re.match(r"`s0` _Session unchanged \(`e1`…`e2`\)\. Use .*_$", again), again
+    async with case(f"{at}: the canonical id is in _meta exactly when there is no transport session"):
+        meta = await plasm_meta(client, "plasm_context", intent=intent, seeds=two)
+        assert meta["logical_session_ref"] == "s0", meta
+        assert ("logical_session_id" in meta) == (at != "http legacy"), meta
+        assert meta["continuity"] == {"stale_binding_recovered": False, "new_symbol_space": False}, meta
+    async with case(f"{at}: plasm shows a plan and runs nothing"):
+        program = f"busy = {OPS}.limit(5)\nbusy[number, title], Project(\"OPS\")[name]"
+        plan = await text(client, "plasm", logical_session_ref="s0", program=program)
+        assert plan.startswith("plan ok · 4 steps"), plan
+        assert "query Ticket" in plan and "get Project" in plan, plan
+        meta = await plasm_meta(client, "plasm", logical_session_ref="s0", program=program)
+        assert meta["dry_run"] is True and meta["dry_verdict"] == "ok" and meta["plan"]["steps"], meta
+        unread = await client.call_tool("read_artifact", {"uri": "plasm://session/s0/r/1"})
+        assert unread.is_error, "a plan left an artifact"
+    async with case(f"{at}: plasm_run answers the rows of every return"):
+        rows = await run(client, program)
+        assert [len(rows[label]) for label in ("result", "result2")] == [5, 1], rows
+        assert list(rows["result"][0]) == ["number", "title"], rows["result"][0]
+        assert rows["result2"] == [{"name": "Operations"}], rows["result2"]
+    async with case(f"{at}: more seeds teach only the new rows, and old symbols stay"):
+        keys = await run(client, "e1[p5]")
+        more = await text(client, "plasm_context", intent=intent, seeds=seeds("Ticket", "Comment", "Person"))
+        assert symbols(more) == {"e3": "Comment", "e4": "Person"}, symbols(more)
+        assert "# Write a program" not in more, "the contract is taught again"
+        assert await run(client, "e1[p5]") == keys, keys
+    async with case(f"{at}: replay teaches everything again, each entity once"):
+        whole = await text(client, "plasm_context", intent=intent, seeds=two, replay=True)
+        everything = {"e1": "Project", "e2": "Ticket", "e3": "Comment", "e4": "Person"}
+        assert symbols(whole) == everything, symbols(whole)
+        assert "# Write a program" in whole, "the contract is not in the replay"
+    async with case(f"{at}: a refused seed changes nothing"):
+        mixed = seeds("Project") + seeds("Nothing")
+        refused = await client.call_tool("plasm_context", {"intent": intent, "seeds": mixed})
+        assert refused.is_error, refused.content[0].text
+        assert symbols(await text(client, "plasm_context", intent=intent, seeds=two, replay=True)) == everything
+
+
+async def programs(client, at):
+    async with case(f"{at}: filters are sent to the API"):
+        rows = (await run(client, f"{OPS}[project, state]"))["result"]
+        assert rows and all(row == {"project": "OPS", "state": "open"} for row in rows), rows[:3]
+    async with case(f"{at}: symbols and names are the same thing"):
+        assert await run(client, "e1[p5]") == await run(client, "Project[key]")
+    async with case(f"{at}: limit cuts a list"):
+        rows = await run(client, "Ticket{project=\"OPS\"}.limit(3)[number]")
+        assert len(rows["result"]) == 3, rows
+    async with case(f"{at}: a projection keeps the columns it names, in its order"):
+        rows = await run(client, "Ticket(project=\"OPS\", number=42)[title, number]")
+        assert [list(row) for row in rows["result"]] == [["title", "number"]], rows
+    async with case(f"{at}: a relation to one is the entity the field names"):
+        rows = await run(client, 't = Ticket(project="OPS", number=42)\nt[reporter], t.reporter[id, name]')
+        assert rows["result"][0]["reporter"] == rows["result2"][0]["id"], rows
+    async with case(f"{at}: a relation to many lists what belongs to it"):
+        rows = await run(client, 't = Ticket(project="OPS", number=42)\nt.comments[ticket, author], t.comments.limit(2)[id]')
+        assert len(rows["result"]) >= 3 and len(rows["result2"]) == 2, rows
+
+
+async def artifacts(client, at):
+    async with case(f"{at}: a long result is cut for the model and says where the rest is"):
+        answer = await client.call_tool("plasm_run", {"logical_session_ref": "s0", "program": 'Ticket{project="API"}'})
+        shown = answer.content[0].text
+        uri = answer.meta["plasm"]["steps"][0]["artifact_uri"]
+        assert f"read_artifact {uri}" in shown and len(shown) < 5000, f"{len(shown)} characters, {uri}: {shown[-200:]}"
+        assert len(tables(shown)["result"]) < answer.meta["plasm"]["steps"][0]["row_count"] == 56, answer.meta
+    async with case(f"{at}: read_artifact and resources/read give the same rows"):
+        resource = (await client.read_resource(uri)).contents[0]
+        assert resource.mime_type == "application/json", resource.mime_type
+        stored = [row["title"] for row in json.loads(resource.text)["returns"][0]["rows"]]
+        read = await text(client, "read_artifact", uri=uri, fields=["title"], limit=1000)
+        assert [line for line in read.splitlines() if line in set(stored)] == stored, read[:300]
+    async with case(f"{at}: read_artifact reads a portion, with the fields asked for"):
+        part = (await text(client, "read_artifact", uri=uri, offset=40, limit=2, fields=["number"])).splitlines()
+        assert part[-3:] == ["number", "41", "42"], part
+    async with case(f"{at}: an unknown resource is a JSON-RPC error"):
+        try:
+            await client.read_resource("plasm://session/s0/r/999")
+        except MCPError as refused:
+            # -32002 in the older revisions; 2026-07-28 moved it to invalid params
+            assert refused.code == (-32602 if "modern" in at else -32002), refused.error
+        else:
+            raise AssertionError("it was answered")
+
+
+async def refusals(client, at):
+    # What a tool says does not depend on the way to it: the whole list once for each way of parsing, the rest is sampled.
+    whole = at in ("http modern", "stdio legacy")
+    for title, tool, arguments, code, correction in REFUSALS if whole else REFUSALS[::8]:
+        async with case(f"{at}: {title} is refused with {code} and what to do"):
+            answer = await client.call_tool(tool, arguments)
+            told = answer.content[0].text
+            assert answer.is_error, f"it was accepted: {told[:200]}"
+            assert told.startswith(f"{code}: "), told
+            assert re.search(correction, told[len(code) :], re.DOTALL), f"no /{correction}/ in: {told}"
+    async with case(f"{at}: an unknown tool is a JSON-RPC error that names the known ones"):
+        try:
+            answer = await client.call_tool("plasm_contxt", {})
+        except MCPError as refused:
+            assert refused.code == -32602 and "plasm_context" in str(refused), refused.error
+        else:
+            raise AssertionError(f"it was answered: {answer}")
+
+
+async def signs_of_life(client, at):
+    async with case(f"{at}: a call with a progress token hears something at once"):
+        heard = []
+
+        async def on_progress(progress, total, message):
+            heard.append(progress)
+
+        arguments = {"logical_session_ref": "s0", "program": "Project"}
+        await client.call_tool("plasm_run", arguments, progress_callback=on_progress)
+        await anyio.sleep(0.2)
+        assert heard, "no progress notification"
+
+
+async def revisions():
+    with Server() as server:
+        for version in LEGACY:
+            async with case(f"http: a client of {version} is answered in {version}"):
+                hello = LegacySession(server.port, version=version).initialize()
+                assert hello["protocolVersion"] == version, hello
+        async with case("http: a client of a revision nobody knows is offered one"):
+            hello = LegacySession(server.port, version="1999-01-01").initialize()
+            assert hello["protocolVersion"] in LEGACY, hello
+
+
+class Warnings(logging.Handler):
+    """What the client library has to say about the server."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.told = []
+
+    def emit(self, record):
+        self.told.append(record.getMessage())
+
+
+async def main():
+    warnings = Warnings()
+    logging.getLogger("mcp").addHandler(warnings)
+    logging.getLogger("mcp").propagate = False
+    for era in ("modern", "legacy"):
+        with suite.group(f"http {era}"), Server() as server:
+            await tour(over_http(server), era, "http")
+        with suite.group(f"stdio {era}"):
+            await tour(over_stdio(tempfile.mkdtemp(prefix="data-")), era, "stdio")
+    with suite.group("http revisions"):
+        await revisions()
+    async with case("the client library warned of nothing"):
+        assert not warnings.told, f"{len(warnings.told)} times, first: {warnings.told[0]}"
+    for group in sessions.GROUPS:
+        with suite.group(group.__name__):
+            await group(case, over_http, over_stdio)
+
+
+if __name__ == "__main__":
+    anyio.run(main)
+    suite.end()

@@ -1,0 +1,197 @@
+"""Sessions across connections, processes and crashes: the part of `clients.py` that needs more than one connection.
+
+Invariant: what a client was told stays true: the same intent, id or slot names the same session and the same symbols.
+"""
+
+import json
+from pathlib import Path
+
+import anyio
+
+from answers import DEMO, seeds, symbols, tables
+from harness import LegacySession, Server, modern_call, refusal_of, request, text_of
+
+WIDE = 20
+
+
+async def other_connections(case, over_http, over_stdio):
+    with Server() as server:
+        async with over_http(server)("modern") as first:
+            opened = await first.call_tool("plasm_context", {"intent": "shared", "seeds": DEMO})
+            canonical = opened.meta["plasm"]["logical_session_id"]
+        for era in ("modern", "legacy"):
+            async with case(f"http {era}: the canonical id works as logical_session_ref on another connection"):
+                async with over_http(server)(era) as other:
+                    await use_canonical(other, canonical)
+        async with case("stdio: the canonical id works in another process on the same data"):
+            async with over_stdio(server.data)("legacy") as other:
+                await use_canonical(other, canonical)
+
+
+async def use_canonical(client, canonical):
+    arguments = {"logical_session_ref": canonical, "program": "Project[key]"}
+    planned = await client.call_tool("plasm", arguments)
+    assert not planned.is_error and planned.content[0].text.startswith("plan ok"), planned.content[0].text
+    ran = await client.call_tool("plasm_run", arguments)
+    keys = [row["key"] for row in tables(ran.content[0].text)["result"]]
+    assert keys == ["API", "DOC", "MOB", "OPS", "SEC", "WEB"], keys
+    # The session has a slot of this connection's own from now on, and the artifact is named by it.
+    slot = ran.meta["plasm"]["logical_session_ref"]
+    uri = ran.meta["plasm"]["steps"][0]["artifact_uri"]
+    assert uri.startswith(f"plasm://session/{slot}/r/"), uri
+    again = await client.call_tool("plasm_run", {**arguments, "logical_session_ref": slot})
+    assert again.content[0].text == ran.content[0].text, again.content[0].text
+    read = await client.call_tool("read_artifact", {"uri": uri})
+    assert not read.is_error, read.content[0].text
+
+
+async def two_intents(case, over_http, _over_stdio):
+    for era in ("modern", "legacy"):
+        async with case(f"http {era}: two intents are two sessions with their own symbols"):
+            with Server() as server:
+                async with over_http(server)(era) as client:
+                    one = await client.call_tool("plasm_context", {"intent": "one", "seeds": seeds("Project")})
+                    two = await client.call_tool("plasm_context", {"intent": "two", "seeds": seeds("Person")})
+                    assert symbols(one.content[0].text) == {"e1": "Project"}, one.content[0].text
+                    assert symbols(two.content[0].text) == {"e1": "Person"}, two.content[0].text
+                    refs = [answer.meta["plasm"]["logical_session_ref"] for answer in (one, two)]
+                    assert refs == ["s0", "s1"], refs
+                    other = await client.call_tool("plasm", {"logical_session_ref": "s1", "program": "Project"})
+                    assert other.is_error and "E0202" in other.content[0].text, other.content[0].text
+
+
+async def two_processes(case, _over_http, over_stdio):
+    async with case("stdio: two hosts on one data folder at the same time share a session"):
+        with Server() as server:
+            async with over_stdio(server.data)("modern") as one, over_stdio(server.data)("legacy") as two:
+                first = await one.call_tool("plasm_context", {"intent": "two hosts", "seeds": seeds("Project")})
+                second = await two.call_tool("plasm_context", {"intent": "two hosts", "seeds": seeds("Person")})
+                assert symbols(first.content[0].text) == {"e1": "Project"}, first.content[0].text
+                assert symbols(second.content[0].text) == {"e2": "Person"}, second.content[0].text
+                ids = {answer.meta["plasm"]["logical_session_id"] for answer in (first, second)}
+                assert len(ids) == 1, ids
+
+
+# --- many at once
+
+
+def wide_catalog(server_data):
+    """A catalog with as many entities as there are calls."""
+    folder = Path(f"{server_data}-catalogs")
+    folder.mkdir()
+    entities = "\n".join(f"  Thing{n:02}: {{about: a thing, key: [id], fields: {{id: string, name: string}}}}" for n in range(WIDE))
+    queries = "\n".join(f'  list{n:02}: {{query: Thing{n:02}, http: "GET /{n}", rows: data}}' for n in range(WIDE))
+    text = f"catalog: wide\nversion: 1\ntitle: Wide\norigin: http://wide.localhost\nentities:\n{entities}\ncapabilities:\n{queries}\n"
+    (folder / "wide.yaml").write_text(text)
+    return folder
+
+
+async def at_once(case, over_http, _over_stdio):
+    server = Server()
+    server.arguments = ("--catalogs", str(wide_catalog(server.data)))
+    with server:
+        answers = {}
+
+        async def open_one(client, entity):
+            arguments = {"intent": "all at once", "seeds": seeds(entity, api="wide")}
+            answers[entity] = await client.call_tool("plasm_context", arguments)
+
+        async with case(f"http: {WIDE} plasm_context calls at once on one intent all land"):
+            connect = over_http(server)
+            async with connect("modern") as a, connect("modern") as b, connect("legacy") as c, connect("legacy") as d:
+                async with anyio.create_task_group() as tasks:
+                    for n in range(WIDE):
+                        tasks.start_soon(open_one, (a, b, c, d)[n % 4], f"Thing{n:02}")
+            refused = [a.content[0].text for a in answers.values() if a.is_error]
+            assert len(answers) == WIDE and not refused, f"{len(refused)} refused, first: {refused[0]}"
+        async with case("http: replay shows each of them once, with the symbol its caller was told"):
+            arguments = {"intent": "all at once", "seeds": seeds("Thing00", api="wide"), "replay": True}
+            whole = symbols(text_of(modern_call(server.port, "plasm_context", arguments)))
+            assert set(whole) == {f"e{n + 1}" for n in range(WIDE)}, whole
+            for entity, answer in answers.items():
+                told = symbols(answer.content[0].text)
+                assert entity in told.values(), f"{entity} was not taught to its caller: {told}"
+                assert told.items() <= whole.items(), f"{told} is not in {whole}"
+
+
+# --- crashes
+
+
+async def restart(case, over_http, _over_stdio):
+    with Server() as first:
+        crash = {"intent": "crash", "seeds": seeds("Project", "Ticket")}
+        before = text_of(modern_call(first.port, "plasm_context", crash))
+        program = {"logical_session_ref": "s0", "program": 'e2{p13="OPS"}.limit(4)[p10]'}
+        ran = text_of(modern_call(first.port, "plasm_run", program))
+        async with over_http(first)("legacy") as stays:
+            await stays.call_tool("plasm_context", {"intent": "stays", "seeds": seeds("Person")})
+            first.kill()
+            with Server(data=first.data, port=first.port) as second:
+                async with case("http modern: after kill -9 the old slot and symbols still work"):
+                    assert text_of(modern_call(second.port, "plasm_run", program)) == ran
+                async with case("http modern: after kill -9 the same intent has the same table"):
+                    assert text_of(modern_call(second.port, "plasm_context", {**crash, "replay": True})) == before
+                    same = text_of(modern_call(second.port, "plasm_context", crash))
+                    assert "Session unchanged (`e1`…`e2`)" in same, same
+                async with case("http modern: after kill -9 old artifacts are readable and new ones get new numbers"):
+                    read = {"uri": "plasm://session/s0/r/1"}
+                    assert "number" in text_of(modern_call(second.port, "read_artifact", read))
+                    text_of(modern_call(second.port, "read_artifact", {"uri": "plasm://session/s0/r/2"}))
+                    refusal_of(modern_call(second.port, "read_artifact", {"uri": "plasm://session/s0/r/3"}))
+                async with case("http legacy: a client that stays connected over a restart goes on"):
+                    later = await stays.call_tool("plasm_run", {"logical_session_ref": "s0", "program": "e1.limit(1)"})
+                    assert not later.is_error, later.content[0].text
+
+
+async def old_transport_session(case, _over_http, _over_stdio):
+    with Server() as first:
+        session = LegacySession(first.port)
+        session.initialize()
+        text_of(session.call("plasm_context", {"intent": "one", "seeds": seeds("Project")}).message())
+        text_of(session.call("plasm_context", {"intent": "two", "seeds": seeds("Person")}).message())
+        first.kill()
+        with Server(data=first.data) as second:
+            back = LegacySession(second.port, session=session.session)
+            async with case("http legacy: after kill -9 the old Mcp-Session-Id simply works, with its slots"):
+                answer = back.call("plasm_run", {"logical_session_ref": "s1", "program": "Person.limit(1)[name]"})
+                assert answer.status == 200, f"{answer.status} {answer.body[:200]}"
+                assert "## result (1 row)" in text_of(answer.message())
+                other = back.call("plasm", {"logical_session_ref": "s0", "program": "Person"})
+                assert "E0202" in refusal_of(other.message())
+            async with case("http legacy: many calls at once may come back with the old id"):
+                second_back = LegacySession(second.port, session=session.session)
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(8):
+                        tasks.start_soon(anyio.to_thread.run_sync, lambda: plan_ok(second_back))
+
+
+def plan_ok(session):
+    answer = session.call("plasm", {"logical_session_ref": "s0", "program": "Project"})
+    assert text_of(answer.message()).startswith("plan ok"), answer.body[:200]
+
+
+async def ended_transport_session(case, _over_http, _over_stdio):
+    with Server() as server:
+        session = LegacySession(server.port)
+        session.initialize()
+        headers = {"Mcp-Session-Id": session.session, "MCP-Protocol-Version": session.version}
+        async with case("http legacy: a session the client ended is gone: 404"):
+            ended = request(server.port, "DELETE", headers=headers)
+            assert ended.status in (200, 202, 204), f"{ended.status} {ended.body[:200]}"
+            after = session.call("plasm", {"logical_session_ref": "s0", "program": "Project"})
+            assert after.status == 404, f"{after.status} {after.body[:200]}"
+        async with case("http legacy: a session id that was never given out is 404"):
+            stranger = LegacySession(server.port, session="00000000-0000-4000-8000-000000000000")
+            answer = stranger.call("plasm", {"logical_session_ref": "s0", "program": "Project"})
+            assert answer.status == 404, f"{answer.status} {json.dumps(answer.body.decode())[:200]}"
+
+
+GROUPS = [
+    other_connections,
+    two_intents,
+    two_processes,
+    at_once,
+    restart,
+    old_transport_session,
+    ended_transport_session,
+]
