@@ -1,6 +1,7 @@
 //! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
 //! Invariant: every response has a request id; every error is `application/problem+json` with a stable code.
 
+mod envelope;
 mod guard;
 mod health;
 mod problem;
@@ -60,13 +61,19 @@ pub async fn serve(
 
 fn router(service: Arc<Service>, options: &HttpOptions, port: u16, stop: CancellationToken) -> Router {
     let origins = guard::origins(&options.hosts, port);
-    let mcp = mcp::service(service.clone(), &options.hosts, &origins, stop);
+    let mcp = mcp::service(
+        service.clone(),
+        mcp::HttpLists { hosts: &options.hosts, origins: &origins },
+        envelope::BODY_BYTES,
+        stop,
+    );
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
+    let mcp = Router::new().route_service("/mcp", mcp).layer(axum::middleware::from_fn(envelope::check));
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .with_state(service)
-        .route_service("/mcp", mcp)
+        .merge(mcp)
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(axum::middleware::from_fn_with_state(guard, guard::check))

@@ -13,15 +13,18 @@ use super::transport_store::TransportStore;
 
 pub type McpHttp = StreamableHttpService<Handler, LocalSessionManager>;
 
-/// A program has at most 64 KiB; JSON escapes may double it, the rest is room for arguments.
-const BODY_BYTES: usize = 1024 * 1024;
+/// Who may be asked, and by which pages.
+pub struct HttpLists<'a> {
+    pub hosts: &'a [String],
+    pub origins: &'a [String],
+}
 
-pub fn service(service: Arc<Service>, hosts: &[String], origins: &[String], stop: CancellationToken) -> McpHttp {
+pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, stop: CancellationToken) -> McpHttp {
     let mut config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts)
-        .with_allowed_origins(origins)
+        .with_allowed_hosts(lists.hosts)
+        .with_allowed_origins(lists.origins)
         .enforce_origin_validation()
-        .with_max_request_body_bytes(BODY_BYTES)
+        .with_max_request_body_bytes(body_bytes)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
     let handler = Handler::new(service);

@@ -10,7 +10,7 @@ mod stdio;
 mod tools;
 mod transport_store;
 
-pub use http::service;
+pub use http::{HttpLists, service};
 pub use stdio::{StdioError, serve_stdio};
 
 /// Name, description and input schema of every tool: what a model sees of them.

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# The official conformance suite: what each revision requires of a server, less what we do not claim.
+# Invariant: a scenario passes, or conformance-expected-failures.yml says why not; an entry that passes is a failure too.
+set -uo pipefail
+SUITE=conformance
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/harness.sh"
+
+BASELINE="$here/conformance-expected-failures.yml"
+
+main() {
+  start_server
+  required 2026-07-28
+  required 2025-11-25
+  # Not scored by their revisions, but they need no fixture, so we hold them.
+  alone http-header-validation 2026-07-28
+  alone server-session-lifecycle 2025-11-25
+  alone server-session-lifecycle 2025-03-26
+  finish
+}
+
+required() {
+  local revision=$1 results out code name
+  results=$(mktemp -d)
+  out=$(conform --requirements "$revision" --expected-failures "$BASELINE" -o "$results")
+  code=$?
+  local expected stale unexpected
+  expected=$(listed "$out" 'Expected failures')
+  stale=$(listed "$out" 'Stale baseline entries')
+  unexpected=$(listed "$out" 'Unexpected failures (')
+  # What passed and was meant to: the ticks of the summary that no list takes back.
+  for name in $(printf '%s\n' "$out" | sed -n '/^=== SUMMARY/,/^Total/s/^✓ \([^:]*\): [1-9].*/\1/p'); do
+    is_in "$name" "$stale" "$unexpected" "$expected" || ok "$revision: $name"
+  done
+  for name in $stale; do
+    fail "$revision: $name" "it passes, so take it out of $(basename "$BASELINE")"
+  done
+  for name in $unexpected; do
+    fail "$revision: $name" "$(why "$results" "${name%%:*}")"
+  done
+  if [ $code -eq 0 ] && [ -n "$expected" ]; then
+    ok "$revision: what fails is what we do not claim ($(printf '%s\n' "$expected" | wc -l) entries)"
+  elif [ -z "$stale$unexpected" ]; then
+    fail "$revision" "exit $code: $(printf '%s' "$out" | tail -5)"
+  fi
+}
+
+alone() {
+  local scenario=$1 revision=$2 results out
+  results=$(mktemp -d)
+  if out=$(conform --scenario "$scenario" --spec-version "$revision" -o "$results"); then
+    ok "$revision: $scenario (not scored)"
+  else
+    fail "$revision: $scenario (not scored)" "$(why "$results" "$scenario") $(printf '%s' "$out" | tail -1)"
+  fi
+}
+
+conform() { timeout 60 conformance server --url "$URL" "$@" 2>&1 | sed 's/\x1b\[[0-9;]*m//g'; }
+
+# The names under one heading of the baseline report.
+listed() { printf '%s\n' "$1" | awk -v heading="$2" 'index($0, heading) == 1 {on = 1; next} /^$/ {on = 0} on {print $2}'; }
+
+# $1 a scenario; the rest are lists of `scenario` and `scenario:check`
+is_in() {
+  local name=$1
+  shift
+  printf '%s\n' "$@" | grep -qxE "$name(:.*)?"
+}
+
+# What the checks of a scenario say that did not pass.
+why() {
+  cat "$1"/server-"$2"-*/checks.json 2>/dev/null | python3 -c '
+import json, sys
+for check in json.load(sys.stdin):
+    if check["status"] in ("FAILURE", "WARNING") and not (check.get("details") or {}).get("untestable"):
+        print(check["id"] + " (" + check["status"] + "):", check.get("errorMessage"))'
+}
+
+main

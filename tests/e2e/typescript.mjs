@@ -1,0 +1,109 @@
+// The official TypeScript client, the one inside most hosts: the whole path in both eras, over HTTP and over stdio.
+// Invariants: every server ends with its block; the client has nothing to warn of.
+import { spawn } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const { TOKAMAK, TOOLS } = process.env;
+const installed = createRequire(join(TOOLS, "e2e-node", "package.json"));
+const { Client, StreamableHTTPClientTransport } = installed("@modelcontextprotocol/client");
+const { StdioClientTransport } = installed("@modelcontextprotocol/client/stdio");
+
+let failed = 0;
+const warned = [];
+console.warn = (...told) => warned.push(told.join(" "));
+console.error = (...told) => warned.push(told.join(" "));
+
+for (const era of ["modern", "legacy"]) {
+  await overHttp(era);
+  await overStdio(era);
+}
+process.exit(failed ? 1 : 0);
+
+async function overHttp(era) {
+  const data = mkdtempSync(join(tmpdir(), "data-"));
+  const server = spawn(TOKAMAK, ["serve", "--port", "0", "--data", data], { stdio: ["ignore", "ignore", "pipe"] });
+  try {
+    const [ready] = await within(20, "the server starts", once(createInterface({ input: server.stderr }), "line"));
+    const url = new URL(`${ready.split(" ")[1]}/mcp`);
+    await wholePath(`http ${era}`, era, new StreamableHTTPClientTransport(url));
+  } finally {
+    server.kill("SIGKILL");
+  }
+}
+
+async function overStdio(era) {
+  const data = mkdtempSync(join(tmpdir(), "data-"));
+  const args = ["serve", "--stdio", "--data", data];
+  await wholePath(`stdio ${era}`, era, new StdioClientTransport({ command: TOKAMAK, args, stderr: "ignore" }));
+}
+
+async function wholePath(at, era, transport) {
+  const mode = era === "modern" ? "auto" : "legacy";
+  const client = new Client({ name: "e2e", version: "1" }, { versionNegotiation: { mode } });
+  warned.length = 0;
+  await check(`${at}: connects`, async () => {
+    await client.connect(transport);
+    const version = client.getNegotiatedProtocolVersion();
+    equal(version, era === "modern" ? "2026-07-28" : "2025-11-25");
+  });
+  await check(`${at}: lists the tools`, async () => {
+    const { tools } = await client.listTools();
+    equal(tools.map((tool) => tool.name).join(" "), "plasm_context plasm plasm_run read_artifact");
+  });
+  await check(`${at}: context, plan and run`, async () => {
+    const seeds = [{ api: "demo", entity: "Project" }];
+    const opened = await call(client, "plasm_context", { intent: "typescript", seeds });
+    equal(opened.split("\n")[0], "`s0`");
+    const program = { logical_session_ref: "s0", program: "Project[key]" };
+    equal((await call(client, "plasm", program)).slice(0, 7), "plan ok");
+    equal(await call(client, "plasm_run", program), "## result (6 rows)\nkey\nAPI\nDOC\nMOB\nOPS\nSEC\nWEB");
+  });
+  await check(`${at}: reads the artifact as a resource`, async () => {
+    const { contents } = await client.readResource({ uri: "plasm://session/s0/r/1" });
+    equal(JSON.parse(contents[0].text).returns[0].rows.length, 6);
+  });
+  await check(`${at}: a mistake is an isError result`, async () => {
+    const answer = await client.callTool({ name: "plasm", arguments: { logical_session_ref: "s0", program: "Project[" } });
+    equal(answer.isError, true);
+    equal(answer.content[0].text.slice(0, 12), "bad_program:");
+  });
+  await check(`${at}: closes, and nothing was warned of`, async () => {
+    await client.close();
+    equal(warned.join("; "), "");
+  });
+}
+
+async function call(client, name, args) {
+  const answer = await client.callTool({ name, arguments: args });
+  if (answer.isError) throw new Error(`isError: ${answer.content[0].text}`);
+  return answer.content[0].text;
+}
+
+async function check(title, body) {
+  try {
+    await within(20, title, body());
+    console.log(`ok typescript: ${title}`);
+  } catch (problem) {
+    failed += 1;
+    console.log(`FAIL typescript: ${title}: ${String(problem.message ?? problem).replace(/\s+/g, " ").slice(0, 600)}`);
+  }
+}
+
+function equal(found, wanted) {
+  if (found !== wanted) throw new Error(`found ${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`);
+}
+
+function within(seconds, what, promise) {
+  const late = new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`${what}: not within ${seconds} s`)), seconds * 1000).unref();
+  });
+  return Promise.race([promise, late]);
+}
+
+function once(emitter, event) {
+  return new Promise((resolve) => emitter.once(event, (...values) => resolve(values)));
+}
