@@ -3,16 +3,22 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-/// `default` holds when `RUST_LOG` is not set.
+/// `default` holds when `RUST_LOG` is not set, and where it cannot be read (`target=level,…`, `debug`).
 pub fn init(default: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second `init` in one process keeps the first.
-    let _ = if std::io::stderr().is_terminal() {
-        logs.with_target(false).try_init()
+    // `Targets` instead of `EnvFilter`: the same directives without span fields, and without a regex engine to build.
+    let asked = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let filter = asked.or_else(|| default.parse().ok()).unwrap_or_default();
+    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = if std::io::stderr().is_terminal() {
+        logs.with_target(false).boxed()
     } else {
-        logs.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
+        logs.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
     };
+    // A second `init` in one process keeps the first.
+    let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
 }

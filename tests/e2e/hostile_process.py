@@ -1,0 +1,296 @@
+"""The process under attack: what comes in on stdio, what it finds when it starts, and how it ends.
+
+Invariant: a refusal to start has the exit code and the words that say what to do; only the standard library.
+"""
+
+import json
+import queue
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from harness import TOKAMAK, LegacySession, Server, modern, refusal_of, text_of
+
+SEEDS = [{"api": "demo", "entity": "Project"}]
+
+
+def main(suite):
+    for era in ("modern", "legacy"):
+        with suite.group(f"stdio {era}"):
+            stdio_messages(suite, era)
+    with suite.group("stdio ends"):
+        stdio_ends(suite)
+    with suite.group("start"):
+        refuses_to_start(suite)
+    with suite.group("stop"):
+        stops(suite)
+
+
+# --- stdio
+
+
+class Stdio:
+    """`tokamak serve --stdio` and the lines it writes."""
+
+    def __init__(self, era="modern"):
+        self.era = era
+        self.last_id = 0
+        data = tempfile.mkdtemp(prefix="data-")
+        command = [TOKAMAK, "serve", "--stdio", "--data", data]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self):
+        if self.era == "legacy":
+            client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
+            self.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}))
+            self.read()
+            self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait(10)
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(b"")
+
+    def send(self, line):
+        self.process.stdin.write((line if isinstance(line, bytes) else line.encode()) + b"\n")
+        self.process.stdin.flush()
+
+    def read(self, seconds=10):
+        """The next message; None when nothing comes."""
+        try:
+            line = self.lines.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        assert line, f"the connection ended; exit code {self.process.wait(5)}"
+        return json.loads(line)
+
+    def call(self, tool, arguments):
+        self.last_id += 1
+        message = modern("tools/call", {"name": tool, "arguments": arguments}, self.last_id)
+        if self.era == "legacy":
+            del message["params"]["_meta"]
+        return message
+
+    def alive(self):
+        message = self.call("plasm_context", {"intent": "hostile", "seeds": SEEDS})
+        self.send(json.dumps(message))
+        answer = self.read()
+        assert answer and answer.get("id") == message["id"], f"no answer, but {answer}"
+        text_of(answer)
+
+
+def stdio_messages(suite, era):
+    with Stdio(era) as server:
+        with suite.case(f"stdio {era}: works before anything bad happens"):
+            server.alive()
+
+        def program(text):
+            return json.dumps(server.call("plasm", {"logical_session_ref": "s0", "program": text}))
+
+        broken = {
+            "half a JSON text": b'{"jsonrpc":"2.0","id":99,"met',
+            "not JSON": b"hello",
+            "not UTF-8": b'{"jsonrpc":"2.0","id":99,"method":"\xff\xfe"}',
+            "a program that is not UTF-8": program("HERE").encode().replace(b"HERE", b"\xff\xfe"),
+            "arguments nested 5,000 deep": program("HERE").replace('"HERE"', "[" * 5_000 + "]" * 5_000),
+            "a batch": b'[{"jsonrpc":"2.0","id":99,"method":"ping"}]',
+            "a message without a method": b'{"jsonrpc":"2.0","id":99}',
+            "a line of 20 MB": program("x" * 20_000_000),
+        }
+        for title, line in broken.items():
+            with suite.case(f"stdio {era}: {title} is answered with a JSON-RPC error"):
+                server.send(line)
+                answer = server.read(3)
+                assert answer is not None, "nothing is answered; want -32700 (parse error) or -32600 (invalid request)"
+                assert answer["error"]["code"] in (-32700, -32600), answer
+            with suite.case(f"stdio {era}: the connection lives after {title}"):
+                server.alive()
+        for title, length in (("64 KiB and one byte", 65_537), ("10 MB", 10_000_000)):
+            with suite.case(f"stdio {era}: a program of {title} is refused with E0111 and the connection lives"):
+                server.send(program("x" * length))
+                assert "E0111" in refusal_of(server.read(20))
+                server.alive()
+        with suite.case(f"stdio {era}: an empty line is nothing"):
+            server.send(b"")
+            server.alive()
+
+
+def stdio_ends(suite):
+    with suite.case("stdio: a first message that is an answer does not end the server"):
+        with Stdio() as server:
+            server.send('{"jsonrpc":"2.0","id":1,"result":{}}')
+            server.alive()
+    with suite.case("stdio: standard input closed at the start is a normal end (0)"):
+        ended = start("--stdio", "--data", tempfile.mkdtemp(), stdin=subprocess.DEVNULL)
+        assert (ended.returncode, ended.stdout) == (0, b""), ended
+    with suite.case("stdio: half a line and the end is a normal end (0)"):
+        with Stdio() as server:
+            server.process.stdin.write(b'{"jsonrpc":')
+            server.process.stdin.close()
+            assert server.process.wait(10) == 0
+    with suite.case("stdio: the client's end is the server's end (0)"):
+        with Stdio() as server:
+            server.alive()
+            server.process.stdin.close()
+            assert server.process.wait(10) == 0
+    for name in ("SIGTERM", "SIGINT"):
+        with suite.case(f"stdio: {name} is a normal end (0) within 12 s"):
+            with Stdio() as server:
+                server.alive()
+                server.process.send_signal(getattr(signal, name))
+                assert server.process.wait(12) == 0
+    with suite.case("stdio: a reader that went away ends the server, not with a crash"):
+        with Stdio() as server:
+            server.alive()
+            server.process.stdout.close()
+            server.send(json.dumps(server.call("plasm_context", {"intent": "hostile", "seeds": SEEDS})))
+            server.process.stdin.close()
+            assert server.process.wait(10) in (0, 1), server.process.returncode
+
+
+# --- starting
+
+
+def start(*arguments, before=(), stdin=subprocess.DEVNULL):
+    """Runs `tokamak serve` that is meant to end by itself."""
+    command = [TOKAMAK, *before, "serve", *map(str, arguments)]
+    return subprocess.run(command, stdin=stdin, capture_output=True, timeout=20)
+
+
+def refuses_to_start(suite):
+    place = Path(tempfile.mkdtemp(prefix="start-"))
+    (place / "file").write_text("in the way")
+    (place / "damaged.toml").write_text('port = 3000\nlisten = "127.0.0.1\n')
+    (place / "unknown.toml").write_text("prot = 3000\n")
+    (place / "wrong.toml").write_text('port = 3000\ndrain_seconds = "ten"\n')
+    (place / "latin.toml").write_bytes(b'data = "caf\xe9"\n')
+    damaged = database(place / "damaged", b"\x00\xffnot a database\n" * 1_000)
+    short = database(place / "short", b"hello")
+    catalogs = {name: catalog(place / name, text) for name, text in CATALOGS.items()}
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        free = ("--port", 0, "--data", place / "data")
+        refusals = [
+            ("a busy port", ("--port", port, "--data", place / "data"), 1, r"--port"),
+            ("a data folder below a file", ("--port", 0, "--data", place / "file" / "data"), 1, r"file/data.*data folder"),
+            ("a data folder that is a file", ("--port", 0, "--data", place / "file"), 1, r"data folder"),
+            ("damaged settings", ("--config", place / "damaged.toml", *free), 2, r"damaged\.toml.*line 2, column 20"),
+            ("an unknown setting", ("--config", place / "unknown.toml", *free), 2, r"line 1, column 1.*`prot`.*`port`"),
+            ("a setting of the wrong type", ("--config", place / "wrong.toml", *free), 2, r"line 2, column 17"),
+            ("settings that are not UTF-8", ("--config", place / "latin.toml", *free), 2, r"latin\.toml.*UTF-8"),
+            ("missing settings", ("--config", place / "none.toml", *free), 3, r"none\.toml does not exist"),
+            ("a damaged database", ("--port", 0, "--data", damaged), 1, r"tokamak\.db.*damaged.*backup"),
+            ("a database that is a word", ("--port", 0, "--data", short), 1, r"tokamak\.db.*damaged"),
+            ("a damaged database on stdio", ("--stdio", "--data", damaged), 1, r"tokamak\.db.*damaged"),
+            ("an address others can reach", ("--listen", "0.0.0.0", *free), 2, r"0\.0\.0\.0 is not a loopback.*127\.0\.0\.1"),
+            ("an address others can reach over IPv6", ("--listen", "::", *free), 2, r"not a loopback"),
+            ("a port that is none", ("--port", "99999"), 2, r"--port"),
+            ("a missing catalogs folder", ("--catalogs", place / "nowhere", *free), 3, r"nowhere does not exist"),
+            *((f"a catalog with {name}", ("--catalogs", folder, *free), 2, CATALOG_ERRORS[name]) for name, folder in catalogs.items()),
+        ]
+        for title, arguments, code, words in refusals:
+            with suite.case(f"start: {title} ends with {code} and says why"):
+                ended = start(*arguments)
+                told = ended.stderr.decode()
+                assert ended.returncode == code, f"exit {ended.returncode}: {told}"
+                assert re.search(words, told, re.DOTALL), f"no /{words}/ in: {told}"
+                assert "panicked" not in told and ended.stdout == b"", f"{told} {ended.stdout}"
+            with suite.case(f"start: {title} is one JSON object with --json"):
+                told = start(*arguments, before=["--json"]).stderr.decode()
+                error = json.loads(told)["error"]
+                assert re.fullmatch("[a-z_]+", error["code"]) and error["message"], error
+    with suite.case("start: nothing was left in the data folder of a start that was refused for its arguments"):
+        assert not (place / "data").exists(), list((place / "data").iterdir())
+
+
+CATALOGS = {
+    "broken YAML": "catalog: x\nversion: 1\nentities: [\n",
+    "an unknown field": "catalog: x\nversion: 1\ntitle: X\norigin: http://x.localhost\nentitees: {}\n",
+    "a relation to nothing": (
+        "catalog: x\nversion: 1\ntitle: X\norigin: http://x.localhost\nentities:\n"
+        "  A:\n    about: a\n    key: [id]\n    fields: {id: string, b: {ref: Nothing}}\n"
+        "capabilities:\n  a_list: {query: A, http: GET /a, rows: data}\n"
+    ),
+    "bytes that are not UTF-8": b"catalog: x\ntitle: caf\xe9\n",
+}
+CATALOG_ERRORS = {
+    "broken YAML": r"broken\.yaml:\d+:\d+: ",
+    "an unknown field": r"broken\.yaml:5:1: .*`entitees`.*entities",
+    "a relation to nothing": r"broken\.yaml:9:\d+: .*Nothing",
+    "bytes that are not UTF-8": r"broken\.yaml.*UTF-8",
+}
+
+
+def catalog(folder, text):
+    folder.mkdir()
+    (folder / "broken.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+def database(folder, content):
+    folder.mkdir()
+    (folder / "tokamak.db").write_bytes(content)
+    return folder
+
+
+# --- stopping
+
+
+def stops(suite):
+    with suite.case("stop: SIGTERM ends an idle server with 0"):
+        with Server() as server:
+            assert server.stop(12) == 0
+    with suite.case("stop: SIGINT does the same"):
+        with Server() as server:
+            server.process.send_signal(signal.SIGINT)
+            assert server.process.wait(12) == 0
+    with suite.case("stop: SIGTERM ends a server with an open SSE stream with 0 within 12 s"):
+        with Server() as server:
+            session = LegacySession(server.port)
+            session.initialize()
+            lines = f"Mcp-Session-Id: {session.session}\r\nMCP-Protocol-Version: {session.version}\r\nAccept: text/event-stream\r\n"
+            stream = hold(server.port, f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{lines}\r\n".encode())
+            assert b"200 OK" in stream.recv(4096)
+            assert server.stop(12) == 0
+    with suite.case("stop: SIGTERM ends a server with half a request and an idle connection with 0 within 12 s"):
+        with Server() as server:
+            half = hold(server.port, b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{")
+            idle = hold(server.port, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            idle.recv(4096)
+            assert server.stop(12) == 0
+            half.close()
+    with suite.case("stop: a second SIGTERM does not spoil it"):
+        with Server() as server:
+            server.process.terminate()
+            time.sleep(0.05)
+            assert server.stop(12) in (0, -signal.SIGTERM)
+    with suite.case("stop: what was taught before SIGTERM is there after the next start"):
+        with Server() as first:
+            session = LegacySession(first.port)
+            session.initialize()
+            text_of(session.call("plasm_context", {"intent": "stop", "seeds": SEEDS}).message())
+            first.stop(12)
+        with Server(data=first.data) as second:
+            back = LegacySession(second.port, session=session.session)
+            same = text_of(back.call("plasm_context", {"intent": "stop", "seeds": SEEDS}).message())
+            assert "Session unchanged" in same, same
+
+
+def hold(port, sent):
+    peer = socket.create_connection(("127.0.0.1", port), timeout=10)
+    peer.sendall(sent)
+    return peer
