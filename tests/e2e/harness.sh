@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # What the shell suites stand on: a server to test and one line for each check. Sourced, not run.
 # Invariants: the server ends with the suite; a suite sets $SUITE first and ends with `finish`.
 
@@ -19,7 +20,7 @@ start_server() {
   local log waited=0
   DATA=$(mktemp -d)
   log=$(mktemp)
-  "$TOKAMAK" serve --port 0 --data "$DATA" "$@" </dev/null 2>"$log" &
+  "$TOKAMAK" serve --port 0 --data "$DATA" </dev/null 2>"$log" &
   SERVER=$!
   until grep -q '^ready ' "$log"; do
     waited=$((waited + 1))

@@ -4,6 +4,7 @@ Invariant: a refusal to start has the exit code and the words that say what to d
 """
 
 import json
+import os
 import queue
 import re
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 from harness import TOKAMAK, LegacySession, Server, modern, refusal_of, text_of
 
 SEEDS = [{"api": "demo", "entity": "Project"}]
+HELLO = json.dumps(modern("server/discover", {})).encode() + b"\n"
 
 
 def main(suite):
@@ -42,13 +44,15 @@ class Stdio:
         self.last_id = 0
         data = tempfile.mkdtemp(prefix="data-")
         command = [TOKAMAK, "serve", "--stdio", "--data", data]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
     def __enter__(self):
         if self.era == "legacy":
-            client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
+            client = {"name": "e2e", "version": "1"}
+            client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
             self.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}))
             self.read()
             self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
@@ -84,11 +88,22 @@ class Stdio:
         return message
 
     def alive(self):
+        """A normal call works; whatever else was answered before it."""
         message = self.call("plasm_context", {"intent": "hostile", "seeds": SEEDS})
         self.send(json.dumps(message))
-        answer = self.read()
-        assert answer and answer.get("id") == message["id"], f"no answer, but {answer}"
-        text_of(answer)
+        before = []
+        while answer := self.read():
+            if answer.get("id") == message["id"]:
+                text_of(answer)
+                return before
+            before.append(answer)
+        raise AssertionError(f"a normal call is not answered, but {before}")
+
+    def errors_for(self, line):
+        """Sends a line and a normal call, which must work; what was answered to the line."""
+        self.send(line)
+        answers = self.alive()
+        return answers or [late for late in [self.read(0.5)] if late]
 
 
 def stdio_messages(suite, era):
@@ -109,19 +124,22 @@ def stdio_messages(suite, era):
             "a message without a method": b'{"jsonrpc":"2.0","id":99}',
             "a line of 20 MB": program("x" * 20_000_000),
         }
+        unanswered = []
         for title, line in broken.items():
-            with suite.case(f"stdio {era}: {title} is answered with a JSON-RPC error"):
-                server.send(line)
-                answer = server.read(3)
-                assert answer is not None, "nothing is answered; want -32700 (parse error) or -32600 (invalid request)"
-                assert answer["error"]["code"] in (-32700, -32600), answer
             with suite.case(f"stdio {era}: the connection lives after {title}"):
-                server.alive()
+                # Several times, because an answer that is only sometimes given is none.
+                times = 5 if len(line) < 100_000 else 1
+                answers = [server.errors_for(line) for _ in range(times)]
+                codes = {answer["error"]["code"] for told in answers for answer in told}
+                assert codes <= {-32700, -32600}, answers
+                if [] in answers:
+                    unanswered.append(f"{title} ({answers.count([])} of {times})")
+        with suite.case(f"stdio {era}: what is not a message is answered with a JSON-RPC error (-32700 or -32600)"):
+            assert not unanswered, f"silence after {', '.join(unanswered)}"
         for title, length in (("64 KiB and one byte", 65_537), ("10 MB", 10_000_000)):
             with suite.case(f"stdio {era}: a program of {title} is refused with E0111 and the connection lives"):
-                server.send(program("x" * length))
-                assert "E0111" in refusal_of(server.read(20))
-                server.alive()
+                [answer] = server.errors_for(program("x" * length))
+                assert "E0111" in refusal_of(answer)
         with suite.case(f"stdio {era}: an empty line is nothing"):
             server.send(b"")
             server.alive()
@@ -152,12 +170,12 @@ def stdio_ends(suite):
                 server.process.send_signal(getattr(signal, name))
                 assert server.process.wait(12) == 0
     with suite.case("stdio: a reader that went away ends the server, not with a crash"):
-        with Stdio() as server:
-            server.alive()
-            server.process.stdout.close()
-            server.send(json.dumps(server.call("plasm_context", {"intent": "hostile", "seeds": SEEDS})))
-            server.process.stdin.close()
-            assert server.process.wait(10) in (0, 1), server.process.returncode
+        reading, writing = os.pipe()
+        command = [TOKAMAK, "serve", "--stdio", "--data", tempfile.mkdtemp()]
+        os.close(reading)
+        ended = subprocess.run(command, input=HELLO, stdout=writing, stderr=subprocess.PIPE, timeout=10)
+        os.close(writing)
+        assert ended.returncode in (0, 1) and b"panicked" not in ended.stderr, ended
 
 
 # --- starting
@@ -186,7 +204,7 @@ def refuses_to_start(suite):
         free = ("--port", 0, "--data", place / "data")
         refusals = [
             ("a busy port", ("--port", port, "--data", place / "data"), 1, r"--port"),
-            ("a data folder below a file", ("--port", 0, "--data", place / "file" / "data"), 1, r"file/data.*data folder"),
+            ("a data folder below a file", ("--port", 0, "--data", place / "file" / "data"), 1, r"file/data.*folder"),
             ("a data folder that is a file", ("--port", 0, "--data", place / "file"), 1, r"data folder"),
             ("damaged settings", ("--config", place / "damaged.toml", *free), 2, r"damaged\.toml.*line 2, column 20"),
             ("an unknown setting", ("--config", place / "unknown.toml", *free), 2, r"line 1, column 1.*`prot`.*`port`"),
@@ -196,12 +214,13 @@ def refuses_to_start(suite):
             ("a damaged database", ("--port", 0, "--data", damaged), 1, r"tokamak\.db.*damaged.*backup"),
             ("a database that is a word", ("--port", 0, "--data", short), 1, r"tokamak\.db.*damaged"),
             ("a damaged database on stdio", ("--stdio", "--data", damaged), 1, r"tokamak\.db.*damaged"),
-            ("an address others can reach", ("--listen", "0.0.0.0", *free), 2, r"0\.0\.0\.0 is not a loopback.*127\.0\.0\.1"),
+            ("an address others can reach", ("--listen", "0.0.0.0", *free), 2, r"0\.0\.0\.0 is not a loopback"),
             ("an address others can reach over IPv6", ("--listen", "::", *free), 2, r"not a loopback"),
             ("a port that is none", ("--port", "99999"), 2, r"--port"),
             ("a missing catalogs folder", ("--catalogs", place / "nowhere", *free), 3, r"nowhere does not exist"),
-            *((f"a catalog with {name}", ("--catalogs", folder, *free), 2, CATALOG_ERRORS[name]) for name, folder in catalogs.items()),
         ]
+        for name, folder in catalogs.items():
+            refusals.append((f"a catalog with {name}", ("--catalogs", folder, *free), 2, CATALOG_ERRORS[name]))
         for title, arguments, code, words in refusals:
             with suite.case(f"start: {title} ends with {code} and says why"):
                 ended = start(*arguments)
@@ -262,8 +281,8 @@ def stops(suite):
         with Server() as server:
             session = LegacySession(server.port)
             session.initialize()
-            lines = f"Mcp-Session-Id: {session.session}\r\nMCP-Protocol-Version: {session.version}\r\nAccept: text/event-stream\r\n"
-            stream = hold(server.port, f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{lines}\r\n".encode())
+            lines = f"Host: 127.0.0.1\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session.session}\r\n"
+            stream = hold(server.port, f"GET /mcp HTTP/1.1\r\n{lines}\r\n".encode())
             assert b"200 OK" in stream.recv(4096)
             assert server.stop(12) == 0
     with suite.case("stop: SIGTERM ends a server with half a request and an idle connection with 0 within 12 s"):

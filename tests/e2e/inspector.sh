@@ -25,6 +25,7 @@ whole_path() {
   local at=$1 era=$2 ref=s0
   shift 2
   strict_list "$at" "$era" "$@"
+  # shellcheck disable=SC2016
   expect "$at: plasm_context teaches" '`s0`\n\n```\n' "$era" \
     --tool-name plasm_context --tool-args-json '{"intent":"inspector","seeds":[{"api":"demo","entity":"Project"}]}' "$@"
   # With a transport session, slots belong to it, and each call here is a new one: only the canonical id lasts.
@@ -40,16 +41,19 @@ whole_path() {
 }
 
 strict_list() {
-  local title="$1: tools/list has no portability problem under --strict" era=$2 out
+  local title="$1: tools/list has no portability problem under --strict" era=$2 out names
   shift 2
   if ! out=$(inspect "$era" --method tools/list --strict "$@"); then
     fail "$title" "$out $(problems)"
   elif [ -n "$(problems)" ]; then
     fail "$title" "$(problems)"
-  elif [ "$(printf '%s' "$out" | grep -o '"name":"[a-z_]*","title"' | cut -d'"' -f4 | xargs)" != "plasm_context plasm plasm_run read_artifact" ]; then
-    fail "$title" "$out"
   else
-    ok "$title"
+    names=$(printf '%s' "$out" | grep -o '"name":"[a-z_]*","title"' | cut -d'"' -f4 | xargs)
+    if [ "$names" = "plasm_context plasm plasm_run read_artifact" ]; then
+      ok "$title"
+    else
+      fail "$title" "the tools are: $names"
+    fi
   fi
 }
 

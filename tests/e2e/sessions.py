@@ -79,10 +79,12 @@ def wide_catalog(server_data):
     """A catalog with as many entities as there are calls."""
     folder = Path(f"{server_data}-catalogs")
     folder.mkdir()
-    entities = "\n".join(f"  Thing{n:02}: {{about: a thing, key: [id], fields: {{id: string, name: string}}}}" for n in range(WIDE))
-    queries = "\n".join(f'  list{n:02}: {{query: Thing{n:02}, http: "GET /{n}", rows: data}}' for n in range(WIDE))
-    text = f"catalog: wide\nversion: 1\ntitle: Wide\norigin: http://wide.localhost\nentities:\n{entities}\ncapabilities:\n{queries}\n"
-    (folder / "wide.yaml").write_text(text)
+    things = [f"Thing{n:02}" for n in range(WIDE)]
+    lines = ["catalog: wide", "version: 1", "title: Wide", "origin: http://wide.localhost", "entities:"]
+    lines += [f"  {thing}: {{about: a thing, key: [id], fields: {{id: string}}}}" for thing in things]
+    lines += ["capabilities:"]
+    lines += [f'  list_{thing}: {{query: {thing}, http: "GET /{thing}", rows: data}}' for thing in things]
+    (folder / "wide.yaml").write_text("\n".join(lines) + "\n")
     return folder
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the end-to-end suites need into $TOOLS (default: .tools in the repository).
-# Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may install;
-# a second run with the same pins does nothing; the two tool sets end up in $TOOLS/e2e-python and $TOOLS/e2e-node.
+# Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may
+# install; a second run with the same pins does nothing; the tools end up in $TOOLS/e2e-python and $TOOLS/e2e-node.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -68,7 +68,8 @@ need_npm() {
   fi
 }
 
-# `install`, not `ci`: the lock pins every package, but which optional native parts exist depends on the machine; none is needed.
+# `install`, not `ci`: the lock pins every package, but which optional native parts exist depends on the machine; none
+# is needed.
 # Scripts of packages do not run: the one that is needed (it fetches the Node binary of this machine) is called by name.
 install_node() {
   rm -rf "$NODE_HOME"

@@ -67,7 +67,8 @@ async function wholePath(at, era, transport) {
     equal(JSON.parse(contents[0].text).returns[0].rows.length, 6);
   });
   await check(`${at}: a mistake is an isError result`, async () => {
-    const answer = await client.callTool({ name: "plasm", arguments: { logical_session_ref: "s0", program: "Project[" } });
+    const wrong = { logical_session_ref: "s0", program: "Project[" };
+    const answer = await client.callTool({ name: "plasm", arguments: wrong });
     equal(answer.isError, true);
     equal(answer.content[0].text.slice(0, 12), "bad_program:");
   });

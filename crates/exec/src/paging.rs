@@ -56,7 +56,7 @@ pub async fn list(
 
 fn cut(mut rows: Vec<catalog::Row>, want: Option<usize>, allowed: usize, coverage: Coverage) -> Rowset {
     let coverage = match want {
-        Some(want) if rows.len() >= want => Coverage::Complete,
+        Some(want) if want <= allowed && rows.len() >= want => Coverage::Complete,
         _ if rows.len() > allowed => coverage.and(Coverage::partial(Why::RowBudget)),
         _ => coverage,
     };

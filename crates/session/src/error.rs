@@ -31,7 +31,7 @@ pub enum Error {
     /// The plan wants a second look before it runs.
     #[error("this plan needs a review before it runs")]
     Review { explained: String },
-    #[error("`{0}` is not an artifact of this session")]
+    #[error("`{0}` is not an artifact of this session; use a URI that a run of it named: plasm://session/s0/r/1")]
     NoArtifact(String),
     #[error("artifact {0} is not readable any more")]
     LostArtifact(Digest),

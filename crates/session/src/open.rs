@@ -95,13 +95,19 @@ impl Service {
             return Err(Error::IntentTooLong { max: self.limits.intent_bytes, found: request.intent.len() });
         }
         if request.seeds.is_empty() {
-            let known: Vec<&str> = self.registry.iter().map(|c| c.id.as_str()).take(20).collect();
-            return Err(Error::NoSeeds { known: known.join(", ") });
+            return Err(Error::NoSeeds { known: self.offered() });
         }
         if request.seeds.len() > self.limits.seeds {
             return Err(Error::TooManySeeds { max: self.limits.seeds, found: request.seeds.len() });
         }
         request.seeds.iter().map(|seed| self.seed(seed)).collect()
+    }
+
+    /// `demo (Project, Person)`, for whoever does not know what to ask for.
+    fn offered(&self) -> String {
+        let entities = |c: &Catalog| c.entities.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
+        let apis: Vec<String> = self.registry.iter().take(20).map(|c| format!("{} ({})", c.id, entities(c))).collect();
+        apis.join("; ")
     }
 
     fn seed(&self, seed: &SeedRequest) -> Result<Seed, Error> {

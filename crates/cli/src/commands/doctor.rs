@@ -82,7 +82,10 @@ async fn port(config: &Config) -> Result<String, Failure> {
 
 /// One real call through the whole house.
 async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failure> {
-    let service = wiring::service(config, stop).await?;
+    // On a folder of its own: the user's slots and sessions are not the doctor's to number.
+    let scratch = tempfile::tempdir().map_err(Failure::Scratch)?;
+    let config = Config { data: scratch.path().to_owned(), catalogs: Vec::new(), ..config.clone() };
+    let service = wiring::service(&config, stop).await?;
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest { api: "demo".to_owned(), entity: "Project".to_owned() }];
     let open = session::OpenRequest { intent: "tokamak doctor".to_owned(), seeds, replay: false };

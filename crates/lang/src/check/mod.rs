@@ -142,11 +142,14 @@ impl<'s> Cx<'s> {
         for binding in &program.bindings {
             self.binding(binding);
         }
-        let mut returns = Vec::new();
-        for (at, root) in program.roots.iter().enumerate() {
+        let named: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of(root)).collect();
+        let mut returns: Vec<Return> = Vec::new();
+        for (root, name) in program.roots.iter().zip(&named) {
             match self.node(root) {
+                // The same name twice is the same result.
+                Some(_) if name.as_ref().is_some_and(|n| returns.iter().any(|r| &r.label == n)) => {}
                 Some(node) => {
-                    let label = self.label_of(root).unwrap_or_else(|| unnamed(at));
+                    let label = name.clone().unwrap_or_else(|| unnamed(&named, &returns));
                     returns.push(Return { label, node });
                 }
                 // Whatever cannot be checked has been reported; should a path forget to, the program is refused all the same.
@@ -225,6 +228,11 @@ impl<'s> Cx<'s> {
     }
 }
 
-fn unnamed(at: usize) -> String {
-    if at == 0 { "result".to_owned() } else { format!("result{}", at + 1) }
+/// `result`, `result2`, … by its place, passing over names that other results have.
+fn unnamed(named: &[Option<String>], before: &[Return]) -> String {
+    let taken = |name: &str| named.iter().flatten().any(|n| n == name) || before.iter().any(|r| r.label == name);
+    let numbered = (before.len() + 1..).map(|n| if n == 1 { "result".to_owned() } else { format!("result{n}") });
+    let mut free = numbered.skip_while(|name| taken(name));
+    // The numbers do not end before a free one is found.
+    free.next().unwrap_or_default()
 }

@@ -35,7 +35,8 @@ impl<'s> Cx<'s> {
         if let Some(relation) = self.scope.relation(exposed, &name.text) {
             let target = self.scope.exposed(&exposed.catalog, &relation.target)?;
             self.needed(input, exposed, relation, name)?;
-            let args = self.relation_args(exposed, relation, target, preds)?;
+            let alphabet = if looks_like_symbol(&name.text) { Alphabet::Symbols } else { Alphabet::Names };
+            let args = self.relation_args(relation, target, preds, alphabet)?;
             let rows = rows_of(target, relation.many || from_many);
             return Some(self.push(Op::Follow { input, relation: relation.name.clone(), args }, rows));
         }
@@ -90,21 +91,21 @@ impl<'s> Cx<'s> {
 
     fn relation_args(
         &mut self,
-        exposed: &Exposed,
         relation: &catalog::Relation,
         target: &Exposed,
         preds: Option<&[Pred]>,
+        alphabet: Alphabet,
     ) -> Option<Args> {
         let preds = preds.unwrap_or_default();
         let params: Vec<&catalog::Param> = match &relation.via {
-            Via::Call { capability, fill } => exposed
+            Via::Call { capability, fill } => target
                 .catalog
                 .capability(capability)
                 .map(|c| c.params.values().filter(|p| !fill.contains_key(&p.name)).collect())
                 .unwrap_or_default(),
             Via::Key { .. } => Vec::new(),
         };
-        self.filters(target, &params, preds, Alphabet::Names)
+        self.filters(target, &params, preds, alphabet)
     }
 
     fn unknown_step(&mut self, exposed: &Exposed, name: &Name) {

@@ -213,7 +213,8 @@ impl<'s> Cx<'s> {
 
     fn key_mismatch(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
         let Some(entity) = exposed.definition() else { return };
-        let message = format!("the key of {} is {}", exposed.name_in(alphabet), entity.key.join(", "));
+        let key: Vec<String> = entity.key.iter().map(|k| self.scope.slot_in(&exposed.catalog, k, alphabet)).collect();
+        let message = format!("the key of {} is {}", exposed.name_in(alphabet), key.join(", "));
         let copy = self.key_sample(exposed, alphabet);
         self.report(Diagnostic::error(codes::KEY_MISMATCH, span, message).with_copy(copy));
     }

@@ -17,25 +17,39 @@ pub struct Lowered {
 }
 
 pub fn lower(checked: &Checked, limits: &Limits) -> Lowered {
-    let uses = uses(checked);
-    let mut cx = Cx { checked, limits, uses, steps: Vec::new(), done: BTreeMap::new(), catalogs: BTreeSet::new() };
+    let needs = needs(checked);
+    let mut cx = Cx { checked, limits, needs, steps: Vec::new(), done: BTreeMap::new(), catalogs: BTreeSet::new() };
     let returns =
         checked.returns().iter().map(|r| Returned { label: r.label.clone(), step: cx.chain(r.node) }).collect();
     Lowered { steps: cx.steps, returns, catalogs: cx.catalogs.into_iter().collect() }
 }
 
-/// How many nodes and results read each node. What is read once may be bounded by its only reader.
-fn uses(checked: &Checked) -> Vec<usize> {
-    let mut uses = vec![0; checked.nodes().len()];
+/// How many rows of a node its readers need, all of them together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Nothing,
+    First(usize),
+    All,
+}
+
+/// Readers have higher numbers than what they read, so one walk downwards knows every reader of a node before the node.
+fn needs(checked: &Checked) -> Vec<Need> {
+    let mut needs = vec![Need::Nothing; checked.nodes().len()];
     for root in checked.returns() {
-        let mut at = Some(root.node);
-        while let Some(id) = at {
-            uses[id.0] += 1;
-            // What stands below was counted when this node was first reached.
-            at = if uses[id.0] == 1 { input_of(&checked.node(id).op) } else { None };
-        }
+        needs[root.node.0] = Need::All;
     }
-    uses
+    for at in (0..needs.len()).rev() {
+        let (need, op) = (needs[at], &checked.nodes()[at].op);
+        let Some(input) = input_of(op).filter(|_| need != Need::Nothing) else { continue };
+        let below = match op {
+            Op::Project { .. } => need,
+            Op::Limit { count, .. } => need.min(Need::First(*count)),
+            // A relation's own bound does not bound what it starts from.
+            Op::Query { .. } | Op::Get { .. } | Op::Follow { .. } | Op::Deref { .. } => Need::All,
+        };
+        needs[input.0] = needs[input.0].max(below);
+    }
+    needs
 }
 
 fn input_of(op: &Op) -> Option<NodeId> {
@@ -50,70 +64,52 @@ fn input_of(op: &Op) -> Option<NodeId> {
 struct Cx<'a> {
     checked: &'a Checked,
     limits: &'a Limits,
-    uses: Vec<usize>,
+    needs: Vec<Need>,
     steps: Vec<Step>,
-    /// Nodes lowered so far, with the bound they were lowered under.
-    done: BTreeMap<(NodeId, Option<usize>), usize>,
+    done: BTreeMap<NodeId, usize>,
     catalogs: BTreeSet<(CatalogId, Digest)>,
-}
-
-/// A node on the way down: the bound pushed into it, and the bound that had to stay above it because others read it too.
-struct Pending {
-    id: NodeId,
-    bound: Option<usize>,
-    cut: Option<usize>,
 }
 
 impl Cx<'_> {
     /// Lowers a node and what it stands on. A chain is walked, not recursed into: a program may be thousands of parts long.
     fn chain(&mut self, node: NodeId) -> usize {
-        let mut pending: Vec<Pending> = Vec::new();
-        let mut next = Some((node, None));
-        let mut last = 0;
-        while let Some((id, wanted)) = next {
-            let shared = self.uses[id.0] > 1;
-            let (bound, cut) = if shared { (None, wanted) } else { (wanted, None) };
-            pending.push(Pending { id, bound, cut });
-            if let Some(step) = self.done.get(&(id, bound)) {
-                last = *step;
-                break;
-            }
-            let op = &self.checked.node(id).op;
-            let below = match op {
-                Op::Project { .. } => bound,
-                Op::Limit { count, .. } => Some(bound.map_or(*count, |b: usize| b.min(*count))),
-                // A relation's own bound does not bound what it starts from.
-                Op::Query { .. } | Op::Get { .. } | Op::Follow { .. } | Op::Deref { .. } => None,
-            };
-            next = input_of(op).map(|input| (input, below));
+        let mut pending: Vec<NodeId> = Vec::new();
+        let mut next = Some(node);
+        while let Some(id) = next.filter(|id| !self.done.contains_key(id)) {
+            pending.push(id);
+            next = input_of(&self.checked.node(id).op);
         }
-        for Pending { id, bound, cut } in pending.into_iter().rev() {
-            last = match self.done.get(&(id, bound)) {
-                Some(step) => *step,
-                None => self.step(id, bound, last),
-            };
-            self.done.insert((id, bound), last);
-            if let Some(count) = cut {
-                last = self.add(StepKind::Limit { input: last, count }, self.checked.node(id));
-            }
+        for id in pending.into_iter().rev() {
+            let step = self.step(id);
+            self.done.insert(id, step);
         }
-        last
+        self.done.get(&node).copied().unwrap_or(0)
     }
 
-    fn step(&mut self, id: NodeId, bound: Option<usize>, input: usize) -> usize {
+    fn step(&mut self, id: NodeId) -> usize {
         let node = self.checked.node(id);
+        let input = input_of(&node.op).and_then(|input| self.done.get(&input).copied()).unwrap_or(0);
+        let limit = match self.needs[id.0] {
+            Need::First(count) => Some(count),
+            Need::Nothing | Need::All => None,
+        };
         let kind = match &node.op {
             Op::Query { capability, args } => {
-                StepKind::Query { capability: capability.clone(), args: args.clone(), limit: bound }
+                StepKind::Query { capability: capability.clone(), args: args.clone(), limit }
             }
             Op::Get { capability, args } => StepKind::Get { capability: capability.clone(), args: args.clone() },
             Op::Follow { relation, args, .. } => {
-                StepKind::Follow { input, relation: relation.clone(), args: args.clone(), limit: bound }
+                StepKind::Follow { input, relation: relation.clone(), args: args.clone(), limit }
             }
-            Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit: bound },
+            Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit },
             Op::Project { columns, .. } => StepKind::Project { input, columns: columns.clone() },
-            // The step below carries the bound already.
-            Op::Limit { .. } => return self.name(input, node),
+            Op::Limit { input: read, count } => {
+                // What is read is bounded already when nobody needs more of it.
+                if self.needs[read.0] <= Need::First(*count) {
+                    return self.name(input, node);
+                }
+                StepKind::Limit { input, count: *count }
+            }
         };
         self.add(kind, node)
     }
@@ -129,7 +125,14 @@ impl Cx<'_> {
         let catalog = &node.rows.catalog;
         self.catalogs.insert((catalog.id.clone(), catalog.digest()));
         let (calls, rows) = self.bounds(&kind, catalog, node);
-        let label = node.label.clone().filter(|_| !matches!(kind, StepKind::Limit { .. }));
+        // A read that was bounded by its reader is not what the program gave the name to.
+        let bounded = matches!(
+            kind,
+            StepKind::Query { limit: Some(_), .. }
+                | StepKind::Follow { limit: Some(_), .. }
+                | StepKind::Deref { limit: Some(_), .. }
+        );
+        let label = node.label.clone().filter(|_| !bounded);
         self.steps.push(Step {
             kind,
             catalog: catalog.id.clone(),

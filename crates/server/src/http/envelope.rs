@@ -3,7 +3,7 @@
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -30,7 +30,7 @@ struct Envelope {
 
 pub async fn check(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
-        return next.run(request).await;
+        return spoken(next.run(request).await).await;
     }
     let (parts, body) = request.into_parts();
     let Ok(bytes) = to_bytes(body, BODY_BYTES).await else {
@@ -39,7 +39,7 @@ pub async fn check(request: Request, next: Next) -> Response {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &Value::Null, &message);
     };
     match mistake(&bytes) {
-        None => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        None => spoken(next.run(Request::from_parts(parts, Body::from(bytes))).await).await,
         Some((code, id, message)) => refuse(StatusCode::BAD_REQUEST, code, &id, &message),
     }
 }
@@ -77,8 +77,27 @@ fn mistake(bytes: &[u8]) -> Option<(i64, Value, String)> {
     None
 }
 
+/// The SDK refuses some requests in plain text; a client of this endpoint reads JSON-RPC.
+async fn spoken(response: Response) -> Response {
+    let plain =
+        response.headers().get(header::CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !(response.status().is_client_error() && plain) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let bytes = to_bytes(body, BODY_BYTES).await.unwrap_or_default();
+    let message = String::from_utf8_lossy(&bytes);
+    let message = if message.is_empty() { parts.status.canonical_reason().unwrap_or("refused") } else { &message };
+    tracing::warn!(status = parts.status.as_u16(), why = message, "refused");
+    let body =
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": INVALID_REQUEST, "message": message}}).to_string();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response::from_parts(parts, Body::from(body))
+}
+
 fn refuse(status: StatusCode, code: i64, id: &Value, message: &str) -> Response {
-    tracing::warn!(code, message, "not a JSON-RPC message");
+    tracing::warn!(code, why = message, "not a JSON-RPC message");
     let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
     (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }

@@ -20,7 +20,8 @@ use super::{caller, progress, tools};
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
 `intent` for the whole task and the {api, entity} seeds it needs; it answers a session ref (`s0`) and a table that teaches \
 how to write programs. Then plasm shows the plan of a program without calling anything, and plasm_run runs it. Keep using \
-the same ref; call plasm_context again only to add seeds. Long results are cut; read_artifact reads the rest.";
+the same ref; call plasm_context again only to add seeds. Long results are cut; read_artifact reads the rest. A seed that \
+does not exist is answered with those that do. APIs here: ";
 
 const PROTOCOLS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
@@ -41,13 +42,20 @@ impl Handler {
     pub fn new(service: Arc<Service>) -> Self {
         Self { service }
     }
+
+    fn apis(&self) -> String {
+        let ids: Vec<&str> = self.service.registry().iter().map(|c| c.id.as_str()).take(30).collect();
+        ids.join(", ")
+    }
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         let me = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
-        ServerConfig::new(capabilities).with_server_info(me).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities)
+            .with_server_info(me)
+            .with_instructions(format!("{INSTRUCTIONS}{}.", self.apis()))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {

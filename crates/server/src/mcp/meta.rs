@@ -1,5 +1,5 @@
 //! `_meta.plasm`: what client programs read beside the text. Models never see it.
-//! Invariant: nothing is only here; the text says it too.
+//! Invariant: nothing that a model needs is only here; the text says it too.
 
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};

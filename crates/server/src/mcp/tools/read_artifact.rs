@@ -1,10 +1,11 @@
 //! `read_artifact`: the rows of an earlier run, uncut, in portions.
 //! Invariant: it reads what was stored; it never calls an API.
 
+use exec::Coverage;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Artifact, ArtifactUri, Caller, Service};
+use session::{Artifact, ArtifactReturn, ArtifactUri, Caller, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text::rows_table;
@@ -50,6 +51,15 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
     }
 }
 
+/// What the run could not read, or why it read nothing.
+fn missing(returned: &ArtifactReturn) -> String {
+    match (&returned.error, &returned.coverage) {
+        (Some(error), _) => format!(", failed: {error}"),
+        (None, Some(Coverage::Complete) | None) => String::new(),
+        (None, Some(other)) => format!(", {other}"),
+    }
+}
+
 fn slot_of(uri: &str) -> Option<String> {
     ArtifactUri::parse(uri).ok().map(|uri| uri.session)
 }
@@ -73,7 +83,7 @@ fn shown(artifact: &Artifact, given: &Arguments) -> rmcp::model::CallToolResult 
         let from = given.offset.min(total);
         let to = from.saturating_add(given.limit.unwrap_or(DEFAULT_ROWS)).min(total);
         let rows = if from == to { "no rows".to_owned() } else { format!("rows {} to {} of {total}", from + 1, to) };
-        out.push_str(&format!("## {} ({rows})\n", returned.label));
+        out.push_str(&format!("## {} ({rows}{})\n", returned.label, missing(returned)));
         out.push_str(&rows_table(&columns, &returned.rows[from..to], |_, _| false));
     }
     if out.chars().count() > HARD_CAP {
