@@ -279,6 +279,22 @@ async def refusals(client, at):
             raise AssertionError(f"it was answered: {answer}")
 
 
+async def too_large(connect, era, where):
+    """On its own connection, because a client may lose it."""
+    async with case(f"{where} {era}: a program of 2 MB is refused at once, three times, and the connection goes on"):
+        async with connect(era) as client:
+            tool, arguments = plans("x" * 2_000_000)
+            await text(client, "plasm_context", intent="large", seeds=seeds("Project"))
+            for _ in range(3):
+                try:
+                    answer = await client.call_tool(tool, arguments, read_timeout_seconds=5)
+                except MCPError as refused:
+                    assert "timed out" not in str(refused), f"{refused}: no answer carried the id of the request"
+                else:
+                    assert answer.is_error and "E0111" in answer.content[0].text, answer.content[0].text[:200]
+                assert await run(client, "Project[key]")
+
+
 async def signs_of_life(client, at):
     async with case(f"{at}: a call with a progress token hears something at once"):
         heard = []
@@ -321,8 +337,11 @@ async def main():
     for era in ("modern", "legacy"):
         with suite.group(f"http {era}"), Server() as server:
             await tour(over_http(server), era, "http")
+            await too_large(over_http(server), era, "http")
         with suite.group(f"stdio {era}"):
-            await tour(over_stdio(tempfile.mkdtemp(prefix="data-")), era, "stdio")
+            connect = over_stdio(tempfile.mkdtemp(prefix="data-"))
+            await tour(connect, era, "stdio")
+            await too_large(connect, era, "stdio")
     with suite.group("http revisions"):
         await revisions()
     async with case("the client library warned of nothing"):
