@@ -11,7 +11,7 @@ pub struct Limits {
     pub nesting: usize,
     pub intent_bytes: usize,
     pub seeds: usize,
-    /// Rows one list read may bring without `.limit`.
+    /// Rows one list read may bring, whatever its `.limit`.
     pub rows: usize,
     pub pages: usize,
     pub response_bytes: usize,

@@ -89,3 +89,12 @@ fn mistakes_have_a_place_and_a_fix() {
         assert!(!rejected.contains("demo.yaml:1:1: E0503"), "a place is given:\n{rejected}");
     }
 }
+
+/// What the documentation shows is a catalog.
+#[test]
+fn the_documented_example_loads() {
+    let page = include_str!("../../../docs/catalog.md");
+    let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let catalog = read("docs/catalog.md", example).unwrap_or_else(|rejected| panic!("{rejected}"));
+    assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 4));
+}

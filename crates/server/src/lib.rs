@@ -8,6 +8,7 @@
 
 mod http;
 mod mcp;
+mod message;
 pub mod text;
 
 pub use http::{HttpError, HttpOptions, serve};

@@ -1,5 +1,5 @@
 //! `tokamak demo`: a session from its first call to its last, on the embedded store and the demo API.
-//! Invariant: what is shown is what a host would get: the same service, the same text.
+//! Invariant: the same service and the same text that a host gets, with long results cut earlier to fit a screen.
 
 use base::{Principal, TenantId};
 use serde_json::{Value, json};

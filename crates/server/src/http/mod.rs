@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp;
+use crate::message::MESSAGE_BYTES;
 
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
@@ -61,12 +62,8 @@ pub async fn serve(
 
 fn router(service: Arc<Service>, options: &HttpOptions, port: u16, stop: CancellationToken) -> Router {
     let origins = guard::origins(&options.hosts, port);
-    let mcp = mcp::service(
-        service.clone(),
-        mcp::HttpLists { hosts: &options.hosts, origins: &origins },
-        envelope::BODY_BYTES,
-        stop,
-    );
+    let mcp =
+        mcp::service(service.clone(), mcp::HttpLists { hosts: &options.hosts, origins: &origins }, MESSAGE_BYTES, stop);
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
     let mcp = Router::new().route_service("/mcp", mcp).layer(axum::middleware::from_fn(envelope::check));
     Router::new()
