@@ -1,6 +1,7 @@
 //! A user's mistake as data, and its two renderings: one line for a model, a picture for a person.
 //! Invariant: a diagnostic has a stable code; code branches on the code, never on the words.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use ariadne::{Config, IndexType, Label, Report, ReportKind, Source};
@@ -85,16 +86,27 @@ pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
 fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
     let place = index.place(diagnostic.span.start);
     let note = if diagnostic.is_error() { "" } else { "note: " };
-    let mut line = format!("{} {}:{} {note}{}", diagnostic.code, place.line, place.column, diagnostic.message);
+    let message = clipped(&diagnostic.message, 400);
+    let mut line = format!("{} {}:{} {note}{message}", diagnostic.code, place.line, place.column);
     if !diagnostic.alternatives.is_empty() {
+        let names: Vec<_> = diagnostic.alternatives.iter().map(|name| clipped(name, 100)).collect();
         line.push_str("; one of: ");
-        line.push_str(&diagnostic.alternatives.join(" | "));
+        line.push_str(&names.join(" | "));
     }
-    if let Some(copy) = &diagnostic.copy {
+    // A line that is too long to copy helps nobody.
+    if let Some(copy) = diagnostic.copy.as_ref().filter(|copy| copy.len() <= 2_000) {
         line.push_str("; write: ");
         line.push_str(copy);
     }
     line
+}
+
+/// What the author wrote may be in a message; a name of 60,000 letters need not come back whole.
+fn clipped(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+    }
 }
 
 /// The program's lines with the places underlined. `name` is what the text is called (a file, `program`).

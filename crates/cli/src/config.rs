@@ -62,9 +62,13 @@ fn read_file(path: &Path) -> Result<File, Failure> {
 
 /// A file's text, or why there is none.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
+    let bytes = std::fs::read(path).map_err(|cause| match cause.kind() {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
         _ => Failure::Unreadable { path: path.to_owned(), cause },
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Failure::NotText { path: path.to_owned(), line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }
 

@@ -10,6 +10,8 @@ pub enum Failure {
     Runtime(#[source] std::io::Error),
     #[error("cannot read {path}: {cause}")]
     Unreadable { path: PathBuf, cause: std::io::Error },
+    #[error("{path}:{line}: not UTF-8 text; save the file as UTF-8")]
+    NotText { path: PathBuf, line: usize },
     #[error("{path} does not exist")]
     Missing { path: PathBuf },
     #[error("{path} is not a valid configuration:\n{cause}")]
@@ -49,6 +51,7 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Config { .. }
+            | Failure::NotText { .. }
             | Failure::Catalog(_)
             | Failure::Registry(_)
             | Failure::NoDataFolder
@@ -63,6 +66,7 @@ impl Failure {
         match self {
             Failure::Runtime(_) => "runtime",
             Failure::Unreadable { .. } => "unreadable",
+            Failure::NotText { .. } => "not_text",
             Failure::Missing { .. } => "missing",
             Failure::Config { .. } => "bad_config",
             Failure::NoDataFolder => "no_data_folder",

@@ -22,7 +22,10 @@ use crate::args::Cli;
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refusal) => return output::usage(&refusal),
+    };
     let output = Output::new(cli.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

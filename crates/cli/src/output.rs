@@ -12,6 +12,19 @@ pub struct Output {
     pub json: bool,
 }
 
+/// A command line that cannot be read: as clap says it, or as JSON where that was asked for. Help and version are no errors.
+pub fn usage(refusal: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if refusal.use_stderr() && wants_json {
+        Output::new(true)
+            .notice(&json!({"error": {"code": "usage", "message": refusal.to_string().trim()}}).to_string());
+    } else {
+        // Nobody reads any more: there is nobody to tell.
+        let _ = refusal.print();
+    }
+    ExitCode::from(if refusal.use_stderr() { 2 } else { 0 })
+}
+
 impl Output {
     pub fn new(json: bool) -> Self {
         Self { json }

@@ -1,12 +1,12 @@
 //! Whether some bytes are a JSON-RPC message at all, and what to answer when they are not.
 //! Invariant: bounded in size and nesting before anything is parsed; the meaning of a message is the SDK's to read.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// A program has at most 64 KiB; JSON escapes may double it, the rest is room for arguments.
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
+/// A client on stdio waits for the answer to the id it sent, so a program that is too long is read and refused by name.
+pub const LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Deeper arguments than any tool takes.
 const NESTING: usize = 64;
 
@@ -47,61 +47,58 @@ impl Mistake {
     }
 }
 
-/// The members that tell what kind of message it is.
-#[derive(Deserialize)]
-struct Envelope {
-    jsonrpc: Option<Value>,
-    method: Option<Value>,
-    id: Option<Value>,
-    result: Option<IgnoredAny>,
-    error: Option<IgnoredAny>,
+/// What a message asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A request or a notification.
+    Call,
+    /// A response to something we asked. We ask nothing.
+    Answer,
 }
 
-pub fn mistake(bytes: &[u8]) -> Option<Mistake> {
+pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
     if base::depth_exceeds(bytes, NESTING) {
-        return Some(Mistake::unreadable(format!("the message is nested deeper than {NESTING}")));
+        return Err(Mistake::unreadable(format!("the message is nested deeper than {NESTING}")));
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            return Some(Mistake::unreadable(format!("the message is not UTF-8 at byte {}", error.valid_up_to())));
-        }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Mistake::unreadable(format!("the message is not UTF-8 at byte {}", error.valid_up_to())))?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| Mistake::unreadable(format!("the message is not JSON: {error}")))?;
+    if value.is_array() {
+        return Err(Mistake::invalid("batches are not supported; send one message at a time"));
+    }
+    let Value::Object(members) = value else {
+        return Err(Mistake::invalid("a message is an object with jsonrpc, method, id and params"));
     };
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        return Some(Mistake::unreadable(format!("the message is not JSON: {error}")));
-    }
-    if text.trim_start().starts_with('[') {
-        return Some(Mistake::invalid("batches are not supported; send one message at a time"));
-    }
-    let Ok(envelope) = serde_json::from_str::<Envelope>(text) else {
-        return Some(Mistake::invalid("a message is an object with jsonrpc, method, id and params"));
-    };
-    let id = envelope.id.unwrap_or_default();
+    let id = members.get("id").unwrap_or(&Value::Null);
     if !(id.is_null() || id.is_string() || id.is_i64() || id.is_u64()) {
-        return Some(Mistake::invalid("`id` is a string or a whole number"));
+        return Err(Mistake::invalid("`id` is a string or a whole number"));
     }
-    if envelope.jsonrpc != Some(Value::from("2.0")) {
-        return Some(Mistake::invalid("`jsonrpc` must be \"2.0\"").of(&id));
+    if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(Mistake::invalid("`jsonrpc` must be \"2.0\"").of(id));
     }
-    let is_answer = envelope.result.is_some() || envelope.error.is_some();
-    if !(is_answer || envelope.method.is_some_and(|method| method.is_string())) {
-        return Some(Mistake::invalid("`method` is missing or not a string").of(&id));
+    if members.contains_key("result") || members.contains_key("error") {
+        return Ok(Kind::Answer);
     }
-    None
+    match members.get("method") {
+        Some(Value::String(_)) => Ok(Kind::Call),
+        _ => Err(Mistake::invalid("`method` is missing or not a string").of(id)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::mistake;
+    use super::read;
 
     #[test]
     fn each_mistake_has_its_code() {
-        let code = |text: &str| mistake(text.as_bytes()).map(|m| m.code);
+        let code = |text: &str| read(text.as_bytes()).err().map(|m| m.code);
         for (text, expected) in [
             ("", Some(-32700)),
             ("{", Some(-32700)),
             ("nul", Some(-32700)),
             (&"[".repeat(5000), Some(-32700)),
+            (r#"{"jsonrpc":"2.0","method":"x","id":1,"params":{"a":"\ud800"}}"#, Some(-32700)),
             ("[]", Some(-32600)),
             ("7", Some(-32600)),
             ("{}", Some(-32600)),
@@ -115,6 +112,6 @@ mod tests {
         ] {
             assert_eq!(code(text), expected, "{text}");
         }
-        assert_eq!(mistake(b"\"\xff\"").map(|m| m.code), Some(-32700));
+        assert_eq!(read(b"\"\xff\"").err().map(|m| m.code), Some(-32700));
     }
 }

@@ -78,6 +78,7 @@ struct Step {
 impl Service {
     pub async fn open(&self, caller: &Caller, request: &OpenRequest) -> Result<Opened, Error> {
         let seeds = self.seeds(request)?;
+        let _turn = self.turn(&format!("{}/{}", caller.tenant, intent_id(&request.intent))).await;
         for _ in 0..TRIES {
             let found = self.find(caller, &request.intent).await?;
             if let Some(opened) = self.try_open(caller, request, &seeds, found).await? {

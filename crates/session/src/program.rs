@@ -40,6 +40,10 @@ pub struct Stages {
 pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
     let parsed = syntax::parse(program, limits);
     let mut diagnostics = parsed.diagnostics.clone();
+    if let Some(over) = parsed.program.roots.get(limits.returns) {
+        let message = format!("a program has at most {} results", limits.returns);
+        diagnostics.push(Diagnostic::error(lang::codes::TOO_MANY_STATEMENTS, over.span, message));
+    }
     // A tree with holes in it would only yield mistakes that are not there.
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Stages { parsed, checked: None, plan: None, diagnostics };

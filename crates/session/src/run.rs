@@ -68,6 +68,7 @@ impl Service {
         let artifact = Artifact::of(run, planned.plan.digest, finished, outcome);
         let artifact = self.ports.blobs.put(&artifact.bytes()).await?;
         let row = rows::write(&RunRow { run, plan: planned.plan.digest, artifact, finished });
+        let _turn = self.turn(&session.id.to_string()).await;
         for _ in 0..TRIES {
             let logical =
                 self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;

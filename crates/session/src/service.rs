@@ -26,11 +26,15 @@ pub struct Service {
     /// Pinned catalogs that are not the registry's newest.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
+    turns: Mutex<HashMap<String, Weak<Turn>>>,
 }
+
+/// One at a time among the callers of this process.
+type Turn = tokio::sync::Mutex<()>;
 
 impl Service {
     pub fn new(ports: Ports, registry: Registry, limits: Limits) -> Self {
-        Self { ports, registry, limits, pinned: Mutex::default(), calls: Mutex::default() }
+        Self { ports, registry, limits, pinned: Mutex::default(), calls: Mutex::default(), turns: Mutex::default() }
     }
 
     pub fn registry(&self) -> &Registry {
@@ -79,6 +83,24 @@ impl Service {
         let fresh = Arc::new(Semaphore::new(self.limits.calls_per_session));
         calls.insert(session, Arc::downgrade(&fresh));
         fresh
+    }
+
+    /// Callers that would change the same thing wait for each other here instead of racing for it in the store. It is only
+    /// politeness: other processes take no part in it, and what must hold is held by versions.
+    pub(crate) async fn turn(&self, of: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = lock(&self.turns);
+            match turns.get(of).and_then(Weak::upgrade) {
+                Some(turn) => turn,
+                None => {
+                    turns.retain(|_, weak| weak.strong_count() > 0);
+                    let fresh = Arc::new(Turn::default());
+                    turns.insert(of.to_owned(), Arc::downgrade(&fresh));
+                    fresh
+                }
+            }
+        };
+        turn.lock_owned().await
     }
 
     pub(crate) fn new_logical_id(&self) -> LogicalSessionId {

@@ -50,12 +50,13 @@ fn ready(place: &str, config: &Config, catalogs: usize) -> String {
     format!("ready {place} (data: {}, catalogs: {catalogs})", config.data.display())
 }
 
+/// Listens from now on: a signal that comes right after the ready line is heard.
 fn stop_on_signal(stop: CancellationToken) {
+    // Without a handler the signal still ends the process, only less gracefully.
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return;
+    };
     tokio::spawn(async move {
-        // Without a handler the signal still ends the process, only less gracefully.
-        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-            return;
-        };
         tokio::select! {
             _ = term.recv() => {}
             _ = int.recv() => {}

@@ -140,8 +140,8 @@ impl Placer<'_, '_, '_> {
         let more = if openers.len() > names.len() { ", …" } else { "" };
         let verb = if openers.len() > 1 { "are" } else { "is" };
         let names = names.join(", ");
-        let shown = if missing.len() > 8 { "the closers".to_owned() } else { format!("`{missing}`") };
-        let message = format!("{names}{more} {verb} not closed; {shown} belongs here or before");
+        let shown = if missing.len() > 8 { "their closers belong".to_owned() } else { format!("`{missing}` belongs") };
+        let message = format!("{names}{more} {verb} not closed; {shown} here or before");
         let diagnostic = Diagnostic::error(codes::UNCLOSED_BRACKET, span, message);
         if missing.len() > 64 {
             self.reports.add(diagnostic);

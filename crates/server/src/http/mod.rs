@@ -1,12 +1,12 @@
 //! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
-//! Invariant: every response has a request id; every error is `application/problem+json` with a stable code.
+//! Invariant: every response has a request id; every error is JSON with a stable code: JSON-RPC at `/mcp`, problem+json elsewhere.
 
 mod envelope;
 mod guard;
 mod health;
+mod listen;
 mod problem;
 
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +31,6 @@ pub struct HttpOptions {
 pub enum HttpError {
     #[error("the listener has no address")]
     Address(#[source] std::io::Error),
-    #[error("the HTTP server stopped")]
-    Serve(#[source] std::io::Error),
 }
 
 /// Serves until `stop` is cancelled, then lets running requests finish for at most `drain`.
@@ -45,19 +43,8 @@ pub async fn serve(
     let port = listener.local_addr().map_err(HttpError::Address)?.port();
     // Streams that wait for nothing in particular would hold the drain up: they end when the drain begins.
     let router = router(service, &options, port, stop.clone());
-    let server = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future();
-    tokio::pin!(server);
-    tokio::select! {
-        ended = &mut server => return ended.map_err(HttpError::Serve),
-        () = stop.cancelled() => {}
-    }
-    match tokio::time::timeout(options.drain, server).await {
-        Ok(ended) => ended.map_err(HttpError::Serve),
-        Err(_) => {
-            tracing::warn!(drain = ?options.drain, "requests were still running when the time to finish was over");
-            Ok(())
-        }
-    }
+    listen::serve(listener, router, options.drain, stop).await;
+    Ok(())
 }
 
 fn router(service: Arc<Service>, options: &HttpOptions, port: u16, stop: CancellationToken) -> Router {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
     Tool,
@@ -133,8 +134,29 @@ impl ServerHandler for Handler {
                 tracing::error!(error = &error as &dyn std::error::Error, "reading a resource failed");
                 Err(ErrorData::internal_error(crate::text::error(&error), None))
             }
-            Err(error) => Err(ErrorData::resource_not_found(crate::text::error(&error), None)),
+            Err(error) => {
+                let uri = serde_json::json!({"uri": request.uri});
+                Err(ErrorData::resource_not_found(crate::text::error(&error), Some(uri)))
+            }
         }
+    }
+
+    /// Not declared, so not there; the SDK would answer an empty list.
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    /// Not declared, so not there.
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
-use crate::message::{self, MESSAGE_BYTES, Mistake};
+use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
@@ -59,17 +59,19 @@ async fn read_lines(mut to_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
     let mut input = BufReader::new(tokio::io::stdin());
     loop {
         let mut line = Vec::new();
-        let most = MESSAGE_BYTES as u64 + 1;
+        let most = LINE_BYTES as u64 + 1;
         match (&mut input).take(most).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
+            Ok(_) if line.trim_ascii().is_empty() => continue,
             Ok(_) => {}
         }
-        let whole = line.ends_with(b"\n") || line.len() as u64 != most;
-        let mistake = if whole { message::mistake(line.trim_ascii()) } else { Some(Mistake::too_large()) };
-        let sent = match mistake {
-            _ if whole && line.trim_ascii().is_empty() => Ok(()),
-            None => write_line(&mut to_sdk, &line).await,
-            Some(mistake) => {
+        let whole = line.len() as u64 != most || line.ends_with(b"\n");
+        let kind = if whole { message::read(line.trim_ascii()) } else { Err(Mistake::too_large()) };
+        let sent = match kind {
+            Ok(Kind::Call) => write_line(&mut to_sdk, &line).await,
+            // We ask clients nothing, so there is nothing to answer; before the handshake the SDK would hang up over it.
+            Ok(Kind::Answer) => Ok(()),
+            Err(mistake) => {
                 tracing::warn!(code = mistake.code, why = mistake.text, "not a JSON-RPC message");
                 if !whole {
                     skip_line(&mut input).await;

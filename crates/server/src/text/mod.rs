@@ -10,6 +10,19 @@ use session::{Error, Opened, Planned, Taught};
 pub use cell::cell;
 pub use result::{Shown, rows_table, run_result};
 
+/// A host shows at most this much of one answer.
+const HARD_CAP: usize = 40_000;
+
+/// An answer within what hosts show, cut after a whole line where it is longer.
+pub fn capped(text: String) -> String {
+    if text.chars().count() <= HARD_CAP {
+        return text;
+    }
+    let kept: String = text.chars().take(HARD_CAP - 100).collect();
+    let lines = kept.rfind('\n').map_or(kept.as_str(), |at| &kept[..at]);
+    format!("{lines}\n(cut at {HARD_CAP} characters; ask for less at once)")
+}
+
 /// The answer of `plasm_context`.
 pub fn opened(opened: &Opened) -> String {
     let slot = opened.slot;

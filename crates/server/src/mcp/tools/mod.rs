@@ -70,7 +70,7 @@ pub async fn call(service: &Service, caller: &Caller, name: Name, arguments: Jso
 
 impl Answer {
     fn text(slot: base::Slot, text: String, meta: Option<MetaObject>) -> Self {
-        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
         Self { result, slot: Some(slot.to_string()), outcome: "ok" }
     }
@@ -79,7 +79,7 @@ impl Answer {
         if error.is_fault() {
             tracing::error!(error = error as &dyn std::error::Error, "a call failed");
         }
-        Self { result: refused(crate::text::error(error)), slot: None, outcome: error.code() }
+        Self { result: refused(crate::text::capped(crate::text::error(error))), slot: None, outcome: error.code() }
     }
 
     pub fn cancelled() -> Self {
@@ -92,7 +92,8 @@ impl Answer {
 #[error("bad_arguments: {tool}: {cause}")]
 struct BadArguments {
     tool: &'static str,
-    cause: serde_json::Error,
+    /// Names the argument, then says what is wrong with it.
+    cause: serde_path_to_error::Error<serde_json::Error>,
 }
 
 impl From<BadArguments> for Answer {
@@ -102,7 +103,8 @@ impl From<BadArguments> for Answer {
 }
 
 fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, BadArguments> {
-    serde_json::from_value(Value::Object(arguments)).map_err(|cause| BadArguments { tool: name.as_str(), cause })
+    serde_path_to_error::deserialize(Value::Object(arguments))
+        .map_err(|cause| BadArguments { tool: name.as_str(), cause })
 }
 
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {

@@ -10,8 +10,6 @@ use session::{Artifact, ArtifactReturn, ArtifactUri, Caller, Service};
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text::rows_table;
 
-/// A host shows at most this much of one answer.
-const HARD_CAP: usize = 40_000;
 const DEFAULT_ROWS: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -86,10 +84,7 @@ fn shown(artifact: &Artifact, given: &Arguments) -> rmcp::model::CallToolResult 
         out.push_str(&format!("## {} ({rows}{})\n", returned.label, missing(returned)));
         out.push_str(&rows_table(&columns, &returned.rows[from..to], |_, _| false));
     }
-    if out.chars().count() > HARD_CAP {
-        let kept: String = out.chars().take(HARD_CAP).collect();
-        let whole_lines = kept.rfind('\n').map_or(kept.as_str(), |at| &kept[..at]);
-        out = format!("{whole_lines}\n(cut at {HARD_CAP} characters; ask for fewer rows or fields)");
-    }
-    rmcp::model::CallToolResult::success(vec![rmcp::model::ContentBlock::text(out.trim_end().to_owned())])
+    rmcp::model::CallToolResult::success(vec![rmcp::model::ContentBlock::text(crate::text::capped(
+        out.trim_end().to_owned(),
+    ))])
 }
