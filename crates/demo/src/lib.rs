@@ -1,18 +1,33 @@
-//! The demo API that the `tokamak` binary serves on loopback: an issue tracker with projects, people, tickets and comments.
-//! Invariants: no disk, environment or network beyond the listener that is passed in, and no clock in any answer; every
-//! answer is JSON, errors included; two servers of one build answer every request with the same body.
+//! The demo API that the `tokamak` binary serves on loopback: an issue tracker with projects, people, tickets and comments,
+//! a store over GraphQL, and every kind of paging, credential and fault that a client must cope with.
+//! Invariants: no disk, environment or network beyond the listener that is passed in; no clock in any answer but those of a
+//! rate limit; every answer is JSON, errors included, except the GraphQL schema's text and what a fault was asked to break;
+//! two servers of one build that were asked the same in the same order answer with the same bodies.
 
+mod auth;
+mod body;
+mod control;
 mod date;
+mod digest;
 mod error;
+mod etag;
+mod faults;
+mod find;
+mod graphql;
+mod line;
 mod page;
+mod paging;
 mod path;
 mod prng;
 mod query;
 mod routes;
 mod seed;
+mod state;
+mod store;
 mod text;
 mod words;
 mod world;
+mod writes;
 
 use std::future::{Future, IntoFuture};
 use std::sync::Arc;
@@ -21,6 +36,9 @@ use std::time::Duration;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+use line::{Line, Lines};
+use state::App;
 
 pub use world::{Choice, Comment, Person, PersonRef, Project, State, Team, Ticket, TicketRef, World};
 
@@ -37,7 +55,8 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()> + S
         shutdown.await;
         drop(stop);
     };
-    let server = axum::serve(listener, router()).with_graceful_shutdown(stopping);
+    let service = router().into_make_service_with_connect_info::<Line>();
+    let server = axum::serve(Lines(listener), service).with_graceful_shutdown(stopping);
     // The framework alone would wait forever for a client that sent half a request and went quiet.
     let drained = async move {
         drop(stopped.await);
@@ -49,7 +68,7 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()> + S
     }
 }
 
-/// All routes over a world of their own, seeded with `SEED`.
+/// All routes over a state of their own, seeded with `SEED`.
 pub fn router() -> Router {
-    routes::all().with_state(Arc::new(World::seeded(SEED)))
+    routes::all(Arc::new(App::seeded(SEED)))
 }

@@ -12,7 +12,7 @@ use crate::world::Choice;
 /// Every list takes these.
 const PAGING: [&str; 2] = ["page", "per_page"];
 
-/// A query as it arrived; `list` or `none` turn it into something usable.
+/// A query as it arrived; `list`, `only` or `none` turn it into something usable.
 pub struct Asked(Vec<(String, String)>);
 
 /// A query that has been checked against the parameters of its route.
@@ -25,6 +25,16 @@ impl Asked {
         let params = self.check(&allowed)?;
         let window = Window::new(params.positive("page")?, params.positive("per_page")?);
         Ok((params, window))
+    }
+
+    /// For a route whose parameters are its own.
+    pub fn only(self, allowed: &[&'static str]) -> Result<Params, ApiError> {
+        self.check(allowed)
+    }
+
+    /// A parameter before the check: a credential is looked at first.
+    pub fn first(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// For a route that answers with one item.

@@ -129,6 +129,12 @@ impl From<Team> for &'static str {
     }
 }
 
+impl From<&Person> for PersonRef {
+    fn from(person: &Person) -> PersonRef {
+        PersonRef { id: person.id.clone(), name: person.name.clone() }
+    }
+}
+
 impl World {
     pub fn project(&self, key: &str) -> Option<&Project> {
         self.projects.iter().find(|project| project.key == key)

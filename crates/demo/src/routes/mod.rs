@@ -10,19 +10,33 @@ mod tickets;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
-use axum::response::Response;
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 
 use crate::error::ApiError;
-use crate::world::World;
+use crate::state::App;
+use crate::{auth, control, graphql, paging, writes};
 
-/// What each handler is given; the one place to change when the world becomes writable.
-type Shared = axum::extract::State<Arc<World>>;
+/// Every route over `app`, behind the watch that records requests and breaks answers.
+pub fn all(app: Arc<App>) -> Router {
+    Router::new()
+        .merge(reads())
+        .merge(writes::routes())
+        .merge(paging::routes())
+        .merge(auth::routes())
+        .merge(graphql::routes())
+        .merge(control::routes())
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(no_route)
+        // The watch has read the body whole and has its own limit.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(app.clone(), control::watch))
+        .with_state(app)
+}
 
-type Answer = Result<Response, ApiError>;
-
-pub fn all() -> Router<Arc<World>> {
+fn reads() -> Router<Arc<App>> {
     Router::new()
         .route("/api/projects", get(projects::list))
         .route("/api/projects/{key}", get(projects::one))
@@ -34,8 +48,6 @@ pub fn all() -> Router<Arc<World>> {
         .route("/api/people/{id}/tickets", get(people::tickets))
         .route("/api/tickets", get(tickets::list))
         .route("/api/search/tickets", get(search::tickets))
-        .method_not_allowed_fallback(wrong_method)
-        .fallback(no_route)
 }
 
 async fn no_route(uri: Uri) -> ApiError {

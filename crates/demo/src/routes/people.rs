@@ -6,30 +6,28 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 
 use super::tickets::Filter;
-use super::{Answer, Shared};
-use crate::error::ApiError;
+use crate::error::Answer;
+use crate::find;
 use crate::path::Segments;
 use crate::query::Asked;
-use crate::world::{Person, Team, World};
+use crate::state::Shared;
+use crate::world::Team;
 
-pub async fn list(State(world): Shared, asked: Asked) -> Answer {
+pub async fn list(State(app): Shared, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["team"])?;
     let team: Option<Team> = params.choice("team")?;
-    Ok(window.answer(world.people.iter().filter(|person| team.is_none_or(|team| person.team == team))))
+    Ok(window.answer(app.read().world.people.iter().filter(|person| team.is_none_or(|team| person.team == team))))
 }
 
-pub async fn one(State(world): Shared, Segments(id): Segments<String>, asked: Asked) -> Answer {
+pub async fn one(State(app): Shared, Segments(id): Segments<String>, asked: Asked) -> Answer {
     asked.none()?;
-    Ok(Json(find(&world, &id)?).into_response())
+    Ok(Json(find::person(&app.read().world, &id)?).into_response())
 }
 
-pub async fn tickets(State(world): Shared, Segments(id): Segments<String>, asked: Asked) -> Answer {
+pub async fn tickets(State(app): Shared, Segments(id): Segments<String>, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["state"])?;
     let filter = Filter::read(&params)?;
-    let person = find(&world, &id)?;
+    let world = &app.read().world;
+    let person = find::person(world, &id)?;
     Ok(window.answer(world.tickets.iter().filter(|ticket| ticket.is_owned_by(&person.id) && filter.admits(ticket))))
-}
-
-fn find<'w>(world: &'w World, id: &str) -> Result<&'w Person, ApiError> {
-    world.person(id).ok_or_else(|| ApiError::NoPerson { id: id.to_owned() })
 }

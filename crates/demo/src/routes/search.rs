@@ -3,18 +3,18 @@
 
 use axum::extract::State;
 
-use super::{Answer, Shared};
-use crate::error::ApiError;
+use crate::error::{Answer, ApiError};
 use crate::query::Asked;
+use crate::state::Shared;
 use crate::world::Ticket;
 
-pub async fn tickets(State(world): Shared, asked: Asked) -> Answer {
+pub async fn tickets(State(app): Shared, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["q"])?;
     let words: Vec<String> = params.text("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {
         return Err(ApiError::EmptyParameter { name: "q" });
     }
-    Ok(window.answer(world.tickets.iter().filter(|ticket| has_all(ticket, &words))))
+    Ok(window.answer(app.read().world.tickets.iter().filter(|ticket| has_all(ticket, &words))))
 }
 
 fn has_all(ticket: &Ticket, words: &[String]) -> bool {

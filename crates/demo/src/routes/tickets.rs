@@ -1,37 +1,47 @@
 //! Tickets: all of them, those of a project, one by project and number, and its comments.
-//! Invariant: an unknown project or person in a filter matches nothing; an unknown project or number in a path is a 404.
+//! Invariants: an unknown project or person in a filter matches nothing; an unknown project or number in a path is a 404;
+//! a single ticket carries its ETag.
 
-use axum::Json;
 use axum::extract::State as Given;
-use axum::response::IntoResponse;
+use axum::http::HeaderMap;
 
-use super::{Answer, Shared, projects};
-use crate::error::ApiError;
+use crate::error::{Answer, ApiError};
+use crate::etag;
+use crate::find;
 use crate::path::Segments;
 use crate::query::{Asked, Params, positive};
-use crate::world::{State, Ticket, World};
+use crate::state::Shared;
+use crate::world::{State, Ticket};
 
-pub async fn list(Given(world): Shared, asked: Asked) -> Answer {
+pub async fn list(Given(app): Shared, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["project", "state", "priority", "owner", "label"])?;
     let filter = Filter::read(&params)?;
-    Ok(window.answer(world.tickets.iter().filter(|ticket| filter.admits(ticket))))
+    Ok(window.answer(app.read().world.tickets.iter().filter(|ticket| filter.admits(ticket))))
 }
 
-pub async fn list_in_project(Given(world): Shared, Segments(key): Segments<String>, asked: Asked) -> Answer {
+pub async fn list_in_project(Given(app): Shared, Segments(key): Segments<String>, asked: Asked) -> Answer {
     let (params, window) = asked.list(&["state", "priority", "owner", "label"])?;
     let filter = Filter::read(&params)?;
-    let project = projects::find(&world, &key)?;
+    let world = &app.read().world;
+    let project = find::project(world, &key)?;
     Ok(window.answer(world.tickets.iter().filter(|ticket| ticket.project == project.key && filter.admits(ticket))))
 }
 
-pub async fn one(Given(world): Shared, Segments(at): Segments<(String, String)>, asked: Asked) -> Answer {
+pub async fn one(
+    Given(app): Shared,
+    Segments(at): Segments<(String, String)>,
+    asked: Asked,
+    headers: HeaderMap,
+) -> Answer {
     asked.none()?;
-    Ok(Json(find(&world, &at)?).into_response())
+    let world = &app.read().world;
+    Ok(etag::answer(&headers, find::ticket(world, &at)?))
 }
 
-pub async fn comments(Given(world): Shared, Segments(at): Segments<(String, String)>, asked: Asked) -> Answer {
+pub async fn comments(Given(app): Shared, Segments(at): Segments<(String, String)>, asked: Asked) -> Answer {
     let (_, window) = asked.list(&[])?;
-    let ticket = find(&world, &at)?;
+    let world = &app.read().world;
+    let ticket = find::ticket(world, &at)?;
     Ok(window.answer(world.comments.iter().filter(|comment| comment.ticket.names(ticket))))
 }
 
@@ -69,10 +79,4 @@ fn priority(value: &str) -> Result<u64, ApiError> {
         Ok(number) if number <= 5 => Ok(number),
         _ => Err(ApiError::NotInRange { name: "priority", value: value.to_owned(), range: "an integer from 1 to 5" }),
     }
-}
-
-fn find<'w>(world: &'w World, (key, number): &(String, String)) -> Result<&'w Ticket, ApiError> {
-    let number = positive("number", number)?;
-    let project = projects::find(world, key)?;
-    world.ticket(&project.key, number).ok_or_else(|| ApiError::NoTicket { project: project.key.clone(), number })
 }
