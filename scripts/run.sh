@@ -8,5 +8,5 @@ need_rust
 need_c_compiler
 say "building tokamak in release (the first build takes a few minutes)"
 cargo build --release --locked --package cli
-say "starting the server; data stays in \${TOKAMAK_DATA:-~/.local/share/tokamak}"
+say "starting the server"
 exec "$(target_dir)/release/tokamak" serve --connect-help "$@"

@@ -7,19 +7,12 @@ use std::collections::BTreeMap;
 use base::Request;
 use serde_json::Value;
 
-use crate::model::{Capability, Catalog, Paging};
+use crate::model::{Capability, Catalog};
+use crate::paging::{PageAt, PageRequest};
 use crate::template::Hole;
 
 /// Parameter names to checked values. `null` is the same as absent.
 pub type Args = BTreeMap<String, Value>;
-
-/// Which page of a list to ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageRequest {
-    /// 0 is the first.
-    pub index: u64,
-    pub size: usize,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
@@ -33,7 +26,7 @@ pub fn bind(
     catalog: &Catalog,
     capability: &Capability,
     args: &Args,
-    page: Option<PageRequest>,
+    page: Option<&PageRequest>,
 ) -> Result<Request, BindError> {
     let value = |hole: &Hole| hole_text(args, hole);
     for hole in capability.http.path.holes() {
@@ -55,29 +48,23 @@ pub fn bind(
             query.push((name.clone(), text));
         }
     }
+    let mut path = format!("{}{path}", catalog.base_path);
     if let (Some(paging), Some(page)) = (&capability.paging, page) {
-        page_query(paging, page, &mut query);
+        match &page.at {
+            // The API's own address of the page, with everything in it.
+            PageAt::Place { path: there, query: pairs } => (path, query) = (there.clone(), pairs.clone()),
+            _ => paging.ask(page, &mut query),
+        }
     }
     Ok(Request {
         method: capability.http.method,
         origin: catalog.origin.clone(),
-        path: format!("{}{path}", catalog.base_path),
+        path,
         query,
         headers: Vec::new(),
         body: None,
         auth: catalog.auth.clone(),
     })
-}
-
-fn page_query(paging: &Paging, page: PageRequest, query: &mut Vec<(String, String)>) {
-    match paging {
-        Paging::Page { send, from, size, .. } => {
-            query.push((send.clone(), from.saturating_add(page.index).to_string()));
-            if let Some(size) = size {
-                query.push((size.send.clone(), page.size.to_string()));
-            }
-        }
-    }
 }
 
 fn hole_text<'v>(args: &'v Args, hole: &Hole) -> Option<Cow<'v, str>> {

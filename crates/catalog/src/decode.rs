@@ -4,14 +4,22 @@
 use base::Response;
 use serde_json::Value;
 
-use crate::model::{Capability, Catalog, Entity, Field, Kind, Paging, Row};
+use crate::model::{Capability, Catalog, Entity, Field, Kind, Row};
+use crate::paging::{After, Page, PageRequest, PagingError};
 use crate::types::{Type, TypeError};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
     pub rows: Vec<Row>,
-    /// How many there are in all, where the answer says so.
-    pub total: Option<u64>,
+    /// Where the page leads; the end, where the capability has no pages.
+    pub after: After,
+}
+
+/// Which page an answer is, and how many rows came before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub page: &'a PageRequest,
+    pub seen: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +34,8 @@ pub enum DecodeError {
     Field { row: usize, entity: String, field: String, cause: TypeError },
     #[error("row {row}: {entity} has no `{field}`, which is part of its key")]
     NoKey { row: usize, entity: String, field: String },
+    #[error(transparent)]
+    Paging(#[from] PagingError),
     #[error("the catalog has no entity `{0}`")]
     NoEntity(String),
 }
@@ -34,6 +44,7 @@ pub fn decode(
     catalog: &Catalog,
     capability: &Capability,
     response: &Response,
+    asked: Option<Asked<'_>>,
     nesting: usize,
 ) -> Result<Decoded, DecodeError> {
     if base::depth_exceeds(&response.body, nesting) {
@@ -47,13 +58,16 @@ pub fn decode(
         (Kind::Get, object @ Value::Object(_)) => std::slice::from_ref(object),
         _ => return Err(DecodeError::NoRows(capability.rows.to_string())),
     };
-    let rows =
+    let rows: Vec<Row> =
         items.iter().enumerate().map(|(at, item)| decode_row(catalog, entity, item, at)).collect::<Result<_, _>>()?;
-    let total = match &capability.paging {
-        Some(Paging::Page { total: Some(path), .. }) => path.find(&body).and_then(Value::as_u64),
-        _ => None,
+    let after = match (&capability.paging, asked) {
+        (Some(paging), Some(asked)) => {
+            let page = Page { response, body: &body, rows: rows.len() };
+            paging.after(&catalog.origin, asked.page, &page, asked.seen + rows.len())?
+        }
+        _ => After::End,
     };
-    Ok(Decoded { rows, total })
+    Ok(Decoded { rows, after })
 }
 
 fn decode_row(catalog: &Catalog, entity: &Entity, item: &Value, at: usize) -> Result<Row, DecodeError> {

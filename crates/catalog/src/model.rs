@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::paging::Paging;
 use crate::path::DataPath;
 use crate::template::Template;
 use crate::types::Type;
@@ -116,19 +117,6 @@ pub struct Http {
     pub path: Template,
     /// A pair whose holes have no value is left out.
     pub query: Vec<(String, Template)>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Paging {
-    /// A page number, counted from `from`; a page with fewer rows than asked for is the last.
-    Page { send: String, from: u64, size: Option<PageSize>, total: Option<DataPath> },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageSize {
-    pub send: String,
-    pub max: usize,
 }
 
 impl Catalog {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::Response;
-use catalog::{PageRequest, bind, decode, from_canonical, read};
+use catalog::{After, PageAt, PageRequest, bind, decode, from_canonical, read};
 use serde_json::{Value, json};
 
 fn demo() -> catalog::Catalog {
@@ -26,7 +26,7 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
     let catalog = demo();
     let capability = catalog.capability("comment_list").unwrap();
     let args = BTreeMap::from([("ticket".to_owned(), json!({"project": "a/../b", "number": 7.0}))]);
-    let request = bind(&catalog, capability, &args, Some(PageRequest { index: 2, size: 50 })).unwrap();
+    let request = bind(&catalog, capability, &args, Some(&PageRequest { at: PageAt::Number(2), size: 50 })).unwrap();
     assert_eq!(request.label(), "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments");
     assert_eq!(request.query, [("page".to_owned(), "3".to_owned()), ("per_page".to_owned(), "50".to_owned())]);
 }
@@ -46,10 +46,11 @@ fn what_is_missing_or_unsafe_is_named() {
 fn rows_are_checked_against_their_types() {
     let catalog = demo();
     let list = catalog.capability("person_list").unwrap();
-    let answer = |body: &str| decode(&catalog, list, &Response { status: 200, headers: vec![], body: body.into() }, 64);
+    let answer =
+        |body: &str| decode(&catalog, list, &Response { status: 200, headers: vec![], body: body.into() }, None, 64);
     let rows =
         answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
-    assert_eq!(rows.total, Some(1));
+    assert_eq!(rows.after, After::End);
     assert_eq!(
         Value::Object(rows.rows[0].clone()),
         json!({"id": "ada", "name": "Ada", "email": null, "team": "new-team", "joined": null})
@@ -80,6 +81,13 @@ fn mistakes_have_a_place_and_a_fix() {
         ("&label={label}", "", "does not send its parameter `label`"),
         ("key: [project, number]", "key: [project, nr]", "key `nr` is not a field of Ticket"),
         ("http://demo.localhost/api", "ftp://demo", "E0505"),
+        (
+            "paging: {page: page,",
+            "paging: {page: page, offset: skip,",
+            "none of the forms; one of: {page: PARAM, from: 1}",
+        ),
+        ("paging: {page: page,", "paging: {cursor: next,", "none of the forms"),
+        ("paging: {page: page,", "paging: {link: last,", "demo.yaml:"),
         ("project_get: {get: Project,", "project_get: {", "exactly one of"),
     ] {
         let broken = text.replacen(from, to, 1);

@@ -2,7 +2,7 @@
 //! Invariant: at most as many calls are under way as the session may have; the permit covers the whole call.
 
 use base::Response;
-use catalog::{Args, Capability, Catalog, Decoded, PageRequest, bind, decode};
+use catalog::{Args, Asked, Capability, Catalog, Decoded, bind, decode};
 use ports::upstream::Call;
 
 use crate::ctx::Ctx;
@@ -13,9 +13,9 @@ pub async fn read(
     catalog: &Catalog,
     capability: &Capability,
     args: &Args,
-    page: Option<PageRequest>,
+    asked: Option<Asked<'_>>,
 ) -> Result<Decoded, StepError> {
-    let request = bind(catalog, capability, args, page)?;
+    let request = bind(catalog, capability, args, asked.map(|a| a.page))?;
     let label = request.label();
     let response: Response = {
         // The semaphore is never closed; without a permit the call goes ahead, bounded by the origin's own limit.
@@ -25,6 +25,6 @@ pub async fn read(
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    decode(catalog, capability, &response, ctx.limits.nesting)
+    decode(catalog, capability, &response, asked, ctx.limits.nesting)
         .map_err(|source| StepError::Decode { label, source: Box::new(source) })
 }

@@ -1,7 +1,7 @@
 //! A list over its pages, within the session's budgets.
 //! Invariant: a list that stopped early says why; an API that never ends is stopped by the page budget.
 
-use catalog::{Args, Capability, Catalog, PageRequest, Paging};
+use catalog::{After, Args, Asked, Capability, Catalog, PageAt, PageRequest, Row};
 
 use crate::call;
 use crate::coverage::{Coverage, Why};
@@ -19,42 +19,37 @@ pub async fn list(
 ) -> Result<Rowset, StepError> {
     let rows_allowed = ctx.limits.rows;
     let target = want.unwrap_or(rows_allowed).min(rows_allowed);
-    let Some(Paging::Page { size, .. }) = &capability.paging else {
+    let Some(paging) = &capability.paging else {
         let decoded = call::read(ctx, catalog, capability, args, None).await?;
         return Ok(cut(decoded.rows, want, rows_allowed, Coverage::Complete));
     };
     // One page size for the whole list: page numbers mean nothing otherwise.
-    let page_size = size.as_ref().map(|s| s.max.min(target.max(1)));
-    let mut rows = Vec::new();
+    let size = paging.size.as_ref().map_or(0, |s| s.max.min(target.max(1)));
+    let mut page = PageRequest { at: PageAt::First, size };
+    let mut rows: Vec<Row> = Vec::new();
     let mut coverage = Coverage::partial(Why::PageBudget);
-    for index in 0..ctx.limits.pages as u64 {
-        let page = PageRequest { index, size: page_size.unwrap_or(0) };
-        let decoded = call::read(ctx, catalog, capability, args, Some(page)).await?;
-        let found = decoded.rows.len();
+    for _ in 0..ctx.limits.pages {
+        let asked = Asked { page: &page, seen: rows.len() };
+        let decoded = call::read(ctx, catalog, capability, args, Some(asked)).await?;
         rows.extend(decoded.rows);
-        let ended = match (decoded.total, page_size) {
-            (Some(total), _) if rows.len() as u64 >= total => Some(Coverage::Complete),
-            // It promised more and gave nothing: what is missing, nobody knows.
-            (Some(_), _) if found == 0 => Some(Coverage::Unknown),
-            (Some(_), _) => None,
-            (None, Some(size)) if found < size => Some(Coverage::Complete),
-            (None, _) if found == 0 => Some(Coverage::Complete),
-            (None, _) => None,
-        };
-        if let Some(ended) = ended {
-            coverage = ended;
-            break;
+        match decoded.after {
+            After::End => coverage = Coverage::Complete,
+            After::Lost => coverage = Coverage::Unknown,
+            After::Next(_) if rows.len() >= target => {
+                let asked_for = want.is_some_and(|w| w <= target);
+                coverage = if asked_for { Coverage::Complete } else { Coverage::partial(Why::RowBudget) };
+            }
+            After::Next(at) => {
+                page = PageRequest { at, size };
+                continue;
+            }
         }
-        if rows.len() >= target {
-            coverage =
-                if want.is_some_and(|w| w <= target) { Coverage::Complete } else { Coverage::partial(Why::RowBudget) };
-            break;
-        }
+        break;
     }
     Ok(cut(rows, want, rows_allowed, coverage))
 }
 
-fn cut(mut rows: Vec<catalog::Row>, want: Option<usize>, allowed: usize, coverage: Coverage) -> Rowset {
+fn cut(mut rows: Vec<Row>, want: Option<usize>, allowed: usize, coverage: Coverage) -> Rowset {
     let coverage = match want {
         Some(want) if want <= allowed && rows.len() >= want => Coverage::Complete,
         _ if rows.len() > allowed => coverage.and(Coverage::partial(Why::RowBudget)),

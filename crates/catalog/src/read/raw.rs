@@ -107,15 +107,25 @@ pub struct Capability {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paging {
-    pub page: String,
-    #[serde(default = "one")]
-    pub from: u64,
+    /// Exactly one of these five says which form it is.
+    pub page: Option<String>,
+    pub offset: Option<String>,
+    pub cursor: Option<String>,
+    pub link: Option<LinkRel>,
+    pub next: Option<String>,
+    /// The parameter that carries a cursor back.
+    pub send: Option<String>,
+    /// The first page's number.
+    pub from: Option<u64>,
     pub size: Option<PageSize>,
     pub total: Option<String>,
 }
 
-fn one() -> u64 {
-    1
+/// `link: next`, so that the line reads by itself.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkRel {
+    Next,
 }
 
 #[derive(Debug, Deserialize)]

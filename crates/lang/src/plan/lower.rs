@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{CatalogId, Digest, Limits};
-use catalog::{Capability, Catalog, Paging, Via};
+use catalog::{Capability, Catalog, Via};
 
 use super::{Returned, Step, StepKind};
 use crate::check::{Checked, CheckedNode, NodeId, Op};
@@ -173,8 +173,10 @@ impl Cx<'_> {
     fn list_bounds(&self, capability: Option<&Capability>, limit: Option<usize>) -> (usize, usize) {
         let rows = limit.unwrap_or(self.limits.rows).min(self.limits.rows);
         let page = match capability.and_then(|c| c.paging.as_ref()) {
-            Some(Paging::Page { size: Some(size), .. }) => size.max,
-            Some(Paging::Page { size: None, .. }) => return (self.limits.pages, rows),
+            Some(paging) => match &paging.size {
+                Some(size) => size.max,
+                None => return (self.limits.pages, rows),
+            },
             None => return (1, rows),
         };
         (rows.div_ceil(page.max(1)).clamp(1, self.limits.pages), rows)

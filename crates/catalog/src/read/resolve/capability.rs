@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 
 use super::Cx;
 use crate::codes;
-use crate::model::{Capability, Entity, Http, Kind, PageSize, Paging, Param};
+use crate::model::{Capability, Entity, Http, Kind, Param};
+use crate::paging::{PageSize, Paging, PagingForm};
 use crate::path::DataPath;
 use crate::read::raw::{self, Text};
 use crate::template::{Hole, Template};
@@ -35,15 +36,45 @@ impl Cx<'_> {
         let params = self.params(kind, raw, target);
         let http = self.http(name, &raw.http)?;
         self.mapping(name, &raw.http, &params, &http, entities);
-        let paging = raw.paging.as_ref().map(|paging| Paging::Page {
-            send: paging.page.clone(),
-            from: paging.from,
-            size: paging.size.as_ref().map(|s| PageSize { send: s.send.clone(), max: s.max.max(1) }),
-            total: paging.total.clone().map(DataPath::from),
-        });
+        let paging = match &raw.paging {
+            Some(paging) => Some(self.paging(name, paging)?),
+            None => None,
+        };
         let rows = DataPath::from(raw.rows.clone());
         let (name, entity, about) = (name.to_owned(), entity.value.clone(), raw.about.clone());
         Some(Capability { name, kind, entity, about, params, http, rows, paging })
+    }
+
+    fn paging(&mut self, name: &str, raw: &raw::Paging) -> Option<Paging> {
+        let chosen = (&raw.page, &raw.offset, &raw.cursor, &raw.link, &raw.next);
+        let form = match (chosen, &raw.send, raw.from) {
+            ((Some(send), None, None, None, None), None, from) => {
+                PagingForm::Page { send: send.clone(), from: from.unwrap_or(1) }
+            }
+            ((None, Some(send), None, None, None), None, None) => PagingForm::Offset { send: send.clone() },
+            ((None, None, Some(read), None, None), Some(send), None) => {
+                PagingForm::Cursor { read: DataPath::from(read.clone()), send: send.clone() }
+            }
+            ((None, None, None, Some(_), None), None, None) => PagingForm::Link,
+            ((None, None, None, None, Some(read)), None, None) => {
+                PagingForm::Next { read: DataPath::from(read.clone()) }
+            }
+            _ => {
+                let message = format!("`{name}`: this paging is none of the forms");
+                let forms = [
+                    "{page: PARAM, from: 1}",
+                    "{offset: PARAM}",
+                    "{cursor: PATH, send: PARAM}",
+                    "{link: next}",
+                    "{next: PATH}",
+                ];
+                let diagnostic = Diagnostic::error(codes::MAPPING, self.place_of_word(name), message);
+                self.report(diagnostic.with_alternatives(forms.map(str::to_owned)));
+                return None;
+            }
+        };
+        let size = raw.size.as_ref().map(|s| PageSize { send: s.send.clone(), max: s.max.max(1) });
+        Some(Paging { form, size, total: raw.total.clone().map(DataPath::from) })
     }
 
     fn params(&mut self, kind: Kind, raw: &raw::Capability, target: &Entity) -> IndexMap<String, Param> {
