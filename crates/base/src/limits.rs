@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     pub program_bytes: usize,
     pub statements: usize,
+    /// Reads, relations, projections and limits of one program.
+    pub steps: usize,
     /// Results of one program.
     pub returns: usize,
     pub nesting: usize,
@@ -31,6 +33,7 @@ impl Default for Limits {
         Self {
             program_bytes: 64 * 1024,
             statements: 500,
+            steps: 500,
             returns: 50,
             nesting: 64,
             intent_bytes: 4 * 1024,

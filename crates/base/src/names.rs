@@ -18,6 +18,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
 fn scored<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
     let mut scored: Vec<(usize, &str)> = candidates.into_iter().map(|c| (distance(wrong, c), c)).collect();
     scored.sort();
+    scored.dedup();
     scored
 }
 

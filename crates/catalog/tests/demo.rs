@@ -87,6 +87,10 @@ fn mistakes_have_a_place_and_a_fix() {
             "none of the forms; one of: {page: PARAM, from: 1}",
         ),
         ("paging: {page: page,", "paging: {cursor: next,", "none of the forms"),
+        ("size: {send: per_page, max: 100}", "size: {send: per_page, max: 0}", "at least one row"),
+        ("      votes: integer", "      vo tes: integer", "`vo tes` cannot be a name"),
+        ("      votes: integer", "      p7: integer", "`p7` cannot be a name"),
+        ("origin: http://demo.localhost/api", "auth: {bearer: T}\norigin: http://demo.example.com/api", "plain http"),
         ("paging: {page: page,", "paging: {link: last,", "demo.yaml:"),
         ("project_get: {get: Project,", "project_get: {", "exactly one of"),
     ] {

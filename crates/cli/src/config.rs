@@ -41,6 +41,7 @@ impl Config {
         let file = file.map(read_file).transpose()?.unwrap_or_default();
         let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
+        check_limits(&file.limits)?;
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
@@ -52,6 +53,31 @@ impl Config {
             drain_seconds: file.drain_seconds.unwrap_or(10),
             limits: file.limits,
         })
+    }
+}
+
+/// A limit of nothing lets nothing through, and a huge one is none: both are mistakes.
+fn check_limits(limits: &Limits) -> Result<(), Failure> {
+    let bounded = [
+        ("program_bytes", limits.program_bytes, 1 << 20),
+        ("statements", limits.statements, 100_000),
+        ("steps", limits.steps, 10_000),
+        ("returns", limits.returns, 1_000),
+        ("nesting", limits.nesting, 256),
+        ("intent_bytes", limits.intent_bytes, 1 << 20),
+        ("seeds", limits.seeds, 10_000),
+        ("rows", limits.rows, 1_000_000),
+        ("pages", limits.pages, 100_000),
+        ("response_bytes", limits.response_bytes, 1 << 30),
+        ("request_timeout_ms", usize::try_from(limits.request_timeout_ms).unwrap_or(usize::MAX), 3_600_000),
+        ("calls_per_session", limits.calls_per_session, 1_000),
+        ("calls_per_origin", limits.calls_per_origin, 1_000),
+        ("fan_out", limits.fan_out, 100_000),
+        ("shown_chars", limits.shown_chars, 40_000),
+    ];
+    match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
+        Some((name, found, most)) => Err(Failure::Limit { name, found, most }),
+        None => Ok(()),
     }
 }
 

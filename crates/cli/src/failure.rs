@@ -16,6 +16,8 @@ pub enum Failure {
     Missing { path: PathBuf },
     #[error("{path} is not a valid configuration:\n{cause}")]
     Config { path: PathBuf, cause: Box<toml::de::Error> },
+    #[error("`limits.{name}` is {found}; it must be from 1 to {most}")]
+    Limit { name: &'static str, found: usize, most: usize },
     #[error("no place to keep data: set --data DIR, TOKAMAK_DATA or HOME")]
     NoDataFolder,
     #[error(
@@ -51,6 +53,7 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Config { .. }
+            | Failure::Limit { .. }
             | Failure::NotText { .. }
             | Failure::Catalog(_)
             | Failure::Registry(_)
@@ -68,7 +71,7 @@ impl Failure {
             Failure::Unreadable { .. } => "unreadable",
             Failure::NotText { .. } => "not_text",
             Failure::Missing { .. } => "missing",
-            Failure::Config { .. } => "bad_config",
+            Failure::Config { .. } | Failure::Limit { .. } => "bad_config",
             Failure::NoDataFolder => "no_data_folder",
             Failure::NotLoopback(_) => "not_loopback",
             Failure::PortTaken { .. } => "port_taken",

@@ -2,7 +2,7 @@
 //! Invariant: at most as many calls are under way as the session may have; the permit covers the whole call.
 
 use base::Response;
-use catalog::{Args, Asked, Capability, Catalog, Decoded, bind, decode};
+use catalog::{Args, Asked, Capability, Catalog, DecodeError, Decoded, bind, decode};
 use ports::upstream::Call;
 
 use crate::ctx::Ctx;
@@ -25,6 +25,30 @@ pub async fn read(
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    decode(catalog, capability, &response, asked, ctx.limits.nesting)
-        .map_err(|source| StepError::Decode { label, source: Box::new(source) })
+    let decoded = decode_off(ctx, catalog, capability, response, asked).await?;
+    decoded.map_err(|source| StepError::Decode { label, source: Box::new(source) })
+}
+
+/// Above this, decoding takes long enough to be felt by other sessions on the same thread.
+const SMALL_BYTES: usize = 128 * 1024;
+
+/// Decodes a large answer on a thread for such work.
+async fn decode_off(
+    ctx: &Ctx<'_>,
+    catalog: &Catalog,
+    capability: &Capability,
+    response: Response,
+    asked: Option<Asked<'_>>,
+) -> Result<Result<Decoded, DecodeError>, StepError> {
+    let nesting = ctx.limits.nesting;
+    let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > SMALL_BYTES).cloned();
+    let Some(catalog_of_its_own) = pinned else {
+        return Ok(decode(catalog, capability, &response, asked, nesting));
+    };
+    let (capability, page) = (capability.clone(), asked.map(|a| (a.page.clone(), a.seen)));
+    let work = move || {
+        let asked = page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
+        decode(&catalog_of_its_own, &capability, &response, asked, nesting)
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|_| StepError::Catalog(catalog.id.clone()))
 }

@@ -9,13 +9,21 @@ use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
-/// Reads until the list is complete, `want` rows are there, or a budget is spent.
+/// How much of a list is wanted, and what it may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Want {
+    pub rows: Option<usize>,
+    /// Calls, as the plan said.
+    pub pages: usize,
+}
+
+/// Reads until the list is complete, the rows wanted are there, or a budget is spent.
 pub async fn list(
     ctx: &Ctx<'_>,
     catalog: &Catalog,
     capability: &Capability,
     args: &Args,
-    want: Option<usize>,
+    Want { rows: want, pages }: Want,
 ) -> Result<Rowset, StepError> {
     let rows_allowed = ctx.limits.rows;
     let target = want.unwrap_or(rows_allowed).min(rows_allowed);
@@ -28,7 +36,7 @@ pub async fn list(
     let mut page = PageRequest { at: PageAt::First, size };
     let mut rows: Vec<Row> = Vec::new();
     let mut coverage = Coverage::partial(Why::PageBudget);
-    for _ in 0..ctx.limits.pages {
+    for _ in 0..pages.min(ctx.limits.pages) {
         let asked = Asked { page: &page, seen: rows.len() };
         let decoded = call::read(ctx, catalog, capability, args, Some(asked)).await?;
         rows.extend(decoded.rows);

@@ -188,3 +188,42 @@ async fn an_id_cannot_leave_its_segment() {
     );
     assert!(upstream.calls().iter().all(|c| c.request.origin.as_str() == "http://demo.localhost"));
 }
+
+/// A row that cannot fill a relation's scope leads nowhere: without the scope the API would answer with everything.
+#[tokio::test]
+async fn a_relation_from_a_null_field_gives_nothing() {
+    let text = include_str!("../../../catalogs/demo.yaml").replace(
+        "comments: {many: Comment, by: comment_list}",
+        "siblings: {many: Ticket, by: ticket_list, with: {label: due}}",
+    );
+    let catalog = Arc::new(catalog::read("demo.yaml", &text).unwrap());
+    let upstream = ScriptedUpstream::new();
+    upstream.add(Rule::get("/api/projects/A/tickets/1").json(200, json!({"project": "A", "number": 1, "due": null})));
+    upstream.add(Rule::get("/api/tickets").json(200, json!({"data": [{"project": "A", "number": 2}], "total": 1})));
+    let exposed = |name: &str| Exposed {
+        symbol: format!("e_{name}"),
+        catalog: catalog.clone(),
+        entity: name.to_owned(),
+        relations: BTreeMap::from([("r1".to_owned(), "siblings".to_owned())]),
+    };
+    let scope = Scope { entities: vec![exposed("Ticket")], ..Scope::default() };
+    let limits = Limits::default();
+    let program = lang::syntax::parse("Ticket(project=\"A\", number=1).siblings", &limits).program;
+    let (checked, _) = lang::check::check(&scope, &program).unwrap();
+    let catalogs = BTreeMap::from([(catalog.id.clone(), catalog.clone())]);
+    let (tenant, calls) = (TenantId::local(), Semaphore::new(4));
+    let ctx = Ctx { upstream: &upstream, tenant: &tenant, catalogs: &catalogs, limits: &limits, calls: &calls };
+    let outcome = run(&ctx, &lang::plan::plan(&checked, &limits)).await;
+    assert_eq!(outcome.returns[0].result.as_ref().unwrap().rows.len(), 0);
+    assert_eq!(upstream.calls().len(), 1, "only the ticket was asked for");
+}
+
+/// What a plan says is the most a run does, also when pages come back shorter than asked for.
+#[tokio::test]
+async fn a_run_makes_no_more_calls_than_its_plan_said() {
+    let upstream = ScriptedUpstream::new();
+    upstream.add(Rule::get("/api/people").json(200, people(0, 1, Some(500))));
+    let outcome = go(&upstream, "Person.limit(5)", &Limits::default()).await;
+    let rows = outcome.returns[0].result.as_ref().unwrap();
+    assert_eq!((upstream.calls().len(), &rows.coverage), (1, &Coverage::partial(Why::PageBudget)));
+}

@@ -17,6 +17,7 @@ pub const NESTED_TOO_DEEP: Code = Code(110);
 pub const PROGRAM_TOO_LARGE: Code = Code(111);
 pub const TOO_MANY_STATEMENTS: Code = Code(112);
 pub const ROOTS_NOT_LAST: Code = Code(113);
+pub const MORE_MISTAKES: Code = Code(114);
 
 // 02xx: a name means nothing here.
 pub const UNKNOWN_NAME: Code = Code(201);
@@ -60,6 +61,7 @@ pub const ALL: &[Code] = &[
     PROGRAM_TOO_LARGE,
     TOO_MANY_STATEMENTS,
     ROOTS_NOT_LAST,
+    MORE_MISTAKES,
     UNKNOWN_NAME,
     UNKNOWN_ENTITY,
     AMBIGUOUS_ENTITY,

@@ -12,6 +12,7 @@ const NESTING: usize = 64;
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
+const INVALID_PARAMS: i64 = -32602;
 
 /// What is wrong, as JSON-RPC counts it.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,9 +82,30 @@ pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
         return Ok(Kind::Answer);
     }
     match members.get("method") {
-        Some(Value::String(_)) => Ok(Kind::Call),
+        Some(Value::String(method)) => match params_mistake(method, members.get("params")) {
+            Some(text) => Err(Mistake { code: INVALID_PARAMS, id: id.clone(), text: text.to_owned() }),
+            None => Ok(Kind::Call),
+        },
         _ => Err(Mistake::invalid("`method` is missing or not a string").of(id)),
     }
+}
+
+/// The SDK takes a call whose parameters it cannot read for a method it does not know.
+fn params_mistake(method: &str, params: Option<&Value>) -> Option<&'static str> {
+    if !matches!(params, None | Some(Value::Object(_))) {
+        return Some("`params` is an object");
+    }
+    if method != "tools/call" {
+        return None;
+    }
+    let named = |name: &str| params.and_then(|p| p.get(name));
+    if !named("name").is_some_and(Value::is_string) {
+        return Some("`params.name` is missing or not a string; it names the tool");
+    }
+    if !matches!(named("arguments"), None | Some(Value::Object(_))) {
+        return Some("`params.arguments` is an object");
+    }
+    None
 }
 
 #[cfg(test)]
@@ -106,6 +128,11 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1}"#, Some(-32600)),
             (r#"{"jsonrpc":"2.0","method":7,"id":1}"#, Some(-32600)),
             (r#"{"jsonrpc":"2.0","method":"x","id":{}}"#, Some(-32600)),
+            (r#"{"jsonrpc":"2.0","method":"tools/call","id":1,"params":{"name":5}}"#, Some(-32602)),
+            (r#"{"jsonrpc":"2.0","method":"tools/call","id":1,"params":{"name":"x","arguments":[]}}"#, Some(-32602)),
+            (r#"{"jsonrpc":"2.0","method":"tools/call","id":1}"#, Some(-32602)),
+            (r#"{"jsonrpc":"2.0","method":"x","id":1,"params":[]}"#, Some(-32602)),
+            (r#"{"jsonrpc":"2.0","method":"tools/call","id":1,"params":{"name":"x"}}"#, None),
             (r#"{"jsonrpc":"2.0","method":"x","id":1}"#, None),
             (r#"{"jsonrpc":"2.0","method":"notifications/x"}"#, None),
             (r#"{"jsonrpc":"2.0","result":{},"id":1}"#, None),

@@ -76,10 +76,10 @@ impl ArtifactUri {
 impl Service {
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
         let parsed = ArtifactUri::parse(uri)?;
-        let session = self.session(caller, &parsed.session).await?;
+        let (session, _) = self.resolve(caller, &parsed.session).await?;
         let missing = || Error::NoArtifact(uri.chars().take(120).collect());
         let row: Versioned<RunRow> =
-            self.fetch(&run_key(&caller.tenant, session.id, parsed.number)).await?.ok_or_else(missing)?;
+            self.fetch(&run_key(&caller.tenant, session, parsed.number)).await?.ok_or_else(missing)?;
         let digest = row.row.artifact;
         let bytes = self.ports.blobs.get(&digest).await.map_err(|error| match error {
             ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),

@@ -39,7 +39,7 @@ impl Service {
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.
-    async fn resolve(&self, caller: &Caller, reference: &str) -> Result<(LogicalSessionId, Slot), Error> {
+    pub(crate) async fn resolve(&self, caller: &Caller, reference: &str) -> Result<(LogicalSessionId, Slot), Error> {
         let reference = reference.trim().trim_matches('`');
         if let Ok(slot) = reference.parse::<Slot>() {
             let connection = self.connection(caller).await?;

@@ -111,13 +111,16 @@ impl Service {
         apis.join("; ")
     }
 
+    /// An alias becomes an id; a name the registry does not know may still be a catalog that the session pinned.
     fn seed(&self, seed: &SeedRequest) -> Result<Seed, Error> {
-        let unknown = || SeedError::UnknownApi {
-            api: seed.api.chars().take(80).collect(),
-            near: base::near(&seed.api, self.registry.iter().map(|c| c.id.as_str())),
-        };
-        let catalog = self.registry.get(&seed.api).ok_or_else(unknown)?;
-        Ok(Seed { catalog: catalog.id.clone(), entity: seed.entity.clone() })
+        let known = self.registry.get(&seed.api).map(|c| c.id.clone());
+        let catalog = known.or_else(|| CatalogId::parse(&seed.api).ok()).ok_or_else(|| self.unknown_api(&seed.api))?;
+        Ok(Seed { catalog, entity: seed.entity.clone() })
+    }
+
+    fn unknown_api(&self, api: &str) -> SeedError {
+        let near = base::near(api, self.registry.iter().map(|c| c.id.as_str()));
+        SeedError::UnknownApi { api: api.chars().take(80).collect(), near }
     }
 
     async fn find(&self, caller: &Caller, intent: &str) -> Result<Found, Error> {
@@ -148,6 +151,9 @@ impl Service {
         found: Found,
     ) -> Result<Option<Opened>, Error> {
         let catalogs = self.pinned_and_new(&found, seeds).await?;
+        if let Some(unknown) = seeds.iter().find(|seed| !catalogs.contains_key(&seed.catalog)) {
+            return Err(self.unknown_api(unknown.catalog.as_str()).into());
+        }
         let before = found.execute.as_ref().map(|(_, e)| e.row.ledger.clone()).unwrap_or_default();
         let extended = before.extend(&catalogs, seeds)?;
         let (slot, batch) = self.slot_batch(caller, found.id).await?;

@@ -1,8 +1,9 @@
 //! `plasm`: a program to a plan, and nothing leaves the house. Every stage between can be looked at.
 //! Invariant: this is the only place where text becomes a plan; `run` calls it too.
 
-use base::{Diagnostic, Digest, Limits};
+use base::{Diagnostic, Digest, Limits, Span};
 use lang::check::{self, Checked};
+use lang::codes;
 use lang::plan::{self, Plan};
 use lang::scope::Scope;
 use lang::syntax::{self, Parsed};
@@ -42,23 +43,58 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
     let mut diagnostics = parsed.diagnostics.clone();
     if let Some(over) = parsed.program.roots.get(limits.returns) {
         let message = format!("a program has at most {} results", limits.returns);
-        diagnostics.push(Diagnostic::error(lang::codes::TOO_MANY_STATEMENTS, over.span, message));
+        diagnostics.push(Diagnostic::error(codes::TOO_MANY_STATEMENTS, over.span, message));
     }
     // A tree with holes in it would only yield mistakes that are not there.
     if diagnostics.iter().any(Diagnostic::is_error) {
-        return Stages { parsed, checked: None, plan: None, diagnostics };
+        return Stages { parsed, checked: None, plan: None, diagnostics: first_ones(diagnostics) };
     }
-    match check::check(scope, &parsed.program) {
+    let checked = match check::check(scope, &parsed.program) {
         Ok((checked, notes)) => {
             diagnostics.extend(notes);
-            let plan = plan::plan(&checked, limits);
-            Stages { parsed, checked: Some(checked), plan: Some(plan), diagnostics }
+            checked
         }
         Err(found) => {
             diagnostics.extend(found);
-            Stages { parsed, checked: None, plan: None, diagnostics }
+            return Stages { parsed, checked: None, plan: None, diagnostics: first_ones(diagnostics) };
         }
+    };
+    if let Some(refusal) = size_mistake(&checked, limits) {
+        diagnostics.push(refusal);
+        return Stages { parsed, checked: Some(checked), plan: None, diagnostics: first_ones(diagnostics) };
     }
+    let plan = plan::plan(&checked, limits);
+    Stages { parsed, checked: Some(checked), plan: Some(plan), diagnostics: first_ones(diagnostics) }
+}
+
+fn size_mistake(checked: &Checked, limits: &Limits) -> Option<Diagnostic> {
+    if checked.returns().is_empty() {
+        return Some(Diagnostic::error(
+            codes::EMPTY_PROGRAM,
+            Span::default(),
+            "the program returns nothing; write an expression",
+        ));
+    }
+    if checked.nodes().len() > limits.steps {
+        let message = format!("a program has at most {} steps, this one has {}", limits.steps, checked.nodes().len());
+        return Some(Diagnostic::error(codes::TOO_MANY_STATEMENTS, Span::default(), message));
+    }
+    None
+}
+
+/// Enough to mend a program by; thousands of lines would help nobody.
+const SHOWN: usize = 20;
+
+fn first_ones(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let more = diagnostics.len().saturating_sub(SHOWN);
+    if more > 0 {
+        diagnostics.sort_by_key(|d| (!d.is_error(), d.span.start));
+        diagnostics.truncate(SHOWN);
+        let end = diagnostics.iter().map(|d| d.span.end).max().unwrap_or_default() as usize;
+        let last = Span::new(end, end);
+        diagnostics.push(Diagnostic::note(codes::MORE_MISTAKES, last, format!("and {more} more, after these")));
+    }
+    diagnostics
 }
 
 impl Service {

@@ -18,12 +18,14 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     let config = Config::read(file, &args.settings)?;
     log::init("info,rmcp=warn");
     let stop = CancellationToken::new();
+    // The demo API serves the calls that are let finish, so it ends after them.
+    let ended = CancellationToken::new();
     if args.stdio {
-        let service = wiring::service(&config, &stop).await?;
+        let service = wiring::service(&config, &ended).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
-        let served = server::serve_stdio(service, stop.clone()).await;
-        stop.cancel();
+        let served = server::serve_stdio(service, Duration::from_secs(config.drain_seconds), stop.clone()).await;
+        ended.cancel();
         return Ok(served?);
     }
     if !config.listen.is_loopback() {
@@ -31,7 +33,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet.
     let listener = wiring::listen(config.listen, config.port).await?;
-    let service = wiring::service(&config, &stop).await?;
+    let service = wiring::service(&config, &ended).await?;
     stop_on_signal(stop.clone());
     let address =
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
@@ -41,7 +43,8 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
     let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds) };
-    server::serve(listener, service, options, stop.clone()).await?;
+    server::serve(listener, service, options, stop).await?;
+    ended.cancel();
     tracing::info!("stopped");
     Ok(())
 }

@@ -3,7 +3,6 @@
 
 use catalog::{Args, Catalog, Entity, Relation, Row, Via};
 use futures::{StreamExt, TryStreamExt, stream};
-use serde_json::Value;
 
 use super::deref;
 use crate::coverage::{Coverage, Why};
@@ -18,6 +17,8 @@ pub struct Hop<'a> {
     pub relation: &'a str,
     pub args: &'a Args,
     pub limit: Option<usize>,
+    /// Calls that the plan allows for each input row.
+    pub pages: usize,
 }
 
 pub async fn apply(ctx: &Ctx<'_>, catalog: &Catalog, hop: &Hop<'_>, input: &Rowset) -> Result<Rowset, StepError> {
@@ -44,22 +45,22 @@ async fn lists(
         return Ok(Rowset::default());
     };
     let capability = catalog.capability(capability).ok_or_else(|| StepError::Catalog(catalog.id.clone()))?;
-    let args_of = |row: &Row| {
+    // A row that cannot fill the scope leads nowhere; without the scope the API would answer with everything.
+    let args_of = |row: &Row| -> Option<Args> {
         let mut args = hop.args.clone();
         for (param, field) in fill {
             let value = match field {
                 Some(field) => row.get(field).cloned(),
                 None => parent.reference(row),
             };
-            args.insert(param.clone(), value.unwrap_or(Value::Null));
+            args.insert(param.clone(), value.filter(|v| !v.is_null())?);
         }
-        args
+        Some(args)
     };
-    let calls = input
-        .rows
-        .iter()
-        .map(args_of)
-        .map(|args| async move { paging::list(ctx, catalog, capability, &args, hop.limit).await });
+    let calls = input.rows.iter().filter_map(args_of).map(|args| async move {
+        let want = paging::Want { rows: hop.limit, pages: hop.pages };
+        paging::list(ctx, catalog, capability, &args, want).await
+    });
     let mut lists = stream::iter(calls).buffered(ctx.limits.calls_per_origin);
     let mut all = Rowset { rows: Vec::new(), coverage: input.coverage.clone() };
     while let Some(list) = lists.try_next().await? {

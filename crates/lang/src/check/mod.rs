@@ -19,7 +19,7 @@ use crate::codes;
 use crate::scope::{Scope, looks_like_symbol};
 pub use outline::outline;
 
-use crate::syntax::tree::{Binding, Node, Primary, Program};
+use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
 
 /// A program whose every name and type is right: steps in the order written, each using only earlier ones.
 #[derive(Debug, Clone)]
@@ -218,6 +218,14 @@ impl<'s> Cx<'s> {
 
     fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::error(code, span, message));
+    }
+
+    /// Says that a name was read in another case than it was written.
+    fn mended(&mut self, written: &Name, read: &str) {
+        if written.text != read && written.text.eq_ignore_ascii_case(read) {
+            let message = format!("read `{}` as `{read}`", written.text);
+            self.report(Diagnostic::note(codes::UNKNOWN_NAME, written.span, message));
+        }
     }
 
     fn not_in_this_build(&mut self, span: Span, what: &str) {

@@ -65,7 +65,10 @@ impl<'s> Cx<'s> {
             None => name.name.text.clone(),
         };
         match self.scope.entity(name) {
-            Ok(exposed) => Some(exposed),
+            Ok(exposed) => {
+                self.mended(&name.name, &exposed.entity);
+                Some(exposed)
+            }
             Err(NoEntity::Ambiguous(names)) => {
                 let message = format!("`{shown}` is in several catalogs of this session");
                 self.report(Diagnostic::error(codes::AMBIGUOUS_ENTITY, span, message).with_alternatives(names));

@@ -34,6 +34,7 @@ impl<'s> Cx<'s> {
         let from_many = self.nodes[input.0].rows.many;
         if let Some(relation) = self.scope.relation(exposed, &name.text) {
             let target = self.scope.exposed(&exposed.catalog, &relation.target)?;
+            self.mended(name, &relation.name);
             self.needed(input, exposed, relation, name)?;
             let alphabet = if looks_like_symbol(&name.text) { Alphabet::Symbols } else { Alphabet::Names };
             let args = self.relation_args(relation, target, preds, alphabet)?;
@@ -49,6 +50,7 @@ impl<'s> Cx<'s> {
             self.error(codes::UNKNOWN_FIELD, name.span, message);
             return None;
         }
+        self.mended(name, &field.name);
         match &field.kind {
             Type::Ref(target) => {
                 let Some(target) = self.scope.exposed(&exposed.catalog, target) else {
@@ -145,7 +147,10 @@ impl<'s> Cx<'s> {
             };
             match self.scope.field(exposed, &name.text).filter(|f| self.nodes[input.0].rows.columns.contains(&f.name)) {
                 Some(field) if columns.contains(&field.name) => {}
-                Some(field) => columns.push(field.name.clone()),
+                Some(field) => {
+                    self.mended(name, &field.name);
+                    columns.push(field.name.clone());
+                }
                 None => {
                     self.unknown_field(exposed, input, name);
                     right = false;
@@ -157,6 +162,8 @@ impl<'s> Cx<'s> {
 
     fn project_to(&mut self, input: NodeId, columns: Vec<String>) -> NodeId {
         let rows = RowType { columns: columns.clone(), ..self.nodes[input.0].rows.clone() };
+        // Some columns of some columns are some columns.
+        let input = if let Op::Project { input: below, .. } = self.nodes[input.0].op { below } else { input };
         self.push(Op::Project { input, columns }, rows)
     }
 

@@ -101,10 +101,16 @@ impl<'s> Cx<'s> {
                 _ => None,
             };
             let Some(param) = param else {
-                self.unknown_filter(exposed, params, first, alphabet);
+                if pred.path.names.len() > 1 {
+                    let message = format!("`{}.…` is a path; a filter of the API is one slot", first.text);
+                    self.error(codes::UNKNOWN_FILTER, first.span, message);
+                } else {
+                    self.unknown_filter(exposed, params, first, alphabet);
+                }
                 right = false;
                 continue;
             };
+            self.mended(first, &param.name);
             if pred.op != Operator::Eq {
                 let slot = &first.text;
                 let message = format!("`{slot}` is sent to the API, which only knows `=`");

@@ -197,10 +197,13 @@ impl<'s> Cx<'s> {
     }
 }
 
-/// As an integer where it is one, so that a key is not sent as `7.0`.
+/// As an integer where it is one, so that 7 and 7.0 are the same value in a plan and a key is not sent as `7.0`.
 fn number(text: &str) -> Option<Json> {
-    text.parse::<i64>()
-        .map(Json::from)
-        .ok()
-        .or_else(|| text.parse::<f64>().ok().filter(|f| f.is_finite()).map(Json::from))
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(Json::from(integer));
+    }
+    // Digits alone that do not fit would lose some of them as a float.
+    let float = text.parse::<f64>().ok().filter(|f| f.is_finite() && text.contains(['.', 'e', 'E']))?;
+    let whole = float.fract() == 0.0 && float.abs() < 9e15;
+    Some(if whole { Json::from(float as i64) } else { Json::from(float) })
 }

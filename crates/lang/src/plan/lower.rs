@@ -179,6 +179,6 @@ impl Cx<'_> {
             },
             None => return (1, rows),
         };
-        (rows.div_ceil(page.max(1)).clamp(1, self.limits.pages), rows)
+        (rows.div_ceil(page.max(1)).min(self.limits.pages).max(1), rows)
     }
 }

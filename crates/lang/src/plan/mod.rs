@@ -85,12 +85,24 @@ impl StepKind {
 
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let lowered = lower::lower(checked, limits);
-    let fan_out = |step: &&Step| {
-        matches!(step.kind, StepKind::Follow { .. } | StepKind::Deref { .. }) && step.calls > limits.fan_out
-    };
-    let verdict = if lowered.steps.iter().any(|s| fan_out(&s)) { Verdict::Review } else { Verdict::Ok };
-    let fans = lowered.steps.iter().enumerate().filter(|(_, s)| fan_out(s));
-    let warnings = fans.map(|(at, step)| fan_out_warning(&lowered.steps, at, step, limits)).collect();
+    let fans: Vec<(usize, &Step)> = lowered
+        .steps
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| matches!(s.kind, StepKind::Follow { .. } | StepKind::Deref { .. }))
+        .collect();
+    // Many small fan-outs are a large one.
+    let calls = fans.iter().fold(0usize, |sum, (_, step)| sum.saturating_add(step.calls));
+    let verdict = if calls > limits.fan_out { Verdict::Review } else { Verdict::Ok };
+    let mut warnings: Vec<String> = fans
+        .iter()
+        .filter(|(_, step)| step.calls > limits.fan_out)
+        .map(|(at, step)| fan_out_warning(&lowered.steps, *at, step, limits))
+        .collect();
+    if verdict == Verdict::Review && warnings.is_empty() {
+        warnings
+            .push(format!("the relations together may make {calls} calls; {} run without a review", limits.fan_out));
+    }
     let digest = digest(&lowered);
     let lower::Lowered { steps, returns, catalogs } = lowered;
     Plan { steps, returns, catalogs, digest, verdict, warnings }

@@ -76,7 +76,11 @@ impl Scope {
         match (found.next(), found.next()) {
             (Some(only), None) => Ok(only),
             (Some(_), Some(_)) => Err(NoEntity::Ambiguous(self.qualified(wanted))),
-            (None, _) => Err(NoEntity::Unknown(self.near_entities(wanted))),
+            (None, _) => {
+                let alike = |e: &&Exposed| e.entity.eq_ignore_ascii_case(wanted);
+                only(self.entities.iter().filter(in_catalog).filter(alike))
+                    .ok_or_else(|| NoEntity::Unknown(self.near_entities(wanted)))
+            }
         }
     }
 
@@ -105,13 +109,15 @@ impl Scope {
     }
 
     pub fn field<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Field> {
-        exposed.definition()?.fields.get(self.slot_name(&exposed.catalog, text))
+        let (fields, name) = (&exposed.definition()?.fields, self.slot_name(&exposed.catalog, text));
+        fields.get(name).or_else(|| only(fields.values().filter(|f| f.name.eq_ignore_ascii_case(name))))
     }
 
     pub fn relation<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Relation> {
-        let name = exposed.relations.get(text).map_or(text, String::as_str);
-        let taught = exposed.relations.values().any(|r| r == name);
-        exposed.definition()?.relations.get(name).filter(|_| taught)
+        let written = exposed.relations.get(text).map_or(text, String::as_str);
+        let alike = || only(exposed.relations.values().filter(|r| r.eq_ignore_ascii_case(written)));
+        let taught = exposed.relations.values().find(|r| *r == written).or_else(alike)?;
+        exposed.definition()?.relations.get(taught)
     }
 
     pub fn param<'a>(
@@ -121,7 +127,9 @@ impl Scope {
         text: &str,
     ) -> Option<&'a Param> {
         let name = self.slot_name(catalog, text);
-        params.into_iter().find(|p| p.name == name)
+        let params: Vec<&Param> = params.into_iter().collect();
+        let alike = || only(params.iter().filter(|p| p.name.eq_ignore_ascii_case(name)));
+        params.iter().find(|p| p.name == name).or_else(alike).copied()
     }
 
     /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
@@ -133,6 +141,12 @@ impl Scope {
             _ => name.to_owned(),
         }
     }
+}
+
+/// Another case of a name is surely meant when only one name is like it.
+fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
 }
 
 /// `e1`, `m12`, `p3`, `r4`: what a label must not look like.

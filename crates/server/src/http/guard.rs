@@ -60,15 +60,17 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 
 fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     let status = StatusCode::FORBIDDEN;
+    let named = request.headers().get_all(header::HOST).iter().count();
     let authority = request.uri().authority().map(|a| a.as_str()).or_else(|| text(request.headers(), header::HOST));
-    let host = authority.map(host_only).unwrap_or_default();
-    if !guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) {
-        let detail =
-            format!("this server is not reached by the name `{}`; see `hosts` in the configuration", clip(host));
+    let host = authority.and_then(host_only).filter(|_| named <= 1);
+    if !host.is_some_and(|host| guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))) {
+        let shown = clip(authority.unwrap_or_default());
+        let detail = format!("this server is not reached by the name `{shown}`; see `hosts` in the configuration");
         return Some(Problem { status, code: "host_refused", detail });
     }
-    let origin = request.headers().get(header::ORIGIN)?;
-    let origin = origin.to_str().unwrap_or_default();
+    let mut origins = request.headers().get_all(header::ORIGIN).iter();
+    let origin = origins.next()?.to_str().unwrap_or_default();
+    let origin = if origins.next().is_some() { "several origins" } else { origin };
     if guard.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
         return None;
     }
@@ -83,14 +85,31 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// `127.0.0.1:3000` to `127.0.0.1`, `[::1]:3000` to `::1`.
-fn host_only(authority: &str) -> &str {
-    match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
-    }
+/// `127.0.0.1:3000` to `127.0.0.1`, `[::1]:3000` to `::1`; `None` where anything else follows the name.
+fn host_only(authority: &str) -> Option<&str> {
+    let (host, rest) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let port = rest.strip_prefix(':').unwrap_or(rest);
+    port.bytes().all(|byte| byte.is_ascii_digit()).then_some(host)
 }
 
 fn clip(text: &str) -> String {
     text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_only;
+
+    #[test]
+    fn only_a_name_and_a_port_are_a_host() {
+        assert_eq!(host_only("127.0.0.1:3000"), Some("127.0.0.1"));
+        assert_eq!(host_only("localhost"), Some("localhost"));
+        assert_eq!(host_only("[::1]:3000"), Some("::1"));
+        for bad in ["[::1]evil.com", "127.0.0.1:80@evil.com", "127.0.0.1:evil", "[::1", "127.0.0.1:80:90"] {
+            assert_eq!(host_only(bad), None, "{bad}");
+        }
+    }
 }

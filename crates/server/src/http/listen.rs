@@ -11,20 +11,32 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use super::under_way::UnderWay;
+
 /// For the head of a request, from its first byte or from the end of the one before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECTIONS: usize = 2_048;
 /// After a failed accept (no file descriptors left, say) others get the time to close theirs.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `stop`, then lets running requests finish for at most `drain`.
-pub async fn serve(listener: TcpListener, router: Router, drain: Duration, stop: CancellationToken) {
+/// When and how the server ends.
+pub struct Stop {
+    /// No new work from here on.
+    pub stop: CancellationToken,
+    /// Cancelled when the last call has been answered, or the time for it is over: what still waits is ended.
+    pub over: CancellationToken,
+    pub drain: Duration,
+    pub under_way: UnderWay,
+}
+
+/// Serves until told to stop, then lets calls under way finish for at most `drain`.
+pub async fn serve(listener: TcpListener, router: Router, ending: &Stop) {
     let places = std::sync::Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &places) => accepted,
-            () = stop.cancelled() => break,
+            () = ending.stop.cancelled() => break,
         };
         let Some((stream, place)) = accepted else { continue };
         let connection = http1::Builder::new()
@@ -40,8 +52,17 @@ pub async fn serve(listener: TcpListener, router: Router, drain: Duration, stop:
         });
     }
     drop(listener);
-    if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!(?drain, "requests were still running when the time to finish was over");
+    let finished = async {
+        let streams_end = async {
+            ending.under_way.none_left().await;
+            ending.over.cancel();
+        };
+        // Connections close after the answer they owe; streams that owe none close when the last call is answered.
+        tokio::join!(graceful.shutdown(), streams_end);
+    };
+    if tokio::time::timeout(ending.drain, finished).await.is_err() {
+        tracing::warn!(drain = ?ending.drain, "requests were still running when the time to finish was over");
+        ending.over.cancel();
     }
 }
 

@@ -6,6 +6,7 @@ mod guard;
 mod health;
 mod listen;
 mod problem;
+mod under_way;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mcp;
 use crate::message::MESSAGE_BYTES;
+use under_way::UnderWay;
 
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
@@ -41,18 +43,27 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), HttpError> {
     let port = listener.local_addr().map_err(HttpError::Address)?.port();
-    // Streams that wait for nothing in particular would hold the drain up: they end when the drain begins.
-    let router = router(service, &options, port, stop.clone());
-    listen::serve(listener, router, options.drain, stop).await;
+    let (under_way, over) = (UnderWay::new(), CancellationToken::new());
+    let router = router(service, &options, port, (under_way.clone(), over.clone()));
+    listen::serve(listener, router, &listen::Stop { stop, over, drain: options.drain, under_way }).await;
     Ok(())
 }
 
-fn router(service: Arc<Service>, options: &HttpOptions, port: u16, stop: CancellationToken) -> Router {
+/// `over` ends the streams that wait for events; calls are let finish before it is cancelled.
+fn router(
+    service: Arc<Service>,
+    options: &HttpOptions,
+    port: u16,
+    (under_way, over): (UnderWay, CancellationToken),
+) -> Router {
     let origins = guard::origins(&options.hosts, port);
     let mcp =
-        mcp::service(service.clone(), mcp::HttpLists { hosts: &options.hosts, origins: &origins }, MESSAGE_BYTES, stop);
+        mcp::service(service.clone(), mcp::HttpLists { hosts: &options.hosts, origins: &origins }, MESSAGE_BYTES, over);
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
-    let mcp = Router::new().route_service("/mcp", mcp).layer(axum::middleware::from_fn(envelope::check));
+    let mcp = Router::new()
+        .route_service("/mcp", mcp)
+        .layer(axum::middleware::from_fn(envelope::check))
+        .layer(axum::middleware::from_fn_with_state(under_way, under_way::count));
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

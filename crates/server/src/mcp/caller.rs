@@ -3,6 +3,7 @@
 
 use base::{Principal, TenantId};
 use rmcp::RoleServer;
+use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use session::{Caller, Connection};
 
@@ -11,7 +12,9 @@ const SESSION_HEADER: &str = "mcp-session-id";
 const REQUEST_HEADER: &str = "x-request-id";
 
 pub fn caller(context: &RequestContext<RoleServer>) -> Caller {
-    let connection = match header(context, SESSION_HEADER) {
+    // In 2026-07-28 there are no transport sessions: whatever stands in the header, we did not mint it.
+    let modern = context.protocol_version().is_some_and(|v| v.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    let connection = match header(context, SESSION_HEADER).filter(|_| !modern) {
         Some(id) => Connection::Transport(id),
         None => Connection::Principal(Principal::local()),
     };

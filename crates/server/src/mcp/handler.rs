@@ -2,8 +2,10 @@
 //! Invariant: an unknown tool is a protocol error; everything a tool itself refuses is an `isError` result the model can read.
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
@@ -94,6 +96,9 @@ impl ServerHandler for Handler {
             let started = self.service.now();
             let caller = caller::caller(&context);
             let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
+            // A defect of ours ends one call, and the caller hears of it.
+            let call =
+                AssertUnwindSafe(call).catch_unwind().map(|ended| ended.unwrap_or_else(|_| tools::Answer::broken()));
             let answer = tokio::select! {
                 answer = progress::while_running(&context, call) => answer,
                 // The client no longer waits. Only reads run here, so nothing is left half done.

@@ -3,11 +3,13 @@
 //! answered as JSON-RPC says, and the connection lives on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::ServiceExt;
 use session::Service;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
@@ -24,19 +26,30 @@ pub enum StdioError {
 /// Lines under way between the streams and the SDK.
 const WAITING: usize = 64;
 
-/// Serves one client until it closes its end or `stop` is cancelled.
-pub async fn serve_stdio(service: Arc<Service>, stop: CancellationToken) -> Result<(), StdioError> {
+/// Serves one client until it closes its end or `stop` is cancelled; then calls under way may finish for `drain`.
+pub async fn serve_stdio(service: Arc<Service>, drain: Duration, stop: CancellationToken) -> Result<(), StdioError> {
     let (to_sdk, sdk_in) = tokio::io::duplex(MESSAGE_BYTES);
     let (sdk_out, from_sdk) = tokio::io::duplex(MESSAGE_BYTES);
     let (answers, lines) = mpsc::channel(WAITING);
     let reading = tokio::spawn(read_lines(to_sdk, answers.clone()));
     tokio::spawn(forward(from_sdk, answers));
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
-    let served = serve_on(service, (sdk_in, sdk_out), stop).await;
+    let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
+    let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
+    let served = serve_on(service, (sdk_in, sdk_out), over).await;
     reading.abort();
+    ending.abort();
     // What was answered last is written before the process ends.
     let _ = writing.await;
     served
+}
+
+/// To the SDK a stop looks like a client that has nothing more to say: it answers what it was asked, then ends.
+async fn end(stop: CancellationToken, input: AbortHandle, drain: Duration, over: CancellationToken) {
+    stop.cancelled().await;
+    input.abort();
+    tokio::time::sleep(drain).await;
+    over.cancel();
 }
 
 async fn serve_on(

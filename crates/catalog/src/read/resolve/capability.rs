@@ -73,7 +73,12 @@ impl Cx<'_> {
                 return None;
             }
         };
-        let size = raw.size.as_ref().map(|s| PageSize { send: s.send.clone(), max: s.max.max(1) });
+        if raw.size.as_ref().is_some_and(|size| size.max == 0) {
+            let message = format!("`{name}`: a page has at least one row; write `max: 100`");
+            self.report(Diagnostic::error(codes::MAPPING, self.place_of_word(name), message));
+            return None;
+        }
+        let size = raw.size.as_ref().map(|s| PageSize { send: s.send.clone(), max: s.max });
         Some(Paging { form, size, total: raw.total.clone().map(DataPath::from) })
     }
 

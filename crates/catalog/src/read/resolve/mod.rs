@@ -32,6 +32,8 @@ pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>
             entity.relations = relations;
         }
     }
+    cx.names();
+    cx.insecure(origin.as_ref());
     cx.unreachable(&entities, &capabilities);
     cx.key_rings(&entities);
     match (id, origin, cx.found) {

@@ -82,6 +82,11 @@ impl Answer {
         Self { result: refused(crate::text::capped(crate::text::error(error))), slot: None, outcome: error.code() }
     }
 
+    pub fn broken() -> Self {
+        let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
+        Self { result: refused(text), slot: None, outcome: "internal" }
+    }
+
     pub fn cancelled() -> Self {
         Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled" }
     }
