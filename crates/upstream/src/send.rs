@@ -16,9 +16,12 @@ use crate::failure::{Failure, label, refused};
 use crate::net::{Lookup, SystemLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
-use crate::pace::{self, InFlight, Pacer};
+use crate::pace::{self, InFlight, Pacer, Place};
 use crate::retry::Retries;
 use crate::wire::Wire;
+
+/// A call that an origin has put off so often goes out all the same, and gets the origin's answer.
+const PAUSES: u32 = 3;
 
 pub struct HttpUpstream {
     wire: Wire,
@@ -94,9 +97,8 @@ impl HttpUpstream {
     ) -> Result<(Response, bool), Error> {
         let origin = &call.request.origin;
         let retries = Retries::of(call, self.wire.options.retries);
-        let _place = self.in_flight.enter(origin, call.pace.and_then(|pace| pace.concurrent)).await;
-        let pause = self.pacer.pause(&call.tenant, origin, self.wire.now());
-        self.sleep(self.turn(call, pause)).await;
+        let _place = self.enter(call).await;
+        self.sleep(self.turn(call, Duration::ZERO)).await;
         // Time spent waiting for a place and a turn is not the origin's: the deadline starts here.
         let started = self.wire.now();
         let mut tried = 0;
@@ -123,6 +125,22 @@ impl HttpUpstream {
                 }
             }
         }
+    }
+
+    /// A place at the origin, when it does not want to be left alone. That pause is slept through without a place: it is
+    /// this tenant's, and others need not wait for it.
+    async fn enter(&self, call: &Call) -> Place {
+        let origin = &call.request.origin;
+        let pause = || self.pacer.pause(&call.tenant, origin, self.wire.now());
+        let concurrent = call.pace.and_then(|pace| pace.concurrent);
+        for _ in 0..PAUSES {
+            self.sleep(pause()).await;
+            let place = self.in_flight.enter(origin, concurrent).await;
+            if pause().is_zero() {
+                return place;
+            }
+        }
+        self.in_flight.enter(origin, concurrent).await
     }
 
     /// The wait before the next try, if there is one: what the outcome asks for, and then the origin's pace.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::{Origin, Response, TenantId, Timestamp};
 use ports::upstream::Pace;
 
-pub(crate) use in_flight::InFlight;
+pub(crate) use in_flight::{InFlight, Place};
 
 use crate::retry::ASKED_AT_MOST;
 

@@ -88,6 +88,25 @@ async fn a_spent_limit_holds_up_the_calls_after_it() {
 }
 
 #[tokio::test]
+async fn an_origin_that_is_always_spent_puts_no_call_off_for_ever() {
+    let spent = "RateLimit-Remaining: 0\r\nRateLimit-Reset: 20\r\n";
+    let server =
+        Server::start(move |_, _| vec![Act::Pause(Duration::from_millis(5)), say(&with_status("200 OK", spent, ""))])
+            .await;
+    let world = Arc::new(World::with(upstream::Options { calls_per_origin: 1, ..upstream::Options::default() }));
+    let calls: Vec<_> = (0..12)
+        .map(|_| {
+            let (world, request) = (Arc::clone(&world), get(&server.origin, "/"));
+            tokio::spawn(async move { world.read(request).await.unwrap().status })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap(), 200);
+    }
+    assert!(world.slept().len() <= 12 * 3, "{:?}", world.slept());
+}
+
+#[tokio::test]
 async fn a_refused_write_holds_up_the_calls_after_it() {
     let server = Server::start(|nth, _| match nth {
         0 => vec![say(&with_status("429 Slow", "Retry-After: 4\r\n", ""))],
