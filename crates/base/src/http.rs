@@ -122,14 +122,39 @@ impl From<Origin> for String {
     }
 }
 
-/// How a catalog's requests are signed. Each string in it is the *name* of a secret, or of a header.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// How a catalog's requests are signed. Each string in it is the *name* of a secret, of a header or of a parameter, except
+/// where a token is fetched and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Auth {
     /// `Authorization: Bearer …`
     Bearer(String),
     /// A header of its own.
     Header { name: String, secret: String },
+    /// A parameter of the query, for APIs that know nothing better.
+    Query { name: String, secret: String },
+    /// `Authorization: Basic …`
+    Basic { user: String, password: String },
+    /// A bearer token of the client-credentials grant, fetched from an endpoint of its own.
+    Oauth2 {
+        token_origin: Origin,
+        token_path: String,
+        client_id: String,
+        client_secret: String,
+        #[serde(default)]
+        scopes: Vec<String>,
+    },
+}
+
+impl Auth {
+    /// The names of the secrets that signing asks for.
+    pub fn secret_names(&self) -> Vec<&str> {
+        match self {
+            Self::Bearer(secret) | Self::Header { secret, .. } | Self::Query { secret, .. } => vec![secret],
+            Self::Basic { user, password } => vec![user, password],
+            Self::Oauth2 { client_id, client_secret, .. } => vec![client_id, client_secret],
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -173,6 +198,39 @@ impl Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_form_of_auth_reads_and_names_its_secrets() {
+        let forms = [
+            (r#"{"bearer": "T"}"#, vec!["T"]),
+            (r#"{"header": {"name": "X-Key", "secret": "K"}}"#, vec!["K"]),
+            (r#"{"query": {"name": "api_key", "secret": "K"}}"#, vec!["K"]),
+            (r#"{"basic": {"user": "U", "password": "P"}}"#, vec!["U", "P"]),
+            (
+                r#"{"oauth2": {"token_origin": "https://id.example", "token_path": "/token", "client_id": "I",
+                    "client_secret": "S", "scopes": ["read"]}}"#,
+                vec!["I", "S"],
+            ),
+            (
+                r#"{"oauth2": {"token_origin": "https://id.example", "token_path": "/token", "client_id": "I",
+                    "client_secret": "S"}}"#,
+                vec!["I", "S"],
+            ),
+        ];
+        for (text, names) in forms {
+            let auth: Auth = serde_json::from_str(text).unwrap();
+            assert_eq!(auth.secret_names(), names);
+            assert_eq!(serde_json::from_value::<Auth>(serde_json::to_value(&auth).unwrap()).unwrap(), auth);
+        }
+        for bad in [
+            r#"{"query": {"name": "k", "secret": "K", "more": 1}}"#,
+            r#"{"basic": {"user": "U"}}"#,
+            r#"{"oauth2": {"token_origin": "id.example", "token_path": "/t", "client_id": "I", "client_secret": "S"}}"#,
+            r#"{"Basic": {"user": "U", "password": "P"}}"#,
+        ] {
+            assert!(serde_json::from_str::<Auth>(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn origins_are_scheme_host_port_and_nothing_else() {

@@ -20,6 +20,8 @@ pub struct Config {
     /// Names this server is reached by, beside the loopback ones.
     pub hosts: Vec<String>,
     pub drain_seconds: u64,
+    /// A file for each secret, beside those of the environment.
+    pub secrets_dir: Option<PathBuf>,
     pub limits: Limits,
 }
 
@@ -33,6 +35,7 @@ struct File {
     port: Option<u16>,
     hosts: Vec<String>,
     drain_seconds: Option<u64>,
+    secrets_dir: Option<PathBuf>,
     limits: Limits,
 }
 
@@ -51,6 +54,7 @@ impl Config {
             port: settings.port.or(file.port).unwrap_or(3000),
             hosts: loopback.into_iter().chain(file.hosts).collect(),
             drain_seconds: file.drain_seconds.unwrap_or(10),
+            secrets_dir: file.secrets_dir,
             limits: file.limits,
         })
     }

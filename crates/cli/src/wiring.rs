@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Limits, Origin};
+use base::Origin;
 use catalog::{Catalog, Registry};
 use session::{Ports, Service};
 use tokio::net::TcpListener;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, read_text};
 use crate::failure::Failure;
-use crate::ports::{EnvironmentSecrets, SystemClock, SystemEntropy};
+use crate::ports::{OperatorSecrets, SystemClock, SystemEntropy};
 
 /// Shipped inside the binary.
 const DEMO_CATALOG: &str = include_str!("../../../catalogs/demo.yaml");
@@ -30,7 +30,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Arc<Se
     let ports = Ports {
         store: storage.store,
         blobs: storage.blobs,
-        upstream: Arc::new(upstream(&config.limits, routes)?),
+        upstream: Arc::new(upstream(config, routes)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
@@ -49,9 +49,14 @@ pub fn storage(data: &Path) -> Result<Storage, Failure> {
     Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
 }
 
-fn upstream(limits: &Limits, routes: BTreeMap<Origin, Origin>) -> Result<upstream::HttpUpstream, Failure> {
-    let options = upstream::Options { routes, ..upstream::Options::from(limits) };
-    Ok(upstream::HttpUpstream::new(options, Arc::new(EnvironmentSecrets), Arc::new(SystemClock))?)
+fn upstream(config: &Config, routes: BTreeMap<Origin, Origin>) -> Result<upstream::HttpUpstream, Failure> {
+    let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
+    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config)), Arc::new(SystemClock))?)
+}
+
+/// Where the operator keeps secrets.
+pub fn secrets(config: &Config) -> OperatorSecrets {
+    OperatorSecrets::new(config.secrets_dir.clone())
 }
 
 pub fn registry(config: &Config) -> Result<Registry, Failure> {

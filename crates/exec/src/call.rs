@@ -20,7 +20,7 @@ pub async fn read(
     let response: Response = {
         // The semaphore is never closed; without a permit the call goes ahead, bounded by the origin's own limit.
         let _permit = ctx.calls.acquire().await.ok();
-        ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true }).await?
+        ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true, pace: None }).await?
     };
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));

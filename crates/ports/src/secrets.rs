@@ -14,6 +14,9 @@ pub enum Error {
     /// The operator can act: the message names what to set.
     #[error("secret `{name}` is not set; {hint}")]
     NotSet { name: String, hint: String },
+    /// It is set, to something that cannot be used. The operator can act.
+    #[error("secret `{name}` cannot be used; {hint}")]
+    Unfit { name: String, hint: String },
     #[error("secrets are unavailable")]
     Unavailable(#[source] crate::Cause),
 }

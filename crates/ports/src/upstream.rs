@@ -16,6 +16,32 @@ pub struct Call {
     pub request: Request,
     /// A read: sending it twice changes nothing.
     pub repeatable: bool,
+    /// What the origin allows, if its catalog says so.
+    pub pace: Option<Pace>,
+}
+
+/// How fast an origin may be called, by all callers together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// More than zero.
+    pub per_second: f64,
+    /// So many at once after a rest; 0 means 1.
+    pub burst: u32,
+    /// Calls under way at one time; the adapter's own limit holds too.
+    pub concurrent: Option<u32>,
+}
+
+/// Why there is no token. It can be told to every call that waited for the same one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// `kind`: a word for how it failed, such as `timeout`.
+    #[error("the token endpoint gave no answer ({kind})")]
+    NoAnswer { kind: &'static str },
+    /// The operator can act: client id, client secret or scopes are wrong. `code` is OAuth's own, such as `invalid_client`.
+    #[error("the token endpoint refused the client (status {status}, {})", code.as_deref().unwrap_or("no code"))]
+    Refused { status: u16, code: Option<String> },
+    #[error("the token endpoint's answer is not a bearer token")]
+    Unreadable,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +67,21 @@ pub enum Error {
     Redirect { label: String, location: String },
     #[error("{label}: the request leaves its catalog's origin")]
     ForeignOrigin { label: String },
+    /// A catalog's mistake: there is no way to write this request.
+    #[error("{label}: the request is malformed: {cause}")]
+    Invalid {
+        label: String,
+        #[source]
+        cause: crate::Cause,
+    },
+    #[error("{label}: its host leads to a private address, which its catalog does not name")]
+    PrivateAddress { label: String },
+    #[error("{label}: {source}")]
+    Token {
+        label: String,
+        #[source]
+        source: TokenError,
+    },
     #[error("{label}: {source}")]
     Secret {
         label: String,

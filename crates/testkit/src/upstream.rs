@@ -286,7 +286,7 @@ mod tests {
             body,
             auth: None,
         };
-        Call { tenant: TenantId::local(), request, repeatable: true }
+        Call { tenant: TenantId::local(), request, repeatable: true, pace: None }
     }
 
     #[tokio::test]

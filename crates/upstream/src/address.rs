@@ -9,12 +9,20 @@ use url::{Url, form_urlencoded};
 pub(crate) enum AddressError {
     #[error("the origin is not a web address")]
     Origin,
+    /// What follows would be read as part of the host, or as another one.
     #[error("the path does not start with one `/`")]
     Start,
     #[error("the path is not encoded, or climbs with `..`")]
     Path,
     #[error("scheme, host or port differ from the origin's")]
     Moved,
+}
+
+impl AddressError {
+    /// The request would have left its origin, rather than being merely unreadable.
+    pub(crate) fn leaves(&self) -> bool {
+        matches!(self, Self::Start | Self::Moved)
+    }
 }
 
 pub(crate) fn address(origin: &Origin, path: &str, query: &[(String, String)]) -> Result<Url, AddressError> {
@@ -38,7 +46,7 @@ pub(crate) fn address(origin: &Origin, path: &str, query: &[(String, String)]) -
     if stays { Ok(url) } else { Err(AddressError::Moved) }
 }
 
-fn encode(query: &[(String, String)]) -> String {
+pub(crate) fn encode(query: &[(String, String)]) -> String {
     let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
     // A form writes a space as `+` (and a plus as `%2B`); `%20` is read as a space by servers of either school.
     form.replace('+', "%20")

@@ -2,10 +2,14 @@
 //! Invariant: a failure is told apart by where it happened and by the client's predicates, never by its words; no address
 //! with query values stays inside it.
 
+use std::error::Error;
 use std::time::Duration;
 
 use base::Request;
 use ports::{Cause, upstream};
+
+use crate::net::PrivateError;
+use crate::outgoing::Refusal;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -18,26 +22,35 @@ pub(crate) enum Failure {
     },
     TooLarge,
     Redirect(String),
-    /// An encoding that was not asked for and is not understood.
+    /// An encoding that is not understood.
     Encoded(EncodedError),
     /// The client did not accept the request as one: nothing left.
-    Refused,
+    Refused(Cause),
+    /// The host leads to where its catalog may not: nothing left.
+    PrivateAddress,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the answer came encoded as `{0}`, though no encoding was asked for")]
-pub(crate) struct EncodedError(pub(crate) String);
+pub(crate) enum EncodedError {
+    #[error("the answer came encoded as `{0}`, which was not asked for")]
+    Unknown(String),
+    #[error("the answer's compression is broken")]
+    Broken,
+}
 
 impl Failure {
     /// `answering`: the head of the answer had come.
     pub(crate) fn of(error: reqwest::Error, answering: bool) -> Self {
+        if caused_by::<PrivateError>(&error) {
+            return Self::PrivateAddress;
+        }
         // A connect that timed out is both: nothing left is what matters.
         if error.is_connect() {
             Self::Connect(Box::new(error.without_url()))
         } else if error.is_timeout() {
             Self::TimedOut { answering }
         } else if error.is_builder() {
-            Self::Refused
+            Self::Refused(Box::new(error.without_url()))
         } else {
             Self::Lost(Box::new(error.without_url()))
         }
@@ -52,7 +65,8 @@ impl Failure {
             Self::TooLarge => "too_large",
             Self::Redirect(_) => "redirect",
             Self::Encoded(_) => "encoded",
-            Self::Refused => "refused",
+            Self::Refused(_) => "refused",
+            Self::PrivateAddress => "private_address",
         }
     }
 
@@ -67,8 +81,30 @@ impl Failure {
             Self::TooLarge => upstream::Error::TooLarge { label, limit },
             Self::Redirect(location) => upstream::Error::Redirect { label, location },
             Self::Encoded(cause) => upstream::Error::Lost { label, cause: Box::new(cause) },
-            Self::Refused => upstream::Error::ForeignOrigin { label },
+            Self::Refused(cause) => upstream::Error::Invalid { label, cause },
+            Self::PrivateAddress => upstream::Error::PrivateAddress { label },
         }
+    }
+}
+
+fn caused_by<E: Error + 'static>(error: &dyn Error) -> bool {
+    let mut at = error.source();
+    while let Some(cause) = at {
+        if cause.is::<E>() {
+            return true;
+        }
+        at = cause.source();
+    }
+    false
+}
+
+/// What a caller is told of a request that is not sent.
+pub(crate) fn refused(label: &str, refusal: Refusal) -> upstream::Error {
+    tracing::warn!(label, %refusal, "a request was refused before it left");
+    let label = label.to_owned();
+    match refusal {
+        Refusal::Address(cause) if cause.leaves() => upstream::Error::ForeignOrigin { label },
+        other => upstream::Error::Invalid { label, cause: Box::new(other) },
     }
 }
 

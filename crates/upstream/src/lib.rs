@@ -3,23 +3,27 @@
 //! Invariants:
 //! - A request leaves only for the origin it names, or for the address that origin is routed to. No redirect is followed,
 //!   no proxy is taken from the environment, and nothing in a path, a query or a header can choose another host.
-//! - A secret's value is read here, put into one header marked sensitive, and appears in no error, event or `Debug`.
+//! - A public name leads to public addresses only, checked where the connection is made (`net`).
+//! - A secret's value is read here, put into one header marked sensitive or one parameter, and appears in no error, event
+//!   or `Debug`.
 //! - Every call is bounded: time for the whole request, bytes of the answer, calls at once per origin, number of tries.
 //! - What may change something is sent once. Only a failed connect, where nothing left, is tried again for it.
 //! - What went wrong is told by types and predicates, never by reading an error's words.
-//!
-//! Not here yet: refusing private addresses behind a public name. Its place is `resolve`.
 
 mod address;
 mod answer;
-mod client;
+mod auth;
+mod body;
+mod cache;
 mod failure;
-mod in_flight;
+mod net;
 mod options;
 mod outgoing;
-mod resolve;
+mod pace;
 mod retry;
 mod send;
+mod wire;
 
+pub use net::Lookup;
 pub use options::{BuildError, Options};
 pub use send::HttpUpstream;

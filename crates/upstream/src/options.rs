@@ -16,6 +16,9 @@ pub struct Options {
     pub calls_per_origin: usize,
     /// Tries after the first.
     pub retries: u32,
+    /// Answers kept to be asked for conditionally, and their bytes; zero of either keeps none.
+    pub cache_entries: usize,
+    pub cache_bytes: usize,
     /// Where an origin is really reached. Requests are checked against the origin they name; a route changes the address only.
     pub routes: BTreeMap<Origin, Origin>,
 }
@@ -34,6 +37,8 @@ impl From<&Limits> for Options {
             response_bytes: limits.response_bytes,
             calls_per_origin: limits.calls_per_origin,
             retries: 3,
+            cache_entries: 512,
+            cache_bytes: 32 * 1024 * 1024,
             routes: BTreeMap::new(),
         }
     }

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use base::{Auth, Method, Origin, Request, Secret};
+use base::{Method, Origin, Request, Secret};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use crate::address::{AddressError, address};
+use crate::address::{AddressError, address, encode};
 
 /// Headers that decide where a request goes, where it ends, or what this adapter must be able to read back.
 const RESERVED: [HeaderName; 10] = [
@@ -25,6 +25,8 @@ const RESERVED: [HeaderName; 10] = [
 ];
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// Why a request is not sent. Nothing of a value is in it: a value may be private.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,8 @@ pub(crate) enum Refusal {
     Value(HeaderName),
     #[error("header `{0}` is not a catalog's to set")]
     Reserved(HeaderName),
+    #[error("the pace is no rate: more than zero a second, and at least one call at a time")]
+    Pace,
 }
 
 pub(crate) struct Outgoing {
@@ -59,23 +63,46 @@ impl Outgoing {
             headers.append(name, value);
         }
         headers.entry(header::ACCEPT).or_insert(JSON);
+        headers.insert(header::ACCEPT_ENCODING, GZIP);
         if body.is_some() {
             headers.entry(header::CONTENT_TYPE).or_insert(JSON);
         }
         Ok(Self { method: method(request.method), url, headers, body })
     }
 
-    /// Adds the credential, in place of any header of that name.
-    pub(crate) fn sign(&mut self, auth: &Auth, secret: &Secret) -> Result<(), Refusal> {
-        let (name, text) = match auth {
-            // In a `Secret` again, so that this copy is overwritten too.
-            Auth::Bearer(_) => (header::AUTHORIZATION, Secret::new(format!("Bearer {}", secret.expose()))),
-            Auth::Header { name, .. } => (header_name(name)?, secret.clone()),
-        };
+    /// A form, as a token endpoint wants it: not what a catalog asks for, so it has no `Request`.
+    pub(crate) fn form(origin: &Origin, path: &str, fields: &[(String, String)]) -> Result<Self, Refusal> {
+        let url = address(origin, path, &[])?;
+        let headers = HeaderMap::from_iter([
+            (header::ACCEPT, JSON),
+            (header::ACCEPT_ENCODING, GZIP),
+            (header::CONTENT_TYPE, FORM),
+        ]);
+        Ok(Self { method: reqwest::Method::POST, url, headers, body: Some(encode(fields)) })
+    }
+
+    /// Adds a credential, in place of any header of that name.
+    pub(crate) fn put_header(&mut self, name: &str, text: &Secret) -> Result<(), Refusal> {
+        let name = header_name(name)?;
         let mut value = HeaderValue::from_str(text.expose()).map_err(|_| Refusal::Value(name.clone()))?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(())
+    }
+
+    /// Adds a credential, in place of any parameter of that name.
+    pub(crate) fn put_query(&mut self, name: &str, text: &Secret) {
+        let mut pairs: Vec<_> = self.url.query_pairs().into_owned().filter(|(key, _)| key != name).collect();
+        pairs.push((name.to_owned(), text.expose().to_owned()));
+        self.url.set_query(Some(&encode(&pairs)));
+    }
+
+    pub(crate) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.headers
     }
 
     pub(crate) fn request(&self, timeout: Duration) -> reqwest::Request {

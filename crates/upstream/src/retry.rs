@@ -15,7 +15,7 @@ const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(8);
 
 /// Who asks for a longer wait than this gets none: the answer goes to the caller.
-const ASKED_AT_MOST: Duration = Duration::from_secs(30);
+pub(crate) const ASKED_AT_MOST: Duration = Duration::from_secs(30);
 
 pub(crate) struct Retries {
     repeatable: bool,
@@ -28,6 +28,13 @@ impl Retries {
         let mut hasher = DefaultHasher::new();
         (call.tenant.as_str(), call.request.label(), &call.request.query).hash(&mut hasher);
         Self { repeatable: call.repeatable, limit, seed: hasher.finish() }
+    }
+
+    /// For what this adapter asks on its own behalf, and may ask again.
+    pub(crate) fn own(label: &str, limit: u32) -> Self {
+        let mut hasher = DefaultHasher::new();
+        label.hash(&mut hasher);
+        Self { repeatable: true, limit, seed: hasher.finish() }
     }
 
     /// The wait before the next try, after `tried` of them; `None` if this outcome stands. `left` is the time that this
@@ -71,7 +78,7 @@ impl Retries {
 }
 
 /// `Retry-After`: seconds, or a date. One that cannot be read is none.
-fn asked(response: &Response, now: Timestamp) -> Option<Duration> {
+pub(crate) fn asked(response: &Response, now: Timestamp) -> Option<Duration> {
     let text = response.header("retry-after")?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(text.parse().map_or(Duration::MAX, Duration::from_secs));
@@ -96,7 +103,7 @@ mod tests {
             body: None,
             auth: None,
         };
-        Retries::of(&Call { tenant: TenantId::local(), request, repeatable }, 3)
+        Retries::of(&Call { tenant: TenantId::local(), request, repeatable, pace: None }, 3)
     }
 
     fn answer(status: u16, retry_after: Option<&str>) -> Result<Response, Failure> {

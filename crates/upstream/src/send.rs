@@ -6,38 +6,54 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{Auth, Response, Timestamp};
+use base::{Response, Timestamp};
 use ports::upstream::{Call, Error};
-use ports::{Clock, Secrets, Upstream, secrets};
-use reqwest::Client;
+use ports::{Clock, Secrets, Upstream};
 
-use crate::failure::{Failure, label};
-use crate::in_flight::InFlight;
+use crate::auth::{Signed, Signer, Tokens};
+use crate::cache::{self, Cache};
+use crate::failure::{Failure, label, refused};
+use crate::net::{Lookup, SystemLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
+use crate::pace::{self, InFlight, Pacer, Place};
 use crate::retry::Retries;
-use crate::{answer, client};
+use crate::wire::Wire;
+
+/// A call that an origin has put off so often goes out all the same, and gets the origin's answer.
+const PAUSES: u32 = 3;
 
 pub struct HttpUpstream {
-    options: Options,
-    client: Client,
+    wire: Wire,
     in_flight: InFlight,
+    pacer: Pacer,
+    tokens: Tokens,
+    cache: Cache,
     secrets: Arc<dyn Secrets>,
-    clock: Arc<dyn Clock>,
 }
 
 impl HttpUpstream {
     pub fn new(options: Options, secrets: Arc<dyn Secrets>, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
-        options.check()?;
-        let client = client::build(&options)?;
+        Self::with_lookup(options, secrets, clock, Arc::new(SystemLookup))
+    }
+
+    /// With another way from names to addresses than the operating system's. What it finds is checked all the same.
+    pub fn with_lookup(
+        options: Options,
+        secrets: Arc<dyn Secrets>,
+        clock: Arc<dyn Clock>,
+        lookup: Arc<dyn Lookup>,
+    ) -> Result<Self, BuildError> {
         let in_flight = InFlight::new(options.calls_per_origin);
-        Ok(Self { options, client, in_flight, secrets, clock })
+        let cache = Cache::new(options.cache_entries, options.cache_bytes);
+        let wire = Wire::new(options, clock, lookup)?;
+        Ok(Self { wire, in_flight, pacer: Pacer::default(), tokens: Tokens::default(), cache, secrets })
     }
 }
 
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpUpstream").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("HttpUpstream").field("options", &self.wire.options).finish_non_exhaustive()
     }
 }
 
@@ -45,70 +61,112 @@ impl fmt::Debug for HttpUpstream {
 impl Upstream for HttpUpstream {
     async fn send(&self, call: Call) -> Result<Response, Error> {
         let label = label(&call.request);
-        let outgoing = self.prepare(&call, &label).await?;
-        let retries = Retries::of(&call, self.options.retries);
-        let _place = self.in_flight.enter(&call.request.origin).await;
-        // Time spent waiting for a place is not the origin's: the deadline starts here.
-        let started = self.clock.now();
-        let mut tried = 0;
-        loop {
-            let timeout = self.options.request_timeout.min(self.left(started));
-            let outcome = self.attempt(&outgoing, &label, timeout).await;
-            tried += 1;
-            match retries.wait(tried, &outcome, self.clock.now(), self.left(started)) {
-                Some(wait) => self.clock.sleep(wait).await,
-                None => return outcome.map_err(|f| f.told(label, timeout, self.options.response_bytes)),
-            }
+        let mut outgoing = self.wire.outgoing(&call.request).map_err(|refusal| refused(&label, refusal))?;
+        if call.pace.as_ref().is_some_and(|pace| !pace::usable(pace)) {
+            return Err(refused(&label, Refusal::Pace));
         }
+        let signed = self.signer(&call, &label).sign(&mut outgoing, None).await?;
+        let key = self.cache.key(&call, &signed);
+        let known = key.as_ref().and_then(|key| self.cache.find(key));
+        if let Some(known) = &known {
+            cache::ask(outgoing.headers_mut(), known);
+        }
+        let (answer, keep) = self.paced(&call, &label, outgoing, signed).await?;
+        if let Some(known) = known.filter(|_| answer.status == 304) {
+            return Ok(cache::revalidated(&known, &answer));
+        }
+        if let Some(key) = key.filter(|_| answer.status == 200) {
+            self.cache.put(key, &answer, keep);
+        }
+        Ok(answer)
     }
 }
 
 impl HttpUpstream {
-    async fn prepare(&self, call: &Call, label: &str) -> Result<Outgoing, Error> {
-        let request = &call.request;
-        let place = self.options.routes.get(&request.origin).unwrap_or(&request.origin);
-        let mut outgoing = Outgoing::new(request, place).map_err(|refusal| refused(label, &refusal))?;
-        let Some(auth) = &request.auth else { return Ok(outgoing) };
-        let (Auth::Bearer(name) | Auth::Header { secret: name, .. }) = auth;
-        let failed = |source| Error::Secret { label: label.to_owned(), source };
-        let secret = self.secrets.get(&call.tenant, name).await.map_err(failed)?;
-        outgoing.sign(auth, &secret).map_err(|refusal| match refusal {
-            Refusal::Value(_) => failed(unfit(name)),
-            other => refused(label, &other),
-        })?;
-        Ok(outgoing)
+    fn signer<'a>(&'a self, call: &'a Call, label: &'a str) -> Signer<'a> {
+        Signer { wire: &self.wire, secrets: self.secrets.as_ref(), tokens: &self.tokens, call, label }
     }
 
-    /// One try, from connecting to the last byte.
-    async fn attempt(&self, outgoing: &Outgoing, label: &str, timeout: Duration) -> Result<Response, Failure> {
-        let begun = self.clock.now();
-        let outcome = match self.client.execute(outgoing.request(timeout)).await {
-            Ok(response) => answer::read(response, self.options.response_bytes).await,
-            Err(error) => Err(Failure::of(error, false)),
-        };
-        let ms = self.clock.now().0.saturating_sub(begun.0);
-        match &outcome {
-            Ok(answer) => tracing::debug!(label, status = answer.status, ms, bytes = answer.body.len(), "answered"),
-            Err(failure) => tracing::debug!(label, failure = failure.kind(), ms, "no answer"),
+    /// All tries of a call, at its origin's pace.
+    async fn paced(
+        &self,
+        call: &Call,
+        label: &str,
+        mut outgoing: Outgoing,
+        mut signed: Signed,
+    ) -> Result<(Response, bool), Error> {
+        let origin = &call.request.origin;
+        let retries = Retries::of(call, self.wire.options.retries);
+        let _place = self.enter(call).await;
+        self.sleep(self.turn(call, Duration::ZERO)).await;
+        // Time spent waiting for a place and a turn is not the origin's: the deadline starts here.
+        let started = self.wire.now();
+        let mut tried = 0;
+        loop {
+            let timeout = self.wire.options.request_timeout.min(self.wire.left(started));
+            let (outcome, keep) = self.wire.attempt(&outgoing, origin, label, timeout).await;
+            let now = self.wire.now();
+            if let Ok(answer) = &outcome {
+                self.pacer.heed(&call.tenant, origin, answer, now);
+            }
+            // A refused token means that nothing was done, so a write may go again; but once, and with another token.
+            if let Some(stale) = signed.token.filter(|_| refreshes(&outcome) && !self.wire.left(started).is_zero()) {
+                self.signer(call, label).sign(&mut outgoing, Some(stale)).await?;
+                signed.token = None;
+                self.sleep(self.turn(call, Duration::ZERO)).await;
+                continue;
+            }
+            tried += 1;
+            match self.again(call, &retries, (tried, &outcome), started) {
+                Some(wait) => self.sleep(wait).await,
+                None => {
+                    let told = |f: Failure| f.told(label.to_owned(), timeout, self.wire.options.response_bytes);
+                    return outcome.map(|answer| (answer, keep)).map_err(told);
+                }
+            }
         }
-        outcome
     }
 
-    /// Of the time that all tries of a call have together.
-    fn left(&self, started: Timestamp) -> Duration {
-        let spent = self.clock.now().0.saturating_sub(started.0);
-        let spent = Duration::from_millis(u64::try_from(spent).unwrap_or(0));
-        self.options.request_timeout.saturating_mul(2).saturating_sub(spent)
+    /// A place at the origin, when it does not want to be left alone. That pause is slept through without a place: it is
+    /// this tenant's, and others need not wait for it.
+    async fn enter(&self, call: &Call) -> Place {
+        let origin = &call.request.origin;
+        let pause = || self.pacer.pause(&call.tenant, origin, self.wire.now());
+        let concurrent = call.pace.and_then(|pace| pace.concurrent);
+        for _ in 0..PAUSES {
+            self.sleep(pause()).await;
+            let place = self.in_flight.enter(origin, concurrent).await;
+            if pause().is_zero() {
+                return place;
+            }
+        }
+        self.in_flight.enter(origin, concurrent).await
+    }
+
+    /// The wait before the next try, if there is one: what the outcome asks for, and then the origin's pace.
+    fn again(
+        &self,
+        call: &Call,
+        retries: &Retries,
+        (tried, outcome): (u32, &Result<Response, Failure>),
+        started: Timestamp,
+    ) -> Option<Duration> {
+        let left = self.wire.left(started);
+        let wait = retries.wait(tried, outcome, self.wire.now(), left)?;
+        Some(self.turn(call, wait)).filter(|wait| *wait < left)
+    }
+
+    fn turn(&self, call: &Call, delay: Duration) -> Duration {
+        self.pacer.turn(&call.request.origin, call.pace.as_ref(), self.wire.now(), delay)
+    }
+
+    async fn sleep(&self, wait: Duration) {
+        if !wait.is_zero() {
+            self.wire.clock.sleep(wait).await;
+        }
     }
 }
 
-fn refused(label: &str, refusal: &Refusal) -> Error {
-    tracing::warn!(label, %refusal, "a request was refused before it left");
-    Error::ForeignOrigin { label: label.to_owned() }
-}
-
-/// A value that no header can carry, such as one with a line break at its end: the operator sets it again.
-fn unfit(name: &str) -> secrets::Error {
-    let hint = "its value has a character that no header can carry, such as a line break; set it again".to_owned();
-    secrets::Error::NotSet { name: name.to_owned(), hint }
+fn refreshes(outcome: &Result<Response, Failure>) -> bool {
+    matches!(outcome, Ok(answer) if answer.status == 401)
 }

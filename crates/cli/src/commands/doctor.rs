@@ -105,18 +105,17 @@ fn secrets(config: &Config) -> Vec<Finding> {
     let Ok(registry) = wiring::registry(config) else {
         return Vec::new();
     };
+    let kept = wiring::secrets(config);
     let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
-    named
-        .map(|(id, auth)| {
-            let name = match auth {
-                base::Auth::Bearer(name) => name,
-                base::Auth::Header { secret, .. } => secret,
-            };
-            let set = std::env::var_os(&name).is_some_and(|v| !v.is_empty());
-            let result = if set {
-                Ok(format!("{name} is set"))
-            } else {
-                Err(Failure::Found(format!("{id}: set {name} in the environment")))
+    let names = named.flat_map(|(id, auth)| {
+        let names: Vec<String> = auth.secret_names().into_iter().map(str::to_owned).collect();
+        names.into_iter().map(move |name| (id.clone(), name))
+    });
+    names
+        .map(|(id, name)| {
+            let result = match kept.find(&name) {
+                Ok(_) => Ok(format!("{name} is set")),
+                Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };
             Finding { what: "secret", result }
         })

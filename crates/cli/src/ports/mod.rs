@@ -1,10 +1,12 @@
-//! The effects that need no adapter of their own: the system's clock, its randomness, secrets from the environment.
+//! The effects that need no adapter of their own: the system's clock, its randomness, secrets from the environment and from
+//! files.
 //! Invariant: nothing else in this crate reads the clock.
 
 mod clock;
 mod entropy;
 mod secrets;
+mod secrets_files;
 
 pub use clock::SystemClock;
 pub use entropy::SystemEntropy;
-pub use secrets::EnvironmentSecrets;
+pub use secrets::OperatorSecrets;

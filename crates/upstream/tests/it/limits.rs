@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::Request;
 use ports::upstream::Error;
 use upstream::Options;
 
 use crate::server::{Act, Server, ok, say, with_status};
-use crate::world::{World, everything, get, nobody, once};
+use crate::world::{World, demo, everything, get, nobody, once};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -71,13 +72,33 @@ async fn a_truncated_body_is_lost() {
 #[tokio::test]
 async fn an_encoding_nobody_asked_for_is_an_error() {
     let world = World::new();
-    let server = Server::always(with_status("200 OK", "Content-Encoding: gzip\r\n", "x")).await;
+    let server = Server::always(with_status("200 OK", "Content-Encoding: br\r\n", "x")).await;
     let error = world.read(get(&server.origin, "/")).await.unwrap_err();
     assert!(matches!(error, Error::Lost { .. }), "{error:?}");
-    assert!(everything(&error).contains("encoded as `gzip`"));
+    assert!(everything(&error).contains("encoded as `br`"));
     assert_eq!(server.seen().len(), 1, "asking again would not help");
     let server = Server::always(with_status("200 OK", "Content-Encoding: Identity\r\n", "x")).await;
     assert_eq!(world.read(get(&server.origin, "/")).await.unwrap().body, b"x");
+}
+
+#[tokio::test]
+async fn a_gzip_bomb_is_refused_and_a_compressed_answer_is_inflated() {
+    let demo = demo().await;
+    let bomb = |text: &str| {
+        let headers = vec![("X-Demo-Fault".to_owned(), text.to_owned())];
+        Request { headers, ..get(&demo, "/api/projects") }
+    };
+    let world = World::with(Options { response_bytes: 100_000, ..Options::default() });
+    let error = world.read(bomb("gzip-bomb=1073741824")).await.unwrap_err();
+    assert!(matches!(error, Error::TooLarge { limit: 100_000, .. }), "{error:?}");
+    let error = world.read(bomb("gzip-bomb=20000000")).await.unwrap_err();
+    assert!(matches!(error, Error::TooLarge { limit: 100_000, .. }), "{error:?}");
+    let answer = world.read(bomb("gzip-bomb=90000")).await.unwrap();
+    assert_eq!((answer.body.len(), answer.header("content-encoding")), (90_000, None));
+
+    let server = Server::always(with_status("200 OK", "Content-Encoding: gzip\r\n", "no gzip")).await;
+    let error = world.read(get(&server.origin, "/")).await.unwrap_err();
+    assert!(everything(&error).contains("compression is broken"), "{error:?}");
 }
 
 #[tokio::test]

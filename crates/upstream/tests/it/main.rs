@@ -3,9 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod auth;
+mod cache;
 mod calls;
 mod limits;
 mod origin;
+mod pace;
+mod private;
 mod retries;
 mod server;
 mod world;

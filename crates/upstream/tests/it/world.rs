@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Auth, Method, Origin, Request, Response, Secret, TenantId, Timestamp};
-use ports::upstream::{Call, Error};
+use ports::upstream::{Call, Error, Pace};
 use ports::{Clock, Secrets, Upstream, secrets};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt;
-use upstream::{BuildError, HttpUpstream, Options};
+use upstream::{BuildError, HttpUpstream, Lookup, Options};
 
 pub const TOKEN: &str = "hunter2-very-secret";
 
@@ -42,6 +42,13 @@ impl Secrets for OneSecret {
         match name {
             "TOKEN" => Ok(Secret::new(TOKEN)),
             "BROKEN" => Ok(Secret::new(format!("{TOKEN}\n"))),
+            "DEMO_TOKEN" => Ok(Secret::new("demo-token")),
+            "DEMO_KEY" => Ok(Secret::new("demo-key")),
+            "DEMO_USER" => Ok(Secret::new("demo")),
+            "DEMO_PASSWORD" => Ok(Secret::new("demo-password")),
+            "CLIENT_ID" => Ok(Secret::new("demo-client")),
+            "CLIENT_SECRET" => Ok(Secret::new("demo-secret")),
+            "COLON" => Ok(Secret::new("a:b")),
             _ => Err(secrets::Error::NotSet { name: name.to_owned(), hint: "set it".to_owned() }),
         }
     }
@@ -91,6 +98,28 @@ impl World {
         Self { upstream: Arc::new(build(options, Arc::clone(&clock)).unwrap()), clock }
     }
 
+    /// Names lead where `lookup` says.
+    pub fn looking(options: Options, lookup: Arc<dyn Lookup>) -> Self {
+        LazyLock::force(&LOG);
+        let clock = clock();
+        let upstream = HttpUpstream::with_lookup(options, Arc::new(OneSecret), Arc::clone(&clock) as Arc<_>, lookup);
+        Self { upstream: Arc::new(upstream.unwrap()), clock }
+    }
+
+    pub async fn read_as(&self, tenant: &str, request: Request) -> Result<Response, Error> {
+        let tenant = TenantId::parse(tenant).unwrap();
+        self.upstream.send(Call { tenant, request, repeatable: true, pace: None }).await
+    }
+
+    pub async fn read_at(&self, pace: Pace, request: Request) -> Result<Response, Error> {
+        let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: Some(pace) };
+        self.upstream.send(call).await
+    }
+
+    pub fn advance(&self, time: Duration) {
+        *self.clock.now.lock().unwrap() += i64::try_from(time.as_millis()).unwrap();
+    }
+
     pub async fn read(&self, request: Request) -> Result<Response, Error> {
         self.send(request, true).await
     }
@@ -100,7 +129,7 @@ impl World {
     }
 
     async fn send(&self, request: Request, repeatable: bool) -> Result<Response, Error> {
-        self.upstream.send(Call { tenant: TenantId::local(), request, repeatable }).await
+        self.upstream.send(Call { tenant: TenantId::local(), request, repeatable, pace: None }).await
     }
 
     pub fn slept(&self) -> Vec<Duration> {
@@ -147,6 +176,18 @@ pub fn everything(error: &Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// The demo API, with a state of its own.
+pub async fn demo() -> Origin {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(demo::serve(listener, std::future::pending()));
+    origin
+}
+
+pub fn json(answer: &Response) -> serde_json::Value {
+    serde_json::from_slice(&answer.body).unwrap()
 }
 
 /// A port on which nobody listens.

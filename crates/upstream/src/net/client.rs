@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder, redirect, retry};
 
+use super::resolve::Resolver;
 use crate::options::{BuildError, Options};
-use crate::resolve::Resolver;
 
 const USER_AGENT: &str = concat!("tokamak/", env!("CARGO_PKG_VERSION"));
 
@@ -20,10 +20,10 @@ const IDLE: Duration = Duration::from_secs(20);
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_WAIT: Duration = Duration::from_secs(10);
 
-pub(crate) fn build(options: &Options) -> Result<Client, BuildError> {
+pub(crate) fn build(options: &Options, resolver: Arc<Resolver>) -> Result<Client, BuildError> {
     // An error means that the process has a provider already; that one serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match configure(options).build() {
+    match configure(options, Arc::clone(&resolver)).build() {
         Ok(client) => Ok(client),
         Err(cause) => {
             // A bare container without `ca-certificates` can still serve origins on plain loopback.
@@ -31,16 +31,16 @@ pub(crate) fn build(options: &Options) -> Result<Client, BuildError> {
                 cause = &cause as &dyn std::error::Error,
                 "no root certificates: calls to https origins will fail; install ca-certificates or set SSL_CERT_FILE"
             );
-            without_roots(options)
+            without_roots(options, resolver)
         }
     }
 }
 
-fn without_roots(options: &Options) -> Result<Client, BuildError> {
-    configure(options).tls_certs_only([]).build().map_err(BuildError::Client)
+fn without_roots(options: &Options, resolver: Arc<Resolver>) -> Result<Client, BuildError> {
+    configure(options, resolver).tls_certs_only([]).build().map_err(BuildError::Client)
 }
 
-fn configure(options: &Options) -> ClientBuilder {
+fn configure(options: &Options, resolver: Arc<Resolver>) -> ClientBuilder {
     Client::builder()
         .tls_backend_rustls()
         .user_agent(USER_AGENT)
@@ -49,13 +49,14 @@ fn configure(options: &Options) -> ClientBuilder {
         .pool_max_idle_per_host(options.calls_per_origin)
         .http2_keep_alive_interval(PING_AFTER)
         .http2_keep_alive_timeout(PING_WAIT)
-        .dns_resolver(Arc::new(Resolver))
+        .dns_resolver(resolver)
         .redirect(redirect::Policy::none())
         .referer(false)
         .no_proxy()
         // The whole retry policy is `crate::retry`: the client's own would send some writes twice.
         .retry(retry::never())
-        // Off in this crate's features; said here as well, since another crate of the build could turn a feature on.
+        // `crate::answer` decodes, under its limit. Off in this crate's features; said here as well, since another crate
+        // of the build could turn a feature on.
         .no_gzip()
         .no_brotli()
         .no_deflate()
@@ -64,13 +65,15 @@ fn configure(options: &Options) -> ClientBuilder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::resolve::{Rule, SystemLookup};
     use super::*;
     use tokio::io::AsyncReadExt;
 
     #[tokio::test]
     async fn a_machine_without_roots_still_has_a_client_that_trusts_nobody() {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = without_roots(&Options::default()).unwrap();
+        let resolver = Resolver { lookup: Arc::new(SystemLookup), rule: Rule::Named };
+        let client = without_roots(&Options::default(), Arc::new(resolver)).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
