@@ -163,7 +163,7 @@ mod tests {
             auth: Some(Auth::Bearer("T".into())),
         };
         let call = Call { tenant: TenantId::parse(tenant).unwrap(), request, repeatable: true, pace: None };
-        (call, Signed { token: None, credential: Some(Secret::new(secret)) })
+        (call, Signed { token: None, credential: Some(Secret::new(secret)), values: Vec::new() })
     }
 
     fn key(cache: &Cache, tenant: &str, path: &str, secret: &str) -> Key {

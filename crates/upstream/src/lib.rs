@@ -20,6 +20,7 @@ mod net;
 mod options;
 mod outgoing;
 mod pace;
+mod redact;
 mod retry;
 mod send;
 mod wire;

@@ -17,6 +17,7 @@ use crate::net::{Lookup, SystemLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
 use crate::pace::{self, InFlight, Pacer, Place};
+use crate::redact::redact;
 use crate::retry::Retries;
 use crate::wire::Wire;
 
@@ -111,8 +112,9 @@ impl HttpUpstream {
             }
             // A refused token means that nothing was done, so a write may go again; but once, and with another token.
             if let Some(stale) = signed.token.filter(|_| refreshes(&outcome) && !self.wire.left(started).is_zero()) {
-                self.signer(call, label).sign(&mut outgoing, Some(stale)).await?;
+                let renewed = self.signer(call, label).sign(&mut outgoing, Some(stale)).await?;
                 signed.token = None;
+                signed.values.extend(renewed.values);
                 self.sleep(self.turn(call, Duration::ZERO)).await;
                 continue;
             }
@@ -121,7 +123,10 @@ impl HttpUpstream {
                 Some(wait) => self.sleep(wait).await,
                 None => {
                     let told = |f: Failure| f.told(label.to_owned(), timeout, self.wire.options.response_bytes);
-                    return outcome.map(|answer| (answer, keep)).map_err(told);
+                    return outcome.map_err(told).map(|mut answer| {
+                        redact(&mut answer, &signed.values);
+                        (answer, keep)
+                    });
                 }
             }
         }

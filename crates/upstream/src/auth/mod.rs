@@ -24,6 +24,8 @@ pub(crate) struct Signed {
     pub(crate) token: Option<u64>,
     /// The fixed credential that was used: who holds another one shares no cached answer.
     pub(crate) credential: Option<Secret>,
+    /// Every value that travelled with the call, to be taken out of its answer should the API echo it.
+    pub(crate) values: Vec<Secret>,
 }
 
 pub(crate) struct Signer<'a> {
@@ -38,7 +40,7 @@ impl Signer<'_> {
     /// `stale`: the token that the origin has just refused.
     pub(crate) async fn sign(&self, outgoing: &mut Outgoing, stale: Option<u64>) -> Result<Signed, Error> {
         let Some(auth) = &self.call.request.auth else { return Ok(Signed::default()) };
-        let fixed = |secret: Secret| Signed { token: None, credential: Some(secret) };
+        let fixed = |secret: Secret| Signed { token: None, values: vec![secret.clone()], credential: Some(secret) };
         match auth {
             Auth::Bearer(name) => {
                 let secret = self.secret(name).await?;
@@ -62,7 +64,8 @@ impl Signer<'_> {
                 }
                 let pair = basic(id.expose(), word.expose());
                 self.put(outgoing, "authorization", &pair, password)?;
-                Ok(fixed(pair))
+                let encoded = Secret::new(pair.expose().trim_start_matches("Basic "));
+                Ok(Signed { values: vec![word, encoded], ..fixed(pair) })
             }
             Auth::Oauth2 { token_origin, token_path, client_id, client_secret, scopes } => {
                 let endpoint = Endpoint {
@@ -73,7 +76,7 @@ impl Signer<'_> {
                 };
                 let (token, number) = self.token(auth, &endpoint, stale).await?;
                 self.put(outgoing, "authorization", &bearer(&token), client_secret)?;
-                Ok(Signed { token: Some(number), credential: None })
+                Ok(Signed { token: Some(number), credential: None, values: vec![token] })
             }
         }
     }

@@ -101,6 +101,15 @@ async fn credentials_arrive_in_their_header() {
 }
 
 #[tokio::test]
+async fn an_answer_that_echoes_a_credential_carries_it_no_further() {
+    let echo = format!("{{\"error\": \"bad Authorization: Bearer {TOKEN}\"}}");
+    let server = Server::always(ok(&echo)).await;
+    let answer = World::new().read(signed(get(&server.origin, "/"))).await.unwrap();
+    let body = String::from_utf8(answer.body).unwrap();
+    assert_eq!(body, "{\"error\": \"bad Authorization: Bearer [secret]\"}");
+}
+
+#[tokio::test]
 async fn without_its_secret_nothing_leaves() {
     let server = Server::always(ok("")).await;
     let world = World::new();
