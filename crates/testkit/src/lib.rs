@@ -12,6 +12,7 @@ pub mod conformance;
 pub mod faults;
 pub mod golden;
 pub mod memory;
+pub mod scripts;
 pub mod upstream;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
