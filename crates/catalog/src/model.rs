@@ -157,11 +157,6 @@ impl Entity {
 }
 
 impl Capability {
-    /// Whether a taught line shows an instance to call it on: the mapping has holes in its path.
-    pub fn teaches_anchor(&self) -> bool {
-        self.http.path.has_holes()
-    }
-
     pub fn required(&self) -> impl Iterator<Item = &Param> {
         self.params.values().filter(|p| p.required)
     }

@@ -71,10 +71,6 @@ impl Template {
         self.holes().next().is_some()
     }
 
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
-    }
-
     /// As a path: each value is one percent-encoded segment; a value that would be empty, `.` or `..` as a whole segment
     /// gives `None`, because a server would read it as another path.
     pub fn fill_path<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>) -> Option<String> {

@@ -108,3 +108,18 @@ fn default_data() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").filter(|h| !h.is_empty()).map(|h| PathBuf::from(h).join(".local/share"));
     xdg.or_else(home).map(|base| base.join("tokamak"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::check_limits;
+    use base::Limits;
+
+    #[test]
+    fn a_limit_of_nothing_or_of_everything_is_named() {
+        assert!(check_limits(&Limits::default()).is_ok());
+        let named = |limits: Limits| check_limits(&limits).unwrap_err().to_string();
+        assert!(named(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
+        assert!(named(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
+        assert!(named(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
+    }
+}

@@ -25,30 +25,32 @@ pub async fn read(
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    let decoded = decode_off(ctx, catalog, capability, response, asked).await?;
+    let Some(decoded) = decode_off(ctx, catalog, capability, response, asked).await else {
+        return Err(StepError::Interrupted(label));
+    };
     decoded.map_err(|source| StepError::Decode { label, source: Box::new(source) })
 }
 
 /// Above this, decoding takes long enough to be felt by other sessions on the same thread.
 const SMALL_BYTES: usize = 128 * 1024;
 
-/// Decodes a large answer on a thread for such work.
+/// Decodes a large answer on a thread for such work; `None` when that thread did not come back.
 async fn decode_off(
     ctx: &Ctx<'_>,
     catalog: &Catalog,
     capability: &Capability,
     response: Response,
     asked: Option<Asked<'_>>,
-) -> Result<Result<Decoded, DecodeError>, StepError> {
+) -> Option<Result<Decoded, DecodeError>> {
     let nesting = ctx.limits.nesting;
     let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > SMALL_BYTES).cloned();
     let Some(catalog_of_its_own) = pinned else {
-        return Ok(decode(catalog, capability, &response, asked, nesting));
+        return Some(decode(catalog, capability, &response, asked, nesting));
     };
     let (capability, page) = (capability.clone(), asked.map(|a| (a.page.clone(), a.seen)));
     let work = move || {
         let asked = page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
         decode(&catalog_of_its_own, &capability, &response, asked, nesting)
     };
-    tokio::task::spawn_blocking(work).await.map_err(|_| StepError::Catalog(catalog.id.clone()))
+    tokio::task::spawn_blocking(work).await.ok()
 }

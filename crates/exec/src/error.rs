@@ -21,6 +21,9 @@ pub enum StepError {
     },
     #[error(transparent)]
     Upstream(#[from] ports::upstream::Error),
+    /// The thread that read the answer ended without a word: a defect of ours, or the server is going down.
+    #[error("{0}: reading the answer was interrupted")]
+    Interrupted(String),
     /// The plan names something its catalog does not have: the pinned catalog is not the one it was planned on.
     #[error("catalog `{0}` does not have what the plan needs")]
     Catalog(base::CatalogId),

@@ -1,7 +1,7 @@
 //! `plasm`: a program to a plan, and nothing leaves the house. Every stage between can be looked at.
 //! Invariant: this is the only place where text becomes a plan; `run` calls it too.
 
-use base::{Diagnostic, Digest, Limits, Span};
+use base::{Diagnostic, Limits, Span};
 use lang::check::{self, Checked};
 use lang::codes;
 use lang::plan::{self, Plan};
@@ -111,12 +111,8 @@ impl Service {
             let text: String = program.chars().take(self.limits.program_bytes).collect();
             return Err(Error::Program { text, diagnostics: stages.diagnostics });
         };
-        tracing::debug!(plan = %plan_name(plan.digest), steps = plan.steps.len(), "planned");
+        tracing::debug!(plan = plan.digest.short(), steps = plan.steps.len(), "planned");
         let explained = plan::explain(&plan);
         Ok(Planned { slot: session.slot, plan, notes: stages.diagnostics, explained })
     }
-}
-
-fn plan_name(digest: Digest) -> String {
-    digest.short()
 }
