@@ -24,7 +24,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan, step: &Step, input: &Rowset) -> Res
             let (catalog, capability) = called(ctx, call)?;
             query::apply(ctx, catalog, capability, &known(args), Want { rows: *limit, pages: step.calls }).await
         }
-        StepKind::Get { call, args } => {
+        StepKind::Get { call, args, .. } => {
             let (catalog, capability) = called(ctx, call)?;
             get::apply(ctx, catalog, capability, &known(args)).await
         }
