@@ -6,7 +6,7 @@ use catalog::{Capability, Param};
 
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{Args, Called, StepKind};
+use crate::ir::{Args, Called, StepKind};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value};
 
@@ -109,7 +109,8 @@ impl<'s> Cx<'s> {
     }
 
     fn search_sample(&self, exposed: &Exposed, search: &Capability, alphabet: Alphabet) -> String {
-        let slots = self.slot_samples(exposed, search.required().filter(|p| search.text.as_ref() != Some(&p.name)), alphabet);
+        let slots =
+            self.slot_samples(exposed, search.required().filter(|p| search.text.as_ref() != Some(&p.name)), alphabet);
         let braces = if slots.is_empty() { String::new() } else { format!("{{{slots}}}") };
         format!("{}~\"words\"{braces}", exposed.name_in(alphabet))
     }
@@ -255,13 +256,7 @@ impl<'s> Cx<'s> {
         if symbol == param.name { format!("{symbol} ({kind})") } else { format!("{symbol} {} ({kind})", param.name) }
     }
 
-    pub(super) fn get(
-        &mut self,
-        exposed: &'s Exposed,
-        written: &EntityName,
-        key: &Key,
-        span: Span,
-    ) -> Option<NodeId> {
+    pub(super) fn get(&mut self, exposed: &'s Exposed, written: &EntityName, key: &Key, span: Span) -> Option<NodeId> {
         let alphabet = alphabet_of(written);
         let Some(capability) = exposed.catalog.get_of(&exposed.entity) else {
             self.no_get(exposed, alphabet, span);

@@ -52,8 +52,7 @@ pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], aro
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
 fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> {
-    let effects: Vec<usize> =
-        (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
+    let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
     }
@@ -142,7 +141,8 @@ impl Cx<'_> {
             return *whole;
         }
         let below = &self.steps[step];
-        let Some((of, catalog)) = below.of.clone().and_then(|of| Some((of.clone(), self.with.catalogs.get(&of.catalog)?)))
+        let Some((of, catalog)) =
+            below.of.clone().and_then(|of| Some((of.clone(), self.with.catalogs.get(&of.catalog)?)))
         else {
             return step;
         };
@@ -258,7 +258,8 @@ impl Cx<'_> {
         let entity = catalog.entity(&of.entity)?;
         let needed = |name: &&String| entity.key.contains(*name) || self.needs.fields[at].contains(*name);
         let selected: Vec<String> = entity.fields.keys().filter(needed).cloned().collect();
-        let embedded = entity.relations.keys().any(|r| self.needs.fields[at].contains(r) && !entity.fields.contains_key(r));
+        let embedded =
+            entity.relations.keys().any(|r| self.needs.fields[at].contains(r) && !entity.fields.contains_key(r));
         (selected.len() < entity.fields.len() && !embedded).then_some(selected)
     }
 
@@ -369,7 +370,9 @@ impl Cx<'_> {
         let capability = catalog.capability(&call.capability)?;
         let what = match capability.kind {
             Kind::Search => format!("search {}", capability.entity),
-            Kind::Get if catalog.get_of(&capability.entity).is_some_and(|get| get.name == capability.name) => return None,
+            Kind::Get if catalog.get_of(&capability.entity).is_some_and(|get| get.name == capability.name) => {
+                return None;
+            }
             Kind::Get | Kind::Singleton => format!("{} {}", capability.method_name(), capability.entity),
             _ => return None,
         };

@@ -3,12 +3,8 @@
 
 mod cost;
 mod explain;
-mod expr;
-mod jinja;
 mod lower;
 mod needs;
-mod show;
-mod step;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -21,12 +17,11 @@ use serde_json::json;
 
 use crate::check::{Checked, CheckedNode};
 
+pub use crate::ir::{
+    Args, Called, Column, EntityOf, Expr, Function, NamedPath, Path, Says, Shape, Spec, Step, StepKind, Take, Test,
+    TestOp,
+};
 pub use explain::explain;
-pub use expr::{Args, Expr, Path, Take};
-pub(crate) use jinja::chains;
-pub(crate) use needs::relation_needs;
-pub(crate) use show::{shown, specs};
-pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 
 pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
@@ -171,4 +166,13 @@ fn nameless(value: &mut Expr) {
         Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| nameless(item)),
         _ => {}
     }
+}
+
+/// What each step is called: by the program, by the result that it is, or by its number.
+fn names(steps: &[Step], returns: &[Returned]) -> Vec<String> {
+    let one = |(at, step): (usize, &Step)| {
+        let returned = returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
+        step.label.clone().or(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
+    };
+    steps.iter().enumerate().map(one).collect()
 }

@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalog::{Entity, Relation, Via};
-
-use super::jinja::chains;
-use super::{Catalogs, EntityOf, Expr, Path, Step, StepKind, Take};
+use super::Catalogs;
+use crate::ir::{EntityOf, Expr, Path, Step, StepKind, Take, chains, relation_needs};
 
 /// How many rows of a node its readers need, all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,7 +120,8 @@ pub(super) fn values(kind: &StepKind) -> Vec<&Expr> {
 }
 
 fn input_use(catalogs: &Catalogs, steps: &[Step], step: &Step, input: usize) -> Use {
-    let heads = |paths: &mut dyn Iterator<Item = &Path>| -> Fields { paths.filter_map(|p| p.first().cloned()).collect() };
+    let heads =
+        |paths: &mut dyn Iterator<Item = &Path>| -> Fields { paths.filter_map(|p| p.first().cloned()).collect() };
     let of = |rows, fields, pass| Use { step: input, rows, fields, pass };
     match &step.kind {
         StepKind::Filter { tests, .. } => of(Bound::All, heads(&mut tests.iter().map(|t| &t.path)), true),
@@ -225,17 +224,4 @@ fn relation_fields(catalogs: &Catalogs, parent: &EntityOf, relation: &str) -> Fi
     let entity = catalogs.get(&parent.catalog).and_then(|c| c.entity(&parent.entity));
     let relation = entity.and_then(|e| e.relations.get(relation));
     relation.map(|relation| relation_needs(entity, relation).into_iter().collect()).unwrap_or_default()
-}
-
-/// The fields of the parent that a relation starts from; of an embedded one, the relation itself.
-pub fn relation_needs(entity: Option<&Entity>, relation: &Relation) -> Vec<String> {
-    match &relation.via {
-        Via::Key { field } => vec![field.clone()],
-        Via::Embedded { .. } => vec![relation.name.clone()],
-        Via::Call { fill, .. } => {
-            let key = entity.map(|e| e.key.clone()).unwrap_or_default();
-            let whole = if fill.values().any(Option::is_none) { key } else { Vec::new() };
-            fill.values().flatten().cloned().chain(whole).collect()
-        }
-    }
 }
