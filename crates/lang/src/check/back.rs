@@ -54,6 +54,13 @@ impl<'s> Cx<'s> {
                     self.missing(source, &missing, alphabet, (span, copy));
                     return None;
                 }
+                // In its arguments the row is the one it starts from.
+                let own = matches!(self.at(input).kind, StepKind::Given { step: None });
+                if !own && args.values().any(Expr::of_row) {
+                    let message = "inside `.^…{…}` there is no `_`; filter with `.filter{…}` after it";
+                    self.error(codes::ROW_OUTSIDE, span, message);
+                    return None;
+                }
                 let of = EntityOf { catalog: here.catalog.id.clone(), entity: here.entity.clone() };
                 args.insert(param.to_owned(), Expr::Row(Take::Key(of)));
                 let target = RowType::answered(&source.catalog, capability, true);

@@ -45,7 +45,9 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
             let column = steps.get(*from).and_then(|s| s.columns.iter().find(|c| c.name == *field));
             let list = column.is_some_and(|c| matches!(c.kind, catalog::Type::Array(_)));
             let references = if list { with.limits.rows } else { input };
-            read(references, most(limit).min(references))
+            // References beyond the limit are not read.
+            let references = most(limit).min(references);
+            read(references, references)
         }
         StepKind::Attach { .. } | StepKind::Hydrate { .. } => read(input, input),
         StepKind::Limit { count, .. } => read(0, input.min(*count)),

@@ -30,12 +30,14 @@ type Around = BTreeMap<usize, (usize, usize)>;
 
 /// `roots` are what must come out, in order, each with the fields that are wanted of it.
 pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], around: &Around) -> Lowered {
-    let order = order(with, raw, roots);
+    let uses = needs::all_uses(with.catalogs, raw);
+    let order = order(raw, &uses, roots);
     let mut cx = Cx {
         with,
         raw,
         around,
-        needs: needs::needs(with.catalogs, raw, roots),
+        needs: needs::needs(raw, &uses, roots),
+        uses: &uses,
         steps: Vec::new(),
         done: vec![None; raw.len()],
         whole: BTreeMap::new(),
@@ -51,7 +53,7 @@ pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], aro
 
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
-fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> {
+fn order(raw: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Vec<usize> {
     let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
@@ -65,7 +67,7 @@ fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> 
                 reads.push(at);
             } else if !std::mem::replace(&mut seen[at], true) {
                 stack.push((at, true));
-                stack.extend(needs::uses(with.catalogs, raw, at).into_iter().rev().map(|used| (used.step, false)));
+                stack.extend(uses[at].iter().rev().map(|used| (used.step, false)));
             }
         }
     }
@@ -84,6 +86,7 @@ struct Cx<'a> {
     raw: &'a [Step],
     around: &'a Around,
     needs: Needs,
+    uses: &'a [Vec<Use>],
     steps: Vec<Step>,
     /// Where each node is.
     done: Vec<Option<usize>>,
@@ -102,9 +105,9 @@ impl Cx<'_> {
             if self.done[at].is_some() {
                 continue;
             }
-            let uses = needs::uses(self.with.catalogs, self.raw, at);
+            let uses = &self.uses[at];
             if ready {
-                let step = self.step(at, &uses);
+                let step = self.step(at, uses);
                 self.done[at] = Some(step);
                 continue;
             }

@@ -146,6 +146,10 @@ fn digest(steps: &[Step], returns: &[Returned], catalogs: &[(CatalogId, Digest)]
 
 /// A step without what is only for reading.
 fn meaning(step: &Step) -> serde_json::Value {
+    let reads = needs::values(&step.kind).into_iter().any(Expr::reads);
+    if !reads {
+        return json!({"kind": step.kind, "of": step.of, "after": step.after});
+    }
     let mut kind = step.kind.clone();
     if let StepKind::Derive { object, .. } = &mut kind {
         object.iter_mut().for_each(|(_, value)| nameless(value));
@@ -153,7 +157,8 @@ fn meaning(step: &Step) -> serde_json::Value {
     if let StepKind::Effect { args, .. } = &mut kind {
         args.values_mut().for_each(nameless);
     }
-    json!({"kind": kind, "of": step.of, "columns": step.columns, "after": step.after})
+    // The columns follow from the steps and the catalogs.
+    json!({"kind": kind, "of": step.of, "after": step.after})
 }
 
 /// The steps of a read inside a value have no names of their own, but what they are given may.
@@ -161,6 +166,7 @@ fn nameless(value: &mut Expr) {
     match value {
         Expr::Read { steps, .. } => steps.iter_mut().for_each(|step| {
             (step.label, step.says) = (None, None);
+            step.columns.clear();
         }),
         Expr::List(items) => items.iter_mut().for_each(nameless),
         Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| nameless(item)),

@@ -42,7 +42,7 @@ pub(super) enum Bound {
 }
 
 /// `roots` with the fields that are wanted of them.
-pub(super) fn needs(catalogs: &Catalogs, steps: &[Step], roots: &[(usize, Fields)]) -> Needs {
+pub(super) fn needs(steps: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Needs {
     let mut needs = Needs { rows: vec![Rows::Nothing; steps.len()], fields: vec![Fields::new(); steps.len()] };
     for (root, fields) in roots {
         needs.rows[*root] = Rows::All;
@@ -53,7 +53,7 @@ pub(super) fn needs(catalogs: &Catalogs, steps: &[Step], roots: &[(usize, Fields
         if own == Rows::Nothing {
             continue;
         }
-        for used in uses(catalogs, steps, at) {
+        for used in &uses[at] {
             let rows = match used.rows {
                 Bound::All => Rows::All,
                 Bound::Same => own,
@@ -62,14 +62,19 @@ pub(super) fn needs(catalogs: &Catalogs, steps: &[Step], roots: &[(usize, Fields
             needs.rows[used.step] = needs.rows[used.step].max(rows);
             let passed = if used.pass { needs.fields[at].clone() } else { Fields::new() };
             needs.fields[used.step].extend(passed);
-            needs.fields[used.step].extend(used.fields);
+            needs.fields[used.step].extend(used.fields.iter().cloned());
         }
     }
     needs
 }
 
+/// What each step needs of those that it names.
+pub(super) fn all_uses(catalogs: &Catalogs, steps: &[Step]) -> Vec<Vec<Use>> {
+    (0..steps.len()).map(|at| uses(catalogs, steps, at)).collect()
+}
+
 /// What a step needs of each step that it names, its input first, each once.
-pub(super) fn uses(catalogs: &Catalogs, steps: &[Step], at: usize) -> Vec<Use> {
+fn uses(catalogs: &Catalogs, steps: &[Step], at: usize) -> Vec<Use> {
     let step = &steps[at];
     let mut found: Vec<Use> = Vec::new();
     let mut row = Fields::new();
@@ -202,7 +207,7 @@ fn value_uses(catalogs: &Catalogs, steps: &[Step], value: &Expr, row: &mut Field
 /// A read for a row needs of the plan around it what it was given, and of the row what its steps take of it.
 fn read_uses(catalogs: &Catalogs, inner: &[Step], take: &Take, row: &mut Fields, found: &mut Vec<Use>) {
     let Some(last) = inner.len().checked_sub(1) else { return };
-    let needs = needs(catalogs, inner, &[(last, taken(catalogs, take))]);
+    let needs = needs(inner, &all_uses(catalogs, inner), &[(last, taken(catalogs, take))]);
     for (at, step) in inner.iter().enumerate() {
         match &step.kind {
             StepKind::Given { step: Some(outer) } => {

@@ -100,6 +100,7 @@ fn statements(program: &Program) -> Vec<(Span, String)> {
         let mut out = Out::default();
         out.add(&format!("{} = ", binding.label.text));
         out.statement(&binding.node);
+        out.leave_block(None);
         found.push((binding.label.span.to(binding.node.span), out.text));
     }
     if let (Some(first), Some(last)) = (program.roots.first(), program.roots.last()) {
@@ -110,6 +111,7 @@ fn statements(program: &Program) -> Vec<(Span, String)> {
             }
             out.statement(root);
         }
+        out.leave_block(None);
         found.push((first.span.to(last.span), out.text));
     }
     found
@@ -118,22 +120,37 @@ fn statements(program: &Program) -> Vec<(Span, String)> {
 #[derive(Default)]
 struct Out {
     text: String,
-    /// On the line that closes a block only closers and commas may follow.
-    closed_block: bool,
+    /// Closers and commas since the line that closes a block: only they may follow on that line.
+    after_block: Option<String>,
 }
 
 impl Out {
     fn add(&mut self, text: &str) {
         for c in text.chars() {
-            if self.closed_block && !matches!(c, ')' | ']' | '}' | ',') {
-                self.closed_block = false;
-                self.text.push('\n');
-                if c == ' ' {
-                    continue;
-                }
+            match self.after_block.as_mut() {
+                Some(closers) if matches!(c, ')' | ']' | '}' | ',') => closers.push(c),
+                Some(_) => self.leave_block(Some(c)),
+                None => self.text.push(c),
             }
-            self.text.push(c);
         }
+    }
+
+    /// What goes on after a block begins a new line; where a line cannot begin so, the closers go with it.
+    fn leave_block(&mut self, next: Option<char>) {
+        let closers = self.after_block.take().unwrap_or_default();
+        match next {
+            Some('[' | '{' | '<') if closers.is_empty() => self.text.push(' '),
+            Some('[' | '{' | '<') => {
+                self.text.push('\n');
+                self.text.push_str(&closers);
+            }
+            Some(_) => {
+                self.text.push_str(&closers);
+                self.text.push('\n');
+            }
+            None => self.text.push_str(&closers),
+        }
+        self.text.extend(next.filter(|c| *c != ' '));
     }
 
     fn statement(&mut self, node: &Node) {
@@ -313,7 +330,7 @@ impl Out {
             self.text.push('\n');
         }
         self.text.push_str(&block.tag);
-        self.closed_block = true;
+        self.after_block = Some(String::new());
     }
 
     fn arg(&mut self, arg: &Arg) {
