@@ -1,7 +1,7 @@
-"""Real servers that nobody here wrote, each on a free port with its own folder: Jupyter Server, etcd, json-graphql-server.
+"""Real servers that nobody here wrote: Jupyter Server, etcd, json-graphql-server, each with a free port and a folder.
 
-Invariants: a server never outlives the block that started it, nor does anything it started; every wait has an end; what a
-server holds is asked of the server itself, past the binary under test; only the standard library.
+Invariants: a server never outlives the block that started it, nor does anything it started; every wait has an end;
+what a server holds is asked of the server itself, past the binary under test; only the standard library.
 """
 
 import base64
@@ -41,11 +41,13 @@ class Foreign:
 
     def __enter__(self):
         log = self.folder / "server.log"
+        # No setting of the caller's own servers reaches these.
+        surroundings = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "TMPDIR": str(self.folder)}
         with open(log, "wb") as output:
             self.process = subprocess.Popen(
                 self.command(),
                 cwd=self.folder,
-                env={**os.environ, "HOME": str(self.folder), **self.environment()},
+                env={**surroundings, **self.environment()},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -128,8 +130,8 @@ class Jupyter(Foreign):
         self.root = self.folder / "root"
         (self.root / "papers").mkdir(parents=True)
         (self.root / "readme.md").write_text("# Read me\n")
-        (self.root / "papers" / "raft.txt").write_text("consensus\n")
-        (self.root / "papers" / "café & co.txt").write_text("a name that must be encoded\n")
+        (self.root / "papers" / "raft.txt").write_text("consensus")
+        (self.root / "papers" / "café & co.txt").write_text("a name that must be encoded")
         kernel = self.folder / "share" / "kernels" / "idle"
         kernel.mkdir(parents=True)
         spec = {"argv": [sys.executable, "-c", self.IDLE], "display_name": "Idle", "language": "none"}

@@ -34,7 +34,7 @@ main() {
   node_pin="$(cat "$here/node/package.json" "$here/node/package-lock.json" | cksum) $NODE_HOME"
   if ! done_before "$NODE_HOME" "$node_pin"; then
     need_npm
-    say "installing Node 22, the MCP inspector, the MCP conformance suite and json-graphql-server into $NODE_HOME (300 MB)"
+    say "installing Node 22, the MCP inspector, the MCP conformance suite and a GraphQL server into $NODE_HOME (300 MB)"
     install_node
     remember "$NODE_HOME" "$node_pin"
   fi
@@ -68,7 +68,7 @@ install_python() {
 # Nothing is compiled here: every one of them comes built.
 install_servers() {
   virtual_environment "$SERVERS_HOME"
-  fetch "Jupyter Server and etcd" pip_of "$SERVERS_HOME" --only-binary=:all: --requirement "$here/foreign/requirements.txt"
+  fetch "Jupyter Server and etcd" pip_of "$SERVERS_HOME" --only-binary=:all: -r "$here/foreign/requirements.txt"
 }
 
 virtual_environment() {
