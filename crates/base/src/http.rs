@@ -124,19 +124,25 @@ impl From<Origin> for String {
 
 /// How a catalog's requests are signed. Each string in it is the *name* of a secret, of a header or of a parameter, except
 /// where a token is fetched and what it is for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Auth {
     /// `Authorization: Bearer …`
     Bearer(String),
-    /// A header of its own.
-    Header { name: String, secret: String },
+    /// A header of its own; `prefix` goes before the secret, as in `Authorization: token …`.
+    Header {
+        name: String,
+        secret: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prefix: Option<String>,
+    },
     /// A parameter of the query, for APIs that know nothing better.
     Query { name: String, secret: String },
     /// `Authorization: Basic …`
     Basic { user: String, password: String },
     /// A bearer token of the client-credentials grant, fetched from an endpoint of its own.
     Oauth2 {
+        #[schemars(with = "String")]
         token_origin: Origin,
         token_path: String,
         client_id: String,
@@ -166,8 +172,58 @@ pub struct Request {
     /// Names and values as they are meant; encoded where the request is sent.
     pub query: Vec<(String, String)>,
     pub headers: Vec<(String, String)>,
-    pub body: Option<Value>,
+    pub body: Option<Payload>,
     pub auth: Option<Auth>,
+}
+
+/// What a request carries. Values are as they are meant; encoded where the request is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload {
+    Json {
+        value: Value,
+        /// Where it is not `application/json`.
+        content_type: Option<String>,
+    },
+    /// `application/x-www-form-urlencoded`
+    Form(Vec<(String, String)>),
+    Multipart(Vec<FormPart>),
+    Bytes {
+        content_type: String,
+        bytes: Vec<u8>,
+    },
+}
+
+/// One part of `multipart/form-data`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormPart {
+    pub name: String,
+    pub file_name: Option<String>,
+    pub content_type: Option<String>,
+    pub bytes: Vec<u8>,
+}
+
+/// How fast an origin may be called, by all callers together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// More than zero.
+    pub per_second: f64,
+    /// So many at once after a rest; 0 means 1.
+    pub burst: u32,
+    /// Calls under way at one time; the adapter's own limit holds too.
+    pub concurrent: Option<u32>,
+}
+
+impl Payload {
+    pub fn json(value: Value) -> Self {
+        Self::Json { value, content_type: None }
+    }
+
+    pub fn as_json(&self) -> Option<&Value> {
+        match self {
+            Self::Json { value, .. } => Some(value),
+            _ => None,
+        }
+    }
 }
 
 impl Request {

@@ -18,7 +18,7 @@ mod time;
 
 pub use diagnostic::{Code, Diagnostic, Severity, render_for_model, render_for_people};
 pub use digest::{Digest, DigestError};
-pub use http::{Auth, Method, Origin, OriginError, Request, Response};
+pub use http::{Auth, FormPart, Method, Origin, OriginError, Pace, Payload, Request, Response};
 pub use id::{
     CatalogId, ExecuteSessionId, IdError, LogicalSessionId, Principal, RequestId, RunId, Slot, SlotError, TenantId,
 };

@@ -14,4 +14,11 @@ pub const UNREACHABLE: Code = Code(504);
 /// An origin that is not one.
 pub const ORIGIN: Code = Code(505);
 
-pub const ALL: &[Code] = &[SHAPE, NAME, MAPPING, UNREACHABLE, ORIGIN];
+/// A template with a brace too many or too few.
+pub const TEMPLATE: Code = Code(506);
+/// Paging that is none of the forms, or where there are no pages.
+pub const PAGING: Code = Code(507);
+/// Two capabilities between which nothing decides.
+pub const TWO_LISTS: Code = Code(508);
+
+pub const ALL: &[Code] = &[SHAPE, NAME, MAPPING, UNREACHABLE, ORIGIN, TEMPLATE, PAGING, TWO_LISTS];

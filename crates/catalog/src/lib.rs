@@ -18,13 +18,17 @@ mod registry;
 mod template;
 mod types;
 
-pub use bind::{Args, BindError, bind};
+pub use bind::{Args, Ask, BindError, bind};
 pub use canonical::{PinError, from_canonical};
-pub use decode::{Asked, DecodeError, Decoded, decode};
-pub use model::{Capability, Catalog, Entity, Field, Http, Kind, Param, Relation, Row, Show, Via};
-pub use paging::{After, PageAt, PageRequest, PageSize, Paging, PagingError, PagingForm};
+pub use decode::{Answer, Asked, DecodeError, Decoded, Refusal, decode};
+pub use model::{
+    Body, Capability, Catalog, Document, DocumentPiece, Effect, EffectClass, Entity, Failure, Field, Graphql, Http,
+    Idempotency, Kind, ListStyle, Param, Part, Probe, Relation, Role, Row, RowForm, Rows, Shape, Show, Source,
+    Transport, Via,
+};
+pub use paging::{After, PageAt, PageRequest, PageSize, Paging, PagingError, PagingForm, Place};
 pub use path::DataPath;
-pub use read::{Rejected, read};
+pub use read::{Rejected, read, schema};
 pub use registry::{Registry, RegistryError};
 pub use template::{Hole, Piece, Template, TemplateError};
-pub use types::{DateFormat, TextStyle, Type, TypeError};
+pub use types::{DateFormat, Slot, TextStyle, Type, TypeError, Union, Wire};

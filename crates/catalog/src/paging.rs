@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
+use crate::model::Row;
 use crate::path::DataPath;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,22 @@ pub struct Paging {
     pub size: Option<PageSize>,
     /// How many rows there are in all, where the answer says so.
     pub total: Option<DataPath>,
+    /// Whether there is a next page, where the answer says so in a flag of its own.
+    pub more: Option<DataPath>,
+    /// Where the page is asked for.
+    pub place: Place,
+}
+
+/// What carries the request for a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    #[default]
+    Query,
+    /// A key of the JSON or form body.
+    Body,
+    /// A variable of the GraphQL document.
+    Variable,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +46,8 @@ pub enum PagingForm {
     Link,
     /// A URL in the answer; none or `null` ends the list.
     Next { read: DataPath },
+    /// A field of the last row, sent back in the parameter `send`; an empty page, or the flag `more`, ends the list.
+    Last { field: String, send: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +106,7 @@ pub struct Page<'a> {
     pub body: &'a Value,
     /// Rows on it.
     pub rows: usize,
+    pub last: Option<&'a Row>,
 }
 
 impl Paging {
@@ -98,7 +118,11 @@ impl Paging {
         page: &Page<'_>,
         seen: usize,
     ) -> Result<After, PagingError> {
-        let total = self.total.as_ref().and_then(|path| path.find(page.body)).and_then(Value::as_u64);
+        let total = self.total.as_ref().and_then(|path| path.find(page.body)).and_then(|total| total.as_u64());
+        let flag = self.more.as_ref().map(|path| path.find(page.body).is_some_and(|flag| *flag == Value::Bool(true)));
+        if flag == Some(false) {
+            return Ok(After::End);
+        }
         let next = match &self.form {
             PagingForm::Page { .. } => {
                 return Ok(self.counted(asked, page, (total, seen), PageAt::Number(number(asked) + 1)));
@@ -108,16 +132,21 @@ impl Paging {
             }
             PagingForm::Cursor { read, .. } => cursor(read, page.body)?.map(PageAt::Cursor),
             PagingForm::Link => link_next(page.response).map(|url| place(origin, &url)).transpose()?,
-            PagingForm::Next { read } => match read.find(page.body) {
+            PagingForm::Next { read } => match read.find(page.body).as_deref() {
                 Some(Value::String(url)) if !url.is_empty() => Some(place(origin, url)?),
                 _ => None,
             },
+            PagingForm::Last { field, .. } => {
+                let full = self.size.is_none() || page.rows >= asked.size;
+                let last = page.last.filter(|_| full || flag == Some(true)).and_then(|row| row.get(field));
+                last.map(|value| word(value, field)).transpose()?.flatten().map(PageAt::Cursor)
+            }
         };
         Ok(match next {
             // The same place again would be read for ever.
             Some(next) if next == asked.at => After::Lost,
             Some(next) => After::Next(next),
-            None if total.is_some_and(|total| (seen as u64) < total) => After::Lost,
+            None if flag == Some(true) || total.is_some_and(|total| (seen as u64) < total) => After::Lost,
             None => After::End,
         })
     }
@@ -141,20 +170,24 @@ impl Paging {
         }
     }
 
-    /// Adds what asks for this page to a query.
-    pub(crate) fn ask(&self, page: &PageRequest, query: &mut Vec<(String, String)>) {
+    /// What asks for this page: names and values, for the place that `place` says.
+    pub(crate) fn ask(&self, page: &PageRequest) -> Vec<(&str, Value)> {
+        let mut pairs = Vec::with_capacity(2);
         match (&self.form, &page.at) {
             (PagingForm::Page { send, from }, at) => {
                 let index = if let PageAt::Number(index) = at { *index } else { 0 };
-                query.push((send.clone(), from.saturating_add(index).to_string()));
+                pairs.push((send.as_str(), Value::from(from.saturating_add(index))));
             }
-            (PagingForm::Offset { send }, PageAt::Skip(rows)) => query.push((send.clone(), rows.to_string())),
-            (PagingForm::Cursor { send, .. }, PageAt::Cursor(cursor)) => query.push((send.clone(), cursor.clone())),
+            (PagingForm::Offset { send }, PageAt::Skip(rows)) => pairs.push((send, Value::from(*rows))),
+            (PagingForm::Cursor { send, .. } | PagingForm::Last { send, .. }, PageAt::Cursor(cursor)) => {
+                pairs.push((send, Value::from(cursor.clone())));
+            }
             _ => {}
         }
         if let Some(size) = &self.size {
-            query.push((size.send.clone(), page.size.to_string()));
+            pairs.push((&size.send, Value::from(page.size)));
         }
+        pairs
     }
 }
 
@@ -163,12 +196,16 @@ fn number(asked: &PageRequest) -> u64 {
 }
 
 fn cursor(read: &DataPath, body: &Value) -> Result<Option<String>, PagingError> {
-    match read.find(body) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.is_empty() => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(_) => Err(PagingError::Cursor(read.to_string())),
+    read.find(body).map_or(Ok(None), |found| word(&found, &read.to_string()))
+}
+
+fn word(value: &Value, place: &str) -> Result<Option<String>, PagingError> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        _ => Err(PagingError::Cursor(place.to_owned())),
     }
 }
 
@@ -215,11 +252,11 @@ mod tests {
     use serde_json::json;
 
     fn after(form: PagingForm, at: PageAt, body: Value, link: Option<&str>) -> Result<After, PagingError> {
-        let paging = Paging { form, size: None, total: None };
+        let paging = Paging { form, size: None, total: None, more: None, place: Place::Query };
         let headers = link.map(|l| ("link".to_owned(), l.to_owned())).into_iter().collect();
         let response = Response { status: 200, headers, body: Vec::new() };
         let origin = Origin::parse("https://api.example.com").unwrap();
-        let page = Page { response: &response, body: &body, rows: 2 };
+        let page = Page { response: &response, body: &body, rows: 2, last: None };
         paging.after(&origin, &PageRequest { at, size: 2 }, &page, 2)
     }
 

@@ -1,38 +1,87 @@
-//! Where a value lies inside an answer: `owner.id`.
-//! Invariant: a path only walks down objects and array indexes; it never fails, it finds or does not find.
+//! Where a value lies inside an answer: `owner.id`, `labels[].name`.
+//! Invariant: a path only walks down objects and arrays; it never fails, it finds or does not find.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-pub struct DataPath(Vec<String>);
+pub struct DataPath(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Name(String),
+    /// `[]`: of each item; what an item does not have is left out.
+    Each,
+}
 
 impl DataPath {
-    pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
-        self.0.iter().try_fold(value, |at, name| match at {
-            Value::Object(map) => map.get(name),
-            Value::Array(items) => items.get(name.parse::<usize>().ok()?),
-            _ => None,
+    pub fn find<'a>(&self, value: &'a Value) -> Option<Cow<'a, Value>> {
+        walk(&self.0, value)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names on the way, for a selection; `[]` selects nothing of its own.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|step| match step {
+            Step::Name(name) => Some(name.as_str()),
+            Step::Each => None,
         })
     }
 }
 
+fn walk<'a>(steps: &[Step], value: &'a Value) -> Option<Cow<'a, Value>> {
+    let mut at = value;
+    for (n, step) in steps.iter().enumerate() {
+        at = match (step, at) {
+            (Step::Name(name), Value::Object(map)) => map.get(name)?,
+            (Step::Name(name), Value::Array(items)) => items.get(name.parse::<usize>().ok()?)?,
+            (Step::Each, Value::Array(items)) => {
+                let rest = &steps[n + 1..];
+                let found = items.iter().filter_map(|item| walk(rest, item)).map(Cow::into_owned);
+                return Some(Cow::Owned(Value::Array(found.collect())));
+            }
+            _ => return None,
+        };
+    }
+    Some(Cow::Borrowed(at))
+}
+
 impl From<String> for DataPath {
     fn from(text: String) -> Self {
-        Self(text.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect())
+        let mut steps = Vec::new();
+        for part in text.split('.').filter(|part| !part.is_empty()) {
+            let name = part.trim_end_matches("[]");
+            if !name.is_empty() {
+                steps.push(Step::Name(name.to_owned()));
+            }
+            steps.extend(std::iter::repeat_n(Step::Each, (part.len() - name.len()) / 2));
+        }
+        Self(steps)
     }
 }
 
 impl From<DataPath> for String {
     fn from(path: DataPath) -> String {
-        path.0.join(".")
+        path.to_string()
     }
 }
 
 impl std::fmt::Display for DataPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.join("."))
+        for (n, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Name(name) if n == 0 => f.write_str(name)?,
+                Step::Name(name) => write!(f, ".{name}")?,
+                Step::Each => f.write_str("[]")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -44,10 +93,23 @@ mod tests {
     #[test]
     fn finds_and_does_not_find() {
         let value = json!({"a": {"b": [10, {"c": 1}]}});
-        let find = |path: &str| DataPath::from(path.to_owned()).find(&value).cloned();
+        let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
         assert_eq!(find("a.b.1.c"), Some(json!(1)));
         assert_eq!(find(""), Some(value.clone()));
         assert_eq!(find("a.x.c"), None);
         assert_eq!(find("a.b.9"), None);
+    }
+
+    #[test]
+    fn of_each_item() {
+        let value = json!({"labels": [{"name": "a"}, {"name": "b"}, {}], "rows": [[{"x": 1}], [{"x": 2}]]});
+        let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
+        assert_eq!(find("labels[].name"), Some(json!(["a", "b"])));
+        assert_eq!(find("rows[].0.x"), Some(json!([1, 2])));
+        assert_eq!(find("rows[][].x"), Some(json!([[1], [2]])));
+        assert_eq!(find("labels[].name[]"), Some(json!([])));
+        for text in ["labels[].name", "rows[][].x", "a.b.1", "[].x", ""] {
+            assert_eq!(DataPath::from(text.to_owned()).to_string(), text);
+        }
     }
 }

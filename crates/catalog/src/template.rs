@@ -21,11 +21,14 @@ pub enum Piece {
     Hole(Hole),
 }
 
-/// `{param}`, or `{param.part}` for one part of a reference's key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `{param}`, or `{param.part}` for one part of a reference's key, or in a path `{+param}` for several segments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
     pub param: String,
     pub part: Option<String>,
+    /// In a path: slashes of the value separate segments, each of which is encoded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub segments: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,23 +74,32 @@ impl Template {
         self.holes().next().is_some()
     }
 
-    /// As a path: each value is one percent-encoded segment; a value that would be empty, `.` or `..` as a whole segment
-    /// gives `None`, because a server would read it as another path.
-    pub fn fill_path<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>) -> Option<String> {
-        let mut out = String::new();
+    /// The hole that it is nothing but.
+    pub fn only_hole(&self) -> Option<&Hole> {
+        match self.pieces.as_slice() {
+            [Piece::Hole(hole)] => Some(hole),
+            _ => None,
+        }
+    }
+
+    /// As a path, onto `out`: each value is one percent-encoded segment. False, with nothing of use in `out`, when a value is
+    /// missing or would be empty, `.` or `..`, because a server would read that as another path.
+    pub fn fill_path<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>, out: &mut String) -> bool {
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => out.push_str(text),
-                Piece::Hole(hole) => {
-                    let text = value(hole)?;
-                    if text.is_empty() || text == "." || text == ".." {
-                        return None;
+                Piece::Hole(hole) => match value(hole) {
+                    Some(text) if hole.is_safe(&text) => {
+                        for (n, segment) in hole.split(&text).enumerate() {
+                            out.push_str(if n > 0 { "/" } else { "" });
+                            out.extend(utf8_percent_encode(segment, SEGMENT));
+                        }
                     }
-                    out.extend(utf8_percent_encode(&text, SEGMENT));
-                }
+                    _ => return false,
+                },
             }
         }
-        Some(out)
+        true
     }
 
     /// As plain text (a query value, encoded later as a whole); `None` when a hole has no value.
@@ -107,12 +119,33 @@ impl Hole {
     fn parse(name: &str) -> Result<Self, TemplateError> {
         let is_name =
             |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        match name.split_once('.') {
-            None if is_name(name) => Ok(Self { param: name.to_owned(), part: None }),
+        let (bare, segments) = name.strip_prefix('+').map_or((name, false), |bare| (bare, true));
+        match bare.split_once('.') {
+            None if is_name(bare) => Ok(Self { param: bare.to_owned(), part: None, segments }),
             Some((param, part)) if is_name(param) && is_name(part) => {
-                Ok(Self { param: param.to_owned(), part: Some(part.to_owned()) })
+                Ok(Self { param: param.to_owned(), part: Some(part.to_owned()), segments })
             }
             _ => Err(TemplateError::Name(name.chars().take(64).collect())),
+        }
+    }
+
+    /// Whether this value can stand in a path without becoming another path.
+    pub fn is_safe(&self, text: &str) -> bool {
+        self.split(text).all(|segment| !matches!(segment, "" | "." | ".."))
+    }
+
+    fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let (whole, parts) = if self.segments { (None, Some(text.split('/'))) } else { (Some(text), None) };
+        whole.into_iter().chain(parts.into_iter().flatten())
+    }
+}
+
+impl fmt::Display for Hole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plus = if self.segments { "+" } else { "" };
+        match &self.part {
+            None => write!(f, "{{{plus}{}}}", self.param),
+            Some(part) => write!(f, "{{{plus}{}.{part}}}", self.param),
         }
     }
 }
@@ -121,8 +154,7 @@ impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {
             Piece::Literal(text) => f.write_str(text),
-            Piece::Hole(Hole { param, part: None }) => write!(f, "{{{param}}}"),
-            Piece::Hole(Hole { param, part: Some(part) }) => write!(f, "{{{param}.{part}}}"),
+            Piece::Hole(hole) => write!(f, "{hole}"),
         })
     }
 }
@@ -146,7 +178,8 @@ mod tests {
     use std::borrow::Cow;
 
     fn path(template: &str, value: &str) -> Option<String> {
-        Template::parse(template).unwrap().fill_path(|_| Some(Cow::Borrowed(value)))
+        let mut out = String::new();
+        Template::parse(template).unwrap().fill_path(|_| Some(Cow::Borrowed(value)), &mut out).then_some(out)
     }
 
     #[test]
@@ -165,11 +198,19 @@ mod tests {
     }
 
     #[test]
+    fn several_segments_only_where_the_template_says_so() {
+        assert_eq!(path("/f/{+x}", "src/a b/c.rs").unwrap(), "/f/src/a%20b/c.rs");
+        for bad in ["", "/etc", "a//b", "a/../b", "a/.", "..", "a/"] {
+            assert_eq!(path("/f/{+x}", bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         assert_eq!(Template::parse("/a/{b"), Err(TemplateError::Unclosed(3)));
         assert_eq!(Template::parse("/a}"), Err(TemplateError::Unopened(2)));
         assert!(matches!(Template::parse("/{a b}"), Err(TemplateError::Name(_))));
         assert!(matches!(Template::parse("/{a.b.c}"), Err(TemplateError::Name(_))));
-        assert_eq!(Template::parse("/{a.b}/c{d}").unwrap().to_string(), "/{a.b}/c{d}");
+        assert_eq!(Template::parse("/{a.b}/c{d}/{+e}").unwrap().to_string(), "/{a.b}/c{d}/{+e}");
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::Response;
-use catalog::{After, PageAt, PageRequest, bind, decode, from_canonical, read};
+use catalog::{After, Answer, Ask, PageAt, PageRequest, bind, decode, from_canonical, read};
 use serde_json::{Value, json};
 
 fn demo() -> catalog::Catalog {
@@ -26,7 +26,12 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
     let catalog = demo();
     let capability = catalog.capability("comment_list").unwrap();
     let args = BTreeMap::from([("ticket".to_owned(), json!({"project": "a/../b", "number": 7.0}))]);
-    let request = bind(&catalog, capability, &args, Some(&PageRequest { at: PageAt::Number(2), size: 50 })).unwrap();
+    let request = bind(
+        &catalog,
+        capability,
+        &Ask { page: Some(&PageRequest { at: PageAt::Number(2), size: 50 }), ..Ask::new(&args) },
+    )
+    .unwrap();
     assert_eq!(request.label(), "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments");
     assert_eq!(request.query, [("page".to_owned(), "3".to_owned()), ("per_page".to_owned(), "50".to_owned())]);
 }
@@ -35,7 +40,7 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
 fn what_is_missing_or_unsafe_is_named() {
     let catalog = demo();
     let get = catalog.capability("project_get").unwrap();
-    let with = |value: Value| bind(&catalog, get, &BTreeMap::from([("key".to_owned(), value)]), None);
+    let with = |value: Value| bind(&catalog, get, &Ask::new(&BTreeMap::from([("key".to_owned(), value)])));
     assert!(matches!(with(Value::Null), Err(catalog::BindError::Missing { .. })));
     for bad in ["..", ".", ""] {
         assert!(matches!(with(json!(bad)), Err(catalog::BindError::Unsafe { .. })), "{bad}");
@@ -46,8 +51,10 @@ fn what_is_missing_or_unsafe_is_named() {
 fn rows_are_checked_against_their_types() {
     let catalog = demo();
     let list = catalog.capability("person_list").unwrap();
-    let answer =
-        |body: &str| decode(&catalog, list, &Response { status: 200, headers: vec![], body: body.into() }, None, 64);
+    let answer = |body: &str| {
+        let response = Response { status: 200, headers: vec![], body: body.into() };
+        decode(&catalog, list, &Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64 })
+    };
     let rows =
         answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
     assert_eq!(rows.after, After::End);
@@ -76,7 +83,7 @@ fn mistakes_have_a_place_and_a_fix() {
         ("{ref: Person}\n      created", "{ref: Persn}\n      created", "no entity `Persn`; one of: Person"),
         ("team: Team\n", "team: Taem\n", "no type `Taem`; one of: Team"),
         ("GET /people/{id}", "GET /people/{nr}", "`{nr}` is not a parameter of `person_get`; one of: id"),
-        ("GET /people/{id}", "POST /people/{id}", "`POST` cannot be a read"),
+        ("GET /people/{id}", "PUT /people/{id}", "`PUT` cannot be a read"),
         ("{ticket.number}", "{ticket.nr}", "`ticket` has no part `nr`"),
         ("&label={label}", "", "does not send its parameter `label`"),
         ("key: [project, number]", "key: [project, nr]", "key `nr` is not a field of Ticket"),
@@ -92,7 +99,7 @@ fn mistakes_have_a_place_and_a_fix() {
         ("      votes: integer", "      p7: integer", "`p7` cannot be a name"),
         ("origin: http://demo.localhost/api", "auth: {bearer: T}\norigin: http://demo.example.com/api", "plain http"),
         ("paging: {page: page,", "paging: {link: last,", "demo.yaml:"),
-        ("project_get: {get: Project,", "project_get: {", "exactly one of"),
+        ("project_get: {get: Project,", "project_get: {", "exactly one kind"),
     ] {
         let broken = text.replacen(from, to, 1);
         assert_ne!(broken, text, "{from}");
@@ -108,5 +115,5 @@ fn the_documented_example_loads() {
     let page = include_str!("../../../docs/catalog.md");
     let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let catalog = read("docs/catalog.md", example).unwrap_or_else(|rejected| panic!("{rejected}"));
-    assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 4));
+    assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 7));
 }

@@ -2,6 +2,7 @@
 //! Invariant: a request leaves only for the origin it names; credentials are added behind this trait and come back out in nothing.
 
 use async_trait::async_trait;
+pub use base::Pace;
 use base::{Request, Response, TenantId};
 
 #[async_trait]
@@ -18,17 +19,6 @@ pub struct Call {
     pub repeatable: bool,
     /// What the origin allows, if its catalog says so.
     pub pace: Option<Pace>,
-}
-
-/// How fast an origin may be called, by all callers together.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
-    /// More than zero.
-    pub per_second: f64,
-    /// So many at once after a rest; 0 means 1.
-    pub burst: u32,
-    /// Calls under way at one time; the adapter's own limit holds too.
-    pub concurrent: Option<u32>,
 }
 
 /// Why there is no token. It can be told to every call that waited for the same one.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use base::{Method, Request, Response};
+use base::{Method, Payload, Request, Response};
 use ports::upstream::{Call, Error, Upstream};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -115,11 +115,11 @@ impl Rule {
             && self.body_matches(request.body.as_ref())
     }
 
-    fn body_matches(&self, body: Option<&Value>) -> bool {
+    fn body_matches(&self, body: Option<&Payload>) -> bool {
         if self.body_parts.is_empty() {
             return true;
         }
-        let text = body.map(base::canonical).unwrap_or_default();
+        let text = body.map(body_text).unwrap_or_default();
         self.body_parts.iter().all(|part| text.contains(part))
     }
 }
@@ -262,9 +262,24 @@ fn unscripted(request: &Request) -> Error {
     }
 }
 
+/// A body as text: canonical JSON, form pairs, or the parts' names and texts.
+pub fn body_text(body: &Payload) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match body {
+        Payload::Json { value, .. } => base::canonical(value),
+        Payload::Form(pairs) => {
+            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
+        }
+        Payload::Multipart(parts) => {
+            parts.iter().map(|p| format!("{}: {}", p.name, text(&p.bytes))).collect::<Vec<_>>().join("\n")
+        }
+        Payload::Bytes { bytes, .. } => text(bytes),
+    }
+}
+
 fn describe(request: &Request) -> String {
     let query: Vec<String> = request.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let body = request.body.as_ref().map(|body| format!(" {body}")).unwrap_or_default();
+    let body = request.body.as_ref().map(|body| format!(" {}", body_text(body))).unwrap_or_default();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{}{mark}{}{body}", request.label(), query.join("&"))
 }
@@ -283,7 +298,7 @@ mod tests {
             path: path.to_owned(),
             query: query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             headers: Vec::new(),
-            body,
+            body: body.map(Payload::json),
             auth: None,
         };
         Call { tenant: TenantId::local(), request, repeatable: true, pace: None }

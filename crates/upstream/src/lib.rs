@@ -20,6 +20,7 @@ mod net;
 mod options;
 mod outgoing;
 mod pace;
+mod payload;
 mod redact;
 mod retry;
 mod send;

@@ -9,6 +9,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::address::{AddressError, address, encode};
+use crate::payload::{self, Encoded};
 
 /// Headers that decide where a request goes, where it ends, or what this adapter must be able to read back.
 const RESERVED: [HeaderName; 10] = [
@@ -24,9 +25,9 @@ const RESERVED: [HeaderName; 10] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+pub(crate) const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// Why a request is not sent. Nothing of a value is in it: a value may be private.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,8 @@ pub(crate) enum Refusal {
     Value(HeaderName),
     #[error("header `{0}` is not a catalog's to set")]
     Reserved(HeaderName),
+    #[error("`{0}` is not a content type")]
+    ContentType(String),
     #[error("the pace is no rate: more than zero a second, and at least one call at a time")]
     Pace,
 }
@@ -47,7 +50,7 @@ pub(crate) struct Outgoing {
     method: reqwest::Method,
     url: Url,
     headers: HeaderMap,
-    body: Option<String>,
+    body: Option<Vec<u8>>,
 }
 
 impl Outgoing {
@@ -55,7 +58,7 @@ impl Outgoing {
     pub(crate) fn new(request: &Request, place: &Origin) -> Result<Self, Refusal> {
         let asked = address(&request.origin, &request.path, &request.query)?;
         let url = if *place == request.origin { asked } else { address(place, &request.path, &request.query)? };
-        let body = request.body.as_ref().map(ToString::to_string);
+        let body = request.body.as_ref().map(payload::encode).transpose()?;
         let mut headers = HeaderMap::new();
         for (name, text) in &request.headers {
             let name = header_name(name)?;
@@ -64,9 +67,10 @@ impl Outgoing {
         }
         headers.entry(header::ACCEPT).or_insert(JSON);
         headers.insert(header::ACCEPT_ENCODING, GZIP);
-        if body.is_some() {
-            headers.entry(header::CONTENT_TYPE).or_insert(JSON);
-        }
+        let body = body.map(|Encoded { bytes, content_type }| {
+            headers.entry(header::CONTENT_TYPE).or_insert(content_type);
+            bytes
+        });
         Ok(Self { method: method(request.method), url, headers, body })
     }
 
@@ -78,7 +82,7 @@ impl Outgoing {
             (header::ACCEPT_ENCODING, GZIP),
             (header::CONTENT_TYPE, FORM),
         ]);
-        Ok(Self { method: reqwest::Method::POST, url, headers, body: Some(encode(fields)) })
+        Ok(Self { method: reqwest::Method::POST, url, headers, body: Some(encode(fields).into_bytes()) })
     }
 
     /// Adds a credential, in place of any header of that name.

@@ -54,3 +54,8 @@ fn place_of(location: serde_saphyr::Location) -> Span {
     let start = location.span().byte_offset().unwrap_or(0) as usize;
     Span::new(start, start + location.span().byte_len().unwrap_or(0) as usize)
 }
+
+/// The JSON Schema of the format, made from the types that read it.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(raw::Catalog).to_value()
+}

@@ -30,8 +30,18 @@ pub async fn apply(ctx: &Ctx<'_>, catalog: &Catalog, hop: &Hop<'_>, input: &Rows
             let hop = deref::Hop { target: &relation.target, field, limit: hop.limit };
             deref::apply(ctx, catalog, &hop, input).await
         }
+        Via::Embedded { .. } => Ok(embedded(hop, input)),
         Via::Call { .. } => lists(ctx, catalog, (parent, relation), hop, input).await,
     }
+}
+
+/// Rows that came with the input's own payload: no call.
+fn embedded(hop: &Hop<'_>, input: &Rowset) -> Rowset {
+    let held = input.rows.iter().filter_map(|row| row.get(hop.relation)?.as_array());
+    let rows = held.flatten().filter_map(|row| row.as_object().cloned());
+    let rows: Vec<Row> = rows.take(hop.limit.unwrap_or(usize::MAX)).collect();
+    let enough = hop.limit.is_some_and(|limit| rows.len() >= limit);
+    Rowset { rows, coverage: if enough { Coverage::Complete } else { input.coverage.clone() } }
 }
 
 async fn lists(

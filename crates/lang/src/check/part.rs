@@ -74,14 +74,20 @@ impl<'s> Cx<'s> {
         let key = exposed.definition().map(|e| e.key.clone()).unwrap_or_default();
         let needed: Vec<String> = match &relation.via {
             Via::Key { field } => vec![field.clone()],
+            // A projection leaves embedded rows out, as it does every column that it does not name.
+            Via::Embedded { .. } => vec![relation.name.clone()],
             Via::Call { fill, .. } => {
                 let named = fill.values().flatten().cloned();
                 let whole = if fill.values().any(Option::is_none) { key } else { Vec::new() };
                 named.chain(whole).collect()
             }
         };
+        // Embedded rows travel with a row that was not projected, without being a column of it.
+        let whole = exposed.definition().is_some_and(|e| e.fields.len() == self.nodes[input.0].rows.columns.len());
+        let embedded = matches!(relation.via, Via::Embedded { .. });
         let columns = &self.nodes[input.0].rows.columns;
-        let lost: Vec<String> = needed.into_iter().filter(|n| !columns.contains(n)).collect();
+        let has = |name: &String| columns.contains(name) || (embedded && whole);
+        let lost: Vec<String> = needed.into_iter().filter(|n| !has(n)).collect();
         if lost.is_empty() {
             return Some(());
         }
@@ -105,7 +111,7 @@ impl<'s> Cx<'s> {
                 .capability(capability)
                 .map(|c| c.params.values().filter(|p| !fill.contains_key(&p.name)).collect())
                 .unwrap_or_default(),
-            Via::Key { .. } => Vec::new(),
+            Via::Key { .. } | Via::Embedded { .. } => Vec::new(),
         };
         self.filters(target, &params, preds, alphabet)
     }

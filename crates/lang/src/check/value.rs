@@ -65,7 +65,7 @@ impl<'s> Cx<'s> {
                 self.report(Diagnostic { copy, ..diagnostic });
                 None
             }
-            Err(error @ TypeError::Mismatch { .. }) => {
+            Err(error) => {
                 self.error(codes::WRONG_TYPE, span, error.to_string());
                 None
             }
@@ -169,10 +169,30 @@ impl<'s> Cx<'s> {
             Type::Boolean => "true".to_owned(),
             Type::Select(choices) => format!("\"{}\"", choices.first().map_or("", String::as_str)),
             Type::Date(catalog::DateFormat::IsoDate) => "\"2026-01-31\"".to_owned(),
-            Type::Date(catalog::DateFormat::Rfc3339) => "\"2026-01-31T00:00:00Z\"".to_owned(),
+            Type::Date(_) => "\"2026-01-31T00:00:00Z\"".to_owned(),
+            Type::MultiSelect(choices) => format!("[\"{}\"]", choices.first().map_or("", String::as_str)),
+            Type::Uuid => "\"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
+            Type::Object(slots) => {
+                let pairs = slots.iter().filter(|(_, slot)| slot.required);
+                let pairs: Vec<String> = pairs
+                    .map(|(name, slot)| format!("{name}: {}", self.sample(exposed, &slot.kind, alphabet)))
+                    .collect();
+                format!("{{{}}}", pairs.join(", "))
+            }
+            Type::Union(union) => self.sample_arm(exposed, union, alphabet),
             Type::Array(of) => format!("[{}]", self.sample(exposed, of, alphabet)),
             Type::Ref(target) => self.sample_reference(exposed, target, alphabet),
         }
+    }
+
+    fn sample_arm(&self, exposed: &Exposed, union: &catalog::Union, alphabet: Alphabet) -> String {
+        let Some((name, slots)) = union.arms.first() else { return "…".to_owned() };
+        let pairs: Vec<String> = slots
+            .iter()
+            .filter(|(_, slot)| slot.required)
+            .map(|(name, slot)| format!("{name}={}", self.sample(exposed, &slot.kind, alphabet)))
+            .collect();
+        format!("{name}{{{}}}", pairs.join(", "))
     }
 
     fn sample_reference(&self, exposed: &Exposed, target: &str, alphabet: Alphabet) -> String {

@@ -47,9 +47,10 @@ impl Signer<'_> {
                 self.put(outgoing, "authorization", &bearer(&secret), name)?;
                 Ok(fixed(secret))
             }
-            Auth::Header { name: header, secret: name } => {
+            Auth::Header { name: header, secret: name, prefix } => {
                 let secret = self.secret(name).await?;
-                self.put(outgoing, header, &secret, name)?;
+                let words = prefix.as_ref().map(|prefix| Secret::new(format!("{prefix} {}", secret.expose())));
+                self.put(outgoing, header, words.as_ref().unwrap_or(&secret), name)?;
                 Ok(fixed(secret))
             }
             Auth::Query { name: parameter, secret: name } => {

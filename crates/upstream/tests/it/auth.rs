@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Auth, Method, Origin, Request};
+use base::{Auth, Method, Origin, Payload, Request};
 use ports::upstream::{Error, TokenError};
 use serde_json::json;
 use upstream::Options;
@@ -38,7 +38,7 @@ async fn every_form_is_accepted_by_the_demo() {
     let named = |text: &str| text.to_owned();
     let forms = [
         ("/auth/bearer", Auth::Bearer(named("DEMO_TOKEN"))),
-        ("/auth/header", Auth::Header { name: named("X-Api-Key"), secret: named("DEMO_KEY") }),
+        ("/auth/header", Auth::Header { name: named("X-Api-Key"), secret: named("DEMO_KEY"), prefix: None }),
         ("/auth/query", Auth::Query { name: named("api_key"), secret: named("DEMO_KEY") }),
         ("/auth/basic", Auth::Basic { user: named("DEMO_USER"), password: named("DEMO_PASSWORD") }),
         ("/auth/oauth2", oauth(&demo)),
@@ -117,7 +117,7 @@ async fn a_token_is_renewed_before_its_end_and_when_it_is_refused() {
     assert_eq!((read().await, issued(&world, &demo).await), (200, 2));
 
     let body = Some(json!({"revoke": "all"}));
-    let revoke = Request { method: Method::Post, body, ..get(&demo, "/control/tokens") };
+    let revoke = Request { method: Method::Post, body: body.map(Payload::json), ..get(&demo, "/control/tokens") };
     assert_eq!(world.write(revoke).await.unwrap().status, 200);
     assert_eq!((read().await, issued(&world, &demo).await), (200, 3));
 }

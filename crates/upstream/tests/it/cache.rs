@@ -1,7 +1,7 @@
 //! Conditional requests.
 //! Invariant: every answer was confirmed by its server, for this tenant and this credential.
 
-use base::{Auth, Method, Request};
+use base::{Auth, Method, Payload, Request};
 use serde_json::json;
 use upstream::Options;
 
@@ -26,7 +26,7 @@ async fn what_has_not_changed_is_not_sent_again_and_what_has_is() {
     assert_eq!(second.header("content-type"), first.header("content-type"));
 
     let body = Some(json!({"title": "Another title"}));
-    let patch = Request { method: Method::Patch, body, ..get(&demo, &path) };
+    let patch = Request { method: Method::Patch, body: body.map(Payload::json), ..get(&demo, &path) };
     assert_eq!(world.read(patch).await.unwrap().status, 200);
     let third = world.read(get(&demo, &path)).await.unwrap();
     assert_eq!((third.header(MARK), json(&third)["title"].as_str()), (None, Some("Another title")));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base::{Auth, Method, Origin, Request};
+use base::{Auth, Method, Origin, Payload, Request};
 use ports::upstream::Error;
 use serde_json::json;
 use upstream::{BuildError, Options};
@@ -62,7 +62,7 @@ async fn a_body_goes_as_json_with_every_method() {
     let world = World::new();
     for method in [Method::Post, Method::Put, Method::Patch, Method::Delete] {
         let body = Some(json!({"title": "é \"x\"", "n": [1, null]}));
-        world.read(Request { method, body, ..get(&server.origin, "/t") }).await.unwrap();
+        world.read(Request { method, body: body.map(Payload::json), ..get(&server.origin, "/t") }).await.unwrap();
         let seen = server.seen().pop().unwrap();
         assert_eq!(seen.line, format!("{} /t HTTP/1.1", method.as_str()));
         assert_eq!(seen.header("content-type"), Some("application/json"));
@@ -76,7 +76,10 @@ async fn a_catalog_may_choose_what_it_accepts() {
     let headers =
         [("Accept", "application/vnd.x+json"), ("content-type", "application/merge-patch+json"), ("X-V", "2")];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    World::new().write(Request { headers, body: Some(json!(1)), ..get(&server.origin, "/") }).await.unwrap();
+    World::new()
+        .write(Request { headers, body: Some(Payload::json(json!(1))), ..get(&server.origin, "/") })
+        .await
+        .unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.header("accept"), Some("application/vnd.x+json"));
     assert_eq!(seen.header("content-type"), Some("application/merge-patch+json"));
@@ -91,7 +94,7 @@ async fn credentials_arrive_in_their_header() {
     // A header of that name from elsewhere gives way.
     let headers = vec![("Authorization".to_owned(), "Basic x".to_owned())];
     world.read(signed(Request { headers, ..get(&server.origin, "/") })).await.unwrap();
-    let auth = Some(Auth::Header { name: "X-Api-Key".to_owned(), secret: "TOKEN".to_owned() });
+    let auth = Some(Auth::Header { name: "X-Api-Key".to_owned(), secret: "TOKEN".to_owned(), prefix: None });
     world.read(Request { auth, ..get(&server.origin, "/") }).await.unwrap();
     let seen = server.seen();
     assert_eq!(seen[0].header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
@@ -153,7 +156,7 @@ async fn events_tell_of_each_try_and_of_no_secret() {
     })
     .await;
     let query = vec![("key".to_owned(), "query-value".to_owned())];
-    let request = Request { query, body: Some(json!("request-body")), ..get(&server.origin, "/p") };
+    let request = Request { query, body: Some(Payload::json(json!("request-body"))), ..get(&server.origin, "/p") };
     World::new().read(signed(request)).await.unwrap();
     let text = logged();
     let label = format!("GET {}/p", server.origin);

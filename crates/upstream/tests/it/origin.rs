@@ -94,7 +94,7 @@ async fn headers_cannot_inject_or_redirect() {
         assert!(matches!(error, Error::Invalid { .. }), "{name:?}: {error:?}");
     }
     for name in ["Host", "a\r\nb"] {
-        let auth = Some(Auth::Header { name: name.to_owned(), secret: "TOKEN".to_owned() });
+        let auth = Some(Auth::Header { name: name.to_owned(), secret: "TOKEN".to_owned(), prefix: None });
         let error = world.read(Request { auth, ..get(&server.origin, "/") }).await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{name:?}: {error:?}");
     }

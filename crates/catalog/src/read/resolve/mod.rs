@@ -2,17 +2,21 @@
 //! Invariant: all mistakes of a file are found in one go; a catalog comes out only when there is none.
 
 mod capability;
+mod effect;
+mod graphql;
+mod http;
+mod paging;
 mod reach;
 mod relation;
+mod types;
 
-use base::{CatalogId, Diagnostic, Origin, Span, near};
+use base::{CatalogId, Diagnostic, Origin, Pace, Span, near};
 use indexmap::IndexMap;
 
-use super::raw::{self, SlotType, Text};
+use super::raw::{self, Text};
 use crate::codes;
-use crate::model::{Capability, Catalog, Entity, Field};
+use crate::model::{Capability, Catalog, Entity, Failure};
 use crate::path::DataPath;
-use crate::types::{DateFormat, TextStyle, Type};
 
 pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>> {
     let mut cx = Cx { text, raw: &raw, found: Vec::new() };
@@ -34,6 +38,8 @@ pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>
     }
     cx.names();
     cx.insecure(origin.as_ref());
+    cx.sent_always();
+    cx.between(&entities, &capabilities);
     cx.unreachable(&entities, &capabilities);
     cx.key_rings(&entities);
     match (id, origin, cx.found) {
@@ -45,6 +51,16 @@ pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>
             origin,
             base_path,
             auth: raw.auth.clone(),
+            headers: raw.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            pace: raw.pace.as_ref().map(|p| Pace {
+                per_second: p.per_second,
+                burst: p.burst,
+                concurrent: p.concurrent,
+            }),
+            failure: raw
+                .failure
+                .as_ref()
+                .map(|f| Failure { flag: DataPath::from(f.flag.clone()), says: DataPath::from(f.says.clone()) }),
             entities,
             capabilities,
             digest: base::Digest::of(b""),
@@ -96,39 +112,25 @@ impl Cx<'_> {
             .ok()
     }
 
-    fn slot_type(&mut self, slot: &SlotType) -> Type {
-        match slot {
-            SlotType::Named(name) => self.named_type(name),
-            SlotType::Array(of) => Type::Array(Box::new(self.named_type(of))),
-            SlotType::Ref(entity) => {
-                self.entity_name(entity);
-                Type::Ref(entity.value.clone())
+    /// What goes with every request, and how many of them.
+    fn sent_always(&mut self) {
+        let raw = self.raw;
+        for (name, value) in &raw.headers {
+            self.header_name(name);
+            if value.chars().any(char::is_control) {
+                let message = format!("the value of `{name}` has a control character");
+                self.report(Diagnostic::error(codes::MAPPING, self.place_of_word(name), message));
             }
         }
-    }
-
-    fn named_type(&mut self, name: &Text) -> Type {
-        match name.value.as_str() {
-            "string" => Type::String(TextStyle::Short),
-            "markdown" => Type::String(TextStyle::Markdown),
-            "integer" => Type::Integer,
-            "number" => Type::Number,
-            "boolean" => Type::Boolean,
-            "time" => Type::Date(DateFormat::Rfc3339),
-            "date" => Type::Date(DateFormat::IsoDate),
-            "json" => Type::Json,
-            other => match self.raw.types.get(other) {
-                Some(named) => Type::Select(named.select.clone()),
-                None => {
-                    let builtin = ["string", "markdown", "integer", "number", "boolean", "time", "date", "json"];
-                    let known = builtin.into_iter().chain(self.raw.types.keys().map(String::as_str));
-                    let alternatives = near(other, known);
-                    let message = format!("no type `{other}`");
-                    let place = self.place(name);
-                    self.report(Diagnostic::error(codes::NAME, place, message).with_alternatives(alternatives));
-                    Type::Json
-                }
-            },
+        if let Some(pace) = &raw.pace
+            && !(pace.per_second.is_finite() && pace.per_second > 0.0 && pace.concurrent != Some(0))
+        {
+            let message = "a pace is more than zero a second and at least one call at a time";
+            self.report(Diagnostic::error(codes::MAPPING, self.place_of_word("pace"), message));
+        }
+        if let Some(path) = raw.graphql.as_deref().filter(|p| !p.is_empty() && !p.starts_with('/')) {
+            let message = format!("`{path}` is not a path; write `graphql: /graphql`");
+            self.report(Diagnostic::error(codes::MAPPING, self.place_of_word(path), message));
         }
     }
 
@@ -146,10 +148,7 @@ impl Cx<'_> {
     fn entity(&mut self, name: &str, raw: &raw::Entity) -> Entity {
         let mut fields = IndexMap::new();
         for (field, slot) in &raw.fields {
-            let kind = self.slot_type(&slot.kind);
-            let path = DataPath::from(slot.path.clone().unwrap_or_else(|| field.clone()));
-            let show = slot.show.unwrap_or_default();
-            fields.insert(field.clone(), Field { name: field.clone(), kind, path, show });
+            fields.insert(field.clone(), self.field(field, slot));
         }
         if raw.key.is_empty() {
             let message = format!("{name} has no key; name the fields that identify a row");
@@ -162,6 +161,14 @@ impl Cx<'_> {
             self.report(Diagnostic::error(codes::NAME, place, message).with_alternatives(alternatives));
         }
         let key = raw.key.iter().map(|part| part.value.clone()).collect();
-        Entity { name: name.to_owned(), about: raw.about.clone(), key, fields, relations: IndexMap::new() }
+        Entity {
+            name: name.to_owned(),
+            about: raw.about.clone(),
+            words: raw.words.clone(),
+            key,
+            fields,
+            relations: IndexMap::new(),
+            primary_read: raw.primary_read.as_ref().map(|t| t.value.clone()),
+        }
     }
 }

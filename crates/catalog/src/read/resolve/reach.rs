@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::Cx;
 use crate::codes;
-use crate::model::{Capability, Entity};
+use crate::model::{Capability, Entity, Via};
 use crate::types::Type;
 
 impl Cx<'_> {
@@ -69,8 +69,18 @@ impl Cx<'_> {
         entities: &IndexMap<String, Entity>,
         capabilities: &IndexMap<String, Capability>,
     ) {
-        for name in entities.keys().filter(|name| !capabilities.values().any(|c| &c.entity == *name)) {
-            let message = format!("nothing reads {name}; add a `query` or a `get`, or take it out");
+        let embedded = |name: &String| {
+            let relations = entities.values().flat_map(|e| e.relations.values());
+            relations.into_iter().any(|r| &r.target == name && matches!(r.via, Via::Embedded { .. }))
+        };
+        let given = |name: &String| {
+            capabilities
+                .values()
+                .any(|c| (&c.entity == name && c.kind.is_read()) || (&c.returns == name && c.gives_rows()))
+        };
+        for name in entities.keys().filter(|name| !given(name) && !embedded(name)) {
+            let message =
+                format!("nothing reads {name}; add a `query`, a `get` or a relation `in` another, or take it out");
             self.report(Diagnostic::error(codes::UNREACHABLE, self.place_of_word(name), message));
         }
     }

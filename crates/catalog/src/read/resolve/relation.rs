@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use super::Cx;
 use crate::codes;
 use crate::model::{Capability, Entity, Kind, Relation, Via};
+use crate::path::DataPath;
 use crate::read::raw::{self, Text};
 use crate::types::Type;
 
@@ -33,19 +34,23 @@ impl Cx<'_> {
                 continue;
             }
             let Some(parent) = entities.get(parent) else { continue };
-            let via = match (&relation.by, &relation.key) {
-                (Some(by), None) => self.via_call(parent, (name, target, by), relation, capabilities),
-                (None, Some(field)) => self.via_key(parent, (name, target, field), capabilities),
+            let via = match (&relation.by, &relation.key, &relation.embedded) {
+                (Some(by), None, None) => self.via_call(parent, (name, target, by), relation, capabilities),
+                (None, Some(field), None) => self.via_key(parent, (name, target, field), capabilities),
+                (None, None, Some(path)) => self.via_payload(parent, name, path),
                 _ => {
-                    let message =
-                        format!("{}.{name} needs exactly one of `by: capability` and `key: field`", parent.name);
+                    let message = format!(
+                        "{}.{name} needs exactly one of `by: capability`, `key: field` and `in: path`",
+                        parent.name
+                    );
                     self.report(Diagnostic::error(codes::SHAPE, self.place(target), message));
                     None
                 }
             };
             if let Some(via) = via {
                 let target = target.value.clone();
-                relations.insert(name.clone(), Relation { name: name.clone(), target, many, via });
+                let about = relation.about.clone();
+                relations.insert(name.clone(), Relation { name: name.clone(), target, many, about, via });
             }
         }
         relations
@@ -93,6 +98,16 @@ impl Cx<'_> {
             }
         }
         Some(Via::Call { capability: capability.name.clone(), fill })
+    }
+
+    /// Embedded rows stand in the parent's row under the relation's name, so no field can have it.
+    fn via_payload(&mut self, parent: &Entity, name: &str, path: &Text) -> Option<Via> {
+        if parent.fields.contains_key(name) {
+            let message = format!("{}.{name} is a field too; give the relation another name", parent.name);
+            self.report(Diagnostic::error(codes::NAME, self.place(path), message));
+            return None;
+        }
+        Some(Via::Embedded { path: DataPath::from(path.value.clone()) })
     }
 
     fn via_key(

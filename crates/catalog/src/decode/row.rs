@@ -1,0 +1,149 @@
+//! One row: each field from where it lies, and the rows of relations that the payload embeds.
+//! Invariant: every field is there, of its type or `null`; the key is whole.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{Answer, DecodeError};
+use crate::model::{Catalog, Entity, Field, Row, Source, Via};
+use crate::types::{Type, TypeError};
+
+pub(super) struct Reader<'a> {
+    pub catalog: &'a Catalog,
+    pub entity: &'a Entity,
+    pub answer: &'a Answer<'a>,
+    /// The row that embeds these: parts of the key that they leave out are taken from it.
+    pub parent: Option<&'a Row>,
+    pub many: bool,
+}
+
+impl Reader<'_> {
+    pub(super) fn row(&self, at: usize, item: &Value) -> Result<Row, DecodeError> {
+        let entity = self.entity;
+        let wrong = |field: &Field, cause| DecodeError::Field {
+            row: at,
+            entity: entity.name.clone(),
+            field: field.name.clone(),
+            cause,
+        };
+        // An answer with nothing of the entity in it is no row of it, whatever was asked for.
+        let empty = entity.fields.values().all(|field| self.find(field, item).is_null());
+        let mut row = Row::with_capacity(entity.fields.len());
+        for field in entity.fields.values() {
+            let is_key = entity.key.contains(&field.name);
+            let mut value = self.find(field, item);
+            if value.is_null() && is_key && !empty {
+                value = Cow::Owned(self.known(field).cloned().unwrap_or_default());
+            }
+            if value.is_null() && is_key {
+                return Err(DecodeError::NoKey { row: at, entity: entity.name.clone(), field: field.name.clone() });
+            }
+            let value = match value {
+                Cow::Borrowed(value) => field.kind.from_wire(field.wire, value).into_owned(),
+                Cow::Owned(value) => match field.kind.from_wire(field.wire, &value) {
+                    Cow::Borrowed(_) => value,
+                    Cow::Owned(other) => other,
+                },
+            };
+            check(self.catalog, field, &value).map_err(|cause| wrong(field, cause))?;
+            row.insert(field.name.clone(), value);
+        }
+        self.embedded(at, item, &mut row)?;
+        Ok(row)
+    }
+
+    fn find<'v>(&self, field: &Field, item: &'v Value) -> Cow<'v, Value> {
+        let found = match &field.source {
+            Source::Paths(paths) => paths.iter().find_map(|path| path.find(item).filter(|v| !v.is_null())),
+            Source::Parts(parts) => {
+                let found: Option<Map<String, Value>> = parts
+                    .iter()
+                    .map(|(part, path)| Some((part.clone(), path.find(item).filter(|v| !v.is_null())?.into_owned())))
+                    .collect();
+                found.map(|map| Cow::Owned(Value::Object(map)))
+            }
+            Source::Header(name) => {
+                self.answer.response.header(name).map(|text| Cow::Owned(Value::String(text.to_owned())))
+            }
+        };
+        found.unwrap_or(Cow::Owned(Value::Null))
+    }
+
+    /// A part of the key that the answer leaves out, because the caller said it or the parent row has it.
+    fn known(&self, field: &Field) -> Option<&Value> {
+        let several = self.entity.key.len() > 1;
+        if let Some(parent) = self.parent {
+            return parent.get(&field.name).filter(|_| several);
+        }
+        // Rows of a list differ in their key: the whole of it cannot be what the caller said.
+        if self.many && !several {
+            return None;
+        }
+        let args = self.answer.args;
+        // `ticket` = {project, number} also says the project.
+        let inside = || args.values().find_map(|value| value.as_object()?.get(&field.name));
+        args.get(&field.name).or_else(inside)
+    }
+
+    fn embedded(&self, at: usize, item: &Value, row: &mut Row) -> Result<(), DecodeError> {
+        // One level: what is embedded in something embedded is reached by its own read.
+        if self.parent.is_some() {
+            return Ok(());
+        }
+        for relation in self.entity.relations.values() {
+            let Via::Embedded { path } = &relation.via else { continue };
+            let Some(target) = self.catalog.entity(&relation.target) else { continue };
+            let found = path.find(item);
+            let items: Vec<&Value> = match found.as_deref() {
+                Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
+                Some(object @ Value::Object(_)) => vec![object],
+                _ => Vec::new(),
+            };
+            let rows: Vec<Value> = {
+                let reader = Reader {
+                    catalog: self.catalog,
+                    entity: target,
+                    answer: self.answer,
+                    parent: Some(row),
+                    many: true,
+                };
+                items.into_iter().map(|item| reader.row(at, item).map(Value::Object)).collect::<Result<_, _>>()?
+            };
+            row.insert(relation.name.clone(), Value::Array(rows));
+        }
+        Ok(())
+    }
+}
+
+fn check(catalog: &Catalog, field: &Field, value: &Value) -> Result<(), TypeError> {
+    match (&field.kind, value) {
+        (_, Value::Null) => Ok(()),
+        // A new choice of the server's is data, not a lie: the catalog may be older than the API. So is a new slot.
+        (Type::Select(_), Value::String(_)) | (Type::Object(_) | Type::Union(_), Value::Object(_)) => Ok(()),
+        (Type::MultiSelect(_), Value::Array(items)) if items.iter().all(Value::is_string) => Ok(()),
+        (Type::Ref(target), value) => check_reference(catalog, target, value),
+        (Type::Array(of), Value::Array(items)) => match of.as_ref() {
+            Type::Ref(target) => items.iter().try_for_each(|item| check_reference(catalog, target, item)),
+            Type::Object(_) | Type::Union(_) | Type::Select(_) => Ok(()),
+            of => items.iter().try_for_each(|item| of.accept(item)),
+        },
+        (kind, value) => kind.accept(value),
+    }
+}
+
+fn check_reference(catalog: &Catalog, target: &str, value: &Value) -> Result<(), TypeError> {
+    let key = catalog.entity(target).map(|e| e.key.as_slice()).unwrap_or_default();
+    let fits = match (key, value) {
+        ([_], Value::String(_) | Value::Number(_)) => true,
+        (parts, Value::Object(map)) => parts.iter().all(|p| map.get(p).is_some_and(|v| !v.is_null())),
+        _ => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(TypeError::Mismatch {
+        expected: format!("a reference to {target}"),
+        found: value.to_string().chars().take(60).collect(),
+    })
+}

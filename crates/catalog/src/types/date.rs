@@ -1,0 +1,115 @@
+//! Moments and days, as APIs write them and as a session keeps them.
+//! Invariant: a session keeps a moment as RFC 3339 text and a day as `2026-11-15`; numbers are only on the wire.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DateFormat {
+    /// `2026-11-15T12:00:00Z`
+    Rfc3339,
+    /// `2026-11-15`
+    IsoDate,
+    /// Seconds since 1970.
+    Unix,
+    /// Milliseconds since 1970.
+    UnixMs,
+}
+
+impl DateFormat {
+    /// Whether this text, as a session keeps it, is of this format.
+    pub fn accepts(self, text: &str) -> bool {
+        match self {
+            DateFormat::IsoDate => is_date(text.as_bytes()),
+            DateFormat::Rfc3339 | DateFormat::Unix | DateFormat::UnixMs => {
+                let bytes = text.as_bytes();
+                let time_at = bytes.get(10).is_some_and(|b| matches!(b, b'T' | b't' | b' '));
+                text.is_ascii() && bytes.len() >= 20 && is_date(&bytes[..10]) && time_at && is_time(&bytes[11..])
+            }
+        }
+    }
+
+    /// What an API sent, as a session keeps it; `None` where it is no such moment.
+    pub fn from_wire(self, value: &Value) -> Option<Value> {
+        let number = || match value {
+            Value::Number(n) => n.as_f64(),
+            // Slack and others send a number as a string.
+            Value::String(text) => text.parse::<f64>().ok(),
+            _ => None,
+        };
+        let ms = match self {
+            DateFormat::Rfc3339 | DateFormat::IsoDate => return None,
+            DateFormat::Unix => number()? * 1000.0,
+            DateFormat::UnixMs => number()?,
+        };
+        (ms.is_finite() && ms.abs() < 9e15).then_some(())?;
+        let moment = Timestamp::from_millisecond(ms.round() as i64).ok()?;
+        Some(Value::String(moment.to_string()))
+    }
+
+    /// What a session keeps, as the API wants it.
+    pub fn to_wire(self, text: &str) -> Option<Value> {
+        let moment = || -> Option<Timestamp> {
+            let whole = if is_date(text.as_bytes()) { format!("{text}T00:00:00Z") } else { text.to_owned() };
+            whole.parse().ok()
+        };
+        match self {
+            DateFormat::Rfc3339 | DateFormat::IsoDate => Some(Value::String(text.to_owned())),
+            DateFormat::Unix => Some(Value::from(moment()?.as_second())),
+            DateFormat::UnixMs => Some(Value::from(moment()?.as_millisecond())),
+        }
+    }
+}
+
+fn is_date(text: &[u8]) -> bool {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else {
+        return false;
+    };
+    let digits = [y1, y2, y3, y4, m1, m2, d1, d2].iter().all(|b| b.is_ascii_digit());
+    let number = |a: &u8, b: &u8| (a.wrapping_sub(b'0')) * 10 + b.wrapping_sub(b'0');
+    digits && (1..=12).contains(&number(m1, m2)) && (1..=31).contains(&number(d1, d2))
+}
+
+/// `HH:MM:SS`, an optional fraction, then `Z` or an offset.
+fn is_time(text: &[u8]) -> bool {
+    let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = text else {
+        return false;
+    };
+    if ![h1, h2, m1, m2, s1, s2].iter().all(|b| b.is_ascii_digit()) {
+        return false;
+    }
+    let fraction = rest.strip_prefix(b".").map_or(0, |r| 1 + r.iter().take_while(|b| b.is_ascii_digit()).count());
+    match &rest[fraction..] {
+        b"Z" | b"z" => true,
+        // Jira leaves the colon out.
+        [b'+' | b'-', h1, h2, b':', m1, m2] | [b'+' | b'-', h1, h2, m1, m2] => {
+            [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_become_moments_and_go_back() {
+        let unix = DateFormat::Unix;
+        assert_eq!(unix.from_wire(&json!(1_700_000_000)), Some(json!("2023-11-14T22:13:20Z")));
+        assert_eq!(unix.from_wire(&json!("1700000000.5")), Some(json!("2023-11-14T22:13:20.5Z")));
+        assert_eq!(
+            DateFormat::UnixMs.from_wire(&json!(1_700_000_000_123_i64)),
+            Some(json!("2023-11-14T22:13:20.123Z"))
+        );
+        assert_eq!(unix.from_wire(&json!(1e300)), None);
+        assert_eq!(unix.from_wire(&json!([])), None);
+        assert_eq!(unix.to_wire("2023-11-14T22:13:20Z"), Some(json!(1_700_000_000)));
+        assert_eq!(unix.to_wire("2023-11-14"), Some(json!(1_699_920_000)));
+        assert_eq!(DateFormat::UnixMs.to_wire("2023-11-14T23:13:20+01:00"), Some(json!(1_700_000_000_000_i64)));
+        assert_eq!(unix.to_wire("yesterday"), None);
+    }
+}

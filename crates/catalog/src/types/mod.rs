@@ -1,0 +1,253 @@
+//! Value types, and whether a JSON value is of one.
+//! Invariant: a value that passes `accept` has the one JSON form that binding and decoding expect of its type: a moment is
+//! RFC 3339 text whatever the API sends, one arm of a union is the object that the API wants.
+
+mod date;
+mod wire;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use date::DateFormat;
+pub use wire::Wire;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Type {
+    String(TextStyle),
+    Integer,
+    Number,
+    Boolean,
+    Select(Vec<String>),
+    /// Any number of the choices; the value is an array.
+    MultiSelect(Vec<String>),
+    Date(DateFormat),
+    Uuid,
+    Array(Box<Type>),
+    Object(IndexMap<String, Slot>),
+    Union(Union),
+    /// An entity of the same catalog; the value is its key.
+    Ref(String),
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextStyle {
+    Short,
+    Markdown,
+    /// Long text of no particular kind.
+    Document,
+    Html,
+    /// JSON, as a string.
+    JsonText,
+    /// Bytes; the value is their base64.
+    Blob,
+}
+
+/// One slot of an object or of an arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    #[serde(rename = "type")]
+    pub kind: Type,
+    pub required: bool,
+}
+
+/// One of several objects, told apart by a tag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Union {
+    /// The key that holds the arm's name.
+    pub tag: Option<String>,
+    /// Whether the arm's slots stand under a key of the arm's name, not beside the tag.
+    pub nest: bool,
+    pub arms: IndexMap<String, IndexMap<String, Slot>>,
+}
+
+/// Why a value is not of a type: what was expected, in words a caller can act on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    #[error("expected {expected}, found {found}")]
+    Mismatch { expected: String, found: String },
+    #[error("`{found}` is not one of {}", .choices.join(" | "))]
+    NotAChoice { found: String, choices: Vec<String> },
+    #[error("`{slot}` is missing")]
+    MissingSlot { slot: String },
+    #[error("no slot `{slot}`; one of {}", .slots.join(" | "))]
+    UnknownSlot { slot: String, slots: Vec<String> },
+    #[error("`{slot}`: {cause}")]
+    Inside { slot: String, cause: Box<TypeError> },
+}
+
+impl TextStyle {
+    pub fn word(self) -> &'static str {
+        match self {
+            TextStyle::Short => "string",
+            TextStyle::Markdown => "markdown",
+            TextStyle::Document => "document",
+            TextStyle::Html => "html",
+            TextStyle::JsonText => "json_text",
+            TextStyle::Blob => "blob",
+        }
+    }
+}
+
+impl Type {
+    /// In a table and in messages: `int`, `open/doing/done`, `date`.
+    pub fn describe(&self) -> String {
+        match self {
+            Type::String(style) => style.word().to_owned(),
+            Type::Integer => "int".to_owned(),
+            Type::Number => "number".to_owned(),
+            Type::Boolean => "bool".to_owned(),
+            Type::Select(choices) => choices.join("/"),
+            Type::MultiSelect(choices) => format!("[{}]", choices.join("/")),
+            Type::Date(DateFormat::IsoDate) => "date".to_owned(),
+            Type::Date(_) => "time".to_owned(),
+            Type::Uuid => "uuid".to_owned(),
+            Type::Array(of) => format!("[{}]", of.describe()),
+            Type::Object(slots) => format!("{{{}}}", described(slots)),
+            Type::Union(union) => {
+                let arms: Vec<String> =
+                    union.arms.iter().map(|(name, slots)| format!("{name}{{{}}}", described(slots))).collect();
+                arms.join(" or ")
+            }
+            Type::Ref(entity) => entity.clone(),
+            Type::Json => "json".to_owned(),
+        }
+    }
+
+    /// Whether a non-null value from an answer or a program is of this type. References are checked by their entity's key.
+    pub fn accept(&self, value: &Value) -> Result<(), TypeError> {
+        let fits = match (self, value) {
+            (Type::Json | Type::Ref(_), _) => true,
+            (Type::String(TextStyle::Blob), Value::String(text)) => wire::is_base64(text),
+            (Type::String(_), Value::String(_)) => true,
+            (Type::Integer, Value::Number(n)) => {
+                n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0)
+            }
+            (Type::Number, Value::Number(_)) | (Type::Boolean, Value::Bool(_)) => true,
+            (Type::Select(choices), Value::String(text)) => return one_of(choices, text),
+            (Type::MultiSelect(choices), Value::Array(items)) => {
+                return items.iter().try_for_each(|item| match item {
+                    Value::String(text) => one_of(choices, text),
+                    other => Err(self.mismatch(other)),
+                });
+            }
+            (Type::Date(format), Value::String(text)) => format.accepts(text),
+            (Type::Uuid, Value::String(text)) => uuid_text(text),
+            (Type::Array(of), Value::Array(items)) => return items.iter().try_for_each(|item| of.accept(item)),
+            (Type::Object(slots), Value::Object(map)) => return accept_slots(slots, map),
+            (Type::Union(union), Value::Object(map)) => return union.accept(map),
+            _ => false,
+        };
+        if fits { Ok(()) } else { Err(self.mismatch(value)) }
+    }
+
+    fn mismatch(&self, value: &Value) -> TypeError {
+        TypeError::Mismatch { expected: self.describe(), found: clip(&value.to_string()) }
+    }
+}
+
+impl Union {
+    /// One arm as the API wants it.
+    pub fn arm(&self, name: &str, slots: Map<String, Value>) -> Value {
+        let mut out = Map::new();
+        if let Some(tag) = &self.tag {
+            out.insert(tag.clone(), Value::String(name.to_owned()));
+        }
+        if self.nest {
+            out.insert(name.to_owned(), Value::Object(slots));
+        } else {
+            out.extend(slots);
+        }
+        Value::Object(out)
+    }
+
+    fn accept(&self, map: &Map<String, Value>) -> Result<(), TypeError> {
+        let names: Vec<String> = self.arms.keys().cloned().collect();
+        let tagged = self.tag.as_ref().map(|tag| map.get(tag).and_then(Value::as_str).unwrap_or_default());
+        let named = tagged.or_else(|| map.keys().map(String::as_str).find(|key| self.arms.contains_key(*key)));
+        let Some((name, slots)) = named.and_then(|name| self.arms.get_key_value(name)) else {
+            return Err(TypeError::NotAChoice { found: clip(named.unwrap_or("{}")), choices: names });
+        };
+        if !self.nest {
+            let rest = map.iter().filter(|(key, _)| self.tag.as_ref() != Some(key));
+            return accept_slots(slots, &rest.map(|(k, v)| (k.clone(), v.clone())).collect());
+        }
+        match map.get(name) {
+            Some(Value::Object(inner)) => accept_slots(slots, inner),
+            _ => Err(TypeError::MissingSlot { slot: name.clone() }),
+        }
+    }
+}
+
+fn accept_slots(slots: &IndexMap<String, Slot>, map: &Map<String, Value>) -> Result<(), TypeError> {
+    for (name, slot) in slots {
+        match map.get(name) {
+            None | Some(Value::Null) if slot.required => return Err(TypeError::MissingSlot { slot: name.clone() }),
+            None | Some(Value::Null) => {}
+            Some(value) => slot
+                .kind
+                .accept(value)
+                .map_err(|cause| TypeError::Inside { slot: name.clone(), cause: Box::new(cause) })?,
+        }
+    }
+    match map.keys().find(|key| !slots.contains_key(*key)) {
+        Some(key) => Err(TypeError::UnknownSlot { slot: clip(key), slots: slots.keys().cloned().collect() }),
+        None => Ok(()),
+    }
+}
+
+fn described(slots: &IndexMap<String, Slot>) -> String {
+    let one = |(name, slot): (&String, &Slot)| match (&slot.kind, slot.required) {
+        (Type::String(TextStyle::Short), true) => name.clone(),
+        (Type::String(TextStyle::Short), false) => format!("opt {name}"),
+        (kind, true) => format!("{name} {}", kind.describe()),
+        (kind, false) => format!("opt {name} {}", kind.describe()),
+    };
+    slots.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn one_of(choices: &[String], text: &str) -> Result<(), TypeError> {
+    if choices.iter().any(|choice| choice == text) {
+        return Ok(());
+    }
+    Err(TypeError::NotAChoice { found: clip(text), choices: choices.to_vec() })
+}
+
+fn uuid_text(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|g| g.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && groups.iter().all(|g| g.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+fn clip(text: &str) -> String {
+    if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn dates_and_times() {
+        for good in ["2026-11-15T12:00:00Z", "2026-11-15T12:00:00.123+02:00"] {
+            assert!(DateFormat::Rfc3339.accepts(good), "{good}");
+        }
+        for bad in ["2026-11-15", "2026-13-15T12:00:00Z", "2026-11-15T12:00:00", "2026-11-15Té:00:00Z1", ""] {
+            assert!(!DateFormat::Rfc3339.accepts(bad), "{bad}");
+        }
+        assert!(DateFormat::IsoDate.accepts("2026-02-01") && !DateFormat::IsoDate.accepts("2026-2-1"));
+    }
+
+    #[test]
+    fn a_choice_is_named_with_its_choices() {
+        let state = Type::Select(vec!["open".into(), "done".into()]);
+        assert!(state.accept(&json!("open")).is_ok());
+        assert_eq!(state.accept(&json!("opne")).unwrap_err().to_string(), "`opne` is not one of open | done");
+        assert_eq!(Type::Integer.accept(&json!("7")).unwrap_err().to_string(), "expected int, found \"7\"");
+        assert!(Type::Integer.accept(&json!(7.5)).is_err() && Type::Integer.accept(&json!(7.0)).is_ok());
+    }
+}

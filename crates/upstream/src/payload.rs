@@ -1,0 +1,107 @@
+//! What a request carries, as bytes and a content type.
+//! Invariant: a value cannot end its part or start another: the boundary occurs in none of them, and names are escaped.
+
+use base::{Digest, FormPart, Payload};
+use reqwest::header::HeaderValue;
+
+use crate::address::encode as encode_pairs;
+use crate::outgoing::{FORM, JSON, Refusal};
+
+pub(crate) struct Encoded {
+    pub bytes: Vec<u8>,
+    pub content_type: HeaderValue,
+}
+
+pub(crate) fn encode(payload: &Payload) -> Result<Encoded, Refusal> {
+    let (bytes, content_type) = match payload {
+        Payload::Json { value, content_type: None } => (value.to_string().into_bytes(), JSON),
+        Payload::Json { value, content_type: Some(kind) } => (value.to_string().into_bytes(), media_type(kind)?),
+        Payload::Form(pairs) => (encode_pairs(pairs).into_bytes(), FORM),
+        Payload::Bytes { content_type, bytes } => (bytes.clone(), media_type(content_type)?),
+        Payload::Multipart(parts) => {
+            let boundary = boundary(parts);
+            let kind = media_type(&format!("multipart/form-data; boundary={boundary}"))?;
+            (multipart(parts, &boundary)?, kind)
+        }
+    };
+    Ok(Encoded { bytes, content_type })
+}
+
+fn media_type(text: &str) -> Result<HeaderValue, Refusal> {
+    HeaderValue::from_str(text).map_err(|_| Refusal::ContentType(text.escape_debug().to_string()))
+}
+
+fn multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, Refusal> {
+    let mut out = Vec::new();
+    for part in parts {
+        let file = part.file_name.as_ref().map(|name| format!("; filename=\"{}\"", quoted(name))).unwrap_or_default();
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n", quoted(&part.name));
+        out.extend_from_slice(head.as_bytes());
+        if let Some(kind) = &part.content_type {
+            out.extend_from_slice(b"Content-Type: ");
+            out.extend_from_slice(media_type(kind)?.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(&part.bytes);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Ok(out)
+}
+
+/// As browsers do: what would end the quoted name is percent-encoded.
+fn quoted(name: &str) -> String {
+    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Made from the parts, so that a request is the same each time it is sent; made again should a part contain it.
+fn boundary(parts: &[FormPart]) -> String {
+    let all: Vec<u8> = parts.iter().flat_map(|p| p.bytes.iter().copied()).collect();
+    let mut seed = Digest::of(&all).to_string();
+    loop {
+        let boundary = Digest::of(seed.as_bytes()).to_string()[..32].to_owned();
+        if memchr::memmem::find(&all, boundary.as_bytes()).is_none() {
+            return boundary;
+        }
+        seed = boundary;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_form_has_its_type_and_bytes() {
+        let form = Payload::Form(vec![("a".into(), "1&b=2".into()), ("c d".into(), "é".into())]);
+        let encoded = encode(&form).unwrap();
+        assert_eq!(String::from_utf8(encoded.bytes).unwrap(), "a=1%26b%3D2&c%20d=%C3%A9");
+        assert_eq!(encoded.content_type, "application/x-www-form-urlencoded");
+        let json = Payload::Json { value: json!({"a": 1}), content_type: Some("application/merge-patch+json".into()) };
+        assert_eq!(encode(&json).unwrap().content_type, "application/merge-patch+json");
+        let bad = Payload::Bytes { content_type: "text/plain\r\nX: y".into(), bytes: vec![] };
+        assert!(matches!(encode(&bad), Err(Refusal::ContentType(_))));
+    }
+
+    #[test]
+    fn a_part_cannot_end_itself() {
+        let part = |name: &str, bytes: &str, file: Option<&str>| FormPart {
+            name: name.into(),
+            file_name: file.map(str::to_owned),
+            content_type: file.map(|_| "text/plain".to_owned()),
+            bytes: bytes.as_bytes().to_vec(),
+        };
+        let parts = vec![part("a\"; x=\"\r\n", "--\r\n", None), part("f", "hello", Some("b\".txt"))];
+        let encoded = encode(&Payload::Multipart(parts.clone())).unwrap();
+        let text = String::from_utf8(encoded.bytes).unwrap();
+        let boundary = boundary(&parts);
+        assert_eq!(text.matches(&boundary).count(), 3);
+        assert!(text.contains("name=\"a%22; x=%22%0D%0A\"\r\n\r\n--\r\n\r\n"), "{text}");
+        assert!(
+            text.contains("name=\"f\"; filename=\"b%22.txt\"\r\nContent-Type: text/plain\r\n\r\nhello\r\n"),
+            "{text}"
+        );
+    }
+}
