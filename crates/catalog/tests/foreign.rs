@@ -1,9 +1,13 @@
-//! The catalogs of the end-to-end suite's foreign servers are read, and survive their canonical form.
+//! The catalogs of the end-to-end suite's foreign servers are read, and what those servers taught about values on the wire.
 
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use catalog::{from_canonical, read};
+use std::collections::BTreeMap;
+
+use base::{Payload, Response};
+use catalog::{Answer, Ask, Catalog, bind, decode, from_canonical, read};
+use serde_json::{Value, json};
 
 #[test]
 fn every_catalog_of_a_foreign_server_is_read() {
@@ -24,4 +28,42 @@ fn every_catalog_of_a_foreign_server_is_read() {
         }
     }
     assert!(rejections.is_empty(), "{rejections}");
+}
+
+fn etcd() -> Catalog {
+    let text = include_str!("../../../tests/e2e/foreign/etcd.yaml").replace("PORT", "1024");
+    read("etcd.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
+}
+
+fn body(catalog: &Catalog, capability: &str, args: &[(&str, Value)]) -> Value {
+    let args: BTreeMap<String, Value> = args.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    match bind(catalog, catalog.capability(capability).unwrap(), &Ask::new(&args)).unwrap().body {
+        Some(Payload::Json { value, .. }) => value,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A key that stayed as it is would name another row: every word of four letters is base64 of something.
+#[test]
+fn a_part_of_the_key_travels_like_its_field() {
+    let catalog = etcd();
+    let key = ("key", json!("Zm9v"));
+    assert_eq!(body(&catalog, "key_get", &[key.clone()]), json!({"key": "Wm05dg=="}), "a parameter of a get");
+    assert_eq!(body(&catalog, "key_delete", &[key.clone()]), json!({"key": "Wm05dg=="}), "the instance of a delete");
+    let swapped = body(&catalog, "key_swap", &[key, ("expected", json!("a")), ("value", json!("b"))]);
+    assert_eq!(swapped["compare"][0]["key"], json!("Wm05dg=="));
+    assert_eq!(swapped["success"][0]["request_put"], json!({"key": "Wm05dg==", "value": "Yg=="}));
+}
+
+#[test]
+fn a_part_of_the_key_that_was_asked_for_is_not_decoded_again() {
+    let text = "{catalog: kv, version: 1, title: KV, origin: 'http://127.0.0.1:1024', entities: {Pair: {about: a pair, \
+                key: [key], fields: {key: {type: string, wire: base64}, value: {type: string, wire: base64}}}}, \
+                capabilities: {pair_get: {get: Pair, http: 'GET /kv?key={key}'}}}";
+    let catalog = read("kv.yaml", text).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let response = Response { status: 200, headers: vec![], body: br#"{"value": "YmFy"}"#.to_vec() };
+    let args = BTreeMap::from([("key".to_owned(), json!("Zm9v"))]);
+    let answer = Answer { response: &response, args: &args, asked: None, nesting: 64 };
+    let rows = decode(&catalog, catalog.capability("pair_get").unwrap(), &answer).unwrap().rows;
+    assert_eq!(Value::Object(rows[0].clone()), json!({"key": "Zm9v", "value": "bar"}));
 }
