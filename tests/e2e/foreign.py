@@ -97,7 +97,7 @@ async def jupyter_reads(client, jupyter):
         rows = await files.rows("KernelSpec[name, title, language]")
         assert rows == [{"name": "idle", "title": "Idle", "language": "none"}], rows
     async with case("jupyter: a singleton is one row"):
-        rows = await files.rows("Status[kernels]")
+        rows = await files.rows("Status.now()[kernels]")
         assert rows == [{"kernels": "0"}], rows
     async with case("jupyter: what is not there is said to be not there"):
         refused = await files.refusal('File("papers/nothing.txt")')
@@ -218,7 +218,7 @@ async def etcd_reads(client, etcd):
     async with case("etcd: members and a singleton, both read with POST"):
         assert await keys.column("Member[name]") == ["default"]
         version = etcd.ask("POST", "/v3/maintenance/status", {})["version"]
-        assert await keys.column("Status[version]") == [version]
+        assert await keys.column("Status.now()[version]") == [version]
 
 
 async def etcd_writes(client, etcd):

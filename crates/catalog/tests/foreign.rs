@@ -67,3 +67,34 @@ fn a_part_of_the_key_that_was_asked_for_is_not_decoded_again() {
     let rows = decode(&catalog, catalog.capability("pair_get").unwrap(), &answer).unwrap().rows;
     assert_eq!(Value::Object(rows[0].clone()), json!({"key": "Zm9v", "value": "bar"}));
 }
+
+#[test]
+fn what_protobuf_writes_is_read() {
+    let catalog = etcd();
+    let list = |body: &str| {
+        let response = Response { status: 200, headers: vec![], body: body.into() };
+        let answer = Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64 };
+        decode(&catalog, catalog.capability("key_list").unwrap(), &answer).map(|decoded| decoded.rows)
+    };
+    let rows = list(r#"{"kvs": [{"key": "Zm9v", "value": "YmFy", "version": "7", "lease": "42"}], "count": "1"}"#);
+    assert_eq!(rows.unwrap()[0]["version"], json!(7));
+    assert_eq!(list(r#"{"header": {"revision": "7"}}"#).unwrap(), Vec::<catalog::Row>::new(), "an empty list is left out");
+    for (body, says) in [
+        (r#"{"kvs": 7}"#, "no rows at `kvs`"),
+        ("[]", "no rows at `kvs`"),
+        (r#"{"kvs": [{"key": "Zm9v", "version": "x"}]}"#, "Key.version: expected int, found \"x\""),
+    ] {
+        let error = list(body).unwrap_err().to_string();
+        assert!(error.contains(says), "{body}: {error}");
+    }
+    assert_eq!(body(&catalog, "lease_grant", &[("ttl", json!(600))]), json!({"TTL": "600"}));
+}
+
+#[test]
+fn only_a_list_with_a_place_can_be_left_out() {
+    let text = include_str!("../../../tests/e2e/foreign/etcd.yaml").replace("PORT", "1024");
+    let broken = text.replacen("row: kvs.0", "row: kvs.0, sparse: true", 1);
+    assert_ne!(broken, text);
+    let rejected = read("etcd.yaml", &broken).map(|_| ()).unwrap_err().to_string();
+    assert!(rejected.contains("`sparse: true` is for a list with `rows`"), "{rejected}");
+}
