@@ -30,6 +30,12 @@ pub enum StepError {
     /// The cause is the first failure, however many steps lie between.
     #[error("not run, because {step} failed: {cause}")]
     Input { step: String, cause: Arc<StepError> },
+    /// A kind of step that this build does not run.
+    #[error("`{0}` is not run by this version")]
+    NotRun(&'static str),
+    /// A step that needs rows of an entity was planned on something else.
+    #[error("the plan follows something that is not rows of an entity")]
+    NotRows,
     #[error("`{0}` was never run")]
     NeverRun(String),
 }

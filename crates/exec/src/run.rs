@@ -48,8 +48,8 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
         Finished {
             long_columns: step.map(|s| long_columns(ctx, s)).unwrap_or_default(),
             label: returned.label.clone(),
-            entity: step.map(|s| s.entity.clone()).unwrap_or_default(),
-            columns: step.map(|s| s.columns.clone()).unwrap_or_default(),
+            entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.clone()).unwrap_or_default(),
+            columns: step.map(|s| s.columns.iter().map(|c| c.name.clone()).collect()).unwrap_or_default(),
             result: done.get(returned.step).cloned().flatten().unwrap_or_else(missing),
         }
     };
@@ -70,9 +70,10 @@ fn not_run(plan: &Plan, step: &Step, error: &Arc<StepError>) -> StepError {
 }
 
 fn long_columns(ctx: &Ctx<'_>, step: &Step) -> Vec<String> {
-    let entity = ctx.catalogs.get(&step.catalog).and_then(|c| c.entity(&step.entity));
+    let entity = step.of.as_ref().and_then(|of| ctx.catalogs.get(&of.catalog)?.entity(&of.entity));
     let fields = entity.into_iter().flat_map(|e| e.fields.values());
-    fields.filter(|f| f.show == Show::Artifact && step.columns.contains(&f.name)).map(|f| f.name.clone()).collect()
+    let has = |name: &String| step.columns.iter().any(|c| &c.name == name);
+    fields.filter(|f| f.show == Show::Artifact && has(&f.name)).map(|f| f.name.clone()).collect()
 }
 
 async fn numbered(at: usize, work: impl Future<Output = StepResult>) -> (usize, StepResult) {

@@ -41,8 +41,13 @@ async fn read(
         form.0, form.1
     );
     let catalog = Arc::new(catalog::read("pages.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")));
-    let exposed =
-        Exposed { symbol: "e1".into(), catalog: catalog.clone(), entity: "Ticket".into(), relations: BTreeMap::new() };
+    let exposed = Exposed {
+        symbol: "e1".into(),
+        catalog: catalog.clone(),
+        entity: "Ticket".into(),
+        relations: BTreeMap::new(),
+        methods: BTreeMap::new(),
+    };
     let scope = Scope { entities: vec![exposed], ..Scope::default() };
     let (checked, _) = lang::check::check(&scope, &lang::syntax::parse("Ticket", limits).program).unwrap();
     let plan = lang::plan::plan(&checked, limits);

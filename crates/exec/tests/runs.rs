@@ -26,6 +26,7 @@ fn plan(program: &str, limits: &Limits) -> Plan {
         catalog: catalog.clone(),
         entity: name.clone(),
         relations: entity.relations.keys().enumerate().map(|(n, r)| (format!("r{at}{n}"), r.clone())).collect(),
+        methods: catalog.methods(name).enumerate().map(|(n, c)| (format!("m{at}{n}"), c.name.clone())).collect(),
     };
     let scope = Scope { entities: catalog.entities.iter().enumerate().map(exposed).collect(), ..Scope::default() };
     let parsed = lang::syntax::parse(program, limits);
@@ -205,6 +206,7 @@ async fn a_relation_from_a_null_field_gives_nothing() {
         catalog: catalog.clone(),
         entity: name.to_owned(),
         relations: BTreeMap::from([("r1".to_owned(), "siblings".to_owned())]),
+        methods: BTreeMap::new(),
     };
     let scope = Scope { entities: vec![exposed("Ticket")], ..Scope::default() };
     let limits = Limits::default();

@@ -11,7 +11,7 @@ mod query;
 use std::sync::Arc;
 
 use catalog::{Capability, Catalog};
-use lang::plan::{Plan, Step, StepKind};
+use lang::plan::{Called, Plan, Step, StepKind};
 
 use crate::ctx::Ctx;
 use crate::error::StepError;
@@ -19,29 +19,44 @@ use crate::outcome::Rowset;
 use crate::paging::Want;
 
 pub async fn run(ctx: &Ctx<'_>, plan: &Plan, step: &Step, input: &Rowset) -> Result<Rowset, StepError> {
-    let catalog = ctx.catalogs.get(&step.catalog).ok_or_else(|| StepError::Catalog(step.catalog.clone()))?;
     match &step.kind {
-        StepKind::Query { capability, args, limit } => {
-            query::apply(ctx, catalog, named(catalog, capability)?, args, Want { rows: *limit, pages: step.calls })
-                .await
+        StepKind::Query { call, args, limit, .. } => {
+            let (catalog, capability) = called(ctx, call)?;
+            query::apply(ctx, catalog, capability, &known(args), Want { rows: *limit, pages: step.calls }).await
         }
-        StepKind::Get { capability, args } => get::apply(ctx, catalog, named(catalog, capability)?, args).await,
-        StepKind::Follow { input: from, relation, args, limit } => {
+        StepKind::Get { call, args } => {
+            let (catalog, capability) = called(ctx, call)?;
+            get::apply(ctx, catalog, capability, &known(args)).await
+        }
+        StepKind::Follow { input: from, relation, args, limit, .. } => {
             let from = plan.steps.get(*from);
-            let parent = from.map(|s| s.entity.as_str()).unwrap_or_default();
+            let of = from.and_then(|s| s.of.as_ref()).ok_or(StepError::NotRows)?;
             // The plan's bound is so many calls for each row it may start from.
             let pages = (step.calls / from.map_or(1, |s| s.rows.max(1))).max(1);
-            let hop = follow::Hop { parent, relation, args, limit: *limit, pages };
-            follow::apply(ctx, catalog, &hop, input).await
+            let hop = follow::Hop { parent: &of.entity, relation, args: &known(args), limit: *limit, pages };
+            follow::apply(ctx, catalog_of(ctx, &of.catalog)?, &hop, input).await
         }
         StepKind::Deref { field, limit, .. } => {
-            deref::apply(ctx, catalog, &deref::Hop { target: &step.entity, field, limit: *limit }, input).await
+            let of = step.of.as_ref().ok_or(StepError::NotRows)?;
+            let hop = deref::Hop { target: &of.entity, field, limit: *limit };
+            deref::apply(ctx, catalog_of(ctx, &of.catalog)?, &hop, input).await
         }
         StepKind::Project { columns, .. } => Ok(project::apply(input, columns)),
         StepKind::Limit { count, .. } => Ok(limit::apply(input, *count)),
+        other => Err(StepError::NotRun(other.word())),
     }
 }
 
-fn named<'c>(catalog: &'c Arc<Catalog>, capability: &str) -> Result<&'c Capability, StepError> {
-    catalog.capability(capability).ok_or_else(|| StepError::Catalog(catalog.id.clone()))
+fn catalog_of<'c>(ctx: &Ctx<'c>, id: &base::CatalogId) -> Result<&'c Arc<Catalog>, StepError> {
+    ctx.catalogs.get(id).ok_or_else(|| StepError::Catalog(id.clone()))
+}
+
+fn called<'c>(ctx: &Ctx<'c>, call: &Called) -> Result<(&'c Arc<Catalog>, &'c Capability), StepError> {
+    let catalog = catalog_of(ctx, &call.catalog)?;
+    let capability = catalog.capability(&call.capability).ok_or_else(|| StepError::Catalog(call.catalog.clone()))?;
+    Ok((catalog, capability))
+}
+
+fn known(args: &lang::plan::Args) -> catalog::Args {
+    args.iter().filter_map(|(name, value)| Some((name.clone(), value.known()?.clone()))).collect()
 }
