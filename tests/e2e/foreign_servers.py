@@ -117,13 +117,21 @@ class Foreign:
 
 
 class Jupyter(Foreign):
-    """Files below `root`, and one kernel: a program that does nothing, for sessions need one."""
+    """Files below `root`, and one kernel, for sessions need one: a program that only notes that it was interrupted."""
 
     name = "jupyter"
     token = "not-a-secret-of-anybody"
     headers = {"Authorization": f"token {token}"}
     # Ends with the server, whatever way that ends.
-    IDLE = "import os, time\nserver = os.getppid()\nwhile os.getppid() == server: time.sleep(0.2)"
+    IDLE = """
+import os, pathlib, signal, sys, time
+started, interrupted = map(pathlib.Path, sys.argv[1:])
+server = os.getppid()
+signal.signal(signal.SIGINT, lambda *_: interrupted.touch())
+started.touch()
+while os.getppid() == server:
+    time.sleep(0.2)
+"""
 
     def __init__(self):
         super().__init__()
@@ -134,7 +142,10 @@ class Jupyter(Foreign):
         (self.root / "papers" / "café & co.txt").write_text("a name that must be encoded")
         kernel = self.folder / "share" / "kernels" / "idle"
         kernel.mkdir(parents=True)
-        spec = {"argv": [sys.executable, "-c", self.IDLE], "display_name": "Idle", "language": "none"}
+        self.kernel_started = self.folder / "kernel-started"
+        self.kernel_interrupted = self.folder / "kernel-interrupted"
+        program = [sys.executable, "-c", self.IDLE, str(self.kernel_started), str(self.kernel_interrupted)]
+        spec = {"argv": program, "display_name": "Idle", "language": "none"}
         (kernel / "kernel.json").write_text(json.dumps(spec))
 
     def hello(self):
