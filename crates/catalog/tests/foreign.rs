@@ -78,7 +78,11 @@ fn what_protobuf_writes_is_read() {
     };
     let rows = list(r#"{"kvs": [{"key": "Zm9v", "value": "YmFy", "version": "7", "lease": "42"}], "count": "1"}"#);
     assert_eq!(rows.unwrap()[0]["version"], json!(7));
-    assert_eq!(list(r#"{"header": {"revision": "7"}}"#).unwrap(), Vec::<catalog::Row>::new(), "an empty list is left out");
+    assert_eq!(
+        list(r#"{"header": {"revision": "7"}}"#).unwrap(),
+        Vec::<catalog::Row>::new(),
+        "an empty list is left out"
+    );
     for (body, says) in [
         (r#"{"kvs": 7}"#, "no rows at `kvs`"),
         ("[]", "no rows at `kvs`"),

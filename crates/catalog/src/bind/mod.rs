@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::model::{Capability, Catalog, Http, Idempotency, ListStyle, Param, Transport};
 use crate::paging::{PageAt, PageRequest, Place};
 use crate::template::{Hole, Template};
-use crate::types::{Type, Wire};
+use crate::types::{Type, Wire, plain_text};
 
 /// Parameter names, and parts of the key, to checked values. `null` is the same as absent.
 pub type Args = BTreeMap<String, Value>;
@@ -201,18 +201,5 @@ impl<'a> Values<'a> {
             headers.push((name.clone(), text));
         }
         Ok(headers)
-    }
-}
-
-/// A value where only text can be: a string is itself, all else is its JSON.
-pub(crate) fn plain_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        // 7.0 and 7 are the same integer; a server would see two different ids.
-        Value::Number(n) => match n.as_f64() {
-            Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
-            _ => n.to_string(),
-        },
-        other => other.to_string(),
     }
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Type;
-use crate::bind::plain_text;
 
 /// How a value travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -48,7 +47,9 @@ impl Type {
     pub fn to_wire<'v>(&self, wire: Wire, value: &'v Value) -> Cow<'v, Value> {
         match (self, wire, value) {
             (_, Wire::Base64, Value::String(text)) => Cow::Owned(Value::String(STANDARD.encode(text))),
-            (Type::Integer | Type::Number, Wire::Text, Value::Number(_)) => Cow::Owned(Value::String(plain_text(value))),
+            (Type::Integer | Type::Number, Wire::Text, Value::Number(_)) => {
+                Cow::Owned(Value::String(plain_text(value)))
+            }
             (Type::Date(format), _, Value::String(text)) => {
                 format.to_wire(text).map_or(Cow::Borrowed(value), Cow::Owned)
             }
@@ -73,6 +74,19 @@ impl Type {
             Type::Object(slots) => slots.values().any(|s| s.kind.is_converted()),
             _ => false,
         }
+    }
+}
+
+/// A value where only text can be: a string is itself, all else is its JSON.
+pub(crate) fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        // 7.0 and 7 are the same integer; a server would see two different ids.
+        Value::Number(n) => match n.as_f64() {
+            Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
+            _ => n.to_string(),
+        },
+        other => other.to_string(),
     }
 }
 
