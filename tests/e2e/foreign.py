@@ -70,10 +70,12 @@ class Session:
         return ran.content[0].text
 
     async def refusal(self, program, **arguments):
-        """What the model is told when the run fails."""
+        """What the model is told when a program that is right does not succeed."""
         ran = await self._call("plasm_run", program, **arguments)
-        assert ran.is_error, f"{program} went through: {ran.content[0].text}"
-        return ran.content[0].text
+        told = ran.content[0].text
+        assert ran.is_error, f"{program} went through: {told}"
+        assert not told.startswith("bad_program"), f"{program}: {told}"
+        return told
 
 
 async def takes_wishes(client):
@@ -121,7 +123,8 @@ async def jupyter_writes(client, jupyter):
         assert plan.startswith("plan review"), plan
         assert jupyter.status("GET", "/api/contents/made/planned.txt") == 404
     async with case("jupyter: a write without a review is refused and calls nothing"):
-        await files.refusal('File.save(path="made/planned.txt", content="x")')
+        refused = await files.refusal('File.save(path="made/planned.txt", content="x")')
+        assert "force" in refused, refused
         assert jupyter.status("GET", "/api/contents/made/planned.txt") == 404
     async with case("jupyter: a create makes a file with exactly the text, quotes, braces and line ends too"):
         text = 'naïve "quoted" {content} {{ x }} \\n 100%\n\n\ttab; ;; not a comment\nlast'
@@ -168,12 +171,14 @@ async def jupyter_writes(client, jupyter):
 
 async def jupyter_sessions(client, jupyter):
     work = await Session.open(client, "run kernels", "jupyter", "Session", "Kernel", "KernelSpec")
+    held = []
     async with case("jupyter: a nested body starts a session, and its nested answer is one row"):
         await work.write('Session.start(path="made.ipynb", name="first", spec="idle")')
         held = jupyter.ask("GET", "/api/sessions")
         assert [(one["name"], one["path"], one["kernel"]["name"]) for one in held] == [("first", "made.ipynb", "idle")]
         rows = await work.rows("Session[name, path, kernel]")
         assert rows == [{"name": "first", "path": "made.ipynb", "kernel": held[0]["kernel"]["id"]}], rows
+    assert held, "no session was started"
     session, kernel = held[0]["id"], held[0]["kernel"]["id"]
     async with case("jupyter: a reference in a nested field is followed, twice"):
         assert await work.column(f'Session("{session}").kernel[id]') == [kernel]
@@ -218,7 +223,7 @@ async def jupyter_token(catalogs, jupyter):
 
 async def etcd_reads(client, etcd):
     etcd.put("read/color", "blue")
-    etcd.put("read/größe", "80 % \"wide\"\tand\nhigh")
+    etcd.put("read/größe", '80 % "wide"\tand\nhigh')
     keys = await Session.open(client, "read keys", "etcd", "Key", "Member", "Status")
     async with case("etcd: a range is decoded from base64, with integers from text"):
         rows = await keys.rows('Key{from="read/", until="read0"}[key, value, version]')
@@ -287,10 +292,10 @@ async def etcd_people(client, etcd):
         assert etcd.ask("POST", "/v3/auth/role/list", {})["roles"] == ["reader", "writer"]
         assert await people.column("Role[name]") == ["reader", "writer"]
         assert await people.column("User[name]") == ["ada"]
-    async with case("etcd: an effect for each row grants every role, and a relation of bare names leads to them"):
+    async with case("etcd: an effect for each row grants every role, on someone who is known by name only"):
         await people.write('Role => User("ada").grant(role=_.name)')
         assert etcd.ask("POST", "/v3/auth/user/get", {"name": "ada"})["roles"] == ["reader", "writer"]
-        assert await people.column('User("ada").roles[name]') == ["reader", "writer"]
+        assert await people.column('Role{user="ada"}[name]') == ["reader", "writer"]
     async with case("etcd: one role is taken back, and users and roles go again"):
         await people.write('User("ada").withdraw(role="writer")')
         assert etcd.ask("POST", "/v3/auth/user/get", {"name": "ada"})["roles"] == ["reader"]
