@@ -69,6 +69,7 @@ struct Found {
 struct Step {
     found: Found,
     catalogs: Catalogs,
+    before: teach::Ledger,
     extended: Extended,
     slot: Slot,
     batch: Batch,
@@ -168,13 +169,13 @@ impl Service {
             let revision = execute.row.revision;
             return Ok(Some(Opened { slot, session: found.id, taught, revision, relations: Vec::new(), continuity }));
         }
-        self.teach(caller, request, Step { found, catalogs, extended, slot, batch, continuity }).await
+        self.teach(caller, request, Step { found, catalogs, before, extended, slot, batch, continuity }).await
     }
 
     /// Renders the wave, pins its catalogs and commits all of it. `None` when someone else was faster.
     async fn teach(&self, caller: &Caller, request: &OpenRequest, step: Step) -> Result<Option<Opened>, Error> {
-        let Step { found, catalogs, extended, slot, batch, continuity } = step;
-        let rendered = render_wave(&extended.ledger, &catalogs, &extended.wave, found.execute.is_none());
+        let Step { found, catalogs, before, extended, slot, batch, continuity } = step;
+        let rendered = render_wave(&before, &extended.ledger, &catalogs, &extended.wave);
         for line in &rendered.dropped {
             tracing::error!(line, "a taught line does not check and was left out");
         }
