@@ -25,6 +25,8 @@ pub use model::{Capability, Catalog, Entity, Field, Http, Kind, Param, Relation,
 pub use paging::{After, PageAt, PageRequest, PageSize, Paging, PagingError, PagingForm};
 pub use path::DataPath;
 pub use read::{Rejected, read};
-pub use registry::{Registry, RegistryError};
+pub use registry::{
+    Cause, Change, FileFound, FolderFound, Problem, Registry, RegistryError, Report, Shelf, Unlisted, Unusable,
+};
 pub use template::{Hole, Piece, Template, TemplateError};
 pub use types::{DateFormat, TextStyle, Type, TypeError};
