@@ -46,27 +46,25 @@ fn files(folder: &Path) -> Result<Vec<FileFound>, Unlisted> {
     let mut bytes = 0;
     let mut files = Vec::new();
     for name in names(folder)? {
-        let found = match shown(&name) {
-            Ok(shown) => read(&folder.join(&name)).map(|text| (shown, text)),
-            Err(escaped) => Some((escaped, Err(Unusable::Name))),
-        };
+        let (shown, plain) = shown(&name);
+        let text = if plain { read(&folder.join(&name)) } else { Some(Err(Unusable::Name)) };
         // One that went away since it was listed is not there.
-        let Some((name, text)) = found else { continue };
+        let Some(text) = text else { continue };
         bytes += text.as_ref().map_or(0, String::len) as u64;
         if bytes > FOLDER_BYTES {
             return Err(Unlisted::TooManyBytes { most_mib: (FOLDER_BYTES / MIB) as usize });
         }
-        files.push(FileFound { file: folder.join(name).display().to_string(), text });
+        files.push(FileFound { file: folder.join(shown).display().to_string(), text });
     }
     Ok(files)
 }
 
-/// A name as it may stand in a log. One that would look like another, or break the line, comes back quoted: no plain name
+/// A name as it may stand in a log, and whether that is how it is written. One that would look like another, or break the line, comes back quoted: no plain name
 /// has a quote in it, so the two are never taken for each other.
-fn shown(name: &Path) -> Result<String, String> {
+fn shown(name: &Path) -> (String, bool) {
     let text = name.to_string_lossy();
     let plain = name.to_str().is_some() && text.escape_debug().to_string().replace("\\'", "'") == text;
-    if plain { Ok(text.into_owned()) } else { Err(format!("\"{}\"", text.escape_debug())) }
+    if plain { (text.into_owned(), true) } else { (format!("\"{}\"", text.escape_debug()), false) }
 }
 
 /// The text of a file, or of what a link leads to; `None` when nothing has that name.
