@@ -171,3 +171,17 @@ fn many_rivals_are_settled_quickly() {
     let (shelf, _) = Shelf::default().reload(&folder(&files));
     assert_eq!((offered(&shelf), shelf.registry().problems().len()), (vec!["same@1".into()], 1_999));
 }
+
+#[test]
+fn versions_of_long_ago_do_not_fill_the_memory() {
+    let mut shelf = Shelf::default();
+    let mut digests = Vec::new();
+    for version in 1..=1_030 {
+        let (one, two) = (format!("one@{version}"), "two@1");
+        shelf = shelf.reload(&folder(&[("a.yaml", &one), ("b.yaml", two)])).0;
+        digests.push(shelf.registry().get("one").unwrap().digest());
+    }
+    let found: Vec<bool> = digests.iter().map(|digest| shelf.registry().by_digest(digest).is_some()).collect();
+    assert_eq!(found.iter().position(|found| *found), Some(5), "1,024 replaced ones, and the one that is offered");
+    assert!(found[5..].iter().all(|found| *found));
+}

@@ -2,6 +2,7 @@
 //! Invariant: the system's watch only wakes it up; each second it compares marks as well, because a watch hears nothing of
 //! network folders, of what a link leads to, or of a folder that was replaced. Nothing here stops the server.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -74,7 +75,11 @@ impl Watch {
             let stamp = Stamp::of(&self.folders);
             tick = TICK.max(started.elapsed() * SHARE);
             if heard || stamp != self.stamp {
-                self.look(stamp, offer);
+                // A defect of ours on one file's content must not end the watch; what was offered stays.
+                let looked = catch_unwind(AssertUnwindSafe(|| self.look(stamp, offer)));
+                if looked.is_err() {
+                    tracing::error!(target: "tokamak::catalogs", "a reload broke off; the catalogs stay as they were");
+                }
             }
         }
     }
