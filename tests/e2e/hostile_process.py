@@ -227,7 +227,8 @@ def refuses_to_start(suite):
             ("a missing catalogs folder", ("--catalogs", place / "nowhere", *free), 3, r"nowhere does not exist"),
         ]
         for name, folder in catalogs.items():
-            refusals.append((f"a catalog with {name}", ("--catalogs", folder, *free), 2, CATALOG_ERRORS[name]))
+            strict = ("--strict-catalogs", "--catalogs", folder, *free)
+            refusals.append((f"a catalog with {name}, strictly,", strict, 2, CATALOG_ERRORS[name]))
         for title, arguments, code, words in refusals:
             with suite.case(f"start: {title} ends with {code} and says why"):
                 ended = start(*arguments)

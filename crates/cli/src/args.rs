@@ -55,9 +55,12 @@ pub struct Settings {
     /// Keep everything in this folder
     #[arg(long, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
-    /// Load every catalog (*.yaml) in this folder; may be given several times
+    /// Offer every catalog (*.yaml, *.yml) in this folder, and watch it for changes; may be given several times
     #[arg(long, value_name = "DIR")]
     pub catalogs: Vec<PathBuf>,
+    /// Do not start when a catalog cannot be offered; without this it is reported and left out
+    #[arg(long)]
+    pub strict_catalogs: bool,
     /// Leave the demo API and its catalog out
     #[arg(long)]
     pub no_demo: bool,

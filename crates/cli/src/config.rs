@@ -14,6 +14,8 @@ use crate::failure::Failure;
 pub struct Config {
     pub data: PathBuf,
     pub catalogs: Vec<PathBuf>,
+    /// Do not start on a catalog that cannot be offered.
+    pub strict_catalogs: bool,
     pub demo: bool,
     pub listen: IpAddr,
     pub port: u16,
@@ -30,6 +32,7 @@ pub struct Config {
 struct File {
     data: Option<PathBuf>,
     catalogs: Vec<PathBuf>,
+    strict_catalogs: bool,
     demo: Option<bool>,
     listen: Option<IpAddr>,
     port: Option<u16>,
@@ -49,6 +52,7 @@ impl Config {
         Ok(Self {
             data,
             catalogs,
+            strict_catalogs: settings.strict_catalogs || file.strict_catalogs,
             demo: !settings.no_demo && file.demo.unwrap_or(true),
             listen: settings.listen.or(file.listen).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             port: settings.port.or(file.port).unwrap_or(3000),

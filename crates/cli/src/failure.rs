@@ -34,8 +34,8 @@ pub enum Failure {
     Upstream(#[from] upstream::BuildError),
     #[error(transparent)]
     Catalog(#[from] Box<catalog::Rejected>),
-    #[error(transparent)]
-    Registry(#[from] catalog::RegistryError),
+    #[error("not every catalog can be offered:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Catalogs(Vec<catalog::Problem>),
     #[error(transparent)]
     Http(#[from] server::HttpError),
     #[error(transparent)]
@@ -56,7 +56,7 @@ impl Failure {
             | Failure::Limit { .. }
             | Failure::NotText { .. }
             | Failure::Catalog(_)
-            | Failure::Registry(_)
+            | Failure::Catalogs(_)
             | Failure::NoDataFolder
             | Failure::NotLoopback(_) => 2,
             Failure::Missing { .. } => 3,
@@ -78,7 +78,7 @@ impl Failure {
             Failure::Listen { .. } => "listen",
             Failure::Store(_) => "storage",
             Failure::Upstream(_) => "upstream",
-            Failure::Catalog(_) | Failure::Registry(_) => "bad_catalog",
+            Failure::Catalog(_) | Failure::Catalogs(_) => "bad_catalog",
             Failure::Http(_) | Failure::Stdio(_) => "server",
             Failure::Session(error) => error.code(),
             Failure::Scratch(_) => "scratch",

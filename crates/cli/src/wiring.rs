@@ -3,28 +3,32 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base::Origin;
-use catalog::{Catalog, Registry};
 use session::{Ports, Service};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, read_text};
+use crate::catalogs::{self, Catalogs};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::ports::{OperatorSecrets, SystemClock, SystemEntropy};
 
-/// Shipped inside the binary.
-const DEMO_CATALOG: &str = include_str!("../../../catalogs/demo.yaml");
+/// A service, and the catalogs it started with.
+pub struct Wired {
+    pub service: Arc<Service>,
+    pub catalogs: Catalogs,
+}
 
 /// The service of a configuration, with the demo API running beside it until `stop`.
-pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Arc<Service>, Failure> {
-    let registry = registry(config)?;
+pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
+    let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
-    if let Some(demo) = registry.get("demo").filter(|_| config.demo) {
-        routes.insert(demo.origin.clone(), start_demo(stop).await?);
+    if config.demo {
+        // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
+        routes.insert(catalogs::demo()?.origin.clone(), start_demo(stop).await?);
     }
     let storage = storage(&config.data)?;
     let ports = Ports {
@@ -34,7 +38,8 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Arc<Se
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
-    Ok(Arc::new(Service::new(ports, registry, config.limits.clone())))
+    let service = Arc::new(Service::new(ports, catalogs.registry(), config.limits.clone()));
+    Ok(Wired { service, catalogs })
 }
 
 pub struct Storage {
@@ -57,36 +62,6 @@ fn upstream(config: &Config, routes: BTreeMap<Origin, Origin>) -> Result<upstrea
 /// Where the operator keeps secrets.
 pub fn secrets(config: &Config) -> OperatorSecrets {
     OperatorSecrets::new(config.secrets_dir.clone())
-}
-
-pub fn registry(config: &Config) -> Result<Registry, Failure> {
-    let shipped = if config.demo { vec![demo_catalog()?] } else { Vec::new() };
-    let mut catalogs = shipped;
-    for folder in &config.catalogs {
-        catalogs.extend(catalogs_in(folder)?);
-    }
-    Ok(Registry::new(catalogs)?)
-}
-
-pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
-    Ok(Arc::new(catalog::read("demo.yaml", DEMO_CATALOG)?))
-}
-
-/// Every catalog of a folder, in the order of file names.
-pub fn catalogs_in(folder: &Path) -> Result<Vec<Arc<Catalog>>, Failure> {
-    let unreadable = |cause| Failure::Unreadable { path: folder.to_owned(), cause };
-    if !folder.exists() {
-        return Err(Failure::Missing { path: folder.to_owned() });
-    }
-    let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|e| e == "yaml" || e == "yml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files.iter().map(|path| Ok(Arc::new(catalog::read(&path.display().to_string(), &read_text(path)?)?))).collect()
 }
 
 /// Serves the demo API on a free loopback port and says where.

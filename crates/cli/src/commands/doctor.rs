@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
+use catalog::Registry;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
+use crate::catalogs::Catalogs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -21,16 +23,19 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     log::init("error");
     let config = Config::read(file, settings)?;
     let stop = CancellationToken::new();
+    let catalogs = Catalogs::load(&Config { strict_catalogs: false, ..config.clone() });
     let mut findings = vec![
         Finding { what: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
-        Finding { what: "catalogs", result: catalogs(&config) },
         Finding { what: "storage", result: storage(&config).await },
         Finding { what: "port", result: port(&config).await },
     ];
+    findings.splice(1..1, of_catalogs(&catalogs));
     if config.demo {
         findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
     }
-    findings.extend(secrets(&config));
+    if let Ok(catalogs) = &catalogs {
+        findings.extend(secrets(&config, &catalogs.registry()));
+    }
     stop.cancel();
     report(&findings, output);
     let failed = findings.iter().filter(|f| f.result.is_err()).count();
@@ -57,10 +62,19 @@ fn report(findings: &[Finding], output: &Output) {
     }
 }
 
-fn catalogs(config: &Config) -> Result<String, Failure> {
-    let registry = wiring::registry(config)?;
+/// What is offered, and each file that is not.
+fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
+    let finding = |result| Finding { what: "catalogs", result };
+    let catalogs = match loaded {
+        Ok(catalogs) => catalogs,
+        Err(failure) => return vec![finding(Err(Failure::Found(failure.to_string())))],
+    };
+    let registry = catalogs.registry();
     let names: Vec<&str> = registry.iter().map(|c| c.id.as_str()).collect();
-    Ok(format!("{} ({})", names.len(), names.join(", ")))
+    let replaced: String = catalogs.replaced().map(|change| format!("; {change}")).collect();
+    let offered = finding(Ok(format!("{} ({}){replaced}", names.len(), names.join(", "))));
+    let problems = catalogs.problems().iter().map(|problem| finding(Err(Failure::Found(problem.to_string()))));
+    std::iter::once(offered).chain(problems).collect()
 }
 
 async fn storage(config: &Config) -> Result<String, Failure> {
@@ -85,7 +99,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     // On a folder of its own: the user's slots and sessions are not the doctor's to number.
     let scratch = tempfile::tempdir().map_err(Failure::Scratch)?;
     let config = Config { data: scratch.path().to_owned(), catalogs: Vec::new(), ..config.clone() };
-    let service = wiring::service(&config, stop).await?;
+    let service = wiring::service(&config, stop).await?.service;
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest { api: "demo".to_owned(), entity: "Project".to_owned() }];
     let open = session::OpenRequest { intent: "tokamak doctor".to_owned(), seeds, replay: false };
@@ -101,10 +115,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
 }
 
 /// The secrets that catalogs name: is each set?
-fn secrets(config: &Config) -> Vec<Finding> {
-    let Ok(registry) = wiring::registry(config) else {
-        return Vec::new();
-    };
+fn secrets(config: &Config, registry: &Registry) -> Vec<Finding> {
     let kept = wiring::secrets(config);
     let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
     let names = named.flat_map(|(id, auth)| {

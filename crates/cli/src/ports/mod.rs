@@ -1,6 +1,6 @@
 //! The effects that need no adapter of their own: the system's clock, its randomness, secrets from the environment and from
 //! files.
-//! Invariant: nothing else in this crate reads the clock.
+//! Invariant: nothing else in this crate asks for the time of day.
 
 mod clock;
 mod entropy;
