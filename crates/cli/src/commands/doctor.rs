@@ -2,8 +2,11 @@
 //! Invariant: it checks by doing (opens the store, writes a blob, reads it back) and says what to do about each failure.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use base::TenantId;
 use serde_json::json;
+use store::secrets::SecretStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
@@ -30,7 +33,9 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     if config.demo {
         findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
     }
-    findings.extend(secrets(&config));
+    let store = wiring::secret_store(&config);
+    findings.push(Finding { what: "secrets", result: opens(&store) });
+    findings.extend(secrets(&config, store));
     stop.cancel();
     report(&findings, output);
     let failed = findings.iter().filter(|f| f.result.is_err()).count();
@@ -100,12 +105,22 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     }
 }
 
+/// The encrypted store: every value is opened.
+fn opens(store: &SecretStore) -> Result<String, Failure> {
+    Ok(match store.check()? {
+        None => "there is no encrypted store; `tokamak secret set NAME` makes one".to_owned(),
+        Some(1) => "the encrypted store opens, 1 secret".to_owned(),
+        Some(count) => format!("the encrypted store opens, {count} secrets"),
+    })
+}
+
 /// The secrets that catalogs name: is each set?
-fn secrets(config: &Config) -> Vec<Finding> {
+fn secrets(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
     let Ok(registry) = wiring::registry(config) else {
         return Vec::new();
     };
-    let kept = wiring::secrets(config);
+    let kept = wiring::secrets(config, store);
+    let tenant = TenantId::local();
     let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
     let names = named.flat_map(|(id, auth)| {
         let names: Vec<String> = auth.secret_names().into_iter().map(str::to_owned).collect();
@@ -113,7 +128,7 @@ fn secrets(config: &Config) -> Vec<Finding> {
     });
     names
         .map(|(id, name)| {
-            let result = match kept.find(&name) {
+            let result = match kept.find(&tenant, &name) {
                 Ok(_) => Ok(format!("{name} is set")),
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };
