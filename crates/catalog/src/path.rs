@@ -16,6 +16,20 @@ impl DataPath {
             _ => None,
         })
     }
+
+    /// The same place, to take something out of it.
+    pub fn find_mut<'a>(&self, value: &'a mut Value) -> Option<&'a mut Value> {
+        self.0.iter().try_fold(value, |at, name| match at {
+            Value::Object(map) => map.get_mut(name),
+            Value::Array(items) => items.get_mut(name.parse::<usize>().ok()?),
+            _ => None,
+        })
+    }
+
+    /// The names on the way.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
 }
 
 impl From<String> for DataPath {
@@ -49,5 +63,9 @@ mod tests {
         assert_eq!(find(""), Some(value.clone()));
         assert_eq!(find("a.x.c"), None);
         assert_eq!(find("a.b.9"), None);
+        let mut taken = value.clone();
+        let path = DataPath::from("a.b.1.c".to_owned());
+        assert_eq!(path.find_mut(&mut taken).map(serde_json::Value::take), Some(json!(1)));
+        assert_eq!(taken, json!({"a": {"b": [10, {"c": null}]}}));
     }
 }
