@@ -5,6 +5,7 @@ Invariant: a refusal to start has the exit code and the words that say what to d
 
 import json
 import os
+import pty
 import queue
 import re
 import signal
@@ -31,6 +32,8 @@ def main(suite):
         refuses_to_start(suite)
     with suite.group("stop"):
         stops(suite)
+    with suite.group("secret"):
+        asks_for_a_secret(suite)
 
 
 # --- stdio
@@ -338,3 +341,30 @@ def hold(port, sent):
     peer = socket.create_connection(("127.0.0.1", port), timeout=10)
     peer.sendall(sent)
     return peer
+
+
+# --- secrets (what needs a terminal; the rest is in crates/cli/tests/secrets.rs)
+
+
+def asks_for_a_secret(suite):
+    data = tempfile.mkdtemp(prefix="data-")
+    surroundings = {**os.environ, "TOKAMAK_SECRETS_KEY": "right"}
+    command = [TOKAMAK, "secret", "set", "TYPED", "--data", data]
+    with suite.case("secret: at a terminal the value is asked for and not shown"):
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(TOKAMAK, command, surroundings)
+        said = said_until(terminal, b"Value of TYPED: ")
+        os.write(terminal, b"hunter2\n")
+        said += said_until(terminal, b"TYPED is set")
+        assert os.waitpid(child, 0)[1] == 0 and b"hunter2" not in said, said
+    with suite.case("secret: what was typed is kept"):
+        listed = subprocess.run([TOKAMAK, "secret", "list", "--data", data], env=surroundings, capture_output=True)
+        assert listed.stdout == b"TYPED\n", listed
+
+
+def said_until(terminal, words):
+    said = b""
+    while words not in said:
+        said += os.read(terminal, 1024)
+    return said

@@ -37,6 +37,11 @@ pub enum Command {
     Doctor(Settings),
     /// Print what to paste into a host to connect it
     McpConfig(McpConfig),
+    /// Keep secrets that catalogs name in an encrypted file of the data folder
+    #[command(
+        after_help = "The key is TOKAMAK_SECRETS_KEY, or what is in the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value, without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
+    )]
+    Secret(Secret),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
@@ -103,6 +108,34 @@ pub enum Host {
     Vscode,
     Codex,
     All,
+}
+
+#[derive(Debug, Args)]
+pub struct Secret {
+    /// The data folder
+    #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
+    pub data: Option<PathBuf>,
+    #[command(subcommand)]
+    pub action: SecretAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SecretAction {
+    /// Store a secret, or replace it; its value comes from standard input
+    Set {
+        /// What catalogs call it
+        name: String,
+        /// Taken only to be refused without repeating it, as an unknown argument would be
+        #[arg(hide = true)]
+        value: Option<std::ffi::OsString>,
+    },
+    /// Print the names of the secrets
+    List,
+    /// Forget a secret
+    Remove {
+        /// What catalogs call it
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -4,11 +4,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use base::Limits;
+use base::{Limits, Secret};
 use serde::Deserialize;
 
 use crate::args::Settings;
 use crate::failure::Failure;
+use crate::ports;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -24,6 +25,8 @@ pub struct Config {
     pub drain_seconds: u64,
     /// A file for each secret, beside those of the environment.
     pub secrets_dir: Option<PathBuf>,
+    /// Opens the encrypted secrets in the data folder.
+    pub secrets_key: Option<Secret>,
     pub limits: Limits,
 }
 
@@ -39,6 +42,7 @@ struct File {
     hosts: Vec<String>,
     drain_seconds: Option<u64>,
     secrets_dir: Option<PathBuf>,
+    secrets_key_file: Option<PathBuf>,
     limits: Limits,
 }
 
@@ -59,8 +63,17 @@ impl Config {
             hosts: loopback.into_iter().chain(file.hosts).collect(),
             drain_seconds: file.drain_seconds.unwrap_or(10),
             secrets_dir: file.secrets_dir,
+            secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
             limits: file.limits,
         })
+    }
+}
+
+/// The environment beats the file that the setting names.
+fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
+    match std::env::var_os(ports::SECRETS_KEY).filter(|value| !value.is_empty()) {
+        Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| Failure::KeyNotText),
+        None => file.map(ports::key_file).transpose(),
     }
 }
 

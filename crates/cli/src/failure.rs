@@ -31,6 +31,16 @@ pub enum Failure {
     #[error(transparent)]
     Store(#[from] store::OpenError),
     #[error(transparent)]
+    SecretStore(#[from] store::secrets::Error),
+    #[error("there is no secret `{name}` in the encrypted store; `tokamak secret list` prints the names")]
+    NoSecret { name: String },
+    #[error("{what}; {hint}")]
+    SecretInput { what: &'static str, hint: &'static str },
+    #[error("the key of the encrypted secrets cannot be used: {path} {hint}")]
+    KeyFile { path: PathBuf, hint: &'static str },
+    #[error("TOKAMAK_SECRETS_KEY is not UTF-8 text; set it to text, such as what `openssl rand -base64 32` prints")]
+    KeyNotText,
+    #[error(transparent)]
     Upstream(#[from] upstream::BuildError),
     #[error(transparent)]
     Catalog(#[from] Box<catalog::Rejected>),
@@ -58,8 +68,17 @@ impl Failure {
             | Failure::Catalog(_)
             | Failure::Catalogs(_)
             | Failure::NoDataFolder
+            | Failure::SecretInput { .. }
+            | Failure::KeyFile { .. }
+            | Failure::KeyNotText
+            | Failure::SecretStore(
+                store::secrets::Error::NoKey
+                | store::secrets::Error::WrongKey
+                | store::secrets::Error::Name { .. }
+                | store::secrets::Error::Value { .. },
+            )
             | Failure::NotLoopback(_) => 2,
-            Failure::Missing { .. } => 3,
+            Failure::Missing { .. } | Failure::NoSecret { .. } => 3,
             _ => 1,
         })
     }
@@ -77,6 +96,10 @@ impl Failure {
             Failure::PortTaken { .. } => "port_taken",
             Failure::Listen { .. } => "listen",
             Failure::Store(_) => "storage",
+            Failure::SecretStore(error) => error.code(),
+            Failure::NoSecret { .. } => "no_secret",
+            Failure::SecretInput { .. } => "secret_value",
+            Failure::KeyFile { .. } | Failure::KeyNotText => "secrets_key",
             Failure::Upstream(_) => "upstream",
             Failure::Catalog(_) | Failure::Catalogs(_) => "bad_catalog",
             Failure::Http(_) | Failure::Stdio(_) => "server",

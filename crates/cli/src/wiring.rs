@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use base::Origin;
 use session::{Ports, Service};
+use store::secrets::SecretStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogs::{self, Catalogs};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::ports::{OperatorSecrets, SystemClock, SystemEntropy};
+use crate::ports::{OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
 
 /// A service, and the catalogs it started with.
 pub struct Wired {
@@ -31,10 +32,16 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         routes.insert(catalogs::demo()?.origin.clone(), start_demo(stop).await?);
     }
     let storage = storage(&config.data)?;
+    let secret_store = secret_store(config);
+    if secret_store.has_key() {
+        secret_store.check()?;
+    } else if config.data.join(store::secrets::FILE_NAME).exists() {
+        tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
+    }
     let ports = Ports {
         store: storage.store,
         blobs: storage.blobs,
-        upstream: Arc::new(upstream(config, routes)?),
+        upstream: Arc::new(upstream(config, routes, secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
@@ -54,14 +61,23 @@ pub fn storage(data: &Path) -> Result<Storage, Failure> {
     Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
 }
 
-fn upstream(config: &Config, routes: BTreeMap<Origin, Origin>) -> Result<upstream::HttpUpstream, Failure> {
+fn upstream(
+    config: &Config,
+    routes: BTreeMap<Origin, Origin>,
+    secret_store: Arc<SecretStore>,
+) -> Result<upstream::HttpUpstream, Failure> {
     let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
-    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config)), Arc::new(SystemClock))?)
+    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
 /// Where the operator keeps secrets.
-pub fn secrets(config: &Config) -> OperatorSecrets {
-    OperatorSecrets::new(config.secrets_dir.clone())
+pub fn secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
+    OperatorSecrets::new(config.secrets_dir.clone(), store)
+}
+
+/// The encrypted secrets of the data folder, which need not exist.
+pub fn secret_store(config: &Config) -> Arc<SecretStore> {
+    Arc::new(SecretStore::new(&config.data, config.secrets_key.clone()))
 }
 
 /// Serves the demo API on a free loopback port and says where.

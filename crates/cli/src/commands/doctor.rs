@@ -2,9 +2,12 @@
 //! Invariant: it checks by doing (opens the store, writes a blob, reads it back) and says what to do about each failure.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use base::TenantId;
 use catalog::Registry;
 use serde_json::json;
+use store::secrets::SecretStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
@@ -33,8 +36,10 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     if config.demo {
         findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
     }
+    let store = wiring::secret_store(&config);
+    findings.push(Finding { what: "secrets", result: opens(&store) });
     if let Ok(catalogs) = &catalogs {
-        findings.extend(secrets(&config, &catalogs.registry()));
+        findings.extend(secrets(&config, &catalogs.registry(), store));
     }
     stop.cancel();
     report(&findings, output);
@@ -114,9 +119,19 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     }
 }
 
+/// The encrypted store: every value is opened.
+fn opens(store: &SecretStore) -> Result<String, Failure> {
+    Ok(match store.check()? {
+        None => "there is no encrypted store; `tokamak secret set NAME` makes one".to_owned(),
+        Some(1) => "the encrypted store opens, 1 secret".to_owned(),
+        Some(count) => format!("the encrypted store opens, {count} secrets"),
+    })
+}
+
 /// The secrets that catalogs name: is each set?
-fn secrets(config: &Config, registry: &Registry) -> Vec<Finding> {
-    let kept = wiring::secrets(config);
+fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
+    let kept = wiring::secrets(config, store);
+    let tenant = TenantId::local();
     let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
     let names = named.flat_map(|(id, auth)| {
         let names: Vec<String> = auth.secret_names().into_iter().map(str::to_owned).collect();
@@ -124,7 +139,7 @@ fn secrets(config: &Config, registry: &Registry) -> Vec<Finding> {
     });
     names
         .map(|(id, name)| {
-            let result = match kept.find(&name) {
+            let result = match kept.find(&tenant, &name) {
                 Ok(_) => Ok(format!("{name} is set")),
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };

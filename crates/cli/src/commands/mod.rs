@@ -6,6 +6,7 @@ mod debug;
 mod demo;
 mod doctor;
 mod mcp_config;
+mod secret;
 mod serve;
 
 use crate::args::{Cli, Command};
@@ -19,6 +20,7 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Demo => demo::run(output).await,
         Command::Doctor(settings) => doctor::run(config, &settings, output).await,
         Command::McpConfig(args) => mcp_config::run(&args, output),
+        Command::Secret(args) => secret::run(config, &args, output),
         Command::Debug(args) => debug::run(&args, output),
         Command::Completions { shell } => completions::run(shell, output),
     }
