@@ -68,6 +68,7 @@ impl House {
             symbol: "e1".into(),
             catalog: catalog.clone(),
             entity: "Ticket".into(),
+            methods: BTreeMap::new(),
             relations: BTreeMap::new(),
         };
         Self {
