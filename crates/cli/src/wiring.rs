@@ -49,6 +49,20 @@ pub fn storage(data: &Path) -> Result<Storage, Failure> {
     Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
 }
 
+/// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is
+/// the demo's.
+pub async fn upstream_for(
+    config: &Config,
+    catalog: &Catalog,
+    stop: &CancellationToken,
+) -> Result<upstream::HttpUpstream, Failure> {
+    let mut routes = BTreeMap::new();
+    if config.demo && catalog.origin == demo_catalog()?.origin {
+        routes.insert(catalog.origin.clone(), start_demo(stop).await?);
+    }
+    upstream(config, routes)
+}
+
 fn upstream(config: &Config, routes: BTreeMap<Origin, Origin>) -> Result<upstream::HttpUpstream, Failure> {
     let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
     Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config)), Arc::new(SystemClock))?)
@@ -60,12 +74,25 @@ pub fn secrets(config: &Config) -> OperatorSecrets {
 }
 
 pub fn registry(config: &Config) -> Result<Registry, Failure> {
-    let shipped = if config.demo { vec![demo_catalog()?] } else { Vec::new() };
-    let mut catalogs = shipped;
-    for folder in &config.catalogs {
-        catalogs.extend(catalogs_in(folder)?);
+    Ok(Registry::new(offered(config)?.into_iter().map(|offered| offered.catalog))?)
+}
+
+/// A catalog that a configuration offers, and the file that it was read from; none is one of the binary's own.
+pub struct Offered {
+    pub catalog: Arc<Catalog>,
+    pub file: Option<PathBuf>,
+}
+
+/// Every catalog of a configuration: those of the binary, then those of its folders.
+pub fn offered(config: &Config) -> Result<Vec<Offered>, Failure> {
+    let mut found = Vec::new();
+    if config.demo {
+        found.push(Offered { catalog: demo_catalog()?, file: None });
     }
-    Ok(Registry::new(catalogs)?)
+    for folder in &config.catalogs {
+        found.extend(files_in(folder)?);
+    }
+    Ok(found)
 }
 
 pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
@@ -74,6 +101,10 @@ pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
 
 /// Every catalog of a folder, in the order of file names.
 pub fn catalogs_in(folder: &Path) -> Result<Vec<Arc<Catalog>>, Failure> {
+    Ok(files_in(folder)?.into_iter().map(|offered| offered.catalog).collect())
+}
+
+fn files_in(folder: &Path) -> Result<Vec<Offered>, Failure> {
     let unreadable = |cause| Failure::Unreadable { path: folder.to_owned(), cause };
     if !folder.exists() {
         return Err(Failure::Missing { path: folder.to_owned() });
@@ -86,7 +117,11 @@ pub fn catalogs_in(folder: &Path) -> Result<Vec<Arc<Catalog>>, Failure> {
         }
     }
     files.sort();
-    files.iter().map(|path| Ok(Arc::new(catalog::read(&path.display().to_string(), &read_text(path)?)?))).collect()
+    let read = |path: PathBuf| {
+        let catalog = Arc::new(catalog::read(&path.display().to_string(), &read_text(&path)?)?);
+        Ok(Offered { catalog, file: Some(path) })
+    };
+    files.into_iter().map(read).collect()
 }
 
 /// Serves the demo API on a free loopback port and says where.
