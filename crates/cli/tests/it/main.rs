@@ -2,4 +2,8 @@
 //! Invariant: nothing but the loopback is reached, and nothing is left behind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod check;
+mod live;
+mod program;
 mod schema;
+mod show;
