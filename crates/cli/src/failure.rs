@@ -44,7 +44,7 @@ pub enum Failure {
     Session(#[from] session::Error),
     #[error("no catalog `{name}` here{}; a file is written with its folder or its ending: ./{name}.yaml", one_of(.near))]
     NoCatalog { name: String, near: Vec<String> },
-    #[error("{0}")]
+    #[error(transparent)]
     Seed(#[from] teach::SeedError),
     #[error("`{catalog}` has no capability `{name}`{}", one_of(.near))]
     NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
@@ -52,7 +52,7 @@ pub enum Failure {
     Param { given: String, why: String },
     #[error("cannot write {path}: {cause}")]
     Unwritable { path: PathBuf, cause: std::io::Error },
-    #[error("this graph cannot be drawn as a picture; --graph mermaid gives it as text")]
+    #[error("this graph is too large for a picture; choose entities with --entity, or take --graph mermaid")]
     Undrawable,
     #[error("cannot make a folder for the tour: {0}")]
     Scratch(#[source] std::io::Error),

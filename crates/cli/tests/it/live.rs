@@ -131,3 +131,63 @@ fn parameters_and_budgets() {
     }
     assert_eq!(tokamak(&["catalog", "test", "nowhere"]).code, 3);
 }
+
+/// A store over GraphQL: a connection gives the keys for the get.
+#[test]
+fn graphql_is_called_like_the_rest() {
+    let store = r#"
+catalog: store
+version: 1
+title: Demo store
+origin: http://demo.localhost
+graphql: /graphql
+entities:
+  Order:
+    about: what someone bought
+    key: [id]
+    fields: {id: string, status: string}
+capabilities:
+  order_list:
+    query: Order
+    graphql: "query($first: Int, $after: String) { orders(first: $first, after: $after) { nodes { ...Order } pageInfo { hasNextPage endCursor } } }"
+    paging: {connection: data.orders, size: {send: first, max: 20}}
+  order_get: {get: Order, graphql: "query($id: ID!) { order(id: $id) { ...Order } }", row: data.order}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "store.yaml", store);
+    let ended = tokamak(&["catalog", "test", &path, "--json"]);
+    let report = ended.json();
+    assert_eq!((ended.code, &report["ok"]), (0, &json!(2)), "{report}");
+    assert_eq!((&of(&report, "order_list")["rows"], &of(&report, "order_list")["calls"]), (&json!(60), &json!(3)));
+}
+
+/// A secret is used, named where it is missing, and shown nowhere.
+#[test]
+fn credentials_come_from_secrets() {
+    let guarded = r#"
+catalog: guarded
+version: 1
+title: Guarded projects
+origin: http://demo.localhost
+auth: {bearer: IT_DEMO_TOKEN}
+entities:
+  Project: {about: work, key: [key], fields: {key: string, name: string}}
+capabilities:
+  project_list: {query: Project, http: GET /auth/bearer, rows: data}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "guarded.yaml", guarded);
+    let run = |token: Option<&str>| {
+        let mut command = crate::program::command();
+        command.args(["catalog", "test", &path, "--json"]).env_remove("IT_DEMO_TOKEN");
+        let output = command.envs(token.map(|token| ("IT_DEMO_TOKEN", token))).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(token.is_none_or(|token| !text.contains(token)), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    assert_eq!(of(&run(Some("demo-token")), "project_list")["rows"], 6);
+    assert_eq!(of(&run(Some("wrong-token")), "project_list")["error"]["code"], "auth");
+    let missing = run(None);
+    assert_eq!(of(&missing, "project_list")["error"]["code"], "secret");
+    assert!(missing.to_string().contains("IT_DEMO_TOKEN"), "{missing}");
+}

@@ -80,10 +80,10 @@ fn one_name_one_file(read: Vec<Checked>) -> Vec<Checked> {
 fn place_of(text: &str, name: &CatalogId) -> Span {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        if line.starts_with("catalog:") || line.starts_with("aliases:") {
-            if let Some(at) = line.find(':').and_then(|colon| Some(colon + line[colon..].find(name.as_str())?)) {
-                return Span::new(start + at, start + at + name.as_str().len());
-            }
+        let claims = line.starts_with("catalog:") || line.starts_with("aliases:");
+        let found = line.find(':').and_then(|colon| Some(colon + line[colon..].find(name.as_str())?));
+        if let Some(at) = found.filter(|_| claims) {
+            return Span::new(start + at, start + at + name.as_str().len());
         }
         start += line.len();
     }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use base::near;
 use catalog::Catalog;
 use serde_json::{Map, Value, json};
 
@@ -14,19 +15,22 @@ use crate::output::Output;
 pub fn run(file: Option<&Path>, args: &CatalogShow, output: &Output) -> Result<(), Failure> {
     let config = find::config(file, &args.folders)?;
     let catalog = find::catalog(&config, &args.catalog)?;
-    let shown = Shown::new(&catalog, args)?;
+    let entities = entities(&catalog, &args.entity)?;
     let picture = match args.graph.unwrap_or(Picture::Mermaid) {
-        Picture::Mermaid => graph::mermaid(&catalog, &shown.entities),
-        Picture::Svg => graph::svg(&catalog, &shown.entities).ok_or(Failure::Undrawable)?,
+        Picture::Mermaid => graph::mermaid(&catalog, &entities),
+        Picture::Svg => graph::svg(&catalog, &entities).ok_or(Failure::Undrawable)?,
     };
     if let Some(path) = &args.output {
         let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
         std::fs::write(path, &picture).map_err(unwritable)?;
     }
+    if !output.json && args.graph.is_some() && args.output.is_none() {
+        output.line(picture.trim_end());
+        return Ok(());
+    }
+    let shown = Shown::new(&catalog, entities)?;
     if output.json {
         output.value(&shown.value(args, &picture));
-    } else if args.graph.is_some() && args.output.is_none() {
-        output.line(picture.trim_end());
     } else {
         output.line(&shown.text(output));
         match &args.output {
@@ -40,6 +44,16 @@ pub fn run(file: Option<&Path>, args: &CatalogShow, output: &Output) -> Result<(
     Ok(())
 }
 
+/// Those that were asked for, in the catalog's order; all of them, where none was.
+fn entities<'a>(catalog: &'a Catalog, asked: &[String]) -> Result<Vec<&'a str>, Failure> {
+    if let Some(unknown) = asked.iter().find(|name| catalog.entity(name).is_none()) {
+        let (api, near) = (catalog.id.to_string(), near(unknown, catalog.entities.keys().map(String::as_str)));
+        return Err(teach::SeedError::UnknownEntity { api, entity: unknown.clone(), near }.into());
+    }
+    let wanted = |name: &&str| asked.is_empty() || asked.iter().any(|a| a == name);
+    Ok(catalog.entities.keys().map(String::as_str).filter(wanted).collect())
+}
+
 struct Shown<'a> {
     catalog: &'a Catalog,
     entities: Vec<&'a str>,
@@ -51,11 +65,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(catalog: &'a Catalog, args: &'a CatalogShow) -> Result<Self, Failure> {
-        let asked = |name: &&str| args.entity.is_empty() || args.entity.iter().any(|e| e == name);
-        let mut entities: Vec<&str> = catalog.entities.keys().map(String::as_str).filter(asked).collect();
-        // One that does not exist is refused by the code that refuses a seed.
-        entities.extend(args.entity.iter().map(String::as_str).filter(|name| catalog.entity(name).is_none()));
+    fn new(catalog: &'a Catalog, entities: Vec<&'a str>) -> Result<Self, Failure> {
         let table = taught::table(catalog, &entities, true)?;
         let mine = catalog.capabilities.values().filter(|c| entities.contains(&c.entity.as_str()));
         let costs = mine.map(|c| (c.name.as_str(), taught::cost_of(catalog, &entities, &c.name))).collect();

@@ -14,7 +14,10 @@ use layout::topo::layout::VisualGraph;
 
 use super::{edges, nodes};
 
-/// `None` where the layout gives up, as it may on a graph of a shape that its authors did not think of.
+/// Entities, and pairs of them with relations, that are laid out within a second or two; twice as many take minutes.
+const MOST: usize = 150;
+
+/// `None` where the graph is too large, or the layout gives up, as it may on a shape that its authors did not think of.
 pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
     let labels: Vec<(&str, String)> = nodes(catalog, entities).map(|e| (e.name.as_str(), label(e))).collect();
     let mut names: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
@@ -27,6 +30,9 @@ pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
     let labels: Vec<String> = labels.into_iter().map(|(_, label)| label).collect();
     let edges: Vec<(usize, usize, String)> =
         names.into_iter().map(|((from, to), names)| (from, to, names.join(", "))).collect();
+    if labels.len() > MOST || edges.len() > MOST {
+        return None;
+    }
     std::panic::catch_unwind(move || draw(&labels, &edges)).ok()
 }
 
@@ -75,6 +81,18 @@ mod tests {
     fn names_are_never_markup() {
         let picture = draw(&["<script>&\n\"x\"".to_owned(), "b\nid".to_owned()], &[(0, 1, "<a> & b".to_owned())]);
         assert!(!picture.contains("<script") && !picture.contains("<a>") && picture.contains("&lt;a&gt; &amp; b"));
+    }
+
+    #[test]
+    fn what_would_take_minutes_is_refused() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalogs/demo.yaml")).unwrap();
+        let mut demo = catalog::read("demo.yaml", &text).unwrap();
+        let person = demo.entity("Person").unwrap().clone();
+        for n in 0..MOST {
+            demo.entities.insert(format!("Person{n}"), Entity { name: format!("Person{n}"), ..person.clone() });
+        }
+        let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
+        assert!(svg(&demo, &all).is_none() && svg(&demo, &all[..4]).is_some());
     }
 
     /// Rings, stars, loops on one node, nodes that hang on nothing: whatever a catalog can be.

@@ -26,6 +26,7 @@ pub struct Driver<'a> {
 
 pub struct Driven {
     pub rows: Vec<Row>,
+    /// Of all ways that were tried, as is the time.
     pub calls: u32,
     pub elapsed: Duration,
     pub fields: Fields,
@@ -38,12 +39,16 @@ pub struct Driven {
 impl Driver<'_> {
     /// Tries the ways in turn until one gives rows or fails. `None` when the budget was spent before the first call.
     pub async fn drive(&self, capability: &Capability, ways: &[Args]) -> Option<(Driven, Args)> {
-        let mut last = None;
+        let mut last: Option<(Driven, Args)> = None;
         for args in ways {
             if self.calls_left.get() == 0 {
                 break;
             }
-            let driven = self.pages(capability, args).await;
+            let mut driven = self.pages(capability, args).await;
+            if let Some((before, _)) = &last {
+                driven.calls += before.calls;
+                driven.elapsed += before.elapsed;
+            }
             let enough = driven.error.is_some() || !driven.rows.is_empty();
             last = Some((driven, args.clone()));
             if enough {

@@ -181,3 +181,111 @@ fn served<'a>(
         _ => None,
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TRACKER: &str = r#"
+catalog: tracker
+version: 1
+title: Tracker
+origin: https://tracker.example
+types:
+  State: {select: [open, done]}
+entities:
+  Project:
+    about: work
+    key: [key]
+    fields: {key: string, name: string}
+    relations:
+      tickets: {many: Ticket, by: ticket_list, with: {project: key}}
+  Ticket:
+    about: a unit
+    key: [project, number]
+    fields: {project: string, number: integer, title: string, owner: {ref: Person}}
+  Person:
+    about: someone
+    key: [id]
+    fields: {id: string}
+capabilities:
+  project_list: {query: Project, http: GET /projects}
+  ticket_list:
+    query: Ticket
+    params: {project: {type: string, required: true}, state: State}
+    http: GET /projects/{project}/tickets?state={state}
+  ticket_get: {get: Ticket, http: "GET /projects/{project}/tickets/{number}"}
+  ticket_search: {search: Ticket, text: q, http: "GET /search?q={q}"}
+  person_get: {get: Person, http: "GET /people/{id}"}
+  person_list: {query: Person, params: {state: {type: State, required: true}}, http: "GET /people?with={state}"}
+"#;
+
+    fn rows(value: Value) -> Vec<Row> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn tracker() -> Catalog {
+        catalog::read("tracker.yaml", TRACKER).unwrap()
+    }
+
+    fn ways(known: &Known, capability: &str, params: &[&str]) -> Result<Value, Lacking> {
+        let catalog = tracker();
+        let params: Vec<String> = params.iter().map(|p| (*p).to_owned()).collect();
+        let given = Given::parse(&params).unwrap();
+        known.ways(&catalog, catalog.capability(capability).unwrap(), &given).map(|ways| json!(ways))
+    }
+
+    #[test]
+    fn nothing_known_says_what_to_pass_and_what_would_do() {
+        let none = Known::default();
+        assert_eq!(ways(&none, "project_list", &[]), Ok(json!([{}])));
+        let lacking = |params: &[&str], entities: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+            Err(Lacking { params: owned(params), entities: owned(entities) })
+        };
+        assert_eq!(ways(&none, "ticket_list", &[]), lacking(&["project"], &["Ticket", "Project"]));
+        assert_eq!(ways(&none, "ticket_get", &["number=3"]), lacking(&["project"], &["Ticket"]));
+        assert_eq!(ways(&none, "ticket_search", &[]), lacking(&["q"], &["Ticket"]));
+        assert_eq!(ways(&none, "person_list", &[]), Ok(json!([{"state": "open"}])), "a choice is as good as any");
+        assert_eq!(ways(&none, "ticket_search", &["q=rust"]), Ok(json!([{"q": "rust"}])));
+    }
+
+    #[test]
+    fn a_relation_says_what_a_parent_fills() {
+        let mut known = Known::default();
+        known.keep(&tracker(), "Project", &rows(json!([{"key": "OPS", "name": "x"}, {"key": "API", "name": "y"}])));
+        let wanted = json!([{"project": "OPS"}, {"project": "API"}]);
+        assert_eq!(ways(&known, "ticket_list", &[]), Ok(wanted));
+        assert_eq!(
+            ways(&known, "ticket_list", &["project=WEB", "state=done"]),
+            Ok(json!([{"project": "WEB", "state": "done"}]))
+        );
+    }
+
+    #[test]
+    fn keys_come_whole_from_one_row_and_words_from_its_text() {
+        let mut known = Known::default();
+        let tickets = json!([
+            {"project": "OPS", "number": 1, "title": "The login fails", "owner": "ada"},
+            {"project": "API", "number": 2, "title": "Slow", "owner": null},
+        ]);
+        known.keep(&tracker(), "Ticket", &rows(tickets));
+        let wanted = json!([{"project": "OPS", "number": 1}, {"project": "API", "number": 2}]);
+        assert_eq!(ways(&known, "ticket_get", &[]), Ok(wanted));
+        assert_eq!(ways(&known, "ticket_search", &[]), Ok(json!([{"q": "login"}, {"q": "Slow"}])));
+        assert_eq!(ways(&known, "person_get", &[]), Ok(json!([{"id": "ada"}])), "a field that refers gives a key");
+    }
+
+    #[test]
+    fn only_so_much_is_kept() {
+        let mut known = Known::default();
+        let many: Vec<Value> = (0..100).map(|n| json!({"key": format!("P{n}"), "name": "x"})).collect();
+        for _ in 0..3 {
+            known.keep(&tracker(), "Project", &rows(json!(many)));
+        }
+        assert_eq!(known.rows["Project"].len(), ROWS);
+        assert_eq!(ways(&known, "ticket_list", &[]).unwrap().as_array().unwrap().len(), WAYS);
+    }
+}
