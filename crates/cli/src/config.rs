@@ -113,6 +113,11 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
         _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
+    text_of(path, bytes)
+}
+
+/// Bytes as text, or the line where they are none. `path` is only their name.
+pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Failure::NotText { path: path.to_owned(), line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }

@@ -52,6 +52,18 @@ pub enum Failure {
     Stdio(#[from] server::StdioError),
     #[error("{}", server::text::error(.0))]
     Session(#[from] session::Error),
+    #[error("no catalog `{name}` here{}; a file is written with its folder or its ending: ./{name}.yaml", one_of(.near))]
+    NoCatalog { name: String, near: Vec<String> },
+    #[error(transparent)]
+    Seed(#[from] teach::SeedError),
+    #[error("`{catalog}` has no capability `{name}`{}", one_of(.near))]
+    NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
+    #[error("--param {given}: {why}")]
+    Param { given: String, why: String },
+    #[error("cannot write {path}: {cause}")]
+    Unwritable { path: PathBuf, cause: std::io::Error },
+    #[error("this graph is too large for a picture; choose entities with --entity, or take --graph mermaid")]
+    Undrawable,
     #[error("cannot make a folder for the tour: {0}")]
     Scratch(#[source] std::io::Error),
     /// The findings are printed already.
@@ -77,8 +89,13 @@ impl Failure {
                 | store::secrets::Error::Name { .. }
                 | store::secrets::Error::Value { .. },
             )
-            | Failure::NotLoopback(_) => 2,
-            Failure::Missing { .. } | Failure::NoSecret { .. } => 3,
+            | Failure::NotLoopback(_)
+            | Failure::Param { .. } => 2,
+            Failure::Missing { .. }
+            | Failure::NoSecret { .. }
+            | Failure::NoCatalog { .. }
+            | Failure::Seed(_)
+            | Failure::NoCapability { .. } => 3,
             _ => 1,
         })
     }
@@ -104,8 +121,18 @@ impl Failure {
             Failure::Catalog(_) | Failure::Catalogs(_) => "bad_catalog",
             Failure::Http(_) | Failure::Stdio(_) => "server",
             Failure::Session(error) => error.code(),
+            Failure::NoCatalog { .. } => "no_catalog",
+            Failure::Seed(_) => "no_entity",
+            Failure::NoCapability { .. } => "no_capability",
+            Failure::Param { .. } => "bad_param",
+            Failure::Unwritable { .. } => "unwritable",
+            Failure::Undrawable => "undrawable",
             Failure::Scratch(_) => "scratch",
             Failure::Found(_) => "found",
         }
     }
+}
+
+fn one_of(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }

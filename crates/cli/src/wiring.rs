@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Origin;
+use catalog::Catalog;
 use session::{Ports, Service};
 use store::secrets::SecretStore;
 use tokio::net::TcpListener;
@@ -59,6 +60,20 @@ pub fn storage(data: &Path) -> Result<Storage, Failure> {
     let store = store::sqlite::SqliteStore::open(&data.join(store::sqlite::FILE_NAME))?;
     let blobs = store::blobs::FileBlobs::open(&data.join("blobs"))?;
     Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
+}
+
+/// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is
+/// the demo's.
+pub async fn upstream_for(
+    config: &Config,
+    catalog: &Catalog,
+    stop: &CancellationToken,
+) -> Result<upstream::HttpUpstream, Failure> {
+    let mut routes = BTreeMap::new();
+    if config.demo && catalog.origin == catalogs::demo()?.origin {
+        routes.insert(catalog.origin.clone(), start_demo(stop).await?);
+    }
+    upstream(config, routes, secret_store(config))
 }
 
 fn upstream(

@@ -48,6 +48,12 @@ impl Shelf {
         &self.registry
     }
 
+    /// What is offered, and the file that it is from; none is one of the binary's own.
+    pub fn offered(&self) -> impl Iterator<Item = (&Arc<Catalog>, Option<&str>)> {
+        let files = self.files.iter().filter_map(|(name, file)| Some((file.offered.as_ref()?, Some(name.as_str()))));
+        files.chain(self.shipped.iter().filter(|s| s.offered).map(|s| (&s.catalog, None)))
+    }
+
     /// The shelf after a look at the folders, and what is different.
     pub fn reload(&self, found: &[FolderFound]) -> (Shelf, Report) {
         let mut files = self.files_now(found);

@@ -52,6 +52,14 @@ impl Catalogs {
         self.shelf.registry().clone()
     }
 
+    /// In the order of their ids, each with the file that it is from; none is one of the binary's own.
+    pub fn offered(&self) -> Vec<(Arc<Catalog>, Option<String>)> {
+        let mut found: Vec<(Arc<Catalog>, Option<String>)> =
+            self.shelf.offered().map(|(catalog, file)| (catalog.clone(), file.map(str::to_owned))).collect();
+        found.sort_by(|a, b| a.0.id.cmp(&b.0.id));
+        found
+    }
+
     pub fn problems(&self) -> &[Problem] {
         self.shelf.registry().problems()
     }

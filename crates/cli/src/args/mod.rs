@@ -1,17 +1,21 @@
 //! The command line.
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
+mod catalog;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use catalog::{CatalogCheck, CatalogCommand, CatalogShow, CatalogTest, Folders, Picture, Writes};
 
 #[derive(Debug, Parser)]
 #[command(
     name = "tokamak",
     version,
     about = "Holds an AI agent's working session: teaches a model the part of an API its task needs, then plans and runs small typed programs over it.",
-    after_help = "Try it:\n  tokamak demo                 a guided tour, nothing to set up\n  tokamak serve                MCP at http://127.0.0.1:3000/mcp\n  tokamak mcp-config claude    how to connect a host\n  tokamak doctor               is everything in order here?"
+    after_help = "Try it:\n  tokamak demo                 a guided tour, nothing to set up\n  tokamak serve                MCP at http://127.0.0.1:3000/mcp\n  tokamak mcp-config claude    how to connect a host\n  tokamak catalog check FILE   is this catalog right?\n  tokamak doctor               is everything in order here?"
 )]
 pub struct Cli {
     /// Print JSON instead of text
@@ -42,6 +46,12 @@ pub enum Command {
         after_help = "The key is TOKAMAK_SECRETS_KEY, or what is in the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value, without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
     )]
     Secret(Secret),
+    /// List, check, show and try out catalogs: the files that say what an API offers
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  tokamak catalog list\n  tokamak catalog check tracker.yaml\n  tokamak catalog show demo --graph svg -o demo.svg\n  tokamak catalog test demo"
+    )]
+    Catalog(CatalogCommand),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
