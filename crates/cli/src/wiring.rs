@@ -15,9 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Config, read_text};
 use crate::failure::Failure;
 use crate::ports::{OperatorSecrets, SystemClock, SystemEntropy};
-
-/// Shipped inside the binary.
-const DEMO_CATALOG: &str = include_str!("../../../catalogs/demo.yaml");
+use crate::shipped;
 
 /// The service of a configuration, with the demo API running beside it until `stop`.
 pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Arc<Service>, Failure> {
@@ -60,16 +58,12 @@ pub fn secrets(config: &Config) -> OperatorSecrets {
 }
 
 pub fn registry(config: &Config) -> Result<Registry, Failure> {
-    let shipped = if config.demo { vec![demo_catalog()?] } else { Vec::new() };
-    let mut catalogs = shipped;
+    let mut own = Vec::new();
     for folder in &config.catalogs {
-        catalogs.extend(catalogs_in(folder)?);
+        own.extend(catalogs_in(folder)?);
     }
-    Ok(Registry::new(catalogs)?)
-}
-
-pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
-    Ok(Arc::new(catalog::read("demo.yaml", DEMO_CATALOG)?))
+    let shipped = shipped::beside(&own, config.demo)?;
+    Ok(Registry::new(own.into_iter().chain(shipped))?)
 }
 
 /// Every catalog of a folder, in the order of file names.
