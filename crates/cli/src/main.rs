@@ -13,6 +13,7 @@ mod failure;
 mod log;
 mod output;
 mod ports;
+mod shipped;
 mod wiring;
 
 use std::process::ExitCode;

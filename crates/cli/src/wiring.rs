@@ -13,10 +13,11 @@ use store::secrets::SecretStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogs::{self, Catalogs};
+use crate::catalogs::Catalogs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::ports::{OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
+use crate::shipped;
 
 /// A service, and the catalogs it started with.
 pub struct Wired {
@@ -30,7 +31,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
     let mut routes = BTreeMap::new();
     if config.demo {
         // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
-        routes.insert(catalogs::demo()?.origin.clone(), start_demo(stop).await?);
+        routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
     let storage = storage(&config.data)?;
     let secret_store = secret_store(config);
@@ -70,7 +71,7 @@ pub async fn upstream_for(
     stop: &CancellationToken,
 ) -> Result<upstream::HttpUpstream, Failure> {
     let mut routes = BTreeMap::new();
-    if config.demo && catalog.origin == catalogs::demo()?.origin {
+    if config.demo && catalog.origin == shipped::demo()?.origin {
         routes.insert(catalog.origin.clone(), start_demo(stop).await?);
     }
     upstream(config, routes, secret_store(config))

@@ -68,7 +68,10 @@ pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result
         match idempotency {
             Idempotency::Header(name) => request.headers.push((name.clone(), once.to_owned())),
             Idempotency::Query(name) => request.query.push((name.clone(), once.to_owned())),
-            Idempotency::Body(name) => body::put(&mut request.body, name, Value::from(once)),
+            Idempotency::Body(name) => match &capability.transport {
+                Transport::Http(_) => body::put(&mut request.body, name, Value::from(once)),
+                Transport::Graphql(_) => body::put(&mut request.body, &format!("variables.{name}"), Value::from(once)),
+            },
             Idempotency::Natural => {}
         }
     }

@@ -17,9 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::failure::Failure;
-
-/// Shipped inside the binary.
-const DEMO_CATALOG: &str = include_str!("../../../../catalogs/demo.yaml");
+use crate::shipped;
 
 /// As they were found at the start.
 pub struct Catalogs {
@@ -33,7 +31,7 @@ impl Catalogs {
     /// a problem: one mistake in one file must not take the other APIs away, least of all when a server comes back after a
     /// crash.
     pub fn load(config: &Config) -> Result<Self, Failure> {
-        let shipped = if config.demo { vec![demo()?] } else { Vec::new() };
+        let shipped = shipped::all(config.demo)?;
         listable(&config.catalogs)?;
         let (shelf, report) = Shelf::new(shipped).reload(&scan::folders(&config.catalogs));
         let catalogs = Self { folders: config.catalogs.clone(), shelf, report };
@@ -77,10 +75,6 @@ impl Catalogs {
             watch::start(folders, shelf, stop, move |registry| service.offer(registry));
         }
     }
-}
-
-pub fn demo() -> Result<Arc<Catalog>, Failure> {
-    Ok(Arc::new(catalog::read("demo.yaml", DEMO_CATALOG)?))
 }
 
 /// Every catalog of these folders; the first that cannot be used is a failure.

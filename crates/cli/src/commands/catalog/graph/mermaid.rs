@@ -42,11 +42,11 @@ fn word(name: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::catalogs;
+    use crate::shipped;
 
     #[test]
     fn the_demo_as_text() {
-        let demo = catalogs::demo().unwrap();
+        let demo = shipped::demo().unwrap();
         let text = mermaid(&demo, &["Ticket", "Comment"]);
         let wanted = "erDiagram\n    Ticket {\n        Project project PK\n        int number PK\n    }\n    Comment {\n        \
                       int id PK\n    }\n    Ticket ||--o{ Comment : \"comments\"\n";

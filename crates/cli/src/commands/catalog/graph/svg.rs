@@ -63,11 +63,11 @@ fn draw(labels: &[String], edges: &[(usize, usize, String)]) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::catalogs;
+    use crate::shipped;
 
     #[test]
     fn the_demo_as_a_picture() {
-        let demo = catalogs::demo().unwrap();
+        let demo = shipped::demo().unwrap();
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         let picture = svg(&demo, &all).unwrap();
         assert!(picture.starts_with("<?xml") && picture.trim_end().ends_with("</svg>"), "{picture}");

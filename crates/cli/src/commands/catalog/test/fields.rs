@@ -87,7 +87,7 @@ fn unknown<'v>(kind: &Type, value: &'v Value) -> Vec<&'v str> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::catalogs;
+    use crate::shipped;
 
     fn rows(value: Value) -> Vec<Row> {
         serde_json::from_value(value).unwrap()
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_never_came_and_what_came_new_is_named() {
-        let demo = catalogs::demo().unwrap();
+        let demo = shipped::demo().unwrap();
         let people = demo.capability("person_list").unwrap();
         let mut fields = Fields::new(&demo, people);
         assert!(fields.remarks().is_empty(), "of no rows nothing is said");

@@ -118,11 +118,11 @@ fn reference(catalog: &Catalog, target: &str, text: &str) -> Result<Value, Untyp
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::catalogs;
+    use crate::shipped;
     use serde_json::json;
 
     fn why(params: &[&str]) -> String {
-        let demo = catalogs::demo().unwrap();
+        let demo = shipped::demo().unwrap();
         let reads: Vec<&Capability> = demo.capabilities.values().filter(|c| c.kind.is_read()).collect();
         let params: Vec<String> = params.iter().map(|p| (*p).to_owned()).collect();
         match Given::parse(&params).and_then(|given| given.check(&demo, &reads)) {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn values_take_the_type_of_their_parameter() {
-        let demo = catalogs::demo().unwrap();
+        let demo = shipped::demo().unwrap();
         let params = ["number=7", "ticket_list.state=open", "state=done", r#"ticket={"project":"OPS","number":1}"#];
         let given = Given::parse(&params.map(str::to_owned)).unwrap();
         let value = |capability, name| given.value(&demo, demo.capability(capability).unwrap(), name);
