@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use base::{CatalogId, Origin};
 use catalog::Catalog;
-use lang::plan::{Bounds, Step};
+use lang::plan::{Bounds, Step, StepKind};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::ctx::Ctx;
@@ -59,14 +59,25 @@ pub struct Allowance<'p> {
     /// Of the step that makes these calls for one of its values.
     outer: Option<&'p Allowance<'p>>,
     pub rows: usize,
-    /// The columns that the step gives: what an API that can be asked for single fields is asked for.
-    pub fields: Vec<String>,
+    /// What an API that can be asked for single fields is asked for; `None` is all.
+    pub fields: Option<Vec<String>>,
 }
 
 impl<'p> Allowance<'p> {
     /// `also`: what the payload must carry for other steps.
     pub fn of(run: &'p Budget<'p>, step: &Step, also: &[String]) -> Self {
-        let fields = step.columns.iter().map(|c| c.name.clone()).chain(also.iter().cloned()).collect();
+        let fields = match &step.kind {
+            StepKind::Query { fields, .. } | StepKind::Get { fields, .. } | StepKind::Follow { fields, .. } => {
+                fields.clone()
+            }
+            _ => None,
+        };
+        // What is embedded comes only by its name, and a name means no other: so all of them.
+        let all = || step.columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        let fields = match fields {
+            None if also.is_empty() => None,
+            known => Some(known.unwrap_or_else(all).into_iter().chain(also.iter().cloned()).collect()),
+        };
         Self { run, calls: AtomicUsize::new(0), most_calls: step.calls, outer: None, rows: step.rows, fields }
     }
 
@@ -78,7 +89,7 @@ impl<'p> Allowance<'p> {
     /// For the calls that find out what came of an effect: they are as few as the effects whose answer was lost, and a
     /// run stops at the first of those.
     pub fn of_probe(run: &'p Budget<'p>, calls: usize, rows: usize) -> Self {
-        Self { run, calls: AtomicUsize::new(0), most_calls: calls, outer: None, rows, fields: Vec::new() }
+        Self { run, calls: AtomicUsize::new(0), most_calls: calls, outer: None, rows, fields: None }
     }
 
     pub fn call(&self, ctx: &Ctx<'_>, catalog: &Catalog, counted: Counted) -> Result<(), StepError> {

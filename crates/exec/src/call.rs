@@ -25,8 +25,7 @@ pub type Target<'a> = (&'a Catalog, &'a Capability);
 
 impl<'a> Reads<'a> {
     pub fn of(ctx: &'a Ctx<'a>, allowance: &'a Allowance<'a>) -> Self {
-        let fields = Some(allowance.fields.as_slice()).filter(|fields| !fields.is_empty());
-        Self { ctx, allowance, counted: Counted::ByPlan, fields }
+        Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
     }
 
     /// The same, for rows of another entity than the step's: all of their fields.

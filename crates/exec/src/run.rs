@@ -29,12 +29,19 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     let finished = |returned: &lang::plan::Returned| {
         let step = plan.steps.get(returned.step);
         let missing = || Err(Arc::new(StepError::NeverRun(returned.label.clone())));
+        let result: StepResult = done.get(returned.step).cloned().flatten().unwrap_or_else(missing);
+        let mut columns: Vec<String> =
+            step.map(|s| s.columns.iter().map(|c| c.name.clone()).collect()).unwrap_or_default();
+        // Of the rest of an earlier list the plan does not know the columns; its rows do.
+        if let (true, Ok(rows)) = (columns.is_empty(), &result) {
+            columns = rows.rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
+        }
         Finished {
             long_columns: step.map(|s| long_columns(ctx, s)).unwrap_or_default(),
             label: returned.label.clone(),
             entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.clone()).unwrap_or_default(),
-            columns: step.map(|s| s.columns.iter().map(|c| c.name.clone()).collect()).unwrap_or_default(),
-            result: done.get(returned.step).cloned().flatten().unwrap_or_else(missing),
+            columns,
+            result,
         }
     };
     let returns = plan.returns.iter().map(finished).collect();

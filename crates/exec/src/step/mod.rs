@@ -56,12 +56,12 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
     let (ctx, limits) = (work.ctx, work.ctx.limits);
     let reads = &Reads::of(ctx, work.allowance);
     match &step.kind {
-        StepKind::Query { call, args, limit, page_size } => {
+        StepKind::Query { call, args, limit, page_size, .. } => {
             let target = called(ctx, call)?;
             let want = Want { rows: *limit, page_size: *page_size, pages: step.calls };
             paging::list(reads, target, &work.scope().args(target.1, args).await?, want).await
         }
-        StepKind::Get { call, args } => {
+        StepKind::Get { call, args, .. } => {
             let target = called(ctx, call)?;
             let args = work.scope().args(target.1, args).await?;
             Ok(Rowset::complete(crate::call::read(reads, target, &args, None).await?.rows))
@@ -119,6 +119,8 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
         }
         StepKind::Text { content } => Ok(one_row(CONTENT, Value::String(content.clone()))),
         StepKind::Effect { call, args, each } => work.effect(call, args, each.is_some()).await,
+        // It is filled where the read begins.
+        StepKind::Given { .. } => Err(StepError::NotRows),
         StepKind::Operation { handle, cancel } => {
             let missing = || crate::ctx::OperationError::NotThere(handle.clone());
             Ok(ctx.operations.ok_or_else(missing)?.ask(handle, *cancel).await?)
@@ -208,11 +210,26 @@ impl Reader for Allowance<'_> {
                     step.kind.inputs().iter().filter_map(|i| Some((*i, done.get(i)?.clone()))).collect();
                 let (ctx, inputs, allowance) = (scope.ctx, &inputs, &allowance);
                 let work = Work { ctx, steps, at, inputs, allowance, ledger: None, outer: scope.row, tell: &|| () };
-                let rows = run(&work).await?;
-                done.insert(at, Arc::new(rows));
+                let rows = match &step.kind {
+                    StepKind::Given { step } => given(&scope, *step)?,
+                    _ => Arc::new(run(&work).await?),
+                };
+                done.insert(at, rows);
             }
             Ok(done.pop_last().map(|(_, rows)| rows).unwrap_or_default())
         })
+    }
+}
+
+/// The rows of a step around the read, or the row at hand as one row.
+fn given(scope: &Scope<'_>, step: Option<usize>) -> Result<Arc<Rowset>, StepError> {
+    match (step, scope.row) {
+        (Some(step), _) => scope.inputs.get(&step).cloned().ok_or(StepError::NotRows),
+        (None, Some(at)) => {
+            let attached = at.view.rows.attached.clone();
+            Ok(Arc::new(Rowset { rows: vec![at.row.clone()], attached, ..Rowset::default() }))
+        }
+        (None, None) => Err(StepError::NotRows),
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Row};
 use futures::future::BoxFuture;
-use lang::plan::{Args, Expr, Step, Take};
+use lang::plan::{Args, Expr, Shape, Step, Take};
 use serde_json::{Map, Value};
 
 use crate::coverage::Coverage;
@@ -105,10 +105,7 @@ impl<'a> Scope<'a> {
                 Expr::Read { steps, take } => {
                     let rows = self.reader.read(*self, steps).await?;
                     coverage = rows.coverage.clone();
-                    match (steps.last(), rows.rows.as_slice()) {
-                        (Some(step), [row, ..]) => take_from(&View::new(&rows, step, self.ctx.catalogs), row, take)?,
-                        _ => Value::Null,
-                    }
+                    taken(steps.last(), &rows, take, self.ctx.catalogs)?
                 }
                 Expr::List(items) => {
                     let mut out = Vec::with_capacity(items.len());
@@ -139,10 +136,7 @@ impl<'a> Scope<'a> {
         let planned = self.steps.get(step).ok_or(StepError::NotRows)?;
         let view = View::new(rows, planned, self.ctx.catalogs);
         if many {
-            // A row that has nothing there has nothing to add.
-            let values = rows.rows.iter().map(|row| take_from(&view, row, take));
-            let values: Result<Vec<Value>, StepError> = values.filter(|v| !matches!(v, Ok(Value::Null))).collect();
-            return values.map(Value::Array);
+            return every(&view, take);
         }
         match rows.rows.as_slice() {
             [row] => take_from(&view, row, take),
@@ -159,6 +153,27 @@ impl<'a> Scope<'a> {
             _ => "the program".to_owned(),
         }
     }
+}
+
+/// Of a list, a list; otherwise of the one row, if there is one.
+fn taken(
+    step: Option<&Step>,
+    rows: &Rowset,
+    take: &Take,
+    catalogs: &view::Catalogs,
+) -> Result<Value, StepError> {
+    let Some(step) = step else { return Ok(Value::Null) };
+    let view = View::new(rows, step, catalogs);
+    if step.shape == Shape::List {
+        return every(&view, take);
+    }
+    rows.rows.first().map_or(Ok(Value::Null), |row| take_from(&view, row, take))
+}
+
+/// Of each row; one that has nothing there has nothing to add.
+fn every(view: &View<'_>, take: &Take) -> Result<Value, StepError> {
+    let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
+    values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
 }
 
 /// `name` as the program wrote it, or the step's number.

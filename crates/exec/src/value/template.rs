@@ -210,6 +210,17 @@ struct Fields {
     alone: Option<Value>,
 }
 
+impl Fields {
+    /// A projected path is a column with a dot in its name: `owner.name` is reached as one reaches a path.
+    fn dotted(&self, name: &str) -> Option<Row> {
+        let inside = |(key, value): (&String, &Value)| {
+            Some((key.strip_prefix(name)?.strip_prefix('.')?.to_owned(), value.clone()))
+        };
+        let row: Row = self.row.iter().filter_map(inside).collect();
+        (!row.is_empty()).then_some(row)
+    }
+}
+
 impl Object for Fields {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Map
@@ -217,12 +228,16 @@ impl Object for Fields {
 
     fn get_value(self: &Arc<Self>, key: &Shown) -> Option<Shown> {
         let key = key.as_str()?;
-        let name = match self.row.contains_key(key) {
-            true => key,
-            false => self.seen.names.get(key)?,
-        };
+        let known = self.row.contains_key(key) || !self.seen.names.contains_key(key);
+        let name = if known { key } else { self.seen.names.get(key)? };
         let path: Vec<String> = self.path.iter().cloned().chain([name.to_owned()]).collect();
-        Some(self.seen.shown(path, self.row.get(name)?))
+        match self.dotted(name) {
+            Some(row) => {
+                let alone = self.row.get(name).filter(|v| !v.is_object()).cloned();
+                Some(Shown::from_object(Fields { seen: self.seen.clone(), path, row: Arc::new(row), alone }))
+            }
+            None => Some(self.seen.shown(path, self.row.get(name)?)),
+        }
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
