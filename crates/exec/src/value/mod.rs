@@ -156,12 +156,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Of a list, a list; otherwise of the one row, if there is one.
-fn taken(
-    step: Option<&Step>,
-    rows: &Rowset,
-    take: &Take,
-    catalogs: &view::Catalogs,
-) -> Result<Value, StepError> {
+fn taken(step: Option<&Step>, rows: &Rowset, take: &Take, catalogs: &view::Catalogs) -> Result<Value, StepError> {
     let Some(step) = step else { return Ok(Value::Null) };
     let view = View::new(rows, step, catalogs);
     if step.shape == Shape::List {

@@ -130,7 +130,7 @@ pub fn rows_table(columns: &[String], rows: &[impl Borrow<Row>], replaced: impl 
         let cells: Vec<String> = columns
             .iter()
             .map(|column| {
-                let text = row.get(column).map(cell).unwrap_or_default();
+                let text = row.borrow().get(column).map(cell).unwrap_or_default();
                 if replaced(column, &text) { IN_ARTIFACT.to_owned() } else { text }
             })
             .collect();
