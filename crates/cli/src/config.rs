@@ -94,6 +94,9 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("calls_per_session", limits.calls_per_session, 1_000),
         ("calls_per_origin", limits.calls_per_origin, 1_000),
         ("fan_out", limits.fan_out, 100_000),
+        ("template_bytes", limits.template_bytes, 1 << 20),
+        ("template_output_bytes", limits.template_output_bytes, 64 << 20),
+        ("template_fuel", usize::try_from(limits.template_fuel).unwrap_or(usize::MAX), 1_000_000_000),
         ("shown_chars", limits.shown_chars, 40_000),
     ];
     match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::step::{EntityOf, Step};
+use super::step::{EntityOf, Step, StepKind};
 
 /// Parameter names to values.
 pub type Args = BTreeMap<String, Expr>;
@@ -58,8 +58,12 @@ impl Expr {
             Expr::Step { step, .. } => found.push(*step),
             Expr::List(items) => items.iter().for_each(|item| item.steps(found)),
             Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| item.steps(found)),
-            // The steps of an inner read are numbered among themselves.
-            Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } | Expr::Read { .. } => {}
+            // The steps of an inner read are numbered among themselves; only what is given to it is of the plan around it.
+            Expr::Read { steps, .. } => found.extend(steps.iter().filter_map(|inner| match inner.kind {
+                StepKind::Given { step } => step,
+                _ => None,
+            })),
+            Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
         }
     }
 

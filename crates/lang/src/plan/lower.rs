@@ -97,11 +97,11 @@ impl Cx<'_> {
             |capability: &String| Called { catalog: node.rows.catalog.id.clone(), capability: capability.clone() };
         let kind = match &node.op {
             Op::Query { capability, args } => {
-                StepKind::Query { call: called(capability), args: known(args), limit, page_size: None }
+                StepKind::Query { call: called(capability), args: known(args), limit, page_size: None, fields: None }
             }
-            Op::Get { capability, args } => StepKind::Get { call: called(capability), args: known(args) },
+            Op::Get { capability, args } => StepKind::Get { call: called(capability), args: known(args), fields: None },
             Op::Follow { relation, args, .. } => {
-                StepKind::Follow { input, relation: relation.clone(), args: known(args), limit, page_size: None }
+                StepKind::Follow { input, relation: relation.clone(), args: known(args), limit, page_size: None, fields: None }
             }
             Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit },
             Op::Project { columns, .. } => {
@@ -154,6 +154,7 @@ impl Cx<'_> {
             effects: 0,
             after: None,
             label,
+            says: None,
         });
         self.steps.len() - 1
     }

@@ -16,7 +16,7 @@ use crate::check::Checked;
 
 pub use explain::explain;
 pub use expr::{Args, Expr, Path, Take};
-pub use step::{Called, Column, EntityOf, Function, NamedPath, Shape, Spec, Step, StepKind, Test, TestOp};
+pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

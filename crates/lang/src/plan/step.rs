@@ -21,10 +21,22 @@ pub struct Step {
     pub rows: usize,
     /// At most this many effects.
     pub effects: usize,
-    /// Effects run in the order written: the effect that must have ended before this one starts.
+    /// Effects run in the order written: the effect that must have ended before this one starts. On a read: the effect of
+    /// the same catalog that was written before it; the read only waits for its end.
     pub after: Option<usize>,
     /// The name the program gave it; only for reading.
     pub label: Option<String>,
+    /// What an effect does, in words; only for reading.
+    #[serde(default)]
+    pub says: Option<Says>,
+}
+
+/// An effect in words: `close Ticket`, and what takes it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Says {
+    pub what: String,
+    /// None: it cannot be undone.
+    pub undo: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -65,11 +77,16 @@ pub enum StepKind {
         args: Args,
         limit: Option<usize>,
         page_size: Option<usize>,
+        /// The fields that are needed, where the transport can ask for just these; None is all.
+        #[serde(default)]
+        fields: Option<Vec<String>>,
     },
     /// One row by its key, or the one row there is.
     Get {
         call: Called,
         args: Args,
+        #[serde(default)]
+        fields: Option<Vec<String>>,
     },
     /// A declared relation from each row of the input; `args` are further filters.
     Follow {
@@ -78,6 +95,9 @@ pub enum StepKind {
         args: Args,
         limit: Option<usize>,
         page_size: Option<usize>,
+        /// The fields that are needed, where the transport can ask for just these; None is all.
+        #[serde(default)]
+        fields: Option<Vec<String>>,
     },
     /// A query for each row of the input; `args` may hold parts of the row. Against the direction of a relation.
     Each {
@@ -176,6 +196,10 @@ pub enum StepKind {
         handle: String,
         limit: Option<usize>,
     },
+    /// Inside a read for a row: the rows of a step of the plan around it, or (None) the row at hand as one row.
+    Given {
+        step: Option<usize>,
+    },
     /// What a run that outlives its call has come to, or stops it.
     Operation {
         handle: String,
@@ -242,6 +266,7 @@ impl StepKind {
             | StepKind::Rows { .. }
             | StepKind::Text { .. }
             | StepKind::Page { .. }
+            | StepKind::Given { .. }
             | StepKind::Operation { .. } => None,
             StepKind::Effect { each, .. } => *each,
             StepKind::Follow { input, .. }
@@ -326,6 +351,7 @@ impl StepKind {
             StepKind::Text { .. } => "text",
             StepKind::Effect { .. } => "effect",
             StepKind::Page { .. } => "page",
+            StepKind::Given { .. } => "given",
             StepKind::Operation { cancel: false, .. } => "wait",
             StepKind::Operation { cancel: true, .. } => "cancel",
         }
