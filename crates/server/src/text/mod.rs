@@ -6,10 +6,11 @@ mod effects;
 mod result;
 
 use base::render_for_model;
-use session::{Error, Opened, Planned, Taught};
+use session::{ArtifactUri, Error, Opened, Planned, Ran, Taught};
 
 pub use cell::cell;
-pub use effects::{after_rows, running};
+use effects::after_rows;
+pub use effects::running;
 pub use result::{Shown, rows_table, run_result};
 
 /// A host shows at most this much of one answer.
@@ -40,6 +41,15 @@ pub fn opened(opened: &Opened) -> String {
             format!("`{slot}` _Session unchanged ({range}). {}_", teach::UNCHANGED_USE)
         }
     }
+}
+
+/// The answer of `plasm_run`: rows, what follows them, what was mended.
+pub fn ran(ran: &Ran, shown_chars: usize) -> Shown {
+    let artifact = ArtifactUri::short(ran.slot, ran.number);
+    let Shown { text, lossy } = run_result(&ran.outcome, &artifact, shown_chars);
+    let (after, notes) = (after_rows(ran), render_for_model(&ran.program, &ran.notes));
+    let parts: Vec<&str> = [text.as_str(), &after, &notes].into_iter().filter(|part| !part.is_empty()).collect();
+    Shown { text: parts.join("\n"), lossy }
 }
 
 /// The answer of `plasm`.

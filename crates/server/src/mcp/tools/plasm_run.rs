@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{ArtifactUri, Caller, Ran, RunAnswer, RunRequest, Service};
+use session::{Caller, Ran, RunAnswer, RunRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;
@@ -76,12 +76,8 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) ->
 }
 
 fn finished(ran: &Ran, shown_chars: usize) -> Answer {
-    let artifact = ArtifactUri::short(ran.slot, ran.number);
-    let shown = text::run_result(&ran.outcome, &artifact, shown_chars);
-    let notes = base::render_for_model(&ran.program, &ran.notes);
-    let after = text::after_rows(ran);
-    let parts: Vec<&str> = [shown.text.as_str(), &after, &notes].into_iter().filter(|p| !p.is_empty()).collect();
-    let mut answer = Answer::text(ran.slot, parts.join("\n"), Some(meta::ran(ran, &shown.lossy)));
+    let shown = text::ran(ran, shown_chars);
+    let mut answer = Answer::text(ran.slot, shown.text, Some(meta::ran(ran, &shown.lossy)));
     if ran.outcome.failed() || ran.outcome.cancelled {
         answer.result.is_error = Some(true);
         answer.outcome = if ran.outcome.cancelled { "cancelled" } else { "step_failed" };
