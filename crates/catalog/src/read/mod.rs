@@ -15,6 +15,9 @@ use crate::model::Catalog;
 /// The largest real specifications make catalogs of a few megabytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
+/// Each level costs stack, and a named type starts again at the top.
+const MAX_DEPTH: usize = 24;
+
 /// A file that is not a catalog, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{file} is not a valid catalog:\n{}", self.lines())]
@@ -59,7 +62,7 @@ fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,
         strict_booleans: true,
-        budget: serde_saphyr::budget! { max_events: 6_000_000, max_nodes: 3_000_000, max_documents: 1, max_depth: 64 },
+        budget: serde_saphyr::budget! { max_events: 6_000_000, max_nodes: 3_000_000, max_documents: 1, max_depth: MAX_DEPTH },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 200_000 },
     }
 }

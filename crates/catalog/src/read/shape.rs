@@ -4,6 +4,7 @@
 use base::{Diagnostic, Span, near, nearest};
 use serde_path_to_error::Segment;
 use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
 
 use super::places::{Places, Spot, Way};
 use super::raw;
@@ -50,6 +51,10 @@ pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
             at(inside, format!("the key `{shown}` is there twice; take one out"))
         }
         Error::Message { msg, .. } => at(fallback(value()), format!("{of}: {}", clipped(msg))),
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
+            let most = super::MAX_DEPTH;
+            at(inside, format!("this is nested deeper than {most}; give what is inside a name of its own in `types`"))
+        }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
