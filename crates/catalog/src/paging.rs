@@ -218,7 +218,8 @@ fn place(origin: &Origin, link: &str) -> Result<PageAt, PagingError> {
         && url.port_or_known_default() == home.port_or_known_default()
         && url.username().is_empty()
         && url.password().is_none();
-    if !same {
+    // To whoever resolves it as a reference, `//host/x` is another host.
+    if !same || url.path().starts_with("//") {
         let shown = url.host_str().unwrap_or("no host");
         return Err(PagingError::Foreign(shown.chars().take(100).collect()));
     }
