@@ -18,6 +18,7 @@ fn the_canonical_form_is_the_catalog() {
     let catalog = demo();
     let again = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
     assert_eq!(again, catalog);
+    assert_eq!(format!("{again:?}"), format!("{catalog:?}"), "fields and parameters are in the order of the file");
     assert!(from_canonical(b"{}", catalog.digest()).is_err());
 }
 

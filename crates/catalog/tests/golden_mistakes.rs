@@ -25,6 +25,7 @@ fn every_part_of_the_format_loads() {
     let catalog = read("every.yaml", EVERY).unwrap_or_else(|rejected| panic!("{rejected}"));
     let again = catalog::from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
     assert_eq!(again, catalog);
+    assert_eq!(format!("{again:?}"), format!("{catalog:?}"));
 }
 
 /// Each code of the reader has a case, and no place is the beginning of the file for want of a better one.

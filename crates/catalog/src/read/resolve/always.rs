@@ -107,7 +107,7 @@ impl Cx<'_> {
         let top = TOP.key("auth");
         for secret in auth.secret_names() {
             if !is_token(secret) {
-                let message = format!("`{}` is not the name of a secret; write one", secret.escape_debug());
+                let message = format!("`{}` is not the name of a secret", secret.escape_debug());
                 self.report(Mistake::new(codes::MAPPING, top.word(secret), message).write("TRACKER_TOKEN"));
             }
         }
