@@ -3,10 +3,9 @@
 
 use base::{Origin, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
-use crate::model::Row;
 use crate::path::DataPath;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +105,7 @@ pub struct Page<'a> {
     pub body: &'a Value,
     /// Rows on it.
     pub rows: usize,
-    pub last: Option<&'a Row>,
+    pub last: Option<&'a Map<String, Value>>,
 }
 
 impl Paging {

@@ -46,11 +46,23 @@ pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
             let message = format!("{of} must be {}, found {}", plain(expected), plain(&clipped(unexpected)));
             at(fallback(value()), message)
         }
+        Error::Message { msg, .. } => at(fallback(value()), format!("{of}: {}", clipped(msg))),
+        Error::InvalidScalar { ty, .. } => at(fallback(value()), format!("{of} must be {}", plain(ty))),
+        Error::Unexpected { expected, .. } => at(fallback(value()), format!("{of} must be {}", plain(expected))),
+        Error::InvalidBooleanStrict { .. } => at(fallback(value()), format!("{of} must be `true` or `false`")),
+        Error::NullIntoString { .. } => at(fallback(value()), format!("{of} must be text, found nothing")),
+        other => of_the_text(other, inside),
+    }
+}
+
+/// What is wrong with the text as a whole, or with the YAML in it.
+fn of_the_text(error: &Error, inside: Span) -> Diagnostic {
+    let at = |place: Span, message: String| Diagnostic::error(codes::SHAPE, place, message);
+    match error {
         Error::DuplicateMappingKey { key, .. } => {
             let shown = key.as_deref().map(clipped).unwrap_or_default();
             at(inside, format!("the key `{shown}` is there twice; take one out"))
         }
-        Error::Message { msg, .. } => at(fallback(value()), format!("{of}: {}", clipped(msg))),
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
             let most = super::MAX_DEPTH;
             at(inside, format!("this is nested deeper than {most}; give what is inside a name of its own in `types`"))
@@ -61,10 +73,6 @@ pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
         | Error::AliasReplayStackDepthExceeded { .. } => {
             at(inside, format!("this is more than a catalog may hold ({}); make it smaller", bare(error)))
         }
-        Error::InvalidScalar { ty, .. } => at(fallback(value()), format!("{of} must be {}", plain(ty))),
-        Error::Unexpected { expected, .. } => at(fallback(value()), format!("{of} must be {}", plain(expected))),
-        Error::InvalidBooleanStrict { .. } => at(fallback(value()), format!("{of} must be `true` or `false`")),
-        Error::NullIntoString { .. } => at(fallback(value()), format!("{of} must be text, found nothing")),
         Error::Eof { .. } => {
             at(Span::default(), "there is nothing in this file".to_owned()).with_copy(example("catalog"))
         }

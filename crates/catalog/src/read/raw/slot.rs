@@ -113,7 +113,8 @@ pub use SlotShape as FieldShape;
 pub type LongType = LongSlot;
 
 impl LongSlot {
-    fn into_slot(self) -> Result<Slot, &'static str> {
+    /// `None` unless exactly one key says the type.
+    fn into_slot(self) -> Option<Slot> {
         let kinds = [
             self.kind.map(SlotType::Named),
             self.reference.map(SlotType::Ref),
@@ -125,9 +126,9 @@ impl LongSlot {
         ];
         let mut kinds = kinds.into_iter().flatten();
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-            return Err("write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`");
+            return None;
         };
-        Ok(Slot {
+        Some(Slot {
             kind,
             path: self.path,
             header: self.header,
@@ -167,7 +168,8 @@ impl<'de> Deserialize<'de> for Slot {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot, A::Error> {
-                LongSlot::deserialize(MapAccessDeserializer::new(map))?.into_slot().map_err(A::Error::custom)
+                let one = "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
+                LongSlot::deserialize(MapAccessDeserializer::new(map))?.into_slot().ok_or_else(|| A::Error::custom(one))
             }
         }
         deserializer.deserialize_any(Shapes)

@@ -63,9 +63,9 @@ impl Cx<'_> {
             self.report(Mistake::new(codes::MAPPING, TOP.key("pace").here(), message).write(copy));
         }
         let bare = origin.is_some_and(|(_, path)| path.is_empty());
-        if let Some(path) = &raw.graphql
-            && !(path.is_empty() && !bare || is_path(path) && !path.contains(['{', '}']))
-        {
+        // An origin with a path may be the endpoint itself.
+        let endpoint = |path: &str| if path.is_empty() { !bare } else { is_path(path) && !path.contains(['{', '}']) };
+        if let Some(path) = raw.graphql.as_ref().filter(|path| !endpoint(path)) {
             let message = format!("`{}` is not a path", path.escape_debug());
             self.report(Mistake::new(codes::MAPPING, TOP.key("graphql").value(), message).write("graphql: /graphql"));
         }

@@ -61,19 +61,19 @@ impl Cx<'_> {
                 return None;
             }
             let template = self.template(at, of.name, value)?;
-            if value.contains('%') && !template.has_holes() {
+            if is_encoded(value) {
                 let message =
                     format!("`{}`: write the value of `{key}` as it is meant; it is encoded when sent", of.name);
                 self.report(Mistake::new(codes::MAPPING, at.word(value), message));
             }
-            if value.contains(['#', ' ']) {
+            if value.contains('#') {
                 let message = format!("`{}`: `{value}` cannot stand in an address", of.name);
                 self.report(Mistake::new(codes::MAPPING, at.word(value), message));
             }
             let credential = matches!(&self.raw.auth, Some(Auth::Query { name, .. }) if name == key);
             let fixed = !template.has_holes();
             // `type=a&type=b` is a list; a hole beside it would be one more of them, or not.
-            if credential || pairs.iter().any(|(other, t)| other == key && !(fixed && !t.has_holes())) {
+            if credential || pairs.iter().any(|(other, t)| other == key && (!fixed || t.has_holes())) {
                 let message = format!("`{}` sends `{key}` twice; take one out", of.name);
                 self.report(Mistake::new(codes::MAPPING, at.word(pair), message));
             }
@@ -144,4 +144,9 @@ impl Cx<'_> {
             })
             .ok()
     }
+}
+
+/// Whether it has what only an encoder writes: `%20`.
+fn is_encoded(value: &str) -> bool {
+    value.split('%').skip(1).any(|after| after.len() >= 2 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit()))
 }

@@ -22,7 +22,7 @@ use indexmap::IndexMap;
 use super::places::{At, Places, Spot};
 use super::raw;
 use crate::codes;
-use crate::model::{Capability, Catalog, Entity, Failure};
+use crate::model::{Capability, Catalog, Entity, Failure, Field, Source};
 use crate::types::Type;
 
 const TOP: At<'static> = At::TOP;
@@ -156,6 +156,13 @@ impl Cx<'_> {
             primary_read: raw.primary_read.clone(),
         };
         self.key(&at.key("key"), &entity);
+        // What no answer holds must be known from what was asked, and only the key is.
+        let nowhere = |f: &&Field| matches!(&f.source, Source::Paths(paths) if paths.is_empty());
+        for field in entity.fields.values().filter(nowhere).filter(|f| !entity.key.contains(&f.name)) {
+            let message =
+                format!("`{}` has no path at all; only a part of the key may be left to what was asked", field.name);
+            self.report(Mistake::new(codes::SHAPE, slots.key(&field.name).key("path").here(), message));
+        }
         entity
     }
 

@@ -195,10 +195,10 @@ impl Cx<'_> {
                 self.header_read(&at.key("header"), header);
                 Source::Header(header.to_ascii_lowercase())
             }
-            (Some(_), Some(_)) => {
+            (Some(_), Some(header)) => {
                 let message = format!("`{name}` has a `path` and a `header`; it comes from one of them");
                 self.report(Mistake::new(codes::SHAPE, at.key("header").here(), message));
-                Source::Paths(Vec::new())
+                Source::Header(header.to_ascii_lowercase())
             }
         };
         Field {
@@ -222,10 +222,6 @@ impl Cx<'_> {
         match path {
             FieldPath::One(path) => Source::Paths(vec![self.data_path(at, path)]),
             FieldPath::Several(paths) => {
-                if paths.is_empty() {
-                    let message = "no path at all; write one, or leave `path` out";
-                    self.report(Mistake::new(codes::SHAPE, at.here(), message));
-                }
                 Source::Paths(paths.iter().enumerate().map(|(n, path)| self.data_path(&at.item(n), path)).collect())
             }
             FieldPath::Parts(parts) => {
