@@ -35,6 +35,11 @@ impl Cx<'_> {
                 return None;
             }
         }
+        if raw.sparse && !(of.kind.is_list() && given.is_some()) {
+            let message =
+                format!("`{}`: `sparse: true` is for a list with `rows` that the answer may leave out", of.name);
+            return self.misread(of.at.key("sparse").here(), message);
+        }
         let silent = raw.answer.is_some();
         if silent && (given.is_some() || of.kind.is_read()) {
             let message = format!("`{}`: `answer: none` is for a write whose answer holds no row", of.name);
@@ -53,7 +58,7 @@ impl Cx<'_> {
         };
         let at = self.row_paths(of, key, given.as_ref());
         let item = raw.item.as_ref().map(|path| self.data_path(&of.at.key("item"), path));
-        Some(Rows { at, item, form })
+        Some(Rows { at, item, form, sparse: raw.sparse })
     }
 
     fn row_paths(&mut self, of: &Written<'_>, key: &str, given: Option<&Paths>) -> Vec<DataPath> {
