@@ -285,9 +285,14 @@ impl Cx<'_> {
     }
 
     fn wire(&mut self, at: &At<'_>, name: &str, slot: &Slot, kind: &Type) {
-        let text = matches!(kind, Type::String(style) if *style != TextStyle::Blob);
-        if slot.wire == Some(Wire::Base64) && !text {
-            let message = format!("`{name}` is {}; only text travels as base64", kind.describe());
+        let fits = match slot.wire.unwrap_or_default() {
+            Wire::Plain => return,
+            Wire::Base64 => matches!(kind, Type::String(style) if *style != TextStyle::Blob),
+            Wire::Text => matches!(kind, Type::Integer | Type::Number),
+        };
+        if !fits {
+            let message =
+                format!("`{name}` is {}; `base64` is for text, `text` for numbers; take `wire` out", kind.describe());
             self.report(Mistake::new(codes::SHAPE, at.key("wire").here(), message));
         }
     }
