@@ -86,13 +86,7 @@ impl House {
         let parsed = lang::syntax::parse(program, &self.limits);
         let (checked, _) = lang::check::check(&self.scope, &parsed.program).unwrap();
         let plan = lang::plan::plan(&checked, &self.limits);
-        let ctx = exec::Ctx {
-            upstream: &self.upstream,
-            tenant: &self.tenant,
-            catalogs: &self.catalogs,
-            limits: &self.limits,
-            calls: &self.calls,
-        };
+        let ctx = exec::Ctx::new(&self.upstream, &self.tenant, &self.catalogs, &self.limits, &self.calls);
         let outcome = exec::run(&ctx, &plan).await;
         outcome.returns.iter().map(|result| result.result.as_ref().unwrap().rows.len()).sum()
     }

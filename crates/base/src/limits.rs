@@ -28,6 +28,8 @@ pub struct Limits {
     pub template_output_bytes: usize,
     /// Instructions that one rendering may take.
     pub template_fuel: u64,
+    /// How long a call waits for its run before it answers with a handle.
+    pub inline_ms: u64,
     /// Characters of a result that go to the model before rows are cut.
     pub shown_chars: usize,
 }
@@ -52,6 +54,7 @@ impl Default for Limits {
             template_bytes: 64 * 1024,
             template_output_bytes: 1024 * 1024,
             template_fuel: 1_000_000,
+            inline_ms: 45_000,
             shown_chars: 4_000,
         }
     }

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
+    /// What was said when it failed, from the result that was kept.
+    #[error("{0}")]
+    Recorded(String),
     #[error(transparent)]
     Bind(#[from] BindError),
     #[error("{label}: {problem} ({status}){}", said(.message))]

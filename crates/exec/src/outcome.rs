@@ -115,6 +115,8 @@ pub struct Finished {
     pub columns: Vec<String>,
     /// Columns that the catalog shows only in the artifact when space is short.
     pub long_columns: Vec<String>,
+    /// Its rows are what the API answered to effects.
+    pub effect: bool,
     pub result: Result<Arc<Rowset>, Arc<StepError>>,
 }
 

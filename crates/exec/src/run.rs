@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use catalog::{Show, Via};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use lang::plan::{Plan, Step, StepKind};
+use lang::plan::{Plan, Shape, Step, StepKind};
 
 use crate::budget::{Allowance, Budget};
 use crate::ctx::{Ctx, Told};
@@ -41,6 +41,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
             label: returned.label.clone(),
             entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.clone()).unwrap_or_default(),
             columns,
+            effect: step.is_some_and(|s| s.shape == Shape::Effect),
             result,
         }
     };

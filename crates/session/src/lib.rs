@@ -25,5 +25,5 @@ pub use error::Error;
 pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use rows::{ExecuteBinding, Revision};
-pub use run::{Ran, RunRequest};
+pub use run::{Operation, Ran, RunAnswer, RunRequest, Told};
 pub use service::{Ports, Service};

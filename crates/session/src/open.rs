@@ -121,8 +121,15 @@ impl Service {
             Some(row) => self.logical(caller, row.logical_session).await?,
             None => None,
         };
-        let fresh =
-            || LogicalRow { intent: intent.to_owned(), created: self.ports.clock.now(), execute: None, runs: 0 };
+        let fresh = || LogicalRow {
+            intent: intent.to_owned(),
+            created: self.ports.clock.now(),
+            execute: None,
+            runs: 0,
+            commits: 0,
+            pages: 0,
+            operations: 0,
+        };
         let is_new = known.is_none();
         let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
         let logical = logical.unwrap_or_else(|| Versioned { row: fresh(), version: 0 });

@@ -9,6 +9,8 @@ use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use tokio::sync::Semaphore;
 
+use crate::run::Lives;
+
 /// Every effect the service has.
 #[derive(Clone)]
 pub struct Ports {
@@ -28,6 +30,8 @@ pub struct Service {
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
+    /// Runs under way in this process.
+    pub(crate) lives: Lives,
 }
 
 /// One at a time among the callers of this process.
@@ -36,7 +40,15 @@ type Turn = tokio::sync::Mutex<()>;
 impl Service {
     pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
         let registry = RwLock::new(registry.into());
-        Self { ports, registry, limits, pinned: Mutex::default(), calls: Mutex::default(), turns: Mutex::default() }
+        Self {
+            ports,
+            registry,
+            limits,
+            pinned: Mutex::default(),
+            calls: Mutex::default(),
+            turns: Mutex::default(),
+            lives: Lives::default(),
+        }
     }
 
     /// What is offered at this moment.

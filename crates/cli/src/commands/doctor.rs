@@ -111,8 +111,13 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     let open = session::OpenRequest { intent: "tokamak doctor".to_owned(), seeds, replay: false };
     let opened = service.open(&caller, &open).await?;
     let program = "Project[key]".to_owned();
-    let run = session::RunRequest { session: opened.session.to_string(), program, force: false };
-    let ran = service.run(&caller, &run).await?;
+    let run = session::RunRequest {
+        session: opened.session.to_string(),
+        program: Some(program),
+        ..session::RunRequest::default()
+    };
+    let answer = service.run(&caller, &run).await?;
+    let ran = answer.finished().ok_or_else(|| Failure::Found("the demo API takes too long".to_owned()))?;
     match ran.outcome.returns.first().map(|r| &r.result) {
         Some(Ok(rows)) => Ok(format!("answered {} projects", rows.rows.len())),
         Some(Err(error)) => Err(Failure::Found(error.to_string())),

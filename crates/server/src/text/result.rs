@@ -59,6 +59,10 @@ fn one_return(finished: &Finished, budget: usize, several: bool) -> Table {
             return Table { text: format!("{marks} {label} (failed)\n{error}\n"), lossy: Vec::new(), cut: false };
         }
     };
+    if finished.effect && rowset.rows.is_empty() {
+        // What came of it is said by its receipts.
+        return Table { text: format!("{marks} {label} (no rows)\n"), lossy: Vec::new(), cut: false };
+    }
     let count = if rowset.rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", rowset.rows.len()) };
     let coverage = match &rowset.coverage {
         Coverage::Complete => String::new(),
