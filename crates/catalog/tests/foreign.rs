@@ -48,8 +48,16 @@ fn body(catalog: &Catalog, capability: &str, args: &[(&str, Value)]) -> Value {
 fn a_part_of_the_key_travels_like_its_field() {
     let catalog = etcd();
     let key = ("key", json!("Zm9v"));
-    assert_eq!(body(&catalog, "key_get", &[key.clone()]), json!({"key": "Wm05dg=="}), "a parameter of a get");
-    assert_eq!(body(&catalog, "key_delete", &[key.clone()]), json!({"key": "Wm05dg=="}), "the instance of a delete");
+    assert_eq!(
+        body(&catalog, "key_get", std::slice::from_ref(&key)),
+        json!({"key": "Wm05dg=="}),
+        "a parameter of a get"
+    );
+    assert_eq!(
+        body(&catalog, "key_delete", std::slice::from_ref(&key)),
+        json!({"key": "Wm05dg=="}),
+        "the instance of a delete"
+    );
     let swapped = body(&catalog, "key_swap", &[key, ("expected", json!("a")), ("value", json!("b"))]);
     assert_eq!(swapped["compare"][0]["key"], json!("Wm05dg=="));
     assert_eq!(swapped["success"][0]["request_put"], json!({"key": "Wm05dg==", "value": "Yg=="}));

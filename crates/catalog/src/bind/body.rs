@@ -68,7 +68,12 @@ pub(super) fn put(body: &mut Option<Payload>, path: &str, value: Value) {
         Payload::Json { value: at, .. } => {
             put_at(at, path, value);
         }
-        Payload::Form(pairs) => pairs.push((path.to_owned(), plain_text(&value))),
+        Payload::Form(pairs) => {
+            let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+            let nested: String =
+                rest.into_iter().flat_map(|rest| rest.split('.')).map(|name| format!("[{name}]")).collect();
+            pairs.push((format!("{first}{nested}"), plain_text(&value)));
+        }
         Payload::Multipart(parts) => parts.push(FormPart {
             name: path.to_owned(),
             file_name: None,

@@ -37,8 +37,13 @@ pub enum BindError {
         "`{capability}`: this value of `{param}` cannot be part of a path (it, or a part of it, is empty, `.` or `..`)"
     )]
     Unsafe { capability: String, param: String },
-    #[error("`{capability}`: this value of `{param}` cannot be part of a header (it has a control character)")]
+    #[error(
+        "`{capability}`: this value of `{param}` cannot be part of a header (it has a control character, a letter that is not \
+         ASCII, or white space at an end)"
+    )]
     NotAHeader { capability: String, param: String },
+    #[error("`{capability}`: a value of the list `{param}` has the `{separator}` that separates them")]
+    Separator { capability: String, param: String, separator: char },
 }
 
 impl<'a> Ask<'a> {
@@ -49,6 +54,7 @@ impl<'a> Ask<'a> {
 
 pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result<Request, BindError> {
     let values = Values { catalog, capability, args: ask.args };
+    values.separable()?;
     let mut request = match &capability.transport {
         Transport::Http(http) => bind_http(catalog, &values, http, ask)?,
         Transport::Graphql(graphql) => Request {
@@ -148,6 +154,28 @@ impl<'a> Values<'a> {
         self.capability.params.get(&hole.param).filter(|_| hole.part.is_none())
     }
 
+    /// A list that travels as one text can be told apart again: no value of it holds the separator.
+    fn separable(&self) -> Result<(), BindError> {
+        let Transport::Http(http) = &self.capability.transport else { return Ok(()) };
+        let templates = http.query.iter().chain(&http.headers).map(|(_, template)| template);
+        for hole in templates.chain([&http.path]).flat_map(Template::holes) {
+            let Some(param) = self.param(hole) else { continue };
+            let separator = match param.list {
+                ListStyle::Comma => ',',
+                ListStyle::Space => ' ',
+                ListStyle::Repeat | ListStyle::Brackets => continue,
+            };
+            if let Some(value) = self.wire(hole)
+                && let Value::Array(items) = value.as_ref()
+                && items.iter().any(|item| plain_text(item).contains(separator))
+            {
+                let (capability, param) = (self.capability.name.clone(), param.name.clone());
+                return Err(BindError::Separator { capability, param, separator });
+            }
+        }
+        Ok(())
+    }
+
     fn text(&self, hole: &Hole) -> Option<Cow<'a, str>> {
         let separator = match self.param(hole).map(|p| p.list) {
             Some(ListStyle::Space) => " ",
@@ -197,7 +225,8 @@ impl<'a> Values<'a> {
         let mut headers = Vec::with_capacity(templates.len() + 2);
         for (name, template) in templates {
             let Some(text) = template.fill_text(|hole| self.text(hole)) else { continue };
-            if text.chars().any(char::is_control) {
+            // White space at the ends is not part of a value to whoever reads it.
+            if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) || text.trim() != text {
                 let param = template.holes().next().map(|h| h.param.clone()).unwrap_or_default();
                 return Err(BindError::NotAHeader { capability: self.capability.name.clone(), param });
             }
