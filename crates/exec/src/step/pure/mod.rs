@@ -9,3 +9,5 @@ pub mod group;
 pub mod pick;
 pub mod project;
 pub mod sort;
+#[cfg(test)]
+mod tests;
