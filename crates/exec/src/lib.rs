@@ -24,4 +24,5 @@ pub use outcome::{Attached, Finished, Outcome, Rowset};
 pub use paging::Continuation;
 pub use ports::receipts::{EffectId, Intent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
+pub use step::pure::over as pure_step;
 pub use tokio_util::sync::CancellationToken;

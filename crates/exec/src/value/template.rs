@@ -303,9 +303,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
-        let said = |source: &str, limits: &Limits| {
-            rendered(source, json!([{"number": 1}]), limits).unwrap_err().to_string()
-        };
+        let said =
+            |source: &str, limits: &Limits| rendered(source, json!([{"number": 1}]), limits).unwrap_err().to_string();
         let limits = Limits::default();
         assert!(said("x\n{{ _.nothing }}", &limits).starts_with("the template, line 2: a name that is not there"));
         assert!(said("{{ unknown }}", &limits).contains("not there"));
