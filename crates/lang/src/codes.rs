@@ -29,6 +29,9 @@ pub const UNKNOWN_RELATION: Code = Code(206);
 pub const DUPLICATE_LABEL: Code = Code(207);
 pub const LABEL_LOOKS_LIKE_SYMBOL: Code = Code(208);
 pub const NOT_TAUGHT: Code = Code(209);
+pub const UNKNOWN_METHOD: Code = Code(210);
+pub const UNKNOWN_ARGUMENT: Code = Code(211);
+pub const UNKNOWN_ARM: Code = Code(212);
 
 // 03xx: the name is right, its use is not.
 pub const WRONG_TYPE: Code = Code(301);
@@ -42,9 +45,17 @@ pub const KEY_MISMATCH: Code = Code(308);
 pub const PLACEHOLDER: Code = Code(309);
 pub const BAD_LIMIT: Code = Code(310);
 pub const FILTER_ON_ROWS: Code = Code(311);
-
-// 09xx: the grammar has it, this build does not run it.
-pub const NOT_IN_THIS_BUILD: Code = Code(901);
+pub const WRONG_RECEIVER: Code = Code(312);
+pub const MANY_ROWS: Code = Code(313);
+pub const ROW_OUTSIDE: Code = Code(314);
+pub const NOT_AN_EFFECT: Code = Code(315);
+pub const BAD_TEMPLATE: Code = Code(316);
+pub const NO_SEARCH: Code = Code(317);
+pub const BAD_PAGE_SIZE: Code = Code(318);
+pub const NO_WAY_BACK: Code = Code(319);
+pub const BAD_HANDLE: Code = Code(320);
+pub const DOES_NOT_COMPARE: Code = Code(321);
+pub const EFFECT_AS_VALUE: Code = Code(322);
 
 /// All of the above, for the test that compares them with the documentation.
 pub const ALL: &[Code] = &[
@@ -71,6 +82,9 @@ pub const ALL: &[Code] = &[
     DUPLICATE_LABEL,
     LABEL_LOOKS_LIKE_SYMBOL,
     NOT_TAUGHT,
+    UNKNOWN_METHOD,
+    UNKNOWN_ARGUMENT,
+    UNKNOWN_ARM,
     WRONG_TYPE,
     NOT_A_CHOICE,
     MISSING_ARGUMENT,
@@ -82,5 +96,15 @@ pub const ALL: &[Code] = &[
     PLACEHOLDER,
     BAD_LIMIT,
     FILTER_ON_ROWS,
-    NOT_IN_THIS_BUILD,
+    WRONG_RECEIVER,
+    MANY_ROWS,
+    ROW_OUTSIDE,
+    NOT_AN_EFFECT,
+    BAD_TEMPLATE,
+    NO_SEARCH,
+    BAD_PAGE_SIZE,
+    NO_WAY_BACK,
+    BAD_HANDLE,
+    DOES_NOT_COMPARE,
+    EFFECT_AS_VALUE,
 ];

@@ -104,7 +104,8 @@ impl Service {
     }
 
     pub(crate) fn plan_in(&self, session: &Session, program: &str) -> Result<Planned, Error> {
-        let scope = session.execute.ledger.scope(&session.catalogs);
+        let mut scope = session.execute.ledger.scope(&session.catalogs);
+        (scope.now, scope.slot) = (Some(self.now()), Some(session.slot));
         let stages = stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {
             // A program over its limit is not kept to be shown back.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::{Diagnostic, Limits, render_for_people};
 use catalog::Catalog;
+use ::ports::Clock;
 use lang::scope::Scope;
 use lang::{check, plan, syntax};
 use serde_json::{Value, json};
@@ -18,11 +19,13 @@ use crate::args::{Debug, Stage};
 use crate::config::read_text;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::ports::SystemClock;
 use crate::wiring;
 
 pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     let (name, program) = program(args.file.as_deref())?;
-    let scope = scope(args)?;
+    let mut scope = scope(args)?;
+    scope.now = Some(SystemClock.now());
     let found = stages(&scope, &program, &Limits::default());
     let wanted: Vec<Stage> = [Stage::Tokens, Stage::Tree, Stage::Types, Stage::Plan]
         .into_iter()

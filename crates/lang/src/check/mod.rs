@@ -1,31 +1,42 @@
 //! A tree against a scope: names resolved, types and cardinality known, every mistake reported at once.
 //! Invariant: `Checked` is made only here, so whoever holds one need not check again; a fix is applied only where it is certain.
 
+mod back;
+mod each;
+mod host;
+mod method;
 mod node;
 mod outline;
 mod part;
+mod path;
+mod postfix;
+mod rows;
 mod source;
+mod space;
+mod template;
 mod value;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Code, Diagnostic, Span};
-use catalog::{Args, Catalog};
+use base::{CatalogId, Code, Diagnostic, Span};
+use catalog::Catalog;
 use serde::Serialize;
 
 use crate::codes;
+use crate::plan::{Column, Says, Shape, Step, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
-pub use outline::outline;
-
 use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
+pub use outline::outline;
+pub use rows::{Col, Of, RowType};
+use space::Space;
 
-/// A program whose every name and type is right: steps in the order written, each using only earlier ones.
+/// A program whose every name and type is right: nodes in the order written, each using only earlier ones.
 #[derive(Debug, Clone)]
 pub struct Checked {
     nodes: Vec<CheckedNode>,
     returns: Vec<Return>,
+    catalogs: BTreeMap<CatalogId, Arc<Catalog>>,
 }
 
 /// One result of the program.
@@ -35,59 +46,20 @@ pub struct Return {
     pub node: NodeId,
 }
 
-/// An index into the nodes of one `Checked`.
+/// An index into the nodes of one `Checked`, or of one read for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct NodeId(pub usize);
 
+/// A step as written: not yet bounded, pushed down or merged with what stands around it. Steps that it names are nodes.
 #[derive(Debug, Clone)]
 pub struct CheckedNode {
-    pub op: Op,
+    pub kind: StepKind,
     pub rows: RowType,
+    /// The effect that was written before it and matters to it.
+    pub after: Option<NodeId>,
+    pub says: Option<Says>,
     /// The name the program gave it.
     pub label: Option<String>,
-}
-
-/// What rows a node gives.
-#[derive(Debug, Clone)]
-pub struct RowType {
-    pub catalog: Arc<Catalog>,
-    pub entity: String,
-    /// Columns in order, wire names.
-    pub columns: Vec<String>,
-    pub many: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Op {
-    /// A list that the API filters.
-    Query {
-        capability: String,
-        args: Args,
-    },
-    /// One row by its key.
-    Get {
-        capability: String,
-        args: Args,
-    },
-    /// A declared relation from each row of the input; `args` are further filters.
-    Follow {
-        input: NodeId,
-        relation: String,
-        args: Args,
-    },
-    /// The entity that a field of each input row refers to.
-    Deref {
-        input: NodeId,
-        field: String,
-    },
-    Project {
-        input: NodeId,
-        columns: Vec<String>,
-    },
-    Limit {
-        input: NodeId,
-        count: usize,
-    },
 }
 
 impl Checked {
@@ -95,13 +67,38 @@ impl Checked {
         &self.nodes
     }
 
-    pub fn node(&self, id: NodeId) -> &CheckedNode {
-        // Only `check` makes ids, from the length of this very list.
-        &self.nodes[id.0]
-    }
-
     pub fn returns(&self) -> &[Return] {
         &self.returns
+    }
+
+    /// The catalogs that the session pinned.
+    pub fn catalogs(&self) -> &BTreeMap<CatalogId, Arc<Catalog>> {
+        &self.catalogs
+    }
+}
+
+impl CheckedNode {
+    /// As a step whose cost is not known yet.
+    pub fn step(&self) -> Step {
+        let shape = match (&self.kind, self.rows.many) {
+            (StepKind::Effect { .. }, _) => Shape::Effect,
+            (_, true) => Shape::List,
+            (_, false) => Shape::One,
+        };
+        let column = |c: &Col| Column { name: c.name.clone(), kind: c.kind.clone() };
+        Step {
+            kind: self.kind.clone(),
+            of: self.rows.entity_of(),
+            columns: self.rows.columns.iter().map(column).collect(),
+            shape,
+            class: catalog::EffectClass::Read,
+            calls: 0,
+            rows: 0,
+            effects: 0,
+            after: self.after.map(|node| node.0),
+            label: self.label.clone(),
+            says: self.says.clone(),
+        }
     }
 }
 
@@ -112,7 +109,9 @@ pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnosti
     if cx.found.iter().any(Diagnostic::is_error) {
         return Err(cx.found);
     }
-    Ok((Checked { nodes: cx.nodes, returns }, cx.found))
+    let nodes = cx.spaces.into_iter().next().map(|space| space.nodes).unwrap_or_default();
+    let catalogs = scope.entities.iter().map(|e| (e.catalog.id.clone(), e.catalog.clone())).collect();
+    Ok((Checked { nodes, returns, catalogs }, cx.found))
 }
 
 /// A taught line: the same rules, with places to fill read as values of the right type.
@@ -127,15 +126,38 @@ pub fn check_taught(scope: &Scope, program: &Program) -> Result<(), Vec<Diagnost
 struct Cx<'s> {
     scope: &'s Scope,
     taught: bool,
-    nodes: Vec<CheckedNode>,
-    known: HashMap<String, NodeId>,
+    /// The program's nodes, and above them those of the reads for a row that are being checked.
+    spaces: Vec<Space>,
+    /// What `_` is, innermost last.
+    each: Vec<RowAt>,
+    /// How many values are being read, one inside the other: no effect stands in one.
+    values: usize,
     labels: BTreeMap<String, Option<NodeId>>,
+    last_effect: Option<NodeId>,
+    last_effect_of: BTreeMap<CatalogId, NodeId>,
     found: Vec<Diagnostic>,
+}
+
+/// The rows of a `=>`: a node of a space. It moves on when something is attached to the rows.
+#[derive(Debug, Clone, Copy)]
+struct RowAt {
+    space: usize,
+    input: NodeId,
 }
 
 impl<'s> Cx<'s> {
     fn new(scope: &'s Scope, taught: bool) -> Self {
-        Self { scope, taught, nodes: Vec::new(), known: HashMap::new(), labels: BTreeMap::new(), found: Vec::new() }
+        Self {
+            scope,
+            taught,
+            spaces: vec![Space::default()],
+            each: Vec::new(),
+            values: 0,
+            labels: BTreeMap::new(),
+            last_effect: None,
+            last_effect_of: BTreeMap::new(),
+            found: Vec::new(),
+        }
     }
 
     fn program(&mut self, program: &Program) -> Vec<Return> {
@@ -179,10 +201,10 @@ impl<'s> Cx<'s> {
             self.report(Diagnostic::error(codes::DUPLICATE_LABEL, label.span, message));
         }
         let node = self.node(&binding.node);
-        if let Some(id) = node
-            && self.nodes[id.0].label.is_none()
+        if let Some(named) = node.and_then(|id| self.nodes_mut().get_mut(id.0))
+            && named.label.is_none()
         {
-            self.nodes[id.0].label = Some(label.text.clone());
+            named.label = Some(label.text.clone());
         }
         // A label whose node is wrong is known all the same: using it is no second mistake.
         self.labels.insert(label.text.clone(), node);
@@ -195,20 +217,6 @@ impl<'s> Cx<'s> {
                 self.labels.contains_key(&name.name.text).then(|| name.name.text.clone())
             }
             _ => None,
-        }
-    }
-
-    /// Equal reads are one node, so that it does not matter whether a program names a read or writes it twice.
-    fn push(&mut self, op: Op, rows: RowType) -> NodeId {
-        let meaning = format!("{op:?} {} {} {:?}", rows.catalog.id, rows.entity, rows.columns);
-        let next = NodeId(self.nodes.len());
-        match self.known.entry(meaning) {
-            Entry::Occupied(same) => *same.get(),
-            Entry::Vacant(free) => {
-                free.insert(next);
-                self.nodes.push(CheckedNode { op, rows, label: None });
-                next
-            }
         }
     }
 
@@ -226,13 +234,6 @@ impl<'s> Cx<'s> {
             let message = format!("read `{}` as `{read}`", written.text);
             self.report(Diagnostic::note(codes::UNKNOWN_NAME, written.span, message));
         }
-    }
-
-    fn not_in_this_build(&mut self, span: Span, what: &str) {
-        let message = format!(
-            "{what} is not run by this version; it runs lists, gets, queries, relations, [projections] and .limit(n)"
-        );
-        self.error(codes::NOT_IN_THIS_BUILD, span, message);
     }
 }
 

@@ -2,56 +2,84 @@
 //! Invariant: parts apply from left to right; the first mistake in a chain ends that chain, not the program.
 
 use base::{Diagnostic, Span};
+use catalog::Type;
 
-use super::{Cx, NodeId};
+use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
+use crate::plan::StepKind;
 use crate::scope::{Exposed, NoEntity};
-use crate::syntax::tree::{EntityName, HostKind, Node, PartKind, Primary};
+use crate::syntax::tree::{EntityName, Heredoc, Node, Part, PartKind, Primary, Value};
 
 impl<'s> Cx<'s> {
     pub(super) fn node(&mut self, node: &Node) -> Option<NodeId> {
-        let mut parts = node.parts.as_slice();
-        let mut at = match &node.primary {
-            Primary::Name(name) => self.name(name)?,
-            Primary::Query { entity, .. } if self.is_label(entity) => {
-                let label = &entity.name.text;
-                let message = format!(
-                    "`{label}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows"
-                );
-                self.report(
-                    Diagnostic::error(codes::FILTER_ON_ROWS, node.span, message)
-                        .with_copy(format!("{label}.filter{{…}}")),
-                );
-                return None;
+        self.chain(&node.primary, &node.parts, node.span)
+    }
+
+    pub(super) fn chain(&mut self, primary: &Primary, parts: &[Part], span: Span) -> Option<NodeId> {
+        let (mut at, rest) = match (primary, parts) {
+            // A method's receiver need not be read first.
+            (Primary::Name(name), [Part { kind: PartKind::Method { name: method, args }, .. }, rest @ ..])
+                if !self.is_label(name) =>
+            {
+                let exposed = self.entity(name)?;
+                (self.method_of_type(exposed, method, args)?, rest)
             }
-            Primary::Query { entity, preds } => {
+            (Primary::Get { entity, key }, [Part { kind: PartKind::Method { name: method, args }, .. }, rest @ ..]) => {
                 let exposed = self.entity(entity)?;
-                self.query(exposed, entity, preds, node.span)?
+                (self.method_of_instance(exposed, (entity, key), (method, args), span)?, rest)
             }
-            Primary::Get { entity, key } => {
-                let exposed = self.entity(entity)?;
-                self.get(exposed, entity, key, node.span)?
-            }
-            other => {
-                self.unsupported_primary(other, node.span);
-                return None;
-            }
+            _ => (self.primary(primary, span)?, parts),
         };
-        while let Some((part, rest)) = parts.split_first() {
+        for part in rest {
             at = self.part(at, part)?;
-            parts = rest;
         }
         Some(at)
     }
 
-    fn is_label(&self, name: &EntityName) -> bool {
+    fn primary(&mut self, primary: &Primary, span: Span) -> Option<NodeId> {
+        match primary {
+            Primary::Name(name) => self.name(name),
+            Primary::Query { entity, .. } if self.is_label(entity) => {
+                self.braces_on_rows(&entity.name.text, span);
+                None
+            }
+            Primary::Query { entity, preds } => {
+                let exposed = self.entity(entity)?;
+                self.query(exposed, entity, preds, span)
+            }
+            Primary::Get { entity, key } => {
+                let exposed = self.entity(entity)?;
+                self.get(exposed, entity, key, span)
+            }
+            Primary::Search { entity, text, preds } => {
+                let exposed = self.entity(entity)?;
+                self.search(exposed, entity, (text, preds), span)
+            }
+            Primary::Host(call) => self.host(call),
+            Primary::List(values) => self.literal_rows(values),
+            Primary::Text(block) => Some(self.text(block)),
+            Primary::Row(span) => self.row_as_rows(*span),
+            // The parser has said what is wrong.
+            Primary::Error(_) => None,
+        }
+    }
+
+    fn braces_on_rows(&mut self, label: &str, span: Span) {
+        let message =
+            format!("`{label}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows");
+        let diagnostic = Diagnostic::error(codes::FILTER_ON_ROWS, span, message);
+        self.report(diagnostic.with_copy(format!("{label}.filter{{…}}")));
+    }
+
+    pub(super) fn is_label(&self, name: &EntityName) -> bool {
         name.catalog.is_none() && self.labels.contains_key(&name.name.text)
     }
 
     /// A label, or an entity to list.
     fn name(&mut self, name: &EntityName) -> Option<NodeId> {
         if self.is_label(name) {
-            return self.labels.get(&name.name.text).copied().flatten();
+            let bound = self.labels.get(&name.name.text).copied().flatten()?;
+            return Some(self.import(bound));
         }
         let exposed = self.entity(name)?;
         let span = entity_span(name);
@@ -84,53 +112,48 @@ impl<'s> Cx<'s> {
         }
     }
 
-    fn unsupported_primary(&mut self, primary: &Primary, span: Span) {
-        let what = match primary {
-            Primary::Search { .. } => "a search `~`",
-            Primary::Host(call) => match call.kind {
-                HostKind::Page => "`page(…)`",
-                HostKind::Wait => "`wait(…)`",
-                HostKind::Cancel => "`cancel(…)`",
-            },
-            Primary::List(_) => "a list of rows",
-            Primary::Text(_) => "a block of text",
-            Primary::Row(_) => "`_`",
-            // The parser has said what is wrong; names and queries are handled before this.
-            Primary::Error(_) | Primary::Name(_) | Primary::Get { .. } | Primary::Query { .. } => return,
-        };
-        self.not_in_this_build(span, what);
+    fn text(&mut self, block: &Heredoc) -> NodeId {
+        self.push(StepKind::Text { content: block.body.clone() }, RowType::text())
     }
 
-    pub(super) fn unsupported_part(&mut self, kind: &PartKind, span: Span) {
-        let what = match kind {
-            PartKind::Back { .. } => "`.^`",
-            PartKind::Method { name, .. } => {
-                let message = format!("`.{}(…)`: this session was taught no methods", name.text);
-                self.error(codes::NOT_TAUGHT, span, message);
-                return;
+    /// `["db", "cache"]`: each literal is a row.
+    fn literal_rows(&mut self, values: &[Value]) -> Option<NodeId> {
+        let mut items = Vec::new();
+        let mut kinds: Vec<(Type, Option<std::sync::Arc<catalog::Catalog>>)> = Vec::new();
+        let mut right = true;
+        for value in values {
+            match self.free(value) {
+                Some(free) => {
+                    items.push(free.expr);
+                    kinds.push((free.kind, free.home));
+                }
+                None => right = false,
             }
-            PartKind::Braces { .. } => {
-                self.error(
-                    codes::FILTER_ON_ROWS,
-                    span,
-                    "braces belong to an entity or a relation; rows are filtered with `.filter{…}`",
-                );
-                return;
-            }
-            PartKind::PageSize { .. } => "`.page_size`",
-            PartKind::Sort { .. } => "`.sort`",
-            PartKind::Filter { .. } => "`.filter`",
-            PartKind::Aggregate { .. } => "`.aggregate`",
-            PartKind::GroupBy { .. } => "`.group_by`",
-            PartKind::Distinct { .. } => "`.distinct`",
-            PartKind::First => "`.first()`",
-            PartKind::Last => "`.last()`",
-            PartKind::Singleton => "`.singleton()`",
-            PartKind::Derive { .. } | PartKind::Each { .. } => "`=>`",
-            PartKind::Template(_) => "a template",
-            PartKind::Follow { .. } | PartKind::Limit { .. } | PartKind::Project { .. } => return,
+        }
+        if !right {
+            return None;
+        }
+        let same = kinds.first().filter(|first| kinds.iter().all(|k| k.0 == first.0)).cloned();
+        let (kind, home) = same.unwrap_or((Type::Json, None));
+        let columns = vec![Col { name: "value".to_owned(), kind, home }];
+        let rows = RowType { literal: true, ..RowType::made(columns, true) };
+        Some(self.push(StepKind::Rows { items }, rows))
+    }
+
+    /// `_` where rows belong: the row at hand, inside a read for it.
+    fn row_as_rows(&mut self, span: Span) -> Option<NodeId> {
+        let Some(row) = self.each.last().copied().filter(|row| row.space < self.here()) else {
+            self.row_outside(span);
+            return None;
         };
-        self.not_in_this_build(span, what);
+        let rows = self.spaces[row.space].nodes[row.input.0].rows.clone().one();
+        Some(self.push(StepKind::Given { step: None }, rows))
+    }
+
+    pub(super) fn row_outside(&mut self, span: Span) {
+        let message = "`_` is the row of a `=>` and has a meaning only after one";
+        let diagnostic = Diagnostic::error(codes::ROW_OUTSIDE, span, message);
+        self.report(diagnostic.with_copy("rows => {title: _.title}"));
     }
 }
 

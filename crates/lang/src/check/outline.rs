@@ -1,30 +1,79 @@
 //! A checked program as lines, for people who look between the stages.
 //! Invariant: one line a node, in order; nothing parses it.
 
-use super::{Checked, Op};
+use super::{Checked, CheckedNode};
+use crate::plan::{Args, StepKind, shown};
 
 pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
     for (at, node) in checked.nodes().iter().enumerate() {
-        let op = match &node.op {
-            Op::Query { capability, args } => format!("query {capability} {}", json(args)),
-            Op::Get { capability, args } => format!("get {capability} {}", json(args)),
-            Op::Follow { input, relation, args } => format!("follow n{} .{relation} {}", input.0, json(args)),
-            Op::Deref { input, field } => format!("deref n{} .{field}", input.0),
-            Op::Project { input, columns } => format!("project n{} [{}]", input.0, columns.join(", ")),
-            Op::Limit { input, count } => format!("limit n{} {count}", input.0),
-        };
         let rows = &node.rows;
-        let entity = format!("{}:{}", rows.catalog.id, rows.entity);
+        let entity = rows.entity_of().map_or("rows".to_owned(), |of| format!("{}:{}", of.catalog, of.entity));
         let shape = if rows.many { format!("[{entity}]") } else { entity };
         let label = node.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
-        lines.push(format!("n{at}{label} {op} : {shape} {{{}}}", rows.columns.join(", ")));
+        let after = node.after.map(|effect| format!(" after n{}", effect.0)).unwrap_or_default();
+        let columns: Vec<&str> = rows.columns.iter().map(|c| c.name.as_str()).collect();
+        lines.push(format!("n{at}{label} {}{after} : {shape} {{{}}}", op(node), columns.join(", ")));
     }
     let returns: Vec<String> = checked.returns().iter().map(|r| format!("{} = n{}", r.label, r.node.0)).collect();
     lines.push(format!("returns {}", returns.join(", ")));
     lines.join("\n")
 }
 
-fn json(args: &catalog::Args) -> String {
-    serde_json::to_string(args).unwrap_or_default()
+fn op(node: &CheckedNode) -> String {
+    let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
+    match &node.kind {
+        StepKind::Query { call, args, .. } => format!("query {} {}", call.capability, json(args)),
+        StepKind::Get { call, args, .. } => format!("get {} {}", call.capability, json(args)),
+        StepKind::Follow { input, relation, args, .. } => format!("follow n{input} .{relation} {}", json(args)),
+        StepKind::Each { input, call, args, .. } => format!("each n{input} {} {}", call.capability, json(args)),
+        StepKind::Deref { input, field, .. } => format!("deref n{input} .{field}"),
+        StepKind::Attach { input, field, entity } => format!("attach n{input} .{} {}", field.join("."), entity.entity),
+        StepKind::Filter { input, tests } => {
+            let one = |t: &crate::plan::Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown(&t.value));
+            format!("filter n{input} {{{}}}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
+        }
+        StepKind::Sort { input, by, descending } => {
+            format!("sort n{input} {} {}", by.join("."), if *descending { "desc" } else { "asc" })
+        }
+        StepKind::Limit { input, count } => format!("limit n{input} {count}"),
+        StepKind::Distinct { input, by } => format!("distinct n{input} ({})", joined(by)),
+        StepKind::Aggregate { input, specs } => format!("aggregate n{input} {}", crate::plan::specs(specs)),
+        StepKind::GroupBy { input, by, specs } => {
+            let by: Vec<String> = by.iter().map(|p| p.path.join(".")).collect();
+            format!("group n{input} ({}) {}", by.join(", "), crate::plan::specs(specs))
+        }
+        StepKind::Project { input, columns } => {
+            let columns: Vec<String> = columns.iter().map(|c| c.path.join(".")).collect();
+            format!("project n{input} [{}]", columns.join(", "))
+        }
+        StepKind::Derive { input, object } => {
+            let pairs: Vec<String> = object.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
+            format!("derive n{input} {{{}}}", pairs.join(", "))
+        }
+        StepKind::Template { input, .. } => format!("render n{input}"),
+        StepKind::Rows { items } => {
+            format!("rows [{}]", items.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
+        StepKind::Text { content } => format!("text {content:?}"),
+        StepKind::Effect { call, args, each } => {
+            let each = each.map(|rows| format!(" for each n{rows}")).unwrap_or_default();
+            format!("effect {} {}{each}", call.capability, json(args))
+        }
+        StepKind::Page { handle, limit } => match limit {
+            Some(limit) => format!("page {handle} {limit}"),
+            None => format!("page {handle}"),
+        },
+        StepKind::Operation { handle, cancel } => format!("{} {handle}", if *cancel { "cancel" } else { "wait" }),
+        other => match other.input() {
+            Some(input) => format!("{} n{input}", other.word()),
+            None => other.word().to_owned(),
+        },
+    }
+}
+
+/// Known values as JSON, holes as where they come from.
+fn json(args: &Args) -> String {
+    let pairs: Vec<String> = args.iter().map(|(name, value)| format!("\"{name}\":{}", shown(value))).collect();
+    format!("{{{}}}", pairs.join(","))
 }

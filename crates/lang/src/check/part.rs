@@ -1,92 +1,132 @@
-//! What is applied to rows: relations, fields, projections, `.limit`.
+//! What is applied to rows: relations, fields, projections, limits; the rest is next door.
 //! Invariant: a relation is followed only to an entity that the session was taught.
 
 use base::{Diagnostic, near};
-use catalog::{Args, Type, Via};
+use catalog::{Relation, Type, Via};
 
-use super::source::rows_of;
-use super::{Cx, NodeId, Op, RowType};
+use super::path::alphabet_of;
+use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
-use crate::scope::{Alphabet, Exposed, looks_like_symbol};
+use crate::plan::{Args, NamedPath, StepKind};
+use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Name, Part, PartKind, Path, Pred, Value, ValueKind};
 
 impl<'s> Cx<'s> {
     pub(super) fn part(&mut self, input: NodeId, part: &Part) -> Option<NodeId> {
         match &part.kind {
             PartKind::Follow { name, preds } => self.follow(input, name, preds.as_deref()),
-            PartKind::Project { fields } => self.project(input, fields),
-            PartKind::Limit { count } => self.limit(input, count),
-            other => {
-                self.unsupported_part(other, part.span);
+            PartKind::Back { entity, preds } => self.back(input, entity, preds, part.span),
+            PartKind::Method { name, args } => self.method_of_rows(input, name, args, part.span),
+            PartKind::Braces { .. } => {
+                let message = "braces belong to an entity or a relation; rows are filtered with `.filter{…}`";
+                self.error(codes::FILTER_ON_ROWS, part.span, message);
                 None
             }
+            PartKind::Limit { count } => self.limit(input, count),
+            PartKind::PageSize { count } => self.page_size(input, count, part.span),
+            PartKind::Sort { field, descending } => self.sort(input, field, *descending),
+            PartKind::Filter { preds } => self.filter(input, preds),
+            PartKind::Aggregate { specs } => self.aggregate(input, specs),
+            PartKind::GroupBy { fields, specs } => self.group_by(input, fields, specs),
+            PartKind::Distinct { fields } => self.distinct(input, fields),
+            PartKind::First => Some(self.one(input, StepKind::First { input: input.0 })),
+            PartKind::Last => Some(self.one(input, StepKind::Last { input: input.0 })),
+            PartKind::Singleton => Some(self.one(input, StepKind::Singleton { input: input.0 })),
+            PartKind::Project { fields } => self.project(input, fields),
+            PartKind::Derive { object } => self.derive(input, object),
+            PartKind::Each { effect } => self.each_row(input, effect),
+            PartKind::Template(block) => self.render(input, block),
         }
     }
 
-    /// The exposed entity of a node's rows. Rows are only ever of exposed entities.
-    fn exposed_of(&self, node: NodeId) -> Option<&'s Exposed> {
-        let rows = &self.nodes.get(node.0)?.rows;
-        self.scope.exposed(&rows.catalog, &rows.entity)
+    /// The first, the last or the only row; of one row it is that row.
+    fn one(&mut self, input: NodeId, kind: StepKind) -> NodeId {
+        let rows = self.rows(input).clone();
+        if !rows.many && !rows.open {
+            return input;
+        }
+        self.push(kind, rows.one())
+    }
+
+    /// The exposed entity of a node's rows.
+    pub(super) fn exposed_of(&self, rows: &RowType) -> Option<&'s Exposed> {
+        let of = rows.of.as_ref()?;
+        self.scope.exposed(&of.catalog, &of.entity)
     }
 
     fn follow(&mut self, input: NodeId, name: &Name, preds: Option<&[Pred]>) -> Option<NodeId> {
-        let exposed = self.exposed_of(input)?;
-        let from_many = self.nodes[input.0].rows.many;
-        if let Some(relation) = self.scope.relation(exposed, &name.text) {
-            let target = self.scope.exposed(&exposed.catalog, &relation.target)?;
-            self.mended(name, &relation.name);
-            self.needed(input, exposed, relation, name)?;
-            let alphabet = if looks_like_symbol(&name.text) { Alphabet::Symbols } else { Alphabet::Names };
-            let args = self.relation_args(relation, target, preds, alphabet)?;
-            let rows = rows_of(target, relation.many || from_many);
-            return Some(self.push(Op::Follow { input, relation: relation.name.clone(), args }, rows));
+        let rows = self.rows(input).clone();
+        let exposed = self.exposed_of(&rows);
+        let relation = exposed.and_then(|e| Some((e, self.scope.relation(e, &name.text)?)));
+        if let Some((exposed, relation)) = relation {
+            return self.follow_relation(input, exposed, relation, (name, preds));
         }
-        let Some(field) = self.scope.field(exposed, &name.text) else {
-            self.unknown_step(exposed, name);
-            return None;
+        let leads = match self.lookup(&rows, std::slice::from_ref(name)) {
+            Ok(leads) => leads,
+            Err(lost) => {
+                match exposed.filter(|e| self.scope.field(e, &name.text).is_none()) {
+                    Some(exposed) => self.unknown_step(exposed, &rows, name),
+                    None => self.lost(&rows, std::slice::from_ref(name), &lost),
+                }
+                return None;
+            }
         };
-        if !self.nodes[input.0].rows.columns.contains(&field.name) {
-            let message = format!("`{}` was projected away before this", name.text);
-            self.error(codes::UNKNOWN_FIELD, name.span, message);
+        if preds.is_some() {
+            let message = format!("`{}` is a field and takes no filters; rows are filtered with `.filter{{…}}`", name.text);
+            self.error(codes::FILTER_ON_ROWS, name.span, message);
             return None;
         }
-        self.mended(name, &field.name);
-        match &field.kind {
-            Type::Ref(target) => {
-                let Some(target) = self.scope.exposed(&exposed.catalog, target) else {
-                    let message = format!(
-                        "`{}` refers to {target}, which this session was not taught; add it to the seeds",
-                        name.text
-                    );
-                    let copy = format!("{{\"api\": \"{}\", \"entity\": \"{target}\"}}", exposed.catalog.id);
-                    self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
+        for wire in &leads.wire {
+            self.mended(name, wire);
+        }
+        match (&leads.kind, &leads.home) {
+            (Type::Ref(target), Some(home)) => {
+                if self.scope.exposed(home, target).is_none() {
+                    self.untaught(name, "refers to", home, target);
                     return None;
-                };
-                Some(self.push(Op::Deref { input, field: field.name.clone() }, rows_of(target, from_many)))
+                }
+                let target_rows = RowType::of(home, target, rows.many);
+                let kind = StepKind::Deref { input: input.0, field: leads.path.join("."), limit: None };
+                Some(self.push(kind, target_rows))
             }
             // A plain field of rows is those rows with that one column.
-            _ => Some(self.project_to(input, vec![field.name.clone()])),
+            _ => Some(self.project_to(input, vec![(leads.name(), leads)])),
         }
     }
 
-    /// A relation starts from the parent's key or from a field: a projection before it must have kept them.
-    fn needed(&mut self, input: NodeId, exposed: &Exposed, relation: &catalog::Relation, name: &Name) -> Option<()> {
-        let key = exposed.definition().map(|e| e.key.clone()).unwrap_or_default();
-        let needed: Vec<String> = match &relation.via {
-            Via::Key { field } => vec![field.clone()],
-            // A projection leaves embedded rows out, as it does every column that it does not name.
-            Via::Embedded { .. } => vec![relation.name.clone()],
-            Via::Call { fill, .. } => {
-                let named = fill.values().flatten().cloned();
-                let whole = if fill.values().any(Option::is_none) { key } else { Vec::new() };
-                named.chain(whole).collect()
-            }
+    fn follow_relation(
+        &mut self,
+        input: NodeId,
+        exposed: &'s Exposed,
+        relation: &Relation,
+        (name, preds): (&Name, Option<&[Pred]>),
+    ) -> Option<NodeId> {
+        let target = self.scope.exposed(&exposed.catalog, &relation.target)?;
+        self.mended(name, &relation.name);
+        self.needed(input, exposed, relation, name)?;
+        let args = self.relation_args(relation, target, preds.unwrap_or_default(), alphabet_of(&name.text))?;
+        let many = relation.many || self.rows(input).many;
+        let rows = match &relation.via {
+            Via::Call { capability, .. } => match target.catalog.capability(capability) {
+                Some(capability) => RowType::answered(&target.catalog, capability, many),
+                None => RowType::of(&target.catalog, &target.entity, many),
+            },
+            Via::Key { .. } | Via::Embedded { .. } => RowType::of(&target.catalog, &target.entity, many),
         };
+        let (input, relation) = (input.0, relation.name.clone());
+        Some(self.push(StepKind::Follow { input, relation, args, limit: None, page_size: None, fields: None }, rows))
+    }
+
+    /// A relation starts from the parent's key or from a field: a projection before it must have kept them.
+    fn needed(&mut self, input: NodeId, exposed: &Exposed, relation: &Relation, name: &Name) -> Option<()> {
+        let rows = self.rows(input);
+        if rows.beyond {
+            return Some(());
+        }
+        let whole = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has(f)));
         // Embedded rows travel with a row that was not projected, without being a column of it.
-        let whole = exposed.definition().is_some_and(|e| e.fields.len() == self.nodes[input.0].rows.columns.len());
-        let embedded = matches!(relation.via, Via::Embedded { .. });
-        let columns = &self.nodes[input.0].rows.columns;
-        let has = |name: &String| columns.contains(name) || (embedded && whole);
+        let has = |n: &String| rows.has(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
+        let needed = crate::plan::relation_needs(exposed.definition(), relation);
         let lost: Vec<String> = needed.into_iter().filter(|n| !has(n)).collect();
         if lost.is_empty() {
             return Some(());
@@ -99,12 +139,11 @@ impl<'s> Cx<'s> {
 
     fn relation_args(
         &mut self,
-        relation: &catalog::Relation,
+        relation: &Relation,
         target: &Exposed,
-        preds: Option<&[Pred]>,
+        preds: &[Pred],
         alphabet: Alphabet,
     ) -> Option<Args> {
-        let preds = preds.unwrap_or_default();
         let params: Vec<&catalog::Param> = match &relation.via {
             Via::Call { capability, fill } => target
                 .catalog
@@ -116,84 +155,100 @@ impl<'s> Cx<'s> {
         self.filters(target, &params, preds, alphabet)
     }
 
-    fn unknown_step(&mut self, exposed: &Exposed, name: &Name) {
-        let symbolic = looks_like_symbol(&name.text);
+    fn unknown_step(&mut self, exposed: &Exposed, rows: &RowType, name: &Name) {
         let hidden = exposed.definition().and_then(|e| e.relations.get(&name.text));
         if let Some(relation) = hidden {
-            let message = format!(
-                "`{}` leads to {}, which this session was not taught; add it to the seeds",
-                name.text, relation.target
-            );
-            let copy = format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", exposed.catalog.id, relation.target);
-            self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
+            self.untaught(name, "leads to", &exposed.catalog, &relation.target);
             return;
         }
-        let mut known: Vec<String> =
-            exposed.relations.iter().map(|(s, r)| if symbolic { s.clone() } else { r.clone() }).collect();
-        if let Some(entity) = exposed.definition() {
-            let alphabet = if symbolic { Alphabet::Symbols } else { Alphabet::Names };
-            known.extend(entity.fields.keys().map(|f| self.scope.slot_in(&exposed.catalog, f, alphabet)));
+        let alphabet = alphabet_of(&name.text);
+        if let Some(method) = self.scope.method(exposed, &name.text) {
+            let shown = self.scope.method_in(exposed, method, alphabet);
+            let message = format!("`{}` is a method: it takes parentheses", name.text);
+            let copy = format!(".{shown}({})", self.slot_samples(exposed, method.required(), alphabet));
+            self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_copy(copy));
+            return;
         }
-        let shown = if symbolic { &exposed.symbol } else { &exposed.entity };
-        let message = format!("no relation or field `{}` on {shown}", name.text);
+        let mut known: Vec<String> = exposed
+            .relations
+            .iter()
+            .map(|(symbol, wire)| if alphabet == Alphabet::Symbols { symbol.clone() } else { wire.clone() })
+            .collect();
+        known.extend(rows.names().iter().map(|f| self.scope.slot_in(&exposed.catalog, f, alphabet)));
+        let message = format!("no relation or field `{}` on {}", name.text, exposed.name_in(alphabet));
         let alternatives = near(&name.text, known.iter().map(String::as_str));
         self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_alternatives(alternatives));
     }
 
     fn project(&mut self, input: NodeId, fields: &[Path]) -> Option<NodeId> {
-        let exposed = self.exposed_of(input)?;
-        let mut columns: Vec<String> = Vec::new();
+        let mut columns: Vec<(String, super::path::Leads)> = Vec::new();
         let mut right = true;
         for path in fields {
-            let [name] = path.names.as_slice() else {
-                let span = path.names.first().map(|n| n.span).unwrap_or_default();
-                self.not_in_this_build(span, "a path in a projection");
-                right = false;
-                continue;
-            };
-            match self.scope.field(exposed, &name.text).filter(|f| self.nodes[input.0].rows.columns.contains(&f.name)) {
-                Some(field) if columns.contains(&field.name) => {}
-                Some(field) => {
-                    self.mended(name, &field.name);
-                    columns.push(field.name.clone());
-                }
-                None => {
-                    self.unknown_field(exposed, input, name);
-                    right = false;
-                }
+            match self.path_of(input, path) {
+                Some(leads) if columns.iter().any(|(name, _)| *name == leads.name()) => {}
+                Some(leads) => columns.push((leads.name(), leads)),
+                None => right = false,
             }
         }
         right.then(|| self.project_to(input, columns))
     }
 
-    fn project_to(&mut self, input: NodeId, columns: Vec<String>) -> NodeId {
-        let rows = RowType { columns: columns.clone(), ..self.nodes[input.0].rows.clone() };
+    pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(String, super::path::Leads)>) -> NodeId {
+        let before = self.rows(input).clone();
+        let made = columns.iter().map(|(name, leads)| Col {
+            name: name.clone(),
+            kind: leads.kind.clone(),
+            home: leads.home.clone(),
+        });
+        let rows = RowType {
+            of: before.of.clone(),
+            open: before.open,
+            ..RowType::made(made.collect(), before.many)
+        };
         // Some columns of some columns are some columns.
-        let input = if let Op::Project { input: below, .. } = self.nodes[input.0].op { below } else { input };
-        self.push(Op::Project { input, columns }, rows)
-    }
-
-    fn unknown_field(&mut self, exposed: &Exposed, input: NodeId, name: &Name) {
-        let alphabet = if looks_like_symbol(&name.text) { Alphabet::Symbols } else { Alphabet::Names };
-        let columns = &self.nodes[input.0].rows.columns;
-        let known: Vec<String> = columns.iter().map(|c| self.scope.slot_in(&exposed.catalog, c, alphabet)).collect();
-        let message = format!("no field `{}` on {}", name.text, exposed.name_in(alphabet));
-        let alternatives = near(&name.text, known.iter().map(String::as_str));
-        self.report(Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message).with_alternatives(alternatives));
+        let whole = |leads: &super::path::Leads| leads.path.len() == 1 && leads.attach.is_empty();
+        if let StepKind::Project { input: below, columns: kept } = self.at(input).kind.clone()
+            && columns.iter().all(|(_, leads)| whole(leads))
+        {
+            let path = |name: &String| kept.iter().find(|k| k.name == *name).map(|k| k.path.clone());
+            let picked: Option<Vec<NamedPath>> = columns
+                .iter()
+                .map(|(name, leads)| Some(NamedPath { name: name.clone(), path: path(leads.path.first()?)? }))
+                .collect();
+            if let Some(columns) = picked {
+                return self.push(StepKind::Project { input: below, columns }, rows);
+            }
+        }
+        let wanted: Vec<_> = columns.iter().flat_map(|(_, leads)| leads.attach.clone()).collect();
+        let here = self.here();
+        let input = self.attach(here, input, &wanted);
+        let columns = columns.into_iter().map(|(name, leads)| NamedPath { name, path: leads.path }).collect();
+        self.push(StepKind::Project { input: input.0, columns }, rows)
     }
 
     fn limit(&mut self, input: NodeId, count: &Value) -> Option<NodeId> {
+        let count = self.count(count)?;
+        // `page(s0_pg2).limit(50)` is `page(s0_pg2, limit=50)`.
+        if let StepKind::Page { handle, limit } = self.at(input).kind.clone() {
+            let limit = Some(limit.map_or(count, |limit| limit.min(count)));
+            let rows = self.rows(input).clone();
+            return Some(self.push(StepKind::Page { handle, limit }, rows));
+        }
+        let rows = self.rows(input).clone();
+        Some(self.push(StepKind::Limit { input: input.0, count }, rows))
+    }
+
+    /// A whole number from 1.
+    pub(super) fn count(&mut self, count: &Value) -> Option<usize> {
         let number = match &count.kind {
             ValueKind::Number(text) => text.parse::<usize>().ok().filter(|n| *n > 0),
             ValueKind::Hole if self.taught => Some(1),
             _ => None,
         };
-        let Some(number) = number else {
+        if number.is_none() {
             let diagnostic = Diagnostic::error(codes::BAD_LIMIT, count.span, "a limit is a whole number from 1");
             self.report(diagnostic.with_copy(".limit(10)"));
-            return None;
-        };
-        let rows = self.nodes[input.0].rows.clone();
-        Some(self.push(Op::Limit { input, count: number }, rows))
+        }
+        number
     }
 }

@@ -1,204 +1,359 @@
-//! Checked nodes to steps: limits are pushed into the reads they bound, equal reads become one step, what no result needs is
-//! left out.
+//! Checked nodes to steps: limits are pushed into the reads they bound, fields that a list does not carry are read where they
+//! are first needed, what no result and no effect needs is left out.
 //! Invariant: the steps come out in an order that depends on the program's meaning only, so equal programs have equal plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{CatalogId, Digest, Limits};
-use catalog::{Capability, Catalog, EffectClass, Type, Via};
+use base::{CatalogId, Limits};
+use catalog::{EffectClass, Kind, Transport};
 
-use super::{Args, Called, Column, EntityOf, Expr, NamedPath, Returned, Shape, Step, StepKind};
-use crate::check::{Checked, CheckedNode, NodeId, Op};
+use super::cost;
+use super::needs::{self, Fields, Needs, Rows, Use};
+use super::{Called, Catalogs, Column, Expr, Says, Shape, Step, StepKind, Take};
 
-pub struct Lowered {
+/// What there is to plan with.
+#[derive(Clone, Copy)]
+pub(super) struct With<'a> {
+    pub catalogs: &'a Catalogs,
+    pub limits: &'a Limits,
+}
+
+pub(super) struct Lowered {
     pub steps: Vec<Step>,
-    pub returns: Vec<Returned>,
-    pub catalogs: Vec<(CatalogId, Digest)>,
+    /// Where each root is now, in their order.
+    pub roots: Vec<usize>,
+    pub used: BTreeSet<CatalogId>,
 }
 
-pub fn lower(checked: &Checked, limits: &Limits) -> Lowered {
-    let needs = needs(checked);
-    let mut cx = Cx { checked, limits, needs, steps: Vec::new(), done: BTreeMap::new(), catalogs: BTreeSet::new() };
-    let returns =
-        checked.returns().iter().map(|r| Returned { label: r.label.clone(), step: cx.chain(r.node) }).collect();
-    Lowered { steps: cx.steps, returns, catalogs: cx.catalogs.into_iter().collect() }
-}
+/// Steps around a read for a row: their place in the plan and how many rows they give.
+type Around = BTreeMap<usize, (usize, usize)>;
 
-/// How many rows of a node its readers need, all of them together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Need {
-    Nothing,
-    First(usize),
-    All,
-}
-
-/// Readers have higher numbers than what they read, so one walk downwards knows every reader of a node before the node.
-fn needs(checked: &Checked) -> Vec<Need> {
-    let mut needs = vec![Need::Nothing; checked.nodes().len()];
-    for root in checked.returns() {
-        needs[root.node.0] = Need::All;
-    }
-    for at in (0..needs.len()).rev() {
-        let (need, op) = (needs[at], &checked.nodes()[at].op);
-        let Some(input) = input_of(op).filter(|_| need != Need::Nothing) else { continue };
-        let below = match op {
-            Op::Project { .. } => need,
-            Op::Limit { count, .. } => need.min(Need::First(*count)),
-            // A relation's own bound does not bound what it starts from.
-            Op::Query { .. } | Op::Get { .. } | Op::Follow { .. } | Op::Deref { .. } => Need::All,
-        };
-        needs[input.0] = needs[input.0].max(below);
-    }
-    needs
-}
-
-fn input_of(op: &Op) -> Option<NodeId> {
-    match op {
-        Op::Query { .. } | Op::Get { .. } => None,
-        Op::Follow { input, .. } | Op::Deref { input, .. } | Op::Project { input, .. } | Op::Limit { input, .. } => {
-            Some(*input)
-        }
-    }
+/// `roots` are what must come out, in order, each with the fields that are wanted of it.
+pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], around: &Around) -> Lowered {
+    let mut cx = Cx {
+        with,
+        raw,
+        around,
+        needs: needs::needs(with.catalogs, raw, roots),
+        steps: Vec::new(),
+        done: vec![None; raw.len()],
+        whole: BTreeMap::new(),
+        has: Vec::new(),
+        used: BTreeSet::new(),
+    };
+    let placed = roots.iter().map(|(root, _)| cx.place(*root)).collect();
+    Lowered { steps: cx.steps, roots: placed, used: cx.used }
 }
 
 struct Cx<'a> {
-    checked: &'a Checked,
-    limits: &'a Limits,
-    needs: Vec<Need>,
+    with: With<'a>,
+    raw: &'a [Step],
+    around: &'a Around,
+    needs: Needs,
     steps: Vec<Step>,
-    done: BTreeMap<NodeId, usize>,
-    catalogs: BTreeSet<(CatalogId, Digest)>,
+    /// Where each node is.
+    done: Vec<Option<usize>>,
+    /// Where each node is with its fields read.
+    whole: BTreeMap<usize, usize>,
+    /// The fields that a step's rows carry, where it is not all of them.
+    has: Vec<Option<Fields>>,
+    used: BTreeSet<CatalogId>,
 }
 
 impl Cx<'_> {
-    /// Lowers a node and what it stands on. A chain is walked, not recursed into: a program may be thousands of parts long.
-    fn chain(&mut self, node: NodeId) -> usize {
-        let mut pending: Vec<NodeId> = Vec::new();
-        let mut next = Some(node);
-        while let Some(id) = next.filter(|id| !self.done.contains_key(id)) {
-            pending.push(id);
-            next = input_of(&self.checked.node(id).op);
+    /// Lowers a node and what it stands on. Chains are walked, not recursed into: a program may be hundreds of parts long.
+    fn place(&mut self, node: usize) -> usize {
+        let mut stack = vec![(node, false)];
+        while let Some((at, ready)) = stack.pop() {
+            if self.done[at].is_some() {
+                continue;
+            }
+            let uses = needs::uses(self.with.catalogs, self.raw, at);
+            if ready {
+                let step = self.step(at, &uses);
+                self.done[at] = Some(step);
+                continue;
+            }
+            stack.push((at, true));
+            let after = self.raw[at].after.into_iter();
+            let inputs: Vec<usize> = after.chain(uses.iter().map(|u| u.step)).collect();
+            stack.extend(inputs.into_iter().rev().filter(|input| self.done[*input].is_none()).map(|i| (i, false)));
         }
-        for id in pending.into_iter().rev() {
-            let step = self.step(id);
-            self.done.insert(id, step);
-        }
-        self.done.get(&node).copied().unwrap_or(0)
+        self.done[node].unwrap_or(0)
     }
 
-    fn step(&mut self, id: NodeId) -> usize {
-        let node = self.checked.node(id);
-        let input = input_of(&node.op).and_then(|input| self.done.get(&input).copied()).unwrap_or(0);
-        let limit = match self.needs[id.0] {
-            Need::First(count) => Some(count),
-            Need::Nothing | Need::All => None,
+    fn step(&mut self, at: usize, uses: &[Use]) -> usize {
+        let raw = &self.raw[at];
+        if let StepKind::Limit { input, count } = &raw.kind
+            && self.is_bounded(*input, *count)
+            && let Some(step) = self.done[*input]
+        {
+            return self.name(step, raw.label.clone());
+        }
+        let places: BTreeMap<usize, usize> = uses.iter().map(|used| (used.step, self.with_fields(used))).collect();
+        let mut kind = raw.kind.clone();
+        self.renumber(&mut kind, &places);
+        self.bound(&mut kind, at);
+        self.add(kind, at)
+    }
+
+    /// Where a node is with these fields; those that its rows lack are read now, all that any reader needs at once.
+    fn with_fields(&mut self, used: &Use) -> usize {
+        let step = self.done[used.step].unwrap_or(0);
+        let Some(has) = self.has.get(step).cloned().flatten().filter(|has| !used.fields.is_subset(has)) else {
+            return step;
         };
-        let called =
-            |capability: &String| Called { catalog: node.rows.catalog.id.clone(), capability: capability.clone() };
-        let kind = match &node.op {
-            Op::Query { capability, args } => {
-                StepKind::Query { call: called(capability), args: known(args), limit, page_size: None, fields: None }
+        if let Some(whole) = self.whole.get(&used.step) {
+            return *whole;
+        }
+        let below = &self.steps[step];
+        let Some((of, catalog)) = below.of.clone().and_then(|of| Some((of.clone(), self.with.catalogs.get(&of.catalog)?)))
+        else {
+            return step;
+        };
+        let (Some(entity), Some(get)) = (catalog.entity(&of.entity), catalog.get_of(&of.entity)) else { return step };
+        let wanted = |name: &&String| !has.contains(*name) && self.needs.fields[used.step].contains(*name);
+        let names = entity.fields.keys().chain(entity.relations.keys().filter(|r| !entity.fields.contains_key(*r)));
+        let fields: Vec<String> = names.filter(wanted).cloned().collect();
+        if fields.is_empty() {
+            return step;
+        }
+        let more = fields.iter().filter_map(|f| entity.fields.get(f));
+        let more = more.map(|f| Column { name: f.name.clone(), kind: f.kind.clone() });
+        let call = Called { catalog: of.catalog.clone(), capability: get.name.clone() };
+        let mut hydrate = below.clone();
+        hydrate.columns.extend(more);
+        hydrate.kind = StepKind::Hydrate { input: step, call, fields };
+        hydrate.label = None;
+        hydrate.says = None;
+        hydrate.class = EffectClass::Read;
+        if hydrate.shape == Shape::Effect {
+            hydrate.shape = Shape::List;
+        }
+        let place = self.push(hydrate, None);
+        self.whole.insert(used.step, place);
+        place
+    }
+
+    fn renumber(&self, kind: &mut StepKind, places: &BTreeMap<usize, usize>) {
+        let place = |step: &mut usize| *step = places.get(step).copied().unwrap_or(0);
+        match kind {
+            StepKind::Effect { each: Some(input), .. }
+            | StepKind::Follow { input, .. }
+            | StepKind::Each { input, .. }
+            | StepKind::Deref { input, .. }
+            | StepKind::Attach { input, .. }
+            | StepKind::Hydrate { input, .. }
+            | StepKind::Filter { input, .. }
+            | StepKind::Sort { input, .. }
+            | StepKind::Limit { input, .. }
+            | StepKind::First { input }
+            | StepKind::Last { input }
+            | StepKind::Singleton { input }
+            | StepKind::Distinct { input, .. }
+            | StepKind::Aggregate { input, .. }
+            | StepKind::GroupBy { input, .. }
+            | StepKind::Project { input, .. }
+            | StepKind::Derive { input, .. }
+            | StepKind::Template { input, .. } => place(input),
+            StepKind::Query { .. }
+            | StepKind::Get { .. }
+            | StepKind::Rows { .. }
+            | StepKind::Text { .. }
+            | StepKind::Effect { each: None, .. }
+            | StepKind::Page { .. }
+            | StepKind::Given { .. }
+            | StepKind::Operation { .. } => {}
+        }
+        match kind {
+            StepKind::Query { args, .. }
+            | StepKind::Get { args, .. }
+            | StepKind::Follow { args, .. }
+            | StepKind::Each { args, .. }
+            | StepKind::Effect { args, .. } => args.values_mut().for_each(|v| self.value(v, places)),
+            StepKind::Filter { tests, .. } => tests.iter_mut().for_each(|t| self.value(&mut t.value, places)),
+            StepKind::Derive { object, .. } => object.iter_mut().for_each(|(_, v)| self.value(v, places)),
+            StepKind::Rows { items } => items.iter_mut().for_each(|v| self.value(v, places)),
+            _ => {}
+        }
+    }
+
+    fn value(&self, value: &mut Expr, places: &BTreeMap<usize, usize>) {
+        match value {
+            Expr::Step { step, .. } => *step = places.get(step).copied().unwrap_or(0),
+            Expr::List(items) => items.iter_mut().for_each(|item| self.value(item, places)),
+            Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.value(item, places)),
+            Expr::Read { steps, take } => {
+                let around =
+                    places.iter().map(|(node, place)| (*node, (*place, self.steps.get(*place).map_or(1, |s| s.rows))));
+                *steps = lower_read(self.with, steps, take, &around.collect());
             }
-            Op::Get { capability, args } => StepKind::Get { call: called(capability), args: known(args), fields: None },
-            Op::Follow { relation, args, .. } => {
-                StepKind::Follow { input, relation: relation.clone(), args: known(args), limit, page_size: None, fields: None }
-            }
-            Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit },
-            Op::Project { columns, .. } => {
-                let named = |name: &String| NamedPath { name: name.clone(), path: vec![name.clone()] };
-                StepKind::Project { input, columns: columns.iter().map(named).collect() }
-            }
-            Op::Limit { input: read, count } => {
-                // What is read is bounded already when nobody needs more of it.
-                if self.needs[read.0] <= Need::First(*count) {
-                    return self.name(input, node);
+            Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
+        }
+    }
+
+    /// Puts the rows and the fields that are needed into a read.
+    fn bound(&self, kind: &mut StepKind, at: usize) {
+        let most = match self.needs.rows[at] {
+            Rows::First(count) => Some(count),
+            Rows::Nothing | Rows::All => None,
+        };
+        match kind {
+            StepKind::Query { limit, .. }
+            | StepKind::Follow { limit, .. }
+            | StepKind::Each { limit, .. }
+            | StepKind::Deref { limit, .. } => *limit = most,
+            StepKind::Page { limit, .. } => *limit = (*limit).into_iter().chain(most).min(),
+            _ => {}
+        }
+        let selected = self.selected(kind, at);
+        if let StepKind::Query { fields, .. } | StepKind::Get { fields, .. } | StepKind::Follow { fields, .. } = kind {
+            *fields = selected;
+        }
+    }
+
+    /// The fields to ask for, where the transport can ask for some of them and not all are needed.
+    fn selected(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
+        let of = self.raw[at].of.as_ref()?;
+        let catalog = self.with.catalogs.get(&of.catalog)?;
+        let capability = cost::capability_of(kind, &self.steps, catalog)?;
+        if !matches!(capability.transport, Transport::Graphql(_)) {
+            return None;
+        }
+        let entity = catalog.entity(&of.entity)?;
+        let needed = |name: &&String| entity.key.contains(*name) || self.needs.fields[at].contains(*name);
+        let selected: Vec<String> = entity.fields.keys().filter(needed).cloned().collect();
+        let embedded = entity.relations.keys().any(|r| self.needs.fields[at].contains(r) && !entity.fields.contains_key(r));
+        (selected.len() < entity.fields.len() && !embedded).then_some(selected)
+    }
+
+    /// Whether no more than this many rows can come out of a node, by what its readers need of the reads below it.
+    fn is_bounded(&self, node: usize, count: usize) -> bool {
+        let mut at = node;
+        loop {
+            let needed = self.needs.rows[at] <= Rows::First(count);
+            match &self.raw[at].kind {
+                StepKind::Query { .. }
+                | StepKind::Follow { .. }
+                | StepKind::Each { .. }
+                | StepKind::Deref { .. }
+                | StepKind::Page { .. } => return needed,
+                StepKind::Limit { count: own, .. } if *own <= count => return true,
+                StepKind::Project { input, .. }
+                | StepKind::Derive { input, .. }
+                | StepKind::Attach { input, .. }
+                | StepKind::Limit { input, .. }
+                    if needed =>
+                {
+                    at = *input;
                 }
-                StepKind::Limit { input, count: *count }
+                _ => return false,
             }
-        };
-        self.add(kind, node)
+        }
     }
 
-    fn name(&mut self, step: usize, node: &CheckedNode) -> usize {
-        if let (Some(step), Some(label)) = (self.steps.get_mut(step), &node.label) {
-            step.label.get_or_insert_with(|| label.clone());
+    fn name(&mut self, step: usize, label: Option<String>) -> usize {
+        if let (Some(step), Some(label)) = (self.steps.get_mut(step), label) {
+            step.label.get_or_insert(label);
         }
         step
     }
 
-    fn add(&mut self, kind: StepKind, node: &CheckedNode) -> usize {
-        let catalog = &node.rows.catalog;
-        self.catalogs.insert((catalog.id.clone(), catalog.digest()));
-        let (calls, rows) = self.bounds(&kind, catalog, node);
+    fn add(&mut self, kind: StepKind, at: usize) -> usize {
+        let raw = &self.raw[at];
         // A read that was bounded by its reader is not what the program gave the name to.
         let bounded = matches!(
             kind,
             StepKind::Query { limit: Some(_), .. }
                 | StepKind::Follow { limit: Some(_), .. }
+                | StepKind::Each { limit: Some(_), .. }
                 | StepKind::Deref { limit: Some(_), .. }
         );
-        let label = node.label.clone().filter(|_| !bounded);
-        let fields = catalog.entity(&node.rows.entity).map(|e| &e.fields);
-        let column = |name: &String| Column {
-            name: name.clone(),
-            kind: fields.and_then(|f| f.get(name)).map_or(Type::Json, |f| f.kind.clone()),
+        let label = raw.label.clone().filter(|_| !bounded);
+        let after = raw.after.and_then(|effect| self.done[effect]);
+        let class = self.class(&kind);
+        let says = raw.says.clone().or_else(|| self.says(&kind));
+        let step = Step { kind, label, after, class, says, ..raw.clone() };
+        self.push(step, Some(at))
+    }
+
+    fn push(&mut self, mut step: Step, from: Option<usize>) -> usize {
+        if let Some(of) = &step.of {
+            self.used.insert(of.catalog.clone());
+        }
+        if let StepKind::Effect { call, .. } = &step.kind {
+            self.used.insert(call.catalog.clone());
+        }
+        let around = match (&mut step.kind, from) {
+            (StepKind::Given { step: Some(outer) }, _) => {
+                let found = self.around.get(outer).copied().unwrap_or((0, 1));
+                *outer = found.0;
+                Some(found.1)
+            }
+            _ => None,
         };
-        self.steps.push(Step {
-            kind,
-            of: Some(EntityOf { catalog: catalog.id.clone(), entity: node.rows.entity.clone() }),
-            columns: node.rows.columns.iter().map(column).collect(),
-            shape: if node.rows.many { Shape::List } else { Shape::One },
-            class: EffectClass::Read,
-            calls,
-            rows,
-            effects: 0,
-            after: None,
-            label,
-            says: None,
-        });
+        let cost = cost::cost(self.with, &self.steps, &step);
+        (step.calls, step.rows, step.effects) = (cost.calls, around.unwrap_or(cost.rows), cost.effects);
+        let has = self.carried(&step);
+        self.steps.push(step);
+        self.has.push(has);
         self.steps.len() - 1
     }
 
-    /// The most calls a step can make and the most rows it can give.
-    fn bounds(&self, kind: &StepKind, catalog: &Catalog, node: &CheckedNode) -> (usize, usize) {
-        let input_rows = kind.input().and_then(|at| self.steps.get(at)).map_or(1, |s| s.rows);
-        match kind {
-            StepKind::Query { call, limit, .. } => self.list_bounds(catalog.capability(&call.capability), *limit),
-            StepKind::Get { .. } => (1, 1),
-            StepKind::Deref { limit, .. } => (input_rows, limit.unwrap_or(input_rows).min(input_rows)),
-            StepKind::Follow { relation, limit, input, .. } => {
-                let parent =
-                    self.steps.get(*input).and_then(|s| s.of.as_ref()).and_then(|of| catalog.entity(&of.entity));
-                let via = parent.and_then(|e| e.relations.get(relation)).map(|r| &r.via);
-                match via {
-                    Some(Via::Call { capability, .. }) => {
-                        let (calls, rows) = self.list_bounds(catalog.capability(capability), *limit);
-                        let rows = if node.rows.many { rows } else { 1 };
-                        (calls.saturating_mul(input_rows), rows)
-                    }
-                    Some(Via::Embedded { .. }) => (0, limit.unwrap_or(self.limits.rows).min(self.limits.rows)),
-                    _ => (input_rows, limit.unwrap_or(input_rows).min(input_rows)),
-                }
+    /// The fields that the rows of a step carry, where some are missing.
+    fn carried(&self, step: &Step) -> Option<Fields> {
+        let passed = || step.kind.input().and_then(|input| self.has.get(input).cloned().flatten());
+        match &step.kind {
+            StepKind::Filter { .. }
+            | StepKind::Sort { .. }
+            | StepKind::Limit { .. }
+            | StepKind::First { .. }
+            | StepKind::Last { .. }
+            | StepKind::Singleton { .. }
+            | StepKind::Distinct { .. }
+            | StepKind::Attach { .. } => passed(),
+            kind => {
+                let catalog = self.with.catalogs.get(&step.of.as_ref()?.catalog)?;
+                let capability = cost::capability_of(kind, &self.steps, catalog)?;
+                let given: Fields = capability.gives.as_ref()?.iter().cloned().collect();
+                Some(given)
             }
-            StepKind::Project { .. } => (0, input_rows),
-            StepKind::Limit { count, .. } => (0, input_rows.min(*count)),
-            _ => (0, input_rows),
         }
     }
 
-    fn list_bounds(&self, capability: Option<&Capability>, limit: Option<usize>) -> (usize, usize) {
-        let rows = limit.unwrap_or(self.limits.rows).min(self.limits.rows);
-        let page = match capability.and_then(|c| c.paging.as_ref()) {
-            Some(paging) => match &paging.size {
-                Some(size) => size.max,
-                None => return (self.limits.pages, rows),
-            },
-            None => return (1, rows),
+    fn class(&self, kind: &StepKind) -> EffectClass {
+        let StepKind::Effect { call, .. } = kind else { return EffectClass::Read };
+        let capability = self.with.catalogs.get(&call.catalog).and_then(|c| c.capability(&call.capability));
+        capability.map_or(EffectClass::SideEffect, |c| c.kind.class())
+    }
+
+    /// A read that is not the plain list or get of its entity is called by its name.
+    fn says(&self, kind: &StepKind) -> Option<Says> {
+        let (StepKind::Query { call, .. } | StepKind::Get { call, .. }) = kind else { return None };
+        let catalog = self.with.catalogs.get(&call.catalog)?;
+        let capability = catalog.capability(&call.capability)?;
+        let what = match capability.kind {
+            Kind::Search => format!("search {}", capability.entity),
+            Kind::Get if catalog.get_of(&capability.entity).is_some_and(|get| get.name == capability.name) => return None,
+            Kind::Get | Kind::Singleton => format!("{} {}", capability.method_name(), capability.entity),
+            _ => return None,
         };
-        (rows.div_ceil(page.max(1)).min(self.limits.pages).max(1), rows)
+        Some(Says { what, undo: None })
     }
 }
 
-fn known(args: &catalog::Args) -> Args {
-    args.iter().map(|(name, value)| (name.clone(), Expr::Value(value.clone()))).collect()
+/// The steps of a read for a row, of which the last is taken.
+fn lower_read(with: With<'_>, steps: &[Step], take: &Take, around: &Around) -> Vec<Step> {
+    let Some(last) = steps.len().checked_sub(1) else { return Vec::new() };
+    let fields: Fields = match take {
+        Take::Path(path) if path.is_empty() => steps[last].columns.iter().map(|c| c.name.clone()).collect(),
+        Take::Path(path) => path.first().cloned().into_iter().collect(),
+        Take::Key(_) => Fields::new(),
+    };
+    let mut lowered = lower(with, steps, &[(last, fields)], around);
+    // What is taken must be the last one; a node before it may have been what it came to.
+    if let Some(root) = lowered.roots.first() {
+        lowered.steps.truncate(root + 1);
+    }
+    lowered.steps
 }

@@ -1,22 +1,34 @@
 //! What will be done: steps in the order they may run, what each returns, how much each may call, and a digest over all of it.
 //! Invariant: a plan is a pure function of a `Checked` program and the limits; names given to steps do not change its digest.
 
+mod cost;
 mod explain;
 mod expr;
+mod jinja;
 mod lower;
+mod needs;
+mod show;
 mod step;
+mod verdict;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use base::{Digest, Limits};
+use base::{CatalogId, Digest, Limits};
+use catalog::Catalog;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::check::Checked;
+use crate::check::{Checked, CheckedNode};
 
 pub use explain::explain;
 pub use expr::{Args, Expr, Path, Take};
+pub(crate) use jinja::chains;
+pub(crate) use needs::relation_needs;
+pub(crate) use show::{shown, specs};
 pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
+
+pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -24,7 +36,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     pub returns: Vec<Returned>,
     /// Catalogs used, by id, with the digest that the session pinned.
-    pub catalogs: Vec<(base::CatalogId, Digest)>,
+    pub catalogs: Vec<(CatalogId, Digest)>,
     pub digest: Digest,
     pub verdict: Verdict,
     pub bounds: Bounds,
@@ -35,7 +47,7 @@ pub struct Plan {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Calls, by catalog.
-    pub calls: BTreeMap<base::CatalogId, usize>,
+    pub calls: BTreeMap<CatalogId, usize>,
     /// Rows that are read.
     pub rows: usize,
     /// Bytes of answers.
@@ -55,32 +67,31 @@ pub struct Returned {
 pub enum Verdict {
     /// Reads within the session's limits.
     Ok,
-    /// More calls than may run unasked.
+    /// It changes something, or makes more calls than may run unasked.
     Review,
 }
 
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
-    let lowered = lower::lower(checked, limits);
-    let fans: Vec<(usize, &Step)> = lowered
-        .steps
+    let raw: Vec<Step> = checked.nodes().iter().map(CheckedNode::step).collect();
+    let is_effect = |step: &Step| matches!(step.kind, StepKind::Effect { .. });
+    let columns = |at: usize| raw[at].columns.iter().map(|c| c.name.clone()).collect();
+    // An effect happens whether or not a result shows it, and in the order written.
+    let effects = (0..raw.len()).filter(|at| is_effect(&raw[*at])).map(|at| (at, needs::Fields::new()));
+    let returned = checked.returns().iter().map(|r| (r.node.0, columns(r.node.0)));
+    let roots: Vec<(usize, needs::Fields)> = effects.chain(returned).collect();
+    let with = lower::With { catalogs: checked.catalogs(), limits };
+    let lower::Lowered { steps, roots, used } = lower::lower(with, &raw, &roots, &BTreeMap::new());
+    let first = roots.len() - checked.returns().len();
+    let returns: Vec<Returned> = checked
+        .returns()
         .iter()
-        .enumerate()
-        .filter(|(_, s)| matches!(s.kind, StepKind::Follow { .. } | StepKind::Deref { .. }))
+        .zip(&roots[first..])
+        .map(|(r, step)| Returned { label: r.label.clone(), step: *step })
         .collect();
-    // Many small fan-outs are a large one.
-    let calls = fans.iter().fold(0usize, |sum, (_, step)| sum.saturating_add(step.calls));
-    let verdict = if calls > limits.fan_out { Verdict::Review } else { Verdict::Ok };
-    let mut warnings: Vec<String> = fans
-        .iter()
-        .filter(|(_, step)| step.calls > limits.fan_out)
-        .map(|(at, step)| fan_out_warning(&lowered.steps, *at, step, limits))
-        .collect();
-    if verdict == Verdict::Review && warnings.is_empty() {
-        warnings
-            .push(format!("the relations together may make {calls} calls; {} run without a review", limits.fan_out));
-    }
-    let digest = digest(&lowered);
-    let lower::Lowered { steps, returns, catalogs } = lowered;
+    let catalogs: Vec<(CatalogId, Digest)> =
+        used.into_iter().filter_map(|id| Some((id.clone(), checked.catalogs().get(&id)?.digest()))).collect();
+    let digest = digest(&steps, &returns, &catalogs);
+    let (verdict, warnings) = verdict::verdict(with, &steps, &returns);
     let bounds = bounds(&steps, limits);
     Plan { steps, returns, catalogs, digest, verdict, bounds, warnings }
 }
@@ -88,10 +99,7 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
 fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
     let mut bounds = Bounds::default();
     for step in steps.iter().filter(|s| s.kind.calls_api()) {
-        if let Some(of) = &step.of {
-            let calls = bounds.calls.entry(of.catalog.clone()).or_default();
-            *calls = calls.saturating_add(step.calls);
-        }
+        add_calls(&mut bounds, step, 1);
         bounds.rows = bounds.rows.saturating_add(step.rows);
         bounds.bytes = bounds.bytes.saturating_add((step.calls as u64).saturating_mul(limits.response_bytes as u64));
         if let StepKind::Effect { call, .. } = &step.kind {
@@ -102,21 +110,65 @@ fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
     bounds
 }
 
-/// Says how many rows the step may start from and stay within the limit.
-fn fan_out_warning(steps: &[Step], at: usize, step: &Step, limits: &Limits) -> String {
-    let rows = step.kind.input().and_then(|input| steps.get(input)).map_or(1, |s| s.rows.max(1));
-    let fitting = (limits.fan_out / (step.calls / rows).max(1)).max(1);
-    format!("step {:02} may make {} calls; put .limit({fitting}) on the rows it starts from", at + 1, step.calls)
+/// Calls go to the catalog that a step calls; those of a read for each row to the catalogs of its own steps.
+fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
+    let mut own = step.calls.saturating_mul(times);
+    let rows = match &step.kind {
+        StepKind::Derive { .. } => times.saturating_mul(step.rows),
+        StepKind::Effect { .. } => times.saturating_mul(step.effects),
+        _ => 0,
+    };
+    for inner in needs::values(&step.kind).into_iter().flat_map(reads_in) {
+        own = own.saturating_sub(inner.calls.saturating_mul(rows));
+        add_calls(bounds, inner, rows);
+    }
+    let catalog = match &step.kind {
+        StepKind::Effect { call, .. } => Some(&call.catalog),
+        _ => step.of.as_ref().map(|of| &of.catalog),
+    };
+    if let (Some(catalog), true) = (catalog, own > 0) {
+        let calls = bounds.calls.entry(catalog.clone()).or_default();
+        *calls = calls.saturating_add(own);
+    }
+}
+
+fn reads_in(value: &Expr) -> Vec<&Step> {
+    match value {
+        Expr::Read { steps, .. } => steps.iter().collect(),
+        Expr::List(items) => items.iter().flat_map(reads_in).collect(),
+        Expr::Object(pairs) => pairs.iter().flat_map(|(_, item)| reads_in(item)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Over steps, edges, order, returns and catalogs, and nothing else.
-fn digest(lowered: &lower::Lowered) -> Digest {
-    let steps: Vec<_> = lowered
-        .steps
-        .iter()
-        .map(|s| json!({"kind": s.kind, "of": s.of, "columns": s.columns, "after": s.after}))
-        .collect();
-    let returns: Vec<usize> = lowered.returns.iter().map(|r| r.step).collect();
-    let whole = json!({"steps": steps, "returns": returns, "catalogs": lowered.catalogs});
+fn digest(steps: &[Step], returns: &[Returned], catalogs: &[(CatalogId, Digest)]) -> Digest {
+    let steps: Vec<_> = steps.iter().map(meaning).collect();
+    let returns: Vec<usize> = returns.iter().map(|r| r.step).collect();
+    let whole = json!({"steps": steps, "returns": returns, "catalogs": catalogs});
     Digest::of(base::canonical(&whole).as_bytes())
+}
+
+/// A step without what is only for reading.
+fn meaning(step: &Step) -> serde_json::Value {
+    let mut kind = step.kind.clone();
+    if let StepKind::Derive { object, .. } = &mut kind {
+        object.iter_mut().for_each(|(_, value)| nameless(value));
+    }
+    if let StepKind::Effect { args, .. } = &mut kind {
+        args.values_mut().for_each(nameless);
+    }
+    json!({"kind": kind, "of": step.of, "columns": step.columns, "after": step.after})
+}
+
+/// The steps of a read inside a value have no names of their own, but what they are given may.
+fn nameless(value: &mut Expr) {
+    match value {
+        Expr::Read { steps, .. } => steps.iter_mut().for_each(|step| {
+            (step.label, step.says) = (None, None);
+        }),
+        Expr::List(items) => items.iter_mut().for_each(nameless),
+        Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| nameless(item)),
+        _ => {}
+    }
 }

@@ -233,6 +233,21 @@ pub enum TestOp {
     Like,
 }
 
+impl TestOp {
+    /// As a program writes it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            TestOp::Eq => "=",
+            TestOp::Ne => "!=",
+            TestOp::Lt => "<",
+            TestOp::Le => "<=",
+            TestOp::Gt => ">",
+            TestOp::Ge => ">=",
+            TestOp::Like => "~",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPath {
     pub name: String,

@@ -15,6 +15,10 @@ pub struct Scope {
     pub entities: Vec<Exposed>,
     /// `p7` to the slots it names: the same name and type everywhere in one catalog.
     pub slots: BTreeMap<String, SlotMeaning>,
+    /// What `now` means: the moment at which the program is planned.
+    pub now: Option<base::Timestamp>,
+    /// The slot that handles of this session begin with.
+    pub slot: Option<base::Slot>,
 }
 
 /// An entity that the session was taught.

@@ -1,0 +1,110 @@
+//! `=>`: a new row, or an effect, for each row.
+//! Invariant: `_` is the row of the nearest `=>`; an effect for each row is one method, and nothing after it but postfixes.
+
+use base::{Diagnostic, Span};
+use catalog::Type;
+
+use super::method::{Method, Receiver};
+use super::source::alphabet_of;
+use super::value::{Base, Found, reference_of};
+use super::{Col, Cx, NodeId, RowAt, RowType};
+use crate::codes;
+use crate::plan::{Expr, StepKind, Take};
+use crate::scope::Exposed;
+use crate::syntax::tree::{Entry, Node, Part, PartKind, Primary};
+
+impl<'s> Cx<'s> {
+    /// `rows => {title: _.p10}`
+    pub(super) fn derive(&mut self, input: NodeId, object: &[Entry]) -> Option<NodeId> {
+        let (mut values, mut columns) = (Vec::new(), Vec::<Col>::new());
+        let mut right = true;
+        self.each.push(RowAt { space: self.here(), input });
+        for entry in object {
+            let name = &entry.key.text;
+            if columns.iter().any(|c| c.name == *name) {
+                self.error(codes::DUPLICATE_ARGUMENT, entry.key.span, format!("`{name}` names two columns"));
+                right = false;
+            }
+            match self.free(&entry.value) {
+                Some(free) => {
+                    columns.push(Col { name: name.clone(), kind: free.kind, home: free.home });
+                    values.push((name.clone(), free.expr));
+                }
+                None => right = false,
+            }
+        }
+        let row = self.each.pop()?;
+        if !right {
+            return None;
+        }
+        let rows = RowType::made(columns, self.rows(input).many);
+        Some(self.push(StepKind::Derive { input: row.input.0, object: values }, rows))
+    }
+
+    /// `rows => e1(…).m1(…)`
+    pub(super) fn each_row(&mut self, input: NodeId, effect: &Node) -> Option<NodeId> {
+        let last = effect.parts.split_last().and_then(|(last, before)| match &last.kind {
+            PartKind::Method { name, args } => Some((name, args, before)),
+            _ => None,
+        });
+        let is_method = |part: &Part| matches!(part.kind, PartKind::Method { .. });
+        let Some((name, args, before)) = last.filter(|(_, _, before)| !before.iter().any(is_method)) else {
+            self.not_an_effect(effect.span);
+            return None;
+        };
+        self.each.push(RowAt { space: self.here(), input });
+        let receiver = self.receiver(&effect.primary, before, effect.span);
+        let made = receiver.and_then(|receiver| self.method(&Method { receiver, name, args }));
+        let row = self.each.pop()?;
+        let (exposed, capability, args) = made?;
+        self.call(exposed, capability, args, (Some(row.input), name.span))
+    }
+
+    fn not_an_effect(&mut self, span: Span) {
+        let message = "after `=>` stands `{key: value}`, which makes a row of each row, or one method, which is called for each";
+        let diagnostic = Diagnostic::error(codes::NOT_AN_EFFECT, span, message);
+        self.report(diagnostic.with_copy("rows => {title: _.title}"));
+    }
+
+    /// What a method after `=>` is called on; nothing is read for it.
+    fn receiver(&mut self, primary: &Primary, before: &[Part], span: Span) -> Option<Receiver<'s>> {
+        match (primary, before) {
+            (Primary::Name(name), []) if !self.is_label(name) => Some(Receiver::Type(self.entity(name)?)),
+            (Primary::Get { entity, key }, []) => {
+                let exposed = self.entity(entity)?;
+                let args = self.key_args(exposed, key, alphabet_of(entity), span)?;
+                Some(Receiver::Instance(exposed, reference_of(exposed, args)?))
+            }
+            _ => {
+                let node = Node { primary: primary.clone(), parts: before.to_vec(), span };
+                let found = self.found(&node)?;
+                let (exposed, reference) = self.instance(found, span)?;
+                Some(Receiver::Instance(exposed, reference))
+            }
+        }
+    }
+
+    /// The entity that was found, and the reference to it.
+    pub(super) fn instance(&mut self, found: Found, span: Span) -> Option<(&'s Exposed, Expr)> {
+        if found.many {
+            let message = "a method is called on one row; `rows => …` calls it for each";
+            self.error(codes::MANY_ROWS, span, message);
+            return None;
+        }
+        let of = match (&found.key, &found.value) {
+            (Some((home, entity)), _) => found.key_of().map(|of| (home.clone(), entity.clone(), Take::Key(of))),
+            (None, Some((path, Type::Ref(entity), Some(home)))) => {
+                Some((home.clone(), entity.clone(), Take::Path(path.clone())))
+            }
+            _ => None,
+        };
+        let exposed = of.as_ref().and_then(|(home, entity, _)| self.scope.exposed(home, entity));
+        let (Some((_, _, take)), Some(exposed)) = (of, exposed) else {
+            let message = "a method is called on an entity, and this is none that the session knows";
+            self.error(codes::WRONG_RECEIVER, span, message);
+            return None;
+        };
+        let base: Base = found.base;
+        Some((exposed, base.take(take, false)))
+    }
+}

@@ -1,0 +1,59 @@
+//! `page(…)`, `wait(…)`, `cancel(…)`: what an earlier run left behind.
+//! Invariant: a handle names the slot of its session, so that it means one thing in any conversation.
+
+use base::Diagnostic;
+
+use super::{Cx, NodeId, RowType};
+use crate::codes;
+use crate::plan::StepKind;
+use crate::syntax::tree::{HostCall, HostKind};
+
+impl Cx<'_> {
+    pub(super) fn host(&mut self, call: &HostCall) -> Option<NodeId> {
+        if !self.effects_allowed() {
+            self.error(codes::EFFECT_AS_VALUE, call.span, "what an earlier run left is no value; name it on a line before");
+            return None;
+        }
+        let handle = self.handle(call)?;
+        let rows = RowType { open: true, ..RowType::made(Vec::new(), true) };
+        Some(match call.kind {
+            HostKind::Page => {
+                let limit = match &call.limit {
+                    Some(limit) => Some(self.count(limit)?),
+                    None => None,
+                };
+                self.push(StepKind::Page { handle, limit }, rows)
+            }
+            HostKind::Wait => self.push(StepKind::Operation { handle, cancel: false }, rows),
+            HostKind::Cancel => self.push(StepKind::Operation { handle, cancel: true }, rows),
+        })
+    }
+
+    /// `s0_pg1`: the slot, `pg` or `o`, and a number.
+    fn handle(&mut self, call: &HostCall) -> Option<String> {
+        let written = &call.handle.text;
+        let (word, letters) = match call.kind {
+            HostKind::Page => ("page", "pg"),
+            HostKind::Wait => ("wait", "o"),
+            HostKind::Cancel => ("cancel", "o"),
+        };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let numbered = |text: &str| text.strip_prefix(letters).is_some_and(digits);
+        let whole = written.split_once('_').is_some_and(|(slot, rest)| {
+            slot.strip_prefix('s').is_some_and(digits) && numbered(rest)
+        });
+        if whole {
+            return Some(written.clone());
+        }
+        let slot = self.scope.slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
+        let (message, handle) = if numbered(written) {
+            (format!("`{written}` lacks the slot it belongs to"), format!("{slot}_{written}"))
+        } else {
+            let message = format!("`{written}` is no handle for `{word}`; a result shows it, such as `{slot}_{letters}1`");
+            (message, format!("{slot}_{letters}1"))
+        };
+        let diagnostic = Diagnostic::error(codes::BAD_HANDLE, call.handle.span, message);
+        self.report(diagnostic.with_copy(format!("{word}({handle})")));
+        None
+    }
+}

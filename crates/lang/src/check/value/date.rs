@@ -1,0 +1,106 @@
+//! Moments: `now`, `today`, `now-7d`, and days where a moment is wanted.
+//! Invariant: a moment is fixed here, when the program is planned; nothing later asks what time it is.
+
+use base::{Diagnostic, Span, Timestamp};
+use catalog::{DateFormat, Type};
+use serde_json::Value as Json;
+
+use crate::check::Cx;
+use crate::codes;
+use crate::plan::Expr;
+
+const DAY: i64 = 86_400_000;
+
+impl Cx<'_> {
+    /// `None` when the word is no moment or none is wanted; `Some(None)` when it was refused.
+    pub(super) fn moment(&mut self, kind: &Type, word: &str, span: Span) -> Option<Option<Expr>> {
+        let (base, offset) = split(word)?;
+        let format = match kind {
+            Type::Date(format) => *format,
+            Type::Json => DateFormat::Rfc3339,
+            // A text is a moment only where nothing else can be meant.
+            Type::String(_) if !offset.is_empty() => DateFormat::Rfc3339,
+            _ => return None,
+        };
+        let Some(shift) = shift(offset) else {
+            let message = format!("`{word}`: an offset is a number and s, min, h, d or w");
+            self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("{base}-7d")));
+            return Some(None);
+        };
+        let now = self.scope.now.unwrap_or(Timestamp(0));
+        let start = if base == "today" { now.0.div_euclid(DAY) * DAY } else { now.0.div_euclid(1000) * 1000 };
+        Some(Some(Json::String(text(format, Timestamp(start.saturating_add(shift)))).into()))
+    }
+
+    /// A day for a moment is its beginning; a moment for a day is refused with its day.
+    pub(super) fn mend_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
+        let day = written.get(..10).filter(|day| DateFormat::IsoDate.accepts(day));
+        match (format, day) {
+            (DateFormat::IsoDate, Some(day)) => {
+                let message = format!("expected a day, found {written}");
+                self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("\"{day}\"")));
+                None
+            }
+            (_, Some(day)) => {
+                let moment = match written.len() {
+                    10 => format!("{day}T00:00:00Z"),
+                    16 => format!("{written}:00Z"),
+                    19 => format!("{written}Z"),
+                    _ => String::new(),
+                };
+                if format.accepts(&moment) {
+                    return Some(Json::String(moment).into());
+                }
+                self.no_date(format, written, span)
+            }
+            (_, None) => self.no_date(format, written, span),
+        }
+    }
+
+    fn no_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
+        let (what, copy) = match format {
+            DateFormat::IsoDate => ("a date", "\"2026-01-31\""),
+            _ => ("a moment", "\"2026-01-31T00:00:00Z\""),
+        };
+        let shown: String = written.chars().take(40).collect();
+        let message = format!("expected {what}, found \"{shown}\"; `now`, `today` and `now-7d` are dates too");
+        self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(copy));
+        None
+    }
+}
+
+fn split(word: &str) -> Option<(&'static str, &str)> {
+    let (base, rest) = match word.strip_prefix("today") {
+        Some(rest) => ("today", rest),
+        None => ("now", word.strip_prefix("now")?),
+    };
+    (rest.is_empty() || rest.starts_with(['-', '+'])).then_some((base, rest))
+}
+
+/// `-7d` in milliseconds.
+fn shift(offset: &str) -> Option<i64> {
+    if offset.is_empty() {
+        return Some(0);
+    }
+    let sign = if offset.starts_with('-') { -1 } else { 1 };
+    let rest = offset.get(1..)?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = rest.split_at(digits);
+    let unit = match unit {
+        "s" | "sec" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => DAY,
+        "w" => 7 * DAY,
+        _ => return None,
+    };
+    number.parse::<i64>().ok()?.checked_mul(unit)?.checked_mul(sign)
+}
+
+fn text(format: DateFormat, moment: Timestamp) -> String {
+    let whole = moment.to_string();
+    match format {
+        DateFormat::IsoDate => whole.get(..10).unwrap_or(&whole).to_owned(),
+        _ => format!("{}Z", whole.get(..19).unwrap_or(&whole)),
+    }
+}

@@ -1,0 +1,212 @@
+//! A written value to what its slot wants: a value that is known, or a hole that is filled while running.
+//! Invariant: what comes out is of the slot's type; a place to fill passes only in a taught line.
+
+mod date;
+mod fit;
+mod free;
+mod hole;
+mod object;
+mod reference;
+mod sample;
+
+pub(super) use hole::{Base, Found};
+pub(super) use reference::{is_null, reference_of};
+
+use std::sync::Arc;
+
+use base::{Diagnostic, Span};
+use catalog::{Catalog, TextStyle, Type, TypeError};
+use serde_json::Value as Json;
+
+use super::Cx;
+use crate::codes;
+use crate::plan::Expr;
+use crate::scope::Alphabet;
+use crate::syntax::tree::{Node, Primary, Value, ValueKind};
+
+/// The catalog whose entities a slot's references are of; rows that a program made have none.
+pub(super) type Home<'a> = Option<&'a Arc<Catalog>>;
+
+impl<'s> Cx<'s> {
+    pub(super) fn value(&mut self, home: &Arc<Catalog>, kind: &Type, value: &Value) -> Option<Expr> {
+        self.value_in(Some(home), kind, value)
+    }
+
+    /// A value of a column that no catalog has.
+    pub(super) fn homeless(&mut self, kind: &Type, value: &Value) -> Option<Expr> {
+        self.value_in(None, kind, value)
+    }
+
+    fn value_in(&mut self, home: Home<'_>, kind: &Type, value: &Value) -> Option<Expr> {
+        match (&value.kind, kind) {
+            (ValueKind::Error, _) => None,
+            (ValueKind::Hole, _) => self.hole(home, kind, value.span),
+            (ValueKind::Null, _) => Some(Json::Null.into()),
+            (ValueKind::Node(node), _) => self.node_value(home, kind, node),
+            (ValueKind::List(items), Type::Array(of)) => self.list(home, of, items),
+            (ValueKind::List(items), Type::MultiSelect(choices)) => {
+                self.list(home, &Type::Select(choices.clone()), items)
+            }
+            (_, Type::Array(of)) => Some(listed(self.value_in(home, of, value)?)),
+            (_, Type::MultiSelect(choices)) => {
+                Some(listed(self.value_in(home, &Type::Select(choices.clone()), value)?))
+            }
+            (ValueKind::Object(entries), _) => self.object(home, kind, entries, value.span),
+            (_, Type::Json) => Some(self.free(value)?.expr),
+            (ValueKind::String(text), _) if self.is_template(text) => self.template_for(home, kind, text, value.span),
+            (ValueKind::Text(block), _) if self.is_template(&block.body) => {
+                self.template_for(home, kind, &block.body, value.span)
+            }
+            (_, Type::Ref(target)) => self.scalar_reference(home, target, value),
+            (ValueKind::String(text), _) => self.accept(kind, Json::String(text.clone()), value.span),
+            (ValueKind::Text(block), _) => self.accept(kind, Json::String(block.body.clone()), value.span),
+            (ValueKind::Bool(flag), _) => self.accept(kind, Json::Bool(*flag), value.span),
+            (ValueKind::Number(text), _) => {
+                let number = self.number(text, value.span)?;
+                self.accept(kind, number, value.span)
+            }
+            (ValueKind::List(_), _) => {
+                let message = format!("expected {}, found a list", kind.describe());
+                self.error(codes::WRONG_TYPE, value.span, message);
+                None
+            }
+        }
+    }
+
+    fn list(&mut self, home: Home<'_>, of: &Type, items: &[Value]) -> Option<Expr> {
+        let values: Vec<Option<Expr>> = items.iter().map(|item| self.value_in(home, of, item)).collect();
+        Some(list_of(values.into_iter().collect::<Option<Vec<Expr>>>()?))
+    }
+
+    pub(super) fn number(&mut self, text: &str, span: Span) -> Option<Json> {
+        let found = number(text);
+        if found.is_none() {
+            self.error(codes::WRONG_TYPE, span, format!("`{text}` is not a number that fits"));
+        }
+        found
+    }
+
+    /// A choice in another case is mended, a day for a moment is its beginning; all else that does not fit is refused.
+    fn accept(&mut self, kind: &Type, json: Json, span: Span) -> Option<Expr> {
+        let error = match kind.accept(&json) {
+            Ok(()) => return Some(json.into()),
+            Err(error) => error,
+        };
+        if let (Type::Date(format), Json::String(text)) = (kind, &json) {
+            return self.mend_date(*format, text, span);
+        }
+        match error {
+            TypeError::NotAChoice { found, choices } => {
+                let same: Vec<&String> = choices.iter().filter(|c| c.eq_ignore_ascii_case(&found)).collect();
+                if let [only] = same.as_slice() {
+                    self.report(Diagnostic::note(codes::NOT_A_CHOICE, span, format!("read `{found}` as `{only}`")));
+                    return Some(Json::String((*only).clone()).into());
+                }
+                let message = format!("`{found}` is not one of {}", choices.join(" | "));
+                let meant = base::nearest(&found, choices.iter().map(String::as_str));
+                let copy = meant.map(|c| format!("\"{c}\""));
+                let diagnostic = Diagnostic::error(codes::NOT_A_CHOICE, span, message);
+                self.report(Diagnostic { copy, ..diagnostic });
+            }
+            error => {
+                let more = match kind {
+                    Type::String(TextStyle::Blob) => "; a blob is written as base64",
+                    _ => "",
+                };
+                self.error(codes::WRONG_TYPE, span, format!("{error}{more}"));
+            }
+        }
+        None
+    }
+
+    fn hole(&mut self, home: Home<'_>, kind: &Type, span: Span) -> Option<Expr> {
+        if self.taught {
+            return Some(Json::String("$".to_owned()).into());
+        }
+        let sample = self.sample_in(home, kind, Alphabet::Names);
+        let message = format!("`$` marks a place to fill; put a real value ({}) there", kind.describe());
+        self.report(Diagnostic::error(codes::PLACEHOLDER, span, message).with_copy(sample));
+        None
+    }
+
+    /// A bare word, a reference `e1(…)`, an arm of a union, an earlier name, `_`, or a read.
+    fn node_value(&mut self, home: Home<'_>, kind: &Type, node: &Node) -> Option<Expr> {
+        match (&node.primary, node.parts.is_empty()) {
+            (Primary::Error(_), _) => None,
+            (Primary::Name(name), true) if name.catalog.is_none() && !self.is_label(name) => {
+                self.word(home, kind, &name.name.text, node.span)
+            }
+            (Primary::Query { entity, preds }, true) if self.arms(kind).is_some() && !self.is_label(entity) => {
+                self.arm_of_preds(home, kind, (&entity.name, preds), node.span)
+            }
+            (Primary::Get { entity, key }, true) => self.reference(home, kind, (entity, key), node.span),
+            _ => {
+                let found = self.found(node)?;
+                self.fit(home, kind, found, node.span)
+            }
+        }
+    }
+
+    fn word(&mut self, home: Home<'_>, kind: &Type, word: &str, span: Span) -> Option<Expr> {
+        if let Some(moment) = self.moment(kind, word, span) {
+            return moment;
+        }
+        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(word)) {
+            let name = crate::syntax::tree::Name { text: word.to_owned(), span };
+            return self.arm(home, &union.clone(), (&name, &[]), span);
+        }
+        let entity = crate::syntax::tree::EntityName {
+            catalog: None,
+            name: crate::syntax::tree::Name { text: word.to_owned(), span },
+        };
+        let choice = match kind {
+            Type::Select(choices) | Type::MultiSelect(choices) => choices.iter().any(|c| c == word),
+            _ => false,
+        };
+        if !choice && (self.scope.slots.contains_key(word) || self.scope.entity(&entity).is_ok()) {
+            let message = format!("`{word}` is a name, not a value");
+            self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("\"{word}\"")));
+            return None;
+        }
+        // The missing quotes are certain: nothing else in scope has this name.
+        let quiet = matches!(kind, Type::Select(_) | Type::MultiSelect(_) | Type::Date(_));
+        let value = Value { kind: ValueKind::String(word.to_owned()), span };
+        let found = self.value_in(home, kind, &value)?;
+        if !quiet {
+            self.report(Diagnostic::note(codes::WRONG_TYPE, span, format!("read {word} as \"{word}\"")));
+        }
+        Some(found)
+    }
+}
+
+/// A single value for a list slot is a list of one.
+pub(super) fn listed(one: Expr) -> Expr {
+    match one {
+        Expr::Value(Json::Null) => one,
+        other => list_of(vec![other]),
+    }
+}
+
+/// A list is known when all of it is.
+pub(super) fn list_of(items: Vec<Expr>) -> Expr {
+    let known: Option<Vec<Json>> = items.iter().map(|item| item.known().cloned()).collect();
+    known.map_or(Expr::List(items), |all| Json::Array(all).into())
+}
+
+/// An object is known when all of it is.
+pub(super) fn object_of(pairs: Vec<(String, Expr)>) -> Expr {
+    let known: Option<serde_json::Map<String, Json>> =
+        pairs.iter().map(|(key, value)| Some((key.clone(), value.known()?.clone()))).collect();
+    known.map_or(Expr::Object(pairs), |all| Json::Object(all).into())
+}
+
+/// As an integer where it is one, so that 7 and 7.0 are the same value in a plan and a key is not sent as `7.0`.
+fn number(text: &str) -> Option<Json> {
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(Json::from(integer));
+    }
+    // Digits alone that do not fit would lose some of them as a float.
+    let float = text.parse::<f64>().ok().filter(|f| f.is_finite() && text.contains(['.', 'e', 'E']))?;
+    let whole = float.fract() == 0.0 && float.abs() < 9e15;
+    Some(if whole { Json::from(float as i64) } else { Json::from(float) })
+}

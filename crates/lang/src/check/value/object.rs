@@ -1,0 +1,190 @@
+//! Objects and arms of unions.
+//! Invariant: every slot is known and every required one given; an arm has the form that the API wants.
+
+use base::{Diagnostic, Span, near};
+use catalog::{Slot, TextStyle, Type, Union};
+use indexmap::IndexMap;
+use serde_json::{Map, Value as Json};
+
+use super::{Home, object_of};
+use crate::check::Cx;
+use crate::codes;
+use crate::plan::Expr;
+use crate::scope::Alphabet;
+use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
+
+type Slots = IndexMap<String, Slot>;
+
+impl<'s> Cx<'s> {
+    /// The union that a slot takes an arm of.
+    pub(in crate::check) fn arms<'k>(&self, kind: &'k Type) -> Option<&'k Union> {
+        match kind {
+            Type::Union(union) => Some(union),
+            Type::Array(of) => match of.as_ref() {
+                Type::Union(union) => Some(union),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// `{amount: 5, currency: "EUR"}`
+    pub(super) fn object(&mut self, home: Home<'_>, kind: &Type, entries: &[Entry], span: Span) -> Option<Expr> {
+        let pairs: Vec<(&Name, &Value)> = entries.iter().map(|e| (&e.key, &e.value)).collect();
+        match kind {
+            Type::Object(slots) => Some(object_of(self.slots(home, slots, &pairs, span)?)),
+            Type::Union(union) => self.tagged(home, union, &pairs, span),
+            Type::Json => self.free_object(entries),
+            Type::String(TextStyle::JsonText) => {
+                let free = self.free_object(entries)?;
+                let Some(known) = free.known() else {
+                    let message = "a text of JSON is written out; it takes no names from elsewhere";
+                    self.error(codes::WRONG_TYPE, span, message);
+                    return None;
+                };
+                Some(Json::String(known.to_string()).into())
+            }
+            _ => {
+                let message = format!("expected {}, found an object", kind.describe());
+                self.error(codes::WRONG_TYPE, span, message);
+                None
+            }
+        }
+    }
+
+    fn free_object(&mut self, entries: &[Entry]) -> Option<Expr> {
+        let pairs: Vec<Option<(String, Expr)>> =
+            entries.iter().map(|e| Some((e.key.text.clone(), self.free(&e.value)?.expr))).collect();
+        Some(object_of(pairs.into_iter().collect::<Option<_>>()?))
+    }
+
+    /// An object that names its arm itself: `{type: "text", body: "…"}`.
+    fn tagged(&mut self, home: Home<'_>, union: &Union, pairs: &[(&Name, &Value)], span: Span) -> Option<Expr> {
+        let tag = union.tag.as_deref();
+        let named = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
+        let name = match named.map(|(key, value)| (key, &value.kind)) {
+            Some((key, crate::syntax::tree::ValueKind::String(text))) => {
+                Some(Name { text: text.clone(), span: key.span })
+            }
+            _ => None,
+        };
+        let Some(name) = name.filter(|_| !union.nest) else {
+            self.which_arm(home, union, span);
+            return None;
+        };
+        let rest: Vec<(&Name, &Value)> = pairs.iter().copied().filter(|(key, _)| Some(key.text.as_str()) != tag).collect();
+        self.arm(home, union, (&name, &rest), span)
+    }
+
+    fn which_arm(&mut self, home: Home<'_>, union: &Union, span: Span) {
+        let arms: Vec<String> = union.arms.keys().map(|a| self.sample_arm(home, a, union, Alphabet::Names)).collect();
+        let message = "one arm of a union is written with its name";
+        self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_alternatives(arms));
+    }
+
+    /// `Circle{radius=1}` where a value belongs; the parser reads it as a query.
+    pub(super) fn arm_of_preds(
+        &mut self,
+        home: Home<'_>,
+        kind: &Type,
+        (name, preds): (&Name, &[Pred]),
+        span: Span,
+    ) -> Option<Expr> {
+        let union = self.arms(kind)?.clone();
+        let mut pairs = Vec::new();
+        for pred in preds {
+            let [slot] = pred.path.names.as_slice() else {
+                self.error(codes::UNKNOWN_ARGUMENT, span, "a slot of an arm is one name");
+                return None;
+            };
+            if pred.op != Op::Eq {
+                self.error(codes::WRONG_OPERATOR, pred.op_span, format!("`{}` is given a value with `=`", slot.text));
+                return None;
+            }
+            pairs.push((slot, &pred.value));
+        }
+        let arm = self.arm(home, &union, (name, &pairs), span)?;
+        Some(if matches!(kind, Type::Array(_)) { super::listed(arm) } else { arm })
+    }
+
+    /// `.m1(Circle{radius=1})`
+    pub(in crate::check) fn arm_of_args(
+        &mut self,
+        home: Home<'_>,
+        union: &Union,
+        (name, args): (&Name, &[Arg]),
+        span: Span,
+    ) -> Option<Expr> {
+        let pairs: Vec<(&Name, &Value)> = args.iter().map(|a| (&a.slot, &a.value)).collect();
+        self.arm(home, union, (name, &pairs), span)
+    }
+
+    pub(super) fn arm(
+        &mut self,
+        home: Home<'_>,
+        union: &Union,
+        (name, pairs): (&Name, &[(&Name, &Value)]),
+        span: Span,
+    ) -> Option<Expr> {
+        let alike = || union.arms.iter().find(|(arm, _)| arm.eq_ignore_ascii_case(&name.text));
+        let Some((arm, slots)) = union.arms.get_key_value(&name.text).or_else(alike) else {
+            let alternatives = near(&name.text, union.arms.keys().map(String::as_str));
+            let message = format!("no arm `{}`", name.text);
+            self.report(Diagnostic::error(codes::UNKNOWN_ARM, name.span, message).with_alternatives(alternatives));
+            return None;
+        };
+        self.mended(name, arm);
+        let given = self.slots(home, slots, pairs, span)?;
+        Some(arm_expr(union, arm, given))
+    }
+
+    fn slots(
+        &mut self,
+        home: Home<'_>,
+        slots: &Slots,
+        pairs: &[(&Name, &Value)],
+        span: Span,
+    ) -> Option<Vec<(String, Expr)>> {
+        let mut given: Vec<(String, Expr)> = Vec::new();
+        let mut right = true;
+        for (key, value) in pairs {
+            let wire = self.wire(home.map(|h| h.as_ref()), &key.text).to_owned();
+            let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(&key.text)) else {
+                let alternatives = near(&key.text, slots.keys().map(String::as_str));
+                let message = format!("no slot `{}` in it", key.text);
+                let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);
+                self.report(diagnostic.with_alternatives(alternatives));
+                right = false;
+                continue;
+            };
+            if given.iter().any(|(g, _)| g == name) {
+                self.error(codes::DUPLICATE_ARGUMENT, key.span, format!("`{}` is given twice", key.text));
+                right = false;
+            }
+            match self.value_in(home, &slot.kind, value) {
+                Some(value) if super::reference::is_null(&value) => {}
+                Some(value) => given.push((name.clone(), value)),
+                None => right = false,
+            }
+        }
+        let lacking = |(name, slot): &(&String, &Slot)| slot.required && !given.iter().any(|(g, _)| g == *name);
+        let missing: Vec<String> = slots.iter().filter(lacking).map(|(name, _)| format!("`{name}`")).collect();
+        if right && !missing.is_empty() {
+            self.error(codes::MISSING_ARGUMENT, span, format!("it needs {}", missing.join(", ")));
+            return None;
+        }
+        right.then_some(given)
+    }
+}
+
+/// One arm as the API wants it.
+fn arm_expr(union: &Union, name: &str, given: Vec<(String, Expr)>) -> Expr {
+    let known: Option<Map<String, Json>> =
+        given.iter().map(|(key, value)| Some((key.clone(), value.known()?.clone()))).collect();
+    if let Some(slots) = known {
+        return union.arm(name, slots).into();
+    }
+    let tag = union.tag.iter().map(|tag| (tag.clone(), Json::from(name).into()));
+    let inner = if union.nest { vec![(name.to_owned(), object_of(given))] } else { given };
+    Expr::Object(tag.chain(inner).collect())
+}

@@ -1,0 +1,86 @@
+//! References to entities: `Person("ada")`, or the key alone when it has one part.
+//! Invariant: a reference is the key of an entity of the slot's own catalog.
+
+use base::{Diagnostic, Span};
+use catalog::Type;
+use serde_json::Value as Json;
+
+use super::{Home, object_of};
+use crate::check::Cx;
+use crate::check::node::entity_span;
+use crate::check::source::alphabet_of;
+use crate::codes;
+use crate::plan::{Args, Expr};
+use crate::scope::{Alphabet, Exposed};
+use crate::syntax::tree::{EntityName, Key, Value};
+
+impl<'s> Cx<'s> {
+    pub(super) fn reference(
+        &mut self,
+        home: Home<'_>,
+        kind: &Type,
+        (entity, key): (&EntityName, &Key),
+        span: Span,
+    ) -> Option<Expr> {
+        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(&entity.name.text)) {
+            let copy = self.sample_arm(home, &entity.name.text, union, Alphabet::Names);
+            let message = format!("an arm of a union takes braces: `{}{{…}}`", entity.name.text);
+            self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_copy(copy));
+            return None;
+        }
+        let referred = self.entity(entity)?;
+        let (target, list) = match kind {
+            Type::Array(of) => (of.as_ref(), true),
+            other => (other, false),
+        };
+        match target {
+            Type::Ref(wanted) if *wanted == referred.entity && home.is_none_or(|h| h.id == referred.catalog.id) => {}
+            Type::Json => {}
+            Type::Ref(wanted) => {
+                let message = format!("expected a reference to {wanted}, found one to {}", referred.entity);
+                self.error(codes::WRONG_TYPE, entity_span(entity), message);
+                return None;
+            }
+            _ => {
+                let message = format!("expected {}, found a reference to {}", kind.describe(), referred.entity);
+                self.error(codes::WRONG_TYPE, span, message);
+                return None;
+            }
+        }
+        let args = self.key_args(referred, key, alphabet_of(entity), span)?;
+        let reference = reference_of(referred, args)?;
+        Some(if list { super::listed(reference) } else { reference })
+    }
+
+    /// A scalar stands for a reference when the target's key has one part.
+    pub(super) fn scalar_reference(&mut self, home: Home<'_>, target: &str, value: &Value) -> Option<Expr> {
+        let Some(entity) = home.and_then(|h| h.entity(target)) else {
+            return Some(self.free(value)?.expr);
+        };
+        if let [only] = entity.key.as_slice() {
+            let kind = entity.fields.get(only)?.kind.clone();
+            return self.value_in(home, &kind, value);
+        }
+        let sample = self.sample_in(home, &Type::Ref(target.to_owned()), Alphabet::Names);
+        let message = format!("{target} has a key of {} parts; write a reference", entity.key.len());
+        self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_copy(sample));
+        None
+    }
+}
+
+/// The reference that a whole key makes: the part itself, or an object of the parts.
+pub(in crate::check) fn reference_of(exposed: &Exposed, mut args: Args) -> Option<Expr> {
+    match exposed.definition()?.key.as_slice() {
+        [only] => args.remove(only),
+        parts => {
+            let pairs: Option<Vec<(String, Expr)>> =
+                parts.iter().map(|p| Some((p.clone(), args.remove(p)?))).collect();
+            pairs.map(object_of)
+        }
+    }
+}
+
+/// Whether a value is surely nothing.
+pub(in crate::check) fn is_null(value: &Expr) -> bool {
+    value.known().is_some_and(Json::is_null)
+}

@@ -1,0 +1,72 @@
+//! Values to copy and change, one of each type.
+//! Invariant: a sample checks where it is offered.
+
+use std::sync::Arc;
+
+use catalog::{Catalog, DateFormat, Type, Union};
+
+use super::Home;
+use crate::check::Cx;
+use crate::scope::Alphabet;
+
+impl Cx<'_> {
+    pub(in crate::check) fn sample(&self, home: &Arc<Catalog>, kind: &Type, alphabet: Alphabet) -> String {
+        self.sample_in(Some(home), kind, alphabet)
+    }
+
+    pub(super) fn sample_in(&self, home: Home<'_>, kind: &Type, alphabet: Alphabet) -> String {
+        match kind {
+            Type::String(_) | Type::Json => "\"words\"".to_owned(),
+            Type::Integer | Type::Number => "1".to_owned(),
+            Type::Boolean => "true".to_owned(),
+            Type::Select(choices) => format!("\"{}\"", choices.first().map_or("", String::as_str)),
+            Type::Date(DateFormat::IsoDate) => "\"2026-01-31\"".to_owned(),
+            Type::Date(_) => "\"2026-01-31T00:00:00Z\"".to_owned(),
+            Type::MultiSelect(choices) => format!("[\"{}\"]", choices.first().map_or("", String::as_str)),
+            Type::Uuid => "\"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
+            Type::Object(slots) => {
+                let pairs = slots.iter().filter(|(_, slot)| slot.required);
+                let pairs: Vec<String> = pairs
+                    .map(|(name, slot)| format!("{name}: {}", self.sample_in(home, &slot.kind, alphabet)))
+                    .collect();
+                format!("{{{}}}", pairs.join(", "))
+            }
+            Type::Union(union) => {
+                let first = union.arms.keys().next().cloned().unwrap_or_default();
+                self.sample_arm(home, &first, union, alphabet)
+            }
+            Type::Array(of) => format!("[{}]", self.sample_in(home, of, alphabet)),
+            Type::Ref(target) => self.sample_reference(home, target, alphabet),
+        }
+    }
+
+    pub(super) fn sample_arm(&self, home: Home<'_>, name: &str, union: &Union, alphabet: Alphabet) -> String {
+        let slots = union.arms.get(name).into_iter().flatten();
+        let pairs: Vec<String> = slots
+            .filter(|(_, slot)| slot.required)
+            .map(|(name, slot)| format!("{name}={}", self.sample_in(home, &slot.kind, alphabet)))
+            .collect();
+        format!("{name}{{{}}}", pairs.join(", "))
+    }
+
+    fn sample_reference(&self, home: Home<'_>, target: &str, alphabet: Alphabet) -> String {
+        let Some((home, entity)) = home.and_then(|h| Some((h, h.entity(target)?))) else {
+            return "\"words\"".to_owned();
+        };
+        let key: Vec<&catalog::Field> = entity.key_fields().collect();
+        // A key part that is itself a reference is shown as a plain word: samples do not nest.
+        let part = |kind: &Type| match kind {
+            Type::Ref(_) => "\"words\"".to_owned(),
+            plain => self.sample(home, plain, alphabet),
+        };
+        if let [only] = key.as_slice() {
+            return part(&only.kind);
+        }
+        let name = self.scope.exposed(home, target).map_or(target, |e| e.name_in(alphabet));
+        let slots: Vec<String> = key
+            .iter()
+            .map(|f| format!("{}={}", self.scope.slot_in(home, &f.name, alphabet), part(&f.kind)))
+            .collect();
+        format!("{name}({})", slots.join(", "))
+    }
+}

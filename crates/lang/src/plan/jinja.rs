@@ -1,0 +1,172 @@
+//! What a Jinja text names, without rendering it: `r.owner.name`, `_.title`.
+//! Invariant: reads each character once; it never fails on what Jinja itself would take.
+
+/// The dotted names inside the tags of a template.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Each with the name it starts from first.
+    pub chains: Vec<Vec<String>>,
+    /// Names that stand for one row: `r` of `{% for r in rows %}`.
+    pub each: Vec<String>,
+}
+
+/// None when a tag never closes.
+pub fn chains(source: &str) -> Option<Named> {
+    let mut named = Named::default();
+    let mut rest = source;
+    while let Some(at) = rest.find('{') {
+        let after = &rest[at + 1..];
+        let close = match after.as_bytes().first() {
+            Some(b'{') => "}}",
+            Some(b'%') => "%}",
+            Some(b'#') => "#}",
+            _ => {
+                rest = after;
+                continue;
+            }
+        };
+        let inner = &after[1..];
+        let end = inner.find(close)?;
+        let tag = &inner[..end];
+        rest = &inner[end + 2..];
+        if close == "#}" {
+            continue;
+        }
+        let words = tag.trim_matches(['-', '+', ' ', '\t', '\n', '\r']);
+        if close == "%}" && words == "raw" {
+            rest = rest.find("endraw").map_or("", |end| &rest[end + "endraw".len()..]);
+            rest = rest.find("%}").map_or("", |end| &rest[end + 2..]);
+            continue;
+        }
+        if let Some(loop_) = words.strip_prefix("for ")
+            && let Some((name, over)) = loop_.split_once(" in ")
+            && over.trim() == "rows"
+        {
+            named.each.push(name.trim().to_owned());
+        }
+        in_tag(tag, &mut named.chains);
+    }
+    Some(named)
+}
+
+fn in_tag(tag: &str, chains: &mut Vec<Vec<String>>) {
+    let mut chars = Chars { text: tag, at: 0 };
+    while let Some(c) = chars.peek() {
+        match c {
+            '"' | '\'' => {
+                chars.quoted(c);
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let mut chain = vec![chars.word()];
+                while let Some(next) = chars.next_name() {
+                    chain.extend(next);
+                }
+                chains.push(chain);
+            }
+            c if c.is_ascii_digit() => {
+                chars.word();
+            }
+            _ => chars.bump(),
+        }
+    }
+}
+
+struct Chars<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Chars<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
+    }
+
+    fn bump(&mut self) {
+        self.at += self.peek().map_or(0, char::len_utf8);
+    }
+
+    fn word(&mut self) -> String {
+        let start = self.at;
+        while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            self.bump();
+        }
+        self.text[start..self.at].to_owned()
+    }
+
+    /// Past a string; gives what is in it.
+    fn quoted(&mut self, quote: char) -> String {
+        self.bump();
+        let start = self.at;
+        while let Some(c) = self.peek() {
+            if c == quote {
+                let text = self.text[start..self.at].to_owned();
+                self.bump();
+                return text;
+            }
+            if c == '\\' {
+                self.bump();
+            }
+            self.bump();
+        }
+        self.text[start..].to_owned()
+    }
+
+    /// `.name`, `["name"]`, or `[0]`, which adds no name.
+    fn next_name(&mut self) -> Option<Option<String>> {
+        let start = self.at;
+        match self.peek()? {
+            '.' => {
+                self.bump();
+                let word = self.word();
+                if word.is_empty() {
+                    self.at = start;
+                    return None;
+                }
+                Some(Some(word).filter(|w| !w.starts_with(|c: char| c.is_ascii_digit())))
+            }
+            '[' => {
+                self.bump();
+                let inner = match self.peek()? {
+                    quote @ ('"' | '\'') => Some(self.quoted(quote)),
+                    '0'..='9' | '-' => {
+                        self.bump();
+                        self.word();
+                        None
+                    }
+                    _ => {
+                        self.at = start;
+                        return None;
+                    }
+                };
+                if self.peek() == Some(']') {
+                    self.bump();
+                    return Some(inner);
+                }
+                self.at = start;
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(source: &str) -> Vec<String> {
+        chains(source).unwrap_or_default().chains.iter().map(|c| c.join(".")).collect()
+    }
+
+    #[test]
+    fn names_in_tags_only() {
+        assert_eq!(of("a.b {{ _.title }} { c.d }"), ["_.title"]);
+        assert_eq!(of("{{ rows[0].p4 }}{{ r['owner'].name|upper }}"), ["rows.p4", "r.owner.name", "upper"]);
+        assert_eq!(of("{# x.y #}{% raw %}{{ x.y }}{% endraw %}{{ \"a.b\" }}"), Vec::<String>::new());
+        assert_eq!(chains("{% for r in rows %}{{ r.x }}{% endfor %}").unwrap_or_default().each, ["r"]);
+        assert_eq!(chains("{{ x"), None);
+        assert_eq!(of("é {{ é.ü }} {"), ["é.ü"]);
+        assert_eq!(of("{{ x[\"a }}"), ["x"]);
+        assert_eq!(of("{{ x[y.z] }} {{ 1.5 }}"), ["x", "y.z"]);
+    }
+}
