@@ -15,7 +15,8 @@ use base::{Digest, Limits, Response, TenantId};
 use catalog::{EffectClass, Row, TextStyle, Type};
 use exec::{Ctx, Rowset, pure_step};
 use lang::plan::{
-    Bounds, Called, Column, Expr, Function, NamedPath, Plan, Returned, Shape, Spec, Step, StepKind, Test, TestOp, Verdict,
+    Bounds, Called, Column, Expr, Function, NamedPath, Plan, Returned, Shape, Spec, Step, StepKind, Test, TestOp,
+    Verdict,
 };
 use serde_json::{Value, json};
 
@@ -99,7 +100,8 @@ fn main() {
 }
 
 fn filters<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
-    let test = |name: &str, op, value: Value, kind| Test { path: vec![name.into()], op, value: Expr::Value(value), kind };
+    let test =
+        |name: &str, op, value: Value, kind| Test { path: vec![name.into()], op, value: Expr::Value(value), kind };
     let tests = vec![
         test("state", TestOp::Eq, json!("open"), Type::String(TextStyle::Short)),
         test("priority", TestOp::Ge, json!(3), Type::Integer),
@@ -167,7 +169,8 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     let hand = || {
         let mut groups: HashMap<(&str, i64), u64> = HashMap::new();
         for row in rows {
-            *groups.entry((row["state"].as_str().unwrap_or(""), row["priority"].as_i64().unwrap_or(0))).or_default() += 1;
+            *groups.entry((row["state"].as_str().unwrap_or(""), row["priority"].as_i64().unwrap_or(0))).or_default() +=
+                1;
         }
         groups.len()
     };

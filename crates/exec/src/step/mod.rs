@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Catalog};
 use futures::future::BoxFuture;
-use lang::plan::{Called, Step, StepKind};
+use lang::plan::{Called, Expr, Step, StepKind};
 use serde_json::{Map, Value};
 
 use crate::budget::Allowance;
@@ -114,15 +114,11 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
             let text = template::render_rows(limits, (source, names), &view)?;
             Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
         }
-        StepKind::Rows { items } => {
-            let scope = work.scope();
-            let values: Result<Vec<Value>, StepError> = items.iter().map(|item| scope.known(item)).collect();
-            Ok(Rowset::complete(values?.into_iter().map(|v| Map::from_iter([(VALUE.to_owned(), v)])).collect()))
-        }
+        StepKind::Rows { items } => literals(&work.scope(), items),
         StepKind::Text { content } => Ok(one_row(CONTENT, Value::String(content.clone()))),
         StepKind::Effect { call, args, each } => work.effect(call, args, each.is_some()).await,
         StepKind::Operation { handle, cancel } => {
-            let missing = || crate::ctx::OperationError::NotThere(handle.clone());
+            let missing = || crate::error::OperationError::NotThere(handle.clone());
             Ok(ctx.operations.ok_or_else(missing)?.ask(handle, *cancel).await?)
         }
         // What is given is filled where its read begins; what only looks at rows was done before.
@@ -131,6 +127,11 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
 }
 
 const CONTENT: &str = "content";
+
+fn literals(scope: &Scope<'_>, items: &[Expr]) -> Result<Rowset, StepError> {
+    let row = |item: &Expr| Ok(Map::from_iter([(VALUE.to_owned(), scope.known(item)?)]));
+    items.iter().map(row).collect::<Result<_, StepError>>().map(Rowset::complete)
+}
 
 fn one_row(name: &str, value: Value) -> Rowset {
     Rowset::one(Map::from_iter([(name.to_owned(), value)]))
