@@ -11,8 +11,9 @@ use ports::{Receipts, Upstream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::continuation::Continuation;
+use crate::error::OperationError;
 use crate::outcome::Rowset;
-use crate::paging::Continuation;
 
 /// What a run stands on.
 pub struct Ctx<'a> {
@@ -57,14 +58,6 @@ pub trait Progress: Send + Sync {
 #[async_trait]
 pub trait Operations: Send + Sync {
     async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError>;
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum OperationError {
-    #[error("there is no operation `{0}` in this session")]
-    NotThere(String),
-    #[error("operation `{handle}` failed: {why}")]
-    Failed { handle: String, why: String },
 }
 
 impl<'a> Ctx<'a> {

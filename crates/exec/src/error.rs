@@ -68,12 +68,21 @@ pub enum StepError {
     #[error("there is no page `{0}` in this session")]
     NoPage(String),
     #[error(transparent)]
-    Operation(#[from] crate::ctx::OperationError),
+    Operation(#[from] OperationError),
     /// A step that needs rows of an entity was planned on something else.
     #[error("the plan follows something that is not rows of an entity")]
     NotRows,
     #[error("`{0}` was never run")]
     NeverRun(String),
+}
+
+/// Why `wait(…)` or `cancel(…)` has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    #[error("there is no operation `{0}` in this session")]
+    NotThere(String),
+    #[error("operation `{handle}` failed: {why}")]
+    Failed { handle: String, why: String },
 }
 
 /// What is wrong with a template, or with what it was given.

@@ -8,8 +8,10 @@
 
 mod budget;
 mod call;
+mod continuation;
 mod coverage;
 mod ctx;
+mod data;
 mod error;
 mod outcome;
 mod paging;
@@ -17,11 +19,12 @@ mod run;
 mod step;
 mod value;
 
+pub use continuation::Continuation;
 pub use coverage::{Coverage, Why};
-pub use ctx::{Ctx, Effects, OperationError, Operations, Progress, Told};
-pub use error::{ApiProblem, StepError, TemplateProblem};
+pub use ctx::{Ctx, Effects, Operations, Progress, Told};
+pub use error::{ApiProblem, OperationError, StepError, TemplateProblem};
 pub use outcome::{Attached, Finished, Outcome, Rowset};
-pub use paging::Continuation;
 pub use ports::receipts::{EffectId, Intent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
+pub use step::pure::over as pure_step;
 pub use tokio_util::sync::CancellationToken;

@@ -9,10 +9,10 @@ use lang::plan::Path;
 use ports::receipts::Receipt;
 use serde_json::Value;
 
+use crate::continuation::Continuation;
 use crate::coverage::Coverage;
+use crate::data::hash::hash_of;
 use crate::error::StepError;
-use crate::paging::Continuation;
-use crate::value::hash::hash_of;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rowset {
@@ -95,7 +95,7 @@ impl Attached {
 
     pub fn find(&self, reference: &Value) -> Option<&Arc<Row>> {
         let found = self.found.get(&hash_of(reference))?;
-        found.iter().find(|(known, _)| crate::value::hash::same(known, reference))?.1.as_ref()
+        found.iter().find(|(known, _)| crate::data::hash::same(known, reference))?.1.as_ref()
     }
 }
 

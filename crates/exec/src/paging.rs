@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use catalog::{After, Args, Asked, PageAt, PageRequest, Row};
 use lang::plan::Called;
-use serde::{Deserialize, Serialize};
 
 use crate::call::{self, Reads, Target};
+use crate::continuation::Continuation;
 use crate::coverage::{Coverage, Why};
 use crate::error::StepError;
 use crate::outcome::Rowset;
@@ -19,19 +19,6 @@ pub struct Want {
     pub page_size: Option<usize>,
     /// Calls, as the plan said.
     pub pages: usize,
-}
-
-/// Where a list that was not read to its end goes on, as data: a later run can read on from here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Continuation {
-    pub call: Called,
-    pub args: Args,
-    /// None where the API has no pages: the list is read again and what was seen is passed over.
-    pub page: Option<PageRequest>,
-    /// Rows of that page that were given already.
-    pub skip: usize,
-    /// Rows that came before that page.
-    pub seen: usize,
 }
 
 /// Reads until the list is complete, the rows wanted are there, or a budget is spent.

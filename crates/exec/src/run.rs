@@ -116,7 +116,13 @@ impl Running<'_> {
                 None => return Next::Wait,
             }
         }
-        if is_effect(step) {
+        if let StepKind::Effect { call, .. } = &step.kind {
+            // What the program read before, it read before.
+            let reads = self.plan.steps[..at].iter().zip(done);
+            let reads = reads.filter(|(s, _)| s.kind.calls_api() && catalog_of(s).is_none_or(|id| *id == call.catalog));
+            if reads.clone().any(|(_, result)| result.is_none()) {
+                return Next::Wait;
+            }
             let before = |(other, _): &(usize, &Step)| *other < at || step.after == Some(*other);
             let earlier = self.plan.steps.iter().enumerate().filter(|(_, s)| is_effect(s)).filter(before);
             for (other, _) in earlier {
@@ -180,6 +186,19 @@ impl Running<'_> {
             StepError::Cancelled => StepError::Cancelled,
             _ => StepError::After { step: step_name(&self.plan.steps, before), cause: error.clone() },
         }
+    }
+}
+
+/// The catalog it calls, where the plan says.
+fn catalog_of(step: &Step) -> Option<&base::CatalogId> {
+    match &step.kind {
+        StepKind::Query { call, .. }
+        | StepKind::Get { call, .. }
+        | StepKind::Each { call, .. }
+        | StepKind::Hydrate { call, .. }
+        | StepKind::Effect { call, .. } => Some(&call.catalog),
+        StepKind::Attach { entity, .. } => Some(&entity.catalog),
+        _ => step.of.as_ref().map(|of| &of.catalog),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Catalog};
 use futures::future::BoxFuture;
-use lang::plan::{Called, Step, StepKind};
+use lang::plan::{Called, Expr, Step, StepKind};
 use serde_json::{Map, Value};
 
 use crate::budget::Allowance;
@@ -23,7 +23,6 @@ use crate::paging::{self, Want};
 use crate::value::view::{VALUE, View};
 use crate::value::{At, Inputs, Reader, Scope, step_name, template};
 use effect::Ledger;
-use pure::{aggregate, distinct, filter, group, pick, project, sort};
 use read::{attach, fan, follow, hydrate, lookup, page};
 
 /// One step and all that it may see.
@@ -42,7 +41,10 @@ pub struct Work<'a> {
 
 pub async fn run(work: &Work<'_>) -> Result<Rowset, StepError> {
     let step = work.step()?;
-    let mut rows = table(work, step).await?;
+    let mut rows = match pure(work, step)? {
+        Some(rows) => rows,
+        None => table(work, step).await?,
+    };
     // Whatever is made with the help of something partial is partial.
     let main = step.kind.input();
     for other in work.inputs.iter().filter(|(at, _)| Some(**at) != main).map(|(_, rows)| &rows.coverage) {
@@ -50,6 +52,19 @@ pub async fn run(work: &Work<'_>) -> Result<Rowset, StepError> {
         rows = rows.covered(other);
     }
     Ok(rows)
+}
+
+/// A step that only looks at rows.
+fn pure(work: &Work<'_>, step: &Step) -> Result<Option<Rowset>, StepError> {
+    let Ok(view) = work.view() else { return Ok(None) };
+    let values = match &step.kind {
+        StepKind::Filter { tests, .. } => {
+            tests.iter().map(|t| work.scope().known(&t.value)).collect::<Result<_, _>>()?
+        }
+        _ => Vec::new(),
+    };
+    let name = || step.kind.input().map(|input| step_name(work.steps, input)).unwrap_or_default();
+    pure::apply(&step.kind, &view, &values, name).transpose()
 }
 
 async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
@@ -93,42 +108,30 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
         StepKind::Page { handle, limit } => {
             page::apply(reads, handle, Want { rows: *limit, page_size: None, pages: step.calls }).await
         }
-        StepKind::Filter { tests, .. } => {
-            let values: Result<Vec<Value>, _> = tests.iter().map(|t| work.scope().known(&t.value)).collect();
-            Ok(filter::apply(&work.view()?, tests, &values?))
-        }
-        StepKind::Sort { by, descending, .. } => Ok(sort::apply(&work.view()?, by, *descending)),
-        StepKind::Limit { count, .. } => Ok(pick::limit(work.view()?.rows, *count)),
-        StepKind::First { .. } => Ok(pick::limit(work.view()?.rows, 1)),
-        StepKind::Last { .. } => Ok(pick::last(work.view()?.rows)),
-        StepKind::Singleton { input } => pick::singleton(work.view()?.rows, &step_name(work.steps, *input)),
-        StepKind::Distinct { by, .. } => Ok(distinct::apply(&work.view()?, by)),
-        StepKind::Aggregate { specs, .. } => Ok(aggregate::apply(&work.view()?, specs)),
-        StepKind::GroupBy { by, specs, .. } => Ok(group::apply(&work.view()?, by, specs)),
-        StepKind::Project { columns, .. } => Ok(project::apply(&work.view()?, columns)),
         StepKind::Derive { object, .. } => derive::apply(&work.scope(), &work.view()?, object).await,
         StepKind::Template { source, names, .. } => {
             let view = work.view()?;
             let text = template::render_rows(limits, (source, names), &view)?;
             Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
         }
-        StepKind::Rows { items } => {
-            let scope = work.scope();
-            let values: Result<Vec<Value>, StepError> = items.iter().map(|item| scope.known(item)).collect();
-            Ok(Rowset::complete(values?.into_iter().map(|v| Map::from_iter([(VALUE.to_owned(), v)])).collect()))
-        }
+        StepKind::Rows { items } => literals(&work.scope(), items),
         StepKind::Text { content } => Ok(one_row(CONTENT, Value::String(content.clone()))),
         StepKind::Effect { call, args, each } => work.effect(call, args, each.is_some()).await,
-        // It is filled where the read begins.
-        StepKind::Given { .. } => Err(StepError::NotRows),
         StepKind::Operation { handle, cancel } => {
-            let missing = || crate::ctx::OperationError::NotThere(handle.clone());
+            let missing = || crate::error::OperationError::NotThere(handle.clone());
             Ok(ctx.operations.ok_or_else(missing)?.ask(handle, *cancel).await?)
         }
+        // What is given is filled where its read begins; what only looks at rows was done before.
+        _ => Err(StepError::NotRows),
     }
 }
 
 const CONTENT: &str = "content";
+
+fn literals(scope: &Scope<'_>, items: &[Expr]) -> Result<Rowset, StepError> {
+    let row = |item: &Expr| Ok(Map::from_iter([(VALUE.to_owned(), scope.known(item)?)]));
+    items.iter().map(row).collect::<Result<_, StepError>>().map(Rowset::complete)
+}
 
 fn one_row(name: &str, value: Value) -> Rowset {
     Rowset::one(Map::from_iter([(name.to_owned(), value)]))

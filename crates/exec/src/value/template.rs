@@ -2,7 +2,7 @@
 //! Invariant: a template ends, by fuel, and its text ends, by size; an undefined name is an error with its line; a value is put
 //! in as it is, never read as a template.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub fn render_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>
     let seen = Arc::new(Seen::new(source, names, view));
     let rows: Vec<Shown> = view.rows.rows.iter().map(|row| seen.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
-    let mut globals: Vec<(&str, Shown)> = only.into_iter().map(|row| ("_", row)).collect();
-    globals.push(("rows", Shown::from(rows)));
+    let mut globals: BTreeMap<&str, Shown> = only.into_iter().map(|row| ("_", row)).collect();
+    globals.insert("rows", Shown::from(rows));
     render(limits, source, globals)
 }
 
@@ -39,10 +39,10 @@ pub fn render_row(
     row: &Arc<Row>,
 ) -> Result<String, StepError> {
     let seen = Arc::new(Seen::new(source, names, view));
-    render(limits, source, vec![("_", seen.row(view, row))])
+    render(limits, source, BTreeMap::from([("_", seen.row(view, row))]))
 }
 
-fn render(limits: &Limits, source: &str, globals: Vec<(&str, Shown)>) -> Result<String, StepError> {
+fn render(limits: &Limits, source: &str, globals: BTreeMap<&str, Shown>) -> Result<String, StepError> {
     if source.len() > limits.template_bytes {
         return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
     }
@@ -50,7 +50,7 @@ fn render(limits: &Limits, source: &str, globals: Vec<(&str, Shown)>) -> Result<
     let mut out = Bounded { bytes: Vec::new(), limit: limits.template_output_bytes, over: false };
     let told = |error: minijinja::Error, over: bool| told(limits, &error, over);
     let template = environment.template_from_str(source).map_err(|error| told(error, false))?;
-    let context: Shown = globals.into_iter().collect();
+    let context = Shown::from(globals);
     let rendered = template.render_captured_to(context, &mut out).map(drop);
     rendered.map_err(|error| told(error, out.over))?;
     let mut text = String::from_utf8_lossy(&out.bytes).into_owned();
@@ -250,5 +250,72 @@ impl Object for Fields {
             Some(other) => write!(f, "{other}"),
             None => write!(f, "{}", Value::Object(Row::clone(&self.row))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::Catalogs;
+    use super::*;
+    use crate::outcome::Rowset;
+    use catalog::Type;
+    use lang::plan::{Column, EntityOf};
+    use serde_json::json;
+
+    fn rendered(source: &str, rows: Value, limits: &Limits) -> Result<String, StepError> {
+        let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone()).collect();
+        let mut rows = Rowset::complete(rows);
+        let mut table = Attached::new(vec!["owner".into()]);
+        table.insert(json!("ada"), Some(Arc::new(json!({"id": "ada", "name": "Ada"}).as_object().unwrap().clone())));
+        rows.attached.push(Arc::new(table));
+        let catalogs = Catalogs::new();
+        let column = |name: &str| Column { name: name.to_owned(), kind: Type::Json };
+        let columns = [column("number"), column("title"), column("owner")];
+        let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
+        let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
+        let names = [("p9".to_owned(), "number".to_owned()), ("p13".to_owned(), "owner".to_owned())];
+        render_rows(limits, (source, &names), &view)
+    }
+
+    fn text(source: &str, rows: Value) -> String {
+        rendered(source, rows, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn both_alphabets_and_references_that_print_and_lead_on() {
+        let rows = json!([
+            {"number": 1, "title": "a <b>", "owner": "ada", "due": null, "lead.name": "Lin"},
+            {"number": 2.5, "title": "c", "owner": null, "due": "x", "lead.name": null},
+        ]);
+        assert_eq!(text("{% for r in rows %}{{ r.p9 }} {{ r.number }}\n{% endfor %}", rows.clone()), "1 1\n2.5 2.5");
+        assert_eq!(text("{{ rows[0].p13 }} is {{ rows[0].p13.name }}", rows.clone()), "ada is Ada");
+        assert_eq!(text("{{ rows[0].title }}{{ rows[0].due }}|{{ rows|length }}", rows.clone()), "a <b>|2");
+        assert_eq!(text("{% for r in rows %}{{ r.lead.name }},{% endfor %}", rows.clone()), "Lin,,");
+        assert_eq!(text("{{ rows|map(attribute='number')|join('+') }}\n\n", rows.clone()), "1+2.5\n");
+        assert_eq!(text("{{ _.title }}", json!([rows[1].clone()])), "c", "one row is `_` too");
+    }
+
+    #[test]
+    fn values_are_never_read_as_templates() {
+        let hostile = json!([{"number": 1, "title": "{{ rows }}{% for x in y %}", "owner": null}]);
+        assert_eq!(text("{{ _.title }}", hostile), "{{ rows }}{% for x in y %}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let said =
+            |source: &str, limits: &Limits| rendered(source, json!([{"number": 1}]), limits).unwrap_err().to_string();
+        let limits = Limits::default();
+        assert!(said("x\n{{ _.nothing }}", &limits).starts_with("the template, line 2: a name that is not there"));
+        assert!(said("{{ unknown }}", &limits).contains("not there"));
+        assert!(said("a\n\n{% for %}", &limits).contains("line 3"), "{}", said("a\n\n{% for %}", &limits));
+        for gone in ["{{ debug() }}", "{% include 'x' %}", "{% import 'x' as y %}", "{{ namespace() }}"] {
+            said(gone, &limits);
+        }
+        let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+        assert!(said(endless, &limits).contains("too many steps"), "{}", said(endless, &limits));
+        let long = Limits { template_output_bytes: 100, ..Limits::default() };
+        assert!(said("{{ 'x' * 101 }}", &long).contains("longer than 100 bytes"), "{}", said("{{ 'x' * 101 }}", &long));
+        assert!(said(&"x".repeat(70_000), &limits).contains("source is longer"));
     }
 }

@@ -7,8 +7,8 @@ use lang::plan::{Function, Spec};
 use serde_json::{Number, Value};
 
 use crate::coverage::Coverage;
+use crate::data::order::{compare, key, whole};
 use crate::outcome::Rowset;
-use crate::value::order::{compare, key, whole};
 use crate::value::view::{View, Walk};
 
 pub fn apply(view: &View<'_>, specs: &[Spec]) -> Rowset {

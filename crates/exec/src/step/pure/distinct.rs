@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use catalog::Row;
 
+use crate::data::hash::ByValue;
 use crate::outcome::Rowset;
-use crate::value::hash::ByValue;
 use crate::value::view::{View, Walk};
 
 pub fn apply(view: &View<'_>, by: &[Vec<String>]) -> Rowset {

@@ -5,9 +5,9 @@ use catalog::{Row, Type};
 use lang::plan::{Test, TestOp};
 use serde_json::Value;
 
+use crate::data::hash::same;
+use crate::data::order::{Key, compare, key};
 use crate::outcome::Rowset;
-use crate::value::hash::same;
-use crate::value::order::{Key, compare, key};
 use crate::value::view::{View, Walk};
 
 /// `values` are those of the tests, in their order.

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::aggregate::{Readers, Tally};
 use crate::coverage::Coverage;
+use crate::data::hash::ByValue;
 use crate::outcome::Rowset;
-use crate::value::hash::ByValue;
 use crate::value::view::{View, Walk};
 
 pub fn apply(view: &View<'_>, by: &[NamedPath], specs: &[Spec]) -> Rowset {

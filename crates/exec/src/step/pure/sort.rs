@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use catalog::{Row, Type};
 
 use crate::coverage::Coverage;
+use crate::data::order::{Key, compare, key};
 use crate::outcome::Rowset;
-use crate::value::order::{Key, compare, key};
 use crate::value::view::{View, Walk};
 
 pub fn apply(view: &View<'_>, by: &[String], descending: bool) -> Rowset {

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::call::{self, Reads, Target};
 use crate::coverage::{Coverage, Why};
+use crate::data::hash::ByValue;
 use crate::error::StepError;
 use crate::outcome::{Attached, Rowset};
-use crate::value::hash::ByValue;
 
 /// What was found, whether all was asked for, and how many are gone.
 pub struct Found {
