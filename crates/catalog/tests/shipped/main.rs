@@ -47,7 +47,11 @@ fn every_shipped_catalog_reads_and_is_named_by_its_file() {
     for (stem, catalog) in &catalogs {
         assert_eq!(catalog.id.as_str(), stem);
         let silent = catalog.capabilities.values().filter(|c| !c.kind.is_read() && c.about.is_empty());
-        assert_eq!(silent.map(|c| c.name.as_str()).collect::<Vec<_>>(), Vec::<&str>::new(), "{stem}: writes say what they do");
+        assert_eq!(
+            silent.map(|c| c.name.as_str()).collect::<Vec<_>>(),
+            Vec::<&str>::new(),
+            "{stem}: writes say what they do"
+        );
     }
     catalog::Registry::new(catalogs.into_values().map(std::sync::Arc::new)).unwrap();
 }
@@ -81,7 +85,10 @@ fn shown(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, Shown> {
         if recorded.shown().contains("\nnext ") {
             shown.led_on.insert(name.clone());
         }
-        recorded.rows().iter().for_each(|row| note_filled(catalog, &recorded.capability.returns, row, &mut shown.filled));
+        recorded
+            .rows()
+            .iter()
+            .for_each(|row| note_filled(catalog, &recorded.capability.returns, row, &mut shown.filled));
     }
     all
 }

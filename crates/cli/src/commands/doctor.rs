@@ -117,7 +117,9 @@ fn secrets(config: &Config) -> Vec<Finding> {
             let result = match kept.find(&name) {
                 Ok(_) => Ok(format!("{name} is set")),
                 // A shipped catalog is there for whoever has a key; nobody has them all.
-                Err(Error::NotSet { .. }) if shipped::is_shipped(&id) => Ok(format!("{name} is not set, so {id} cannot be called")),
+                Err(Error::NotSet { .. }) if shipped::is_shipped(&id) => {
+                    Ok(format!("{name} is not set, so {id} cannot be called"))
+                }
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };
             Finding { what: "secret", result }
