@@ -57,14 +57,15 @@ pub struct PageSize {
 }
 
 /// Which page to ask for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
     pub at: PageAt,
     /// Rows to ask for, where the API takes a size.
     pub size: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PageAt {
     First,
     /// The page's index, from 0.

@@ -1,8 +1,7 @@
 //! The catalogs inside the binary: every file of `catalogs/`.
-//! Invariant: all of them are offered, whether or not their secrets are set; an operator's catalog of the same name goes before
-//! the shipped one.
+//! Invariant: all of them are offered, whether or not their secrets are set; a file of the same id
+//! goes before the shipped one (`catalog::Shelf`).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::CatalogId;
@@ -25,17 +24,15 @@ const SHIPPED: &[(&str, &str)] = shipped![
 /// Those that need the demo API, which the binary itself serves.
 const OF_THE_DEMO: [&str; 2] = ["demo", "demo-store"];
 
-/// Every shipped catalog whose names none of the operator's claims.
-pub fn beside(own: &[Arc<Catalog>], demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
-    let taken: BTreeSet<&CatalogId> = own.iter().flat_map(|c| std::iter::once(&c.id).chain(&c.aliases)).collect();
-    let mut out = Vec::new();
-    for (id, text) in SHIPPED.iter().filter(|(id, _)| demo || !OF_THE_DEMO.contains(id)) {
-        let catalog = read(id, text)?;
-        if !std::iter::once(&catalog.id).chain(&catalog.aliases).any(|name| taken.contains(name)) {
-            out.push(catalog);
-        }
-    }
-    Ok(out)
+/// Every shipped catalog; those of the demo where it is served.
+pub fn all(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
+    let wanted = SHIPPED.iter().filter(|(id, _)| demo || !OF_THE_DEMO.contains(id));
+    wanted.map(|(id, text)| read(id, text)).collect()
+}
+
+/// The ticket tracker of the demo.
+pub fn demo() -> Result<Arc<Catalog>, Failure> {
+    read("demo", include_str!("../../../catalogs/demo.yaml"))
 }
 
 pub fn is_shipped(id: &CatalogId) -> bool {
@@ -63,13 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn an_operators_catalog_goes_before_the_shipped_one() {
-        let all = beside(&[], true).unwrap();
-        assert_eq!(all.len(), SHIPPED.len());
-        assert_eq!(beside(&[], false).unwrap().len(), SHIPPED.len() - 2);
-        let text = SHIPPED[0].1.replace("catalog: demo", "catalog: gh");
-        let own = [read("gh", &text).unwrap()];
-        let left = beside(&own, true).unwrap();
-        assert!(left.len() == SHIPPED.len() - 1 && left.iter().all(|c| c.id.as_str() != "github"), "`gh` is its alias");
+    fn the_demo_can_be_left_out() {
+        assert_eq!(all(true).unwrap().len(), SHIPPED.len());
+        assert_eq!(all(false).unwrap().len(), SHIPPED.len() - 2);
+        assert_eq!(demo().unwrap().id.as_str(), "demo");
     }
 }

@@ -41,8 +41,13 @@ async fn read(
         form.0, form.1
     );
     let catalog = Arc::new(catalog::read("pages.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")));
-    let exposed =
-        Exposed { symbol: "e1".into(), catalog: catalog.clone(), entity: "Ticket".into(), relations: BTreeMap::new() };
+    let exposed = Exposed {
+        symbol: "e1".into(),
+        catalog: catalog.clone(),
+        entity: "Ticket".into(),
+        relations: BTreeMap::new(),
+        methods: BTreeMap::new(),
+    };
     let scope = Scope { entities: vec![exposed], ..Scope::default() };
     let (checked, _) = lang::check::check(&scope, &lang::syntax::parse("Ticket", limits).program).unwrap();
     let plan = lang::plan::plan(&checked, limits);
@@ -54,7 +59,7 @@ async fn read(
     .unwrap();
     let (tenant, calls, catalogs) =
         (TenantId::local(), Semaphore::new(4), BTreeMap::from([(catalog.id.clone(), catalog)]));
-    let ctx = Ctx { upstream: &http, tenant: &tenant, catalogs: &catalogs, limits, calls: &calls };
+    let ctx = Ctx::new(&http, &tenant, &catalogs, limits, &calls);
     run(&ctx, &plan).await.returns.remove(0).result
 }
 

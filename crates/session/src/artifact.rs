@@ -38,7 +38,7 @@ impl Artifact {
             entity: r.entity.clone(),
             columns: r.columns.clone(),
             coverage: r.result.as_ref().ok().map(|rowset| rowset.coverage.clone()),
-            rows: r.result.as_ref().map(|rowset| rowset.rows.clone()).unwrap_or_default(),
+            rows: r.result.as_ref().map(|set| set.rows.iter().map(|row| Row::clone(row)).collect()).unwrap_or_default(),
             error: r.result.as_ref().err().map(|error| error.to_string()),
         });
         Self { run, plan, finished, returns: returns.collect() }

@@ -41,13 +41,8 @@ impl Service {
             return Err(Error::Review { explained: planned.explained });
         }
         let calls = self.calls_of(session.id);
-        let ctx = Ctx {
-            upstream: self.ports.upstream.as_ref(),
-            tenant: &caller.tenant,
-            catalogs: &session.catalogs,
-            limits: &self.limits,
-            calls: &calls,
-        };
+        let upstream = self.ports.upstream.as_ref();
+        let ctx = Ctx::new(upstream, &caller.tenant, &session.catalogs, &self.limits, &calls);
         let outcome = exec::run(&ctx, &planned.plan).await;
         for failed in outcome.returns.iter().filter_map(|r| r.result.as_ref().err()) {
             tracing::warn!(error = %failed, "a step failed");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{CatalogId, near};
-use catalog::{Catalog, Kind, Type};
+use catalog::{Catalog, Type};
 use lang::scope::{Exposed, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct Ledger {
     slots: Vec<SlotEntry>,
     /// `r1` is the first.
     relations: Vec<RelationEntry>,
+    /// `m1` is the first.
+    #[serde(default)]
+    methods: Vec<MethodEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,6 +54,13 @@ struct RelationEntry {
     name: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct MethodEntry {
+    catalog: CatalogId,
+    entity: String,
+    capability: String,
+}
+
 /// What one call added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wave {
@@ -58,6 +68,8 @@ pub struct Wave {
     pub entities: Vec<Taught>,
     /// Newly taught relations, of new and of old entities.
     pub relations: Vec<TaughtRelation>,
+    /// Newly taught methods.
+    pub methods: Vec<TaughtMethod>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +88,15 @@ pub struct TaughtRelation {
     pub name: String,
     pub catalog: CatalogId,
     pub entity: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaughtMethod {
+    pub symbol: String,
+    /// Symbol of the entity it belongs to.
+    pub of: String,
+    pub catalog: CatalogId,
+    pub capability: String,
 }
 
 pub struct Extended {
@@ -97,7 +118,7 @@ fn one_of(near: &[String]) -> String {
 
 impl Wave {
     pub fn is_empty(&self) -> bool {
-        self.entities.is_empty() && self.relations.is_empty()
+        self.entities.is_empty() && self.relations.is_empty() && self.methods.is_empty()
     }
 }
 
@@ -127,6 +148,7 @@ impl Ledger {
         }
         ledger.add_slots(catalogs);
         wave.relations = ledger.add_relations(catalogs);
+        wave.methods = ledger.add_methods(catalogs);
         Ok(Extended { ledger, wave })
     }
 
@@ -138,7 +160,7 @@ impl Ledger {
                 continue;
             };
             let fields = catalog.entity(&entry.entity).into_iter().flat_map(|e| e.fields.values());
-            let params = read_params(catalog, &entry.entity);
+            let params = params_of(catalog, &entry.entity);
             let slots = fields.map(|f| (&f.name, &f.kind)).chain(params.map(|p| (&p.name, &p.kind)));
             new.extend(slots.map(|(name, kind)| slot_entry(catalog, name, kind)).filter(|slot| !known.contains(slot)));
         }
@@ -169,6 +191,27 @@ impl Ledger {
         taught
     }
 
+    fn add_methods(&mut self, catalogs: &Catalogs) -> Vec<TaughtMethod> {
+        let known: BTreeSet<MethodEntry> = self.methods.iter().cloned().collect();
+        let mut new = BTreeSet::new();
+        for entry in &self.entities {
+            let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
+            new.extend(catalog.methods(&entry.entity).map(|c| MethodEntry {
+                catalog: entry.catalog.clone(),
+                entity: entry.entity.clone(),
+                capability: c.name.clone(),
+            }));
+        }
+        let mut taught = Vec::new();
+        for entry in new.into_iter().filter(|entry| !known.contains(entry)) {
+            let of = self.symbol_of(&entry.catalog, &entry.entity).unwrap_or_default();
+            self.methods.push(entry.clone());
+            let symbol = format!("m{}", self.methods.len());
+            taught.push(TaughtMethod { symbol, of, catalog: entry.catalog, capability: entry.capability });
+        }
+        taught
+    }
+
     /// `e4` of an exposed entity.
     pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
         let at = self.entities.iter().position(|e| &e.catalog == catalog && e.entity == entity)?;
@@ -180,6 +223,11 @@ impl Ledger {
         let wanted = slot_entry(catalog, name, kind);
         let at = self.slots.iter().position(|s| *s == wanted)?;
         Some(format!("p{}", at + 1))
+    }
+
+    /// Exposed entities with their catalogs, in the order of their symbols.
+    pub fn exposed<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
+        self.entities.iter().filter_map(|entry| Some((catalogs.get(&entry.catalog)?, entry.entity.as_str())))
     }
 
     pub fn entity_count(&self) -> usize {
@@ -198,6 +246,8 @@ impl Ledger {
             let Some(catalog) = catalogs.get(&entry.catalog) else {
                 continue;
             };
+            let methods = self.methods.iter().enumerate();
+            let methods = methods.filter(|(_, m)| m.catalog == entry.catalog && m.entity == entry.entity);
             let mine = |r: &&(usize, &RelationEntry)| r.1.catalog == entry.catalog && r.1.entity == entry.entity;
             let relations: Vec<(usize, &RelationEntry)> = self.relations.iter().enumerate().collect();
             scope.entities.push(Exposed {
@@ -209,6 +259,7 @@ impl Ledger {
                     .filter(mine)
                     .map(|(n, r)| (format!("r{}", n + 1), r.name.clone()))
                     .collect(),
+                methods: methods.map(|(n, m)| (format!("m{}", n + 1), m.capability.clone())).collect(),
             });
         }
         for (at, slot) in self.slots.iter().enumerate() {
@@ -223,9 +274,7 @@ fn slot_entry(catalog: &Catalog, name: &str, kind: &Type) -> SlotEntry {
     SlotEntry { catalog: catalog.id.clone(), name: name.to_owned(), kind: kind.describe() }
 }
 
-/// Parameters of the reads of an entity.
-fn read_params<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a catalog::Param> {
-    let reads =
-        catalog.capabilities.values().filter(move |c| c.entity == entity && matches!(c.kind, Kind::Query | Kind::Get));
-    reads.flat_map(|c| c.params.values())
+/// Parameters of everything an entity offers.
+fn params_of<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a catalog::Param> {
+    catalog.capabilities.values().filter(move |c| c.entity == entity).flat_map(|c| c.params.values())
 }

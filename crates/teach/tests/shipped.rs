@@ -23,7 +23,7 @@ fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String]) -> Strin
     let seed = |entity: &&String| Seed { catalog: catalog.id.clone(), entity: (*entity).clone() };
     let seeds: Vec<Seed> = entities.iter().map(seed).collect();
     let extended = Ledger::default().extend(catalogs, &seeds).unwrap();
-    let rendered = render_wave(&extended.ledger, catalogs, &extended.wave, true);
+    let rendered = render_wave(&Ledger::default(), &extended.ledger, catalogs, &extended.wave);
     assert_eq!(rendered.dropped, Vec::<String>::new(), "{} {entities:?}", catalog.id);
     rendered.text
 }

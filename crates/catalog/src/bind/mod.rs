@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::model::{Capability, Catalog, Http, Idempotency, ListStyle, Param, Transport};
 use crate::paging::{PageAt, PageRequest, Place};
 use crate::template::{Hole, Template};
+use crate::types::{Type, Wire, plain_text};
 
 /// Parameter names, and parts of the key, to checked values. `null` is the same as absent.
 pub type Args = BTreeMap<String, Value>;
@@ -47,7 +48,7 @@ impl<'a> Ask<'a> {
 }
 
 pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result<Request, BindError> {
-    let values = Values { capability, args: ask.args };
+    let values = Values { catalog, capability, args: ask.args };
     let mut request = match &capability.transport {
         Transport::Http(http) => bind_http(catalog, &values, http, ask)?,
         Transport::Graphql(graphql) => Request {
@@ -104,6 +105,7 @@ fn bind_http(catalog: &Catalog, values: &Values<'_>, http: &Http, ask: &Ask<'_>)
 
 /// The values of one call, by hole.
 pub(crate) struct Values<'a> {
+    catalog: &'a Catalog,
     capability: &'a Capability,
     args: &'a Args,
 }
@@ -121,10 +123,25 @@ impl<'a> Values<'a> {
         if value.is_null() {
             return None;
         }
-        Some(match self.param(hole) {
-            Some(param) => param.kind.to_wire(param.wire, value),
+        Some(match self.travels(hole) {
+            Some((kind, wire)) => kind.to_wire(wire, value),
             None => Cow::Borrowed(value),
         })
+    }
+
+    /// How the value of a hole travels: as its parameter says, or, for a part of a key, as that field says.
+    fn travels(&self, hole: &Hole) -> Option<(&'a Type, Wire)> {
+        let part = |entity: &str, name: &str| {
+            self.catalog.entity(entity)?.fields.get(name).map(|field| (&field.kind, field.wire))
+        };
+        match (self.capability.params.get(&hole.param), &hole.part) {
+            (Some(param), None) => Some((&param.kind, param.wire)),
+            (Some(param), Some(name)) => match &param.kind {
+                Type::Ref(entity) => part(entity, name),
+                _ => None,
+            },
+            (None, _) => part(&self.capability.entity, &hole.param),
+        }
     }
 
     fn param(&self, hole: &Hole) -> Option<&'a Param> {
@@ -187,18 +204,5 @@ impl<'a> Values<'a> {
             headers.push((name.clone(), text));
         }
         Ok(headers)
-    }
-}
-
-/// A value where only text can be: a string is itself, all else is its JSON.
-pub(crate) fn plain_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        // 7.0 and 7 are the same integer; a server would see two different ids.
-        Value::Number(n) => match n.as_f64() {
-            Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
-            _ => n.to_string(),
-        },
-        other => other.to_string(),
     }
 }

@@ -18,7 +18,7 @@ use crate::args::{Debug, Stage};
 use crate::config::read_text;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{shipped, wiring};
+use crate::{catalogs, shipped};
 
 pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     let (name, program) = program(args.file.as_deref())?;
@@ -70,11 +70,8 @@ fn program(file: Option<&Path>) -> Result<(String, String), Failure> {
 /// Everything in the demo catalog and in the folders named, as a session that was taught all of it. The other shipped ones stay
 /// out: a plain `Issue` would be the name of four things.
 fn scope(args: &Debug) -> Result<Scope, Failure> {
-    let mut all: Vec<Arc<Catalog>> = Vec::new();
-    for folder in &args.catalogs {
-        all.extend(wiring::catalogs_in(folder)?);
-    }
-    all.extend(shipped::beside(&all, true)?.into_iter().filter(|c| c.id.as_str() == "demo"));
+    let mut all: Vec<Arc<Catalog>> = vec![shipped::demo()?];
+    all.extend(catalogs::all_of(&args.catalogs)?);
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> = catalogs
         .values()

@@ -23,7 +23,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
     let settings = Settings { data: Some(folder.path().to_owned()), ..Settings::default() };
     let config = Config::read(None, &settings)?;
     let stop = CancellationToken::new();
-    let service = wiring::service(&config, &stop).await?;
+    let service = wiring::service(&config, &stop).await?.service;
     let tour = Tour { service: &service, output };
     let walked = tour.walk().await;
     stop.cancel();

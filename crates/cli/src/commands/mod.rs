@@ -1,11 +1,13 @@
 //! One command, one file; the match is only a table.
 //! Invariant: a command talks to the world through `Output` and to sessions through `session::Service`.
 
+mod catalog;
 mod completions;
 mod debug;
 mod demo;
 mod doctor;
 mod mcp_config;
+mod secret;
 mod serve;
 
 use crate::args::{Cli, Command};
@@ -19,6 +21,8 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Demo => demo::run(output).await,
         Command::Doctor(settings) => doctor::run(config, &settings, output).await,
         Command::McpConfig(args) => mcp_config::run(&args, output),
+        Command::Secret(args) => secret::run(config, &args, output),
+        Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Debug(args) => debug::run(&args, output),
         Command::Completions { shell } => completions::run(shell, output),
     }

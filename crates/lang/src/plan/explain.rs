@@ -3,10 +3,7 @@
 
 use std::fmt::Write;
 
-use catalog::Args;
-use serde_json::Value;
-
-use super::{Plan, Step, StepKind, Verdict};
+use super::{Args, Expr, Plan, Step, StepKind, Verdict};
 
 /// The dry-run text.
 pub fn explain(plan: &Plan) -> String {
@@ -40,18 +37,22 @@ fn line(step: &Step, names: &[String]) -> String {
     let from = |input: &usize| names.get(*input).map_or("?", String::as_str);
     let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
     let calls = if step.calls == 1 { " · 1 call".to_owned() } else { format!(" · at most {} calls", step.calls) };
-    let entity = &step.entity;
+    let entity = step.of.as_ref().map_or("rows", |of| of.entity.as_str());
     match &step.kind {
         StepKind::Query { args, limit: n, .. } => format!("query {entity}{}{}{calls}", braces(args), limit(n)),
         StepKind::Get { args, .. } => format!("get {entity}({}){calls}", list(args)),
-        StepKind::Follow { input, relation, args, limit: n } => {
+        StepKind::Follow { input, relation, args, limit: n, .. } => {
             format!("follow {relation}{} → {entity}{} ← {}{calls}", braces(args), limit(n), from(input))
         }
         StepKind::Deref { input, field, limit: n } => {
             format!("follow {field} → {entity}{} ← {}{calls}", limit(n), from(input))
         }
-        StepKind::Project { input, columns } => format!("[{}] ← {}", columns.join(", "), from(input)),
+        StepKind::Project { input, columns } => {
+            let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+            format!("[{}] ← {}", names.join(", "), from(input))
+        }
         StepKind::Limit { input, count } => format!("limit {count} ← {}", from(input)),
+        other => other.word().to_owned(),
     }
 }
 
@@ -64,7 +65,7 @@ fn list(args: &Args) -> String {
     pairs.join(", ")
 }
 
-fn clip(value: &Value) -> String {
-    let text = value.to_string();
+fn clip(value: &Expr) -> String {
+    let text = value.known().map(ToString::to_string).unwrap_or_default();
     if text.chars().count() <= 60 { text } else { text.chars().take(59).chain(['…']).collect() }
 }

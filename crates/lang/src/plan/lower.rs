@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{CatalogId, Digest, Limits};
-use catalog::{Capability, Catalog, Via};
+use catalog::{Capability, Catalog, EffectClass, Type, Via};
 
-use super::{Returned, Step, StepKind};
+use super::{Args, Called, Column, EntityOf, Expr, NamedPath, Returned, Shape, Step, StepKind};
 use crate::check::{Checked, CheckedNode, NodeId, Op};
 
 pub struct Lowered {
@@ -93,16 +93,21 @@ impl Cx<'_> {
             Need::First(count) => Some(count),
             Need::Nothing | Need::All => None,
         };
+        let called =
+            |capability: &String| Called { catalog: node.rows.catalog.id.clone(), capability: capability.clone() };
         let kind = match &node.op {
             Op::Query { capability, args } => {
-                StepKind::Query { capability: capability.clone(), args: args.clone(), limit }
+                StepKind::Query { call: called(capability), args: known(args), limit, page_size: None, fields: None }
             }
-            Op::Get { capability, args } => StepKind::Get { capability: capability.clone(), args: args.clone() },
+            Op::Get { capability, args } => StepKind::Get { call: called(capability), args: known(args), fields: None },
             Op::Follow { relation, args, .. } => {
-                StepKind::Follow { input, relation: relation.clone(), args: args.clone(), limit }
+                StepKind::Follow { input, relation: relation.clone(), args: known(args), limit, page_size: None, fields: None }
             }
             Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit },
-            Op::Project { columns, .. } => StepKind::Project { input, columns: columns.clone() },
+            Op::Project { columns, .. } => {
+                let named = |name: &String| NamedPath { name: name.clone(), path: vec![name.clone()] };
+                StepKind::Project { input, columns: columns.iter().map(named).collect() }
+            }
             Op::Limit { input: read, count } => {
                 // What is read is bounded already when nobody needs more of it.
                 if self.needs[read.0] <= Need::First(*count) {
@@ -133,15 +138,23 @@ impl Cx<'_> {
                 | StepKind::Deref { limit: Some(_), .. }
         );
         let label = node.label.clone().filter(|_| !bounded);
+        let fields = catalog.entity(&node.rows.entity).map(|e| &e.fields);
+        let column = |name: &String| Column {
+            name: name.clone(),
+            kind: fields.and_then(|f| f.get(name)).map_or(Type::Json, |f| f.kind.clone()),
+        };
         self.steps.push(Step {
             kind,
-            catalog: catalog.id.clone(),
-            entity: node.rows.entity.clone(),
-            columns: node.rows.columns.clone(),
-            many: node.rows.many,
+            of: Some(EntityOf { catalog: catalog.id.clone(), entity: node.rows.entity.clone() }),
+            columns: node.rows.columns.iter().map(column).collect(),
+            shape: if node.rows.many { Shape::List } else { Shape::One },
+            class: EffectClass::Read,
             calls,
             rows,
+            effects: 0,
+            after: None,
             label,
+            says: None,
         });
         self.steps.len() - 1
     }
@@ -150,11 +163,12 @@ impl Cx<'_> {
     fn bounds(&self, kind: &StepKind, catalog: &Catalog, node: &CheckedNode) -> (usize, usize) {
         let input_rows = kind.input().and_then(|at| self.steps.get(at)).map_or(1, |s| s.rows);
         match kind {
-            StepKind::Query { capability, limit, .. } => self.list_bounds(catalog.capability(capability), *limit),
+            StepKind::Query { call, limit, .. } => self.list_bounds(catalog.capability(&call.capability), *limit),
             StepKind::Get { .. } => (1, 1),
             StepKind::Deref { limit, .. } => (input_rows, limit.unwrap_or(input_rows).min(input_rows)),
             StepKind::Follow { relation, limit, input, .. } => {
-                let parent = self.steps.get(*input).and_then(|s| catalog.entity(&s.entity));
+                let parent =
+                    self.steps.get(*input).and_then(|s| s.of.as_ref()).and_then(|of| catalog.entity(&of.entity));
                 let via = parent.and_then(|e| e.relations.get(relation)).map(|r| &r.via);
                 match via {
                     Some(Via::Call { capability, .. }) => {
@@ -162,11 +176,13 @@ impl Cx<'_> {
                         let rows = if node.rows.many { rows } else { 1 };
                         (calls.saturating_mul(input_rows), rows)
                     }
+                    Some(Via::Embedded { .. }) => (0, limit.unwrap_or(self.limits.rows).min(self.limits.rows)),
                     _ => (input_rows, limit.unwrap_or(input_rows).min(input_rows)),
                 }
             }
             StepKind::Project { .. } => (0, input_rows),
             StepKind::Limit { count, .. } => (0, input_rows.min(*count)),
+            _ => (0, input_rows),
         }
     }
 
@@ -181,4 +197,8 @@ impl Cx<'_> {
         };
         (rows.div_ceil(page.max(1)).min(self.limits.pages).max(1), rows)
     }
+}
+
+fn known(args: &catalog::Args) -> Args {
+    args.iter().map(|(name, value)| (name.clone(), Expr::Value(value.clone()))).collect()
 }

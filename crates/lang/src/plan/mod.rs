@@ -2,18 +2,23 @@
 //! Invariant: a plan is a pure function of a `Checked` program and the limits; names given to steps do not change its digest.
 
 mod explain;
+mod expr;
 mod lower;
+mod step;
+
+use std::collections::BTreeMap;
 
 use base::{Digest, Limits};
-use catalog::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::check::Checked;
 
 pub use explain::explain;
+pub use expr::{Args, Expr, Path, Take};
+pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Each step uses only earlier ones.
     pub steps: Vec<Step>,
@@ -22,65 +27,36 @@ pub struct Plan {
     pub catalogs: Vec<(base::CatalogId, Digest)>,
     pub digest: Digest,
     pub verdict: Verdict,
+    pub bounds: Bounds,
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
-    pub kind: StepKind,
-    pub catalog: base::CatalogId,
-    pub entity: String,
-    pub columns: Vec<String>,
-    pub many: bool,
-    /// At most this many calls.
-    pub calls: usize,
-    /// At most this many rows.
+/// What a run may cost at most; it stops with what it has rather than exceed one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Calls, by catalog.
+    pub calls: BTreeMap<base::CatalogId, usize>,
+    /// Rows that are read.
     pub rows: usize,
-    /// The name the program gave it; only for reading.
-    pub label: Option<String>,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// Effects, by catalog and capability.
+    pub effects: BTreeMap<String, usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    Query { capability: String, args: Args, limit: Option<usize> },
-    Get { capability: String, args: Args },
-    Follow { input: usize, relation: String, args: Args, limit: Option<usize> },
-    Deref { input: usize, field: String, limit: Option<usize> },
-    Project { input: usize, columns: Vec<String> },
-    Limit { input: usize, count: usize },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returned {
     pub label: String,
     pub step: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Reads within the session's limits.
     Ok,
     /// More calls than may run unasked.
     Review,
-}
-
-impl StepKind {
-    pub fn input(&self) -> Option<usize> {
-        match self {
-            StepKind::Query { .. } | StepKind::Get { .. } => None,
-            StepKind::Follow { input, .. }
-            | StepKind::Deref { input, .. }
-            | StepKind::Project { input, .. }
-            | StepKind::Limit { input, .. } => Some(*input),
-        }
-    }
-
-    /// Whether it calls the API at all.
-    pub fn calls_api(&self) -> bool {
-        !matches!(self, StepKind::Project { .. } | StepKind::Limit { .. })
-    }
 }
 
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
@@ -105,7 +81,25 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     }
     let digest = digest(&lowered);
     let lower::Lowered { steps, returns, catalogs } = lowered;
-    Plan { steps, returns, catalogs, digest, verdict, warnings }
+    let bounds = bounds(&steps, limits);
+    Plan { steps, returns, catalogs, digest, verdict, bounds, warnings }
+}
+
+fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
+    let mut bounds = Bounds::default();
+    for step in steps.iter().filter(|s| s.kind.calls_api()) {
+        if let Some(of) = &step.of {
+            let calls = bounds.calls.entry(of.catalog.clone()).or_default();
+            *calls = calls.saturating_add(step.calls);
+        }
+        bounds.rows = bounds.rows.saturating_add(step.rows);
+        bounds.bytes = bounds.bytes.saturating_add((step.calls as u64).saturating_mul(limits.response_bytes as u64));
+        if let StepKind::Effect { call, .. } = &step.kind {
+            let effects = bounds.effects.entry(format!("{}:{}", call.catalog, call.capability)).or_default();
+            *effects = effects.saturating_add(step.effects);
+        }
+    }
+    bounds
 }
 
 /// Says how many rows the step may start from and stay within the limit.
@@ -120,7 +114,7 @@ fn digest(lowered: &lower::Lowered) -> Digest {
     let steps: Vec<_> = lowered
         .steps
         .iter()
-        .map(|s| json!({"kind": s.kind, "catalog": s.catalog, "entity": s.entity, "columns": s.columns}))
+        .map(|s| json!({"kind": s.kind, "of": s.of, "columns": s.columns, "after": s.after}))
         .collect();
     let returns: Vec<usize> = lowered.returns.iter().map(|r| r.step).collect();
     let whole = json!({"steps": steps, "returns": returns, "catalogs": lowered.catalogs});

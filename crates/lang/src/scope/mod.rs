@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::near;
-use catalog::{Catalog, Entity, Field, Param, Relation};
+use catalog::{Capability, Catalog, Entity, Field, Param, Relation};
 
 use crate::syntax::tree::EntityName;
 
@@ -25,6 +25,8 @@ pub struct Exposed {
     pub entity: String,
     /// Relations whose target is exposed too: symbol to wire name.
     pub relations: BTreeMap<String, String>,
+    /// What the session may call on it: symbol to the capability's name.
+    pub methods: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +120,28 @@ impl Scope {
         let alike = || only(exposed.relations.values().filter(|r| r.eq_ignore_ascii_case(written)));
         let taught = exposed.relations.values().find(|r| *r == written).or_else(alike)?;
         exposed.definition()?.relations.get(taught)
+    }
+
+    /// `m3`, the capability's name, or that without the entity's; `-` and `_` are the same.
+    pub fn method<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Capability> {
+        let plain = |name: &str| name.replace('-', "_").to_ascii_lowercase();
+        let capability = |name: &String| exposed.catalog.capability(name);
+        if let Some(name) = exposed.methods.get(text) {
+            return capability(name);
+        }
+        let taught = || exposed.methods.values().filter_map(capability);
+        let wanted = plain(text);
+        only(taught().filter(|c| plain(&c.name) == wanted))
+            .or_else(|| only(taught().filter(|c| plain(c.method_name()) == wanted)))
+    }
+
+    /// A method in the author's alphabet: `m3`, or `close`.
+    pub fn method_in(&self, exposed: &Exposed, capability: &Capability, alphabet: Alphabet) -> String {
+        let symbol = exposed.methods.iter().find(|(_, name)| **name == capability.name).map(|(symbol, _)| symbol);
+        match (alphabet, symbol) {
+            (Alphabet::Symbols, Some(symbol)) => symbol.clone(),
+            _ => capability.method_name().to_owned(),
+        }
     }
 
     pub fn param<'a>(

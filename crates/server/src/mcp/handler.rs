@@ -47,7 +47,8 @@ impl Handler {
     }
 
     fn apis(&self) -> String {
-        let ids: Vec<&str> = self.service.registry().iter().map(|c| c.id.as_str()).take(30).collect();
+        let registry = self.service.registry();
+        let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
         ids.join(", ")
     }
 }

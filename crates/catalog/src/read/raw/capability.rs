@@ -67,6 +67,9 @@ pub struct Capability {
     pub variables: IndexMap<String, Value>,
     /// Where the rows of a list are in the answer.
     pub rows: Option<Paths>,
+    /// A list that the answer leaves out is empty.
+    #[serde(default)]
+    pub sparse: bool,
     /// Where the one row is in the answer.
     pub row: Option<Paths>,
     /// Where the row is inside each item.

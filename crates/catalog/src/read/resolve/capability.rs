@@ -156,6 +156,10 @@ impl Cx<'_> {
                 return None;
             }
         }
+        if raw.sparse && !(kind.is_list() && given.is_some()) {
+            wrong(self, "`sparse: true` is for a list with `rows` that the answer may leave out".to_owned());
+            return None;
+        }
         let silent = raw.answer.is_some();
         if silent && (given.is_some() || kind.is_read()) {
             wrong(self, "`answer: none` is for a write whose answer holds no row".to_owned());
@@ -178,7 +182,7 @@ impl Cx<'_> {
             (None, Some(connection)) => vec![DataPath::from(format!("{connection}.nodes"))],
             (None, None) => vec![DataPath::default()],
         };
-        Some(Rows { at, item: raw.item.clone().map(DataPath::from), form })
+        Some(Rows { at, item: raw.item.clone().map(DataPath::from), form, sparse: raw.sparse })
     }
 
     fn gives(&mut self, target: &Entity, fields: &[Text]) -> Vec<String> {

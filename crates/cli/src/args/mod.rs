@@ -1,17 +1,21 @@
 //! The command line.
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
+mod catalog;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use catalog::{CatalogCheck, CatalogCommand, CatalogShow, CatalogTest, Folders, Picture, Writes};
 
 #[derive(Debug, Parser)]
 #[command(
     name = "tokamak",
     version,
     about = "Holds an AI agent's working session: teaches a model the part of an API its task needs, then plans and runs small typed programs over it.",
-    after_help = "Try it:\n  tokamak demo                 a guided tour, nothing to set up\n  tokamak serve                MCP at http://127.0.0.1:3000/mcp\n  tokamak mcp-config claude    how to connect a host\n  tokamak doctor               is everything in order here?"
+    after_help = "Try it:\n  tokamak demo                 a guided tour, nothing to set up\n  tokamak serve                MCP at http://127.0.0.1:3000/mcp\n  tokamak mcp-config claude    how to connect a host\n  tokamak catalog check FILE   is this catalog right?\n  tokamak doctor               is everything in order here?"
 )]
 pub struct Cli {
     /// Print JSON instead of text
@@ -37,6 +41,17 @@ pub enum Command {
     Doctor(Settings),
     /// Print what to paste into a host to connect it
     McpConfig(McpConfig),
+    /// Keep secrets that catalogs name in an encrypted file of the data folder
+    #[command(
+        after_help = "The key is TOKAMAK_SECRETS_KEY, or what is in the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value, without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
+    )]
+    Secret(Secret),
+    /// List, check, show and try out catalogs: the files that say what an API offers
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  tokamak catalog list\n  tokamak catalog check tracker.yaml\n  tokamak catalog show demo --graph svg -o demo.svg\n  tokamak catalog test demo"
+    )]
+    Catalog(CatalogCommand),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
@@ -55,9 +70,12 @@ pub struct Settings {
     /// Keep everything in this folder
     #[arg(long, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
-    /// Load every catalog (*.yaml) in this folder; may be given several times
+    /// Offer every catalog (*.yaml, *.yml) in this folder, and watch it for changes; may be given several times
     #[arg(long, value_name = "DIR")]
     pub catalogs: Vec<PathBuf>,
+    /// Do not start when a catalog cannot be offered; without this it is reported and left out
+    #[arg(long)]
+    pub strict_catalogs: bool,
     /// Leave the demo API and its catalog out
     #[arg(long)]
     pub no_demo: bool,
@@ -100,6 +118,34 @@ pub enum Host {
     Vscode,
     Codex,
     All,
+}
+
+#[derive(Debug, Args)]
+pub struct Secret {
+    /// The data folder
+    #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
+    pub data: Option<PathBuf>,
+    #[command(subcommand)]
+    pub action: SecretAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SecretAction {
+    /// Store a secret, or replace it; its value comes from standard input
+    Set {
+        /// What catalogs call it
+        name: String,
+        /// Taken only to be refused without repeating it, as an unknown argument would be
+        #[arg(hide = true)]
+        value: Option<std::ffi::OsString>,
+    },
+    /// Print the names of the secrets
+    List,
+    /// Forget a secret
+    Remove {
+        /// What catalogs call it
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,359 @@
+//! One step of a plan: what it does, what it needs, what it gives, what it may cost.
+//! Invariant: a step names only earlier steps; everything it needs to know of a program is in it, so running it decides nothing.
+
+use base::CatalogId;
+use catalog::{EffectClass, Type};
+use serde::{Deserialize, Serialize};
+
+use super::expr::{Args, Expr, Path};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    pub kind: StepKind,
+    /// What the rows are of; rows that a program made are of nothing.
+    pub of: Option<EntityOf>,
+    pub columns: Vec<Column>,
+    pub shape: Shape,
+    pub class: EffectClass,
+    /// At most this many calls.
+    pub calls: usize,
+    /// At most this many rows.
+    pub rows: usize,
+    /// At most this many effects.
+    pub effects: usize,
+    /// Effects run in the order written: the effect that must have ended before this one starts. On a read: the effect of
+    /// the same catalog that was written before it; the read only waits for its end.
+    pub after: Option<usize>,
+    /// The name the program gave it; only for reading.
+    pub label: Option<String>,
+    /// What an effect does, in words; only for reading.
+    #[serde(default)]
+    pub says: Option<Says>,
+}
+
+/// An effect in words: `close Ticket`, and what takes it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Says {
+    pub what: String,
+    /// None: it cannot be undone.
+    pub undo: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EntityOf {
+    pub catalog: CatalogId,
+    pub entity: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: Type,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    List,
+    One,
+    /// Its rows are what the API answered, one for each effect, perhaps none.
+    Effect,
+}
+
+/// What is called, and of which catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    pub catalog: CatalogId,
+    pub capability: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// A list or a search that the API filters.
+    Query {
+        call: Called,
+        args: Args,
+        limit: Option<usize>,
+        page_size: Option<usize>,
+        /// The fields that are needed, where the transport can ask for just these; None is all.
+        #[serde(default)]
+        fields: Option<Vec<String>>,
+    },
+    /// One row by its key, or the one row there is.
+    Get {
+        call: Called,
+        args: Args,
+        #[serde(default)]
+        fields: Option<Vec<String>>,
+    },
+    /// A declared relation from each row of the input; `args` are further filters.
+    Follow {
+        input: usize,
+        relation: String,
+        args: Args,
+        limit: Option<usize>,
+        page_size: Option<usize>,
+        /// The fields that are needed, where the transport can ask for just these; None is all.
+        #[serde(default)]
+        fields: Option<Vec<String>>,
+    },
+    /// A query for each row of the input; `args` may hold parts of the row. Against the direction of a relation.
+    Each {
+        input: usize,
+        call: Called,
+        args: Args,
+        limit: Option<usize>,
+    },
+    /// The entity that a field of each input row refers to.
+    Deref {
+        input: usize,
+        field: String,
+        limit: Option<usize>,
+    },
+    /// The input's rows, with the entity that `field` refers to read and put beside it, so that paths can lead into it
+    /// (`owner.name`). Each distinct reference is read once; a row without one has nothing there.
+    Attach {
+        input: usize,
+        field: Path,
+        entity: EntityOf,
+    },
+    /// The input's rows, with the fields that their list did not carry read by a get for each.
+    Hydrate {
+        input: usize,
+        call: Called,
+        fields: Vec<String>,
+    },
+    Filter {
+        input: usize,
+        tests: Vec<Test>,
+    },
+    /// Stable; `null` last, in either direction.
+    Sort {
+        input: usize,
+        by: Path,
+        descending: bool,
+    },
+    Limit {
+        input: usize,
+        count: usize,
+    },
+    First {
+        input: usize,
+    },
+    Last {
+        input: usize,
+    },
+    /// The one row there must be: none or several is an error.
+    Singleton {
+        input: usize,
+    },
+    Distinct {
+        input: usize,
+        by: Vec<Path>,
+    },
+    Aggregate {
+        input: usize,
+        specs: Vec<Spec>,
+    },
+    GroupBy {
+        input: usize,
+        by: Vec<NamedPath>,
+        specs: Vec<Spec>,
+    },
+    Project {
+        input: usize,
+        columns: Vec<NamedPath>,
+    },
+    /// A new row from each row of the input.
+    Derive {
+        input: usize,
+        object: Vec<(String, Expr)>,
+    },
+    /// Minijinja over the input's rows; gives one row `{content}`. `names` are symbols that the template may use for columns.
+    Template {
+        input: usize,
+        source: String,
+        names: Vec<(String, String)>,
+    },
+    /// Literals as rows, each with the one column `value`; `_` is the value itself.
+    Rows {
+        items: Vec<Expr>,
+    },
+    /// A block of text: one row `{content}`.
+    Text {
+        content: String,
+    },
+    /// One effect; or one for each row of `each`, in row order.
+    Effect {
+        call: Called,
+        args: Args,
+        each: Option<usize>,
+    },
+    /// The rest of a list that an earlier run left unread.
+    Page {
+        handle: String,
+        limit: Option<usize>,
+    },
+    /// Inside a read for a row: the rows of a step of the plan around it, or (None) the row at hand as one row.
+    Given {
+        step: Option<usize>,
+    },
+    /// What a run that outlives its call has come to, or stops it.
+    Operation {
+        handle: String,
+        cancel: bool,
+    },
+}
+
+/// `path op value` on rows that were read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Test {
+    pub path: Path,
+    pub op: TestOp,
+    pub value: Expr,
+    /// Of what the path leads to: how it is compared.
+    #[serde(rename = "type")]
+    pub kind: Type,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestOp {
+    /// On a list: contains.
+    Eq,
+    /// On a list: does not contain.
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// Contains the text, whatever the case.
+    Like,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedPath {
+    pub name: String,
+    pub path: Path,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    pub name: String,
+    pub function: Function,
+    /// None for a count of rows.
+    pub path: Option<Path>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Function {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+}
+
+impl StepKind {
+    /// The rows it works on, where it works on some.
+    pub fn input(&self) -> Option<usize> {
+        match self {
+            StepKind::Query { .. }
+            | StepKind::Get { .. }
+            | StepKind::Rows { .. }
+            | StepKind::Text { .. }
+            | StepKind::Page { .. }
+            | StepKind::Given { .. }
+            | StepKind::Operation { .. } => None,
+            StepKind::Effect { each, .. } => *each,
+            StepKind::Follow { input, .. }
+            | StepKind::Each { input, .. }
+            | StepKind::Deref { input, .. }
+            | StepKind::Attach { input, .. }
+            | StepKind::Hydrate { input, .. }
+            | StepKind::Filter { input, .. }
+            | StepKind::Sort { input, .. }
+            | StepKind::Limit { input, .. }
+            | StepKind::First { input }
+            | StepKind::Last { input }
+            | StepKind::Singleton { input }
+            | StepKind::Distinct { input, .. }
+            | StepKind::Aggregate { input, .. }
+            | StepKind::GroupBy { input, .. }
+            | StepKind::Project { input, .. }
+            | StepKind::Derive { input, .. }
+            | StepKind::Template { input, .. } => Some(*input),
+        }
+    }
+
+    /// Every earlier step whose result it needs: its input, and those that its values come from.
+    pub fn inputs(&self) -> Vec<usize> {
+        let mut found: Vec<usize> = self.input().into_iter().collect();
+        match self {
+            StepKind::Query { args, .. }
+            | StepKind::Get { args, .. }
+            | StepKind::Follow { args, .. }
+            | StepKind::Each { args, .. }
+            | StepKind::Effect { args, .. } => args.values().for_each(|e| e.steps(&mut found)),
+            StepKind::Filter { tests, .. } => tests.iter().for_each(|t| t.value.steps(&mut found)),
+            StepKind::Derive { object, .. } => object.iter().for_each(|(_, e)| e.steps(&mut found)),
+            StepKind::Rows { items } => items.iter().for_each(|e| e.steps(&mut found)),
+            _ => {}
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Whether it calls the API at all.
+    pub fn calls_api(&self) -> bool {
+        match self {
+            StepKind::Query { .. }
+            | StepKind::Get { .. }
+            | StepKind::Follow { .. }
+            | StepKind::Each { .. }
+            | StepKind::Deref { .. }
+            | StepKind::Attach { .. }
+            | StepKind::Hydrate { .. }
+            | StepKind::Effect { .. }
+            | StepKind::Page { .. } => true,
+            // A value of a derived row may be a read of its own.
+            StepKind::Derive { object, .. } => object.iter().any(|(_, e)| e.reads()),
+            _ => false,
+        }
+    }
+
+    /// A word for it, in plans and messages.
+    pub fn word(&self) -> &'static str {
+        match self {
+            StepKind::Query { .. } => "query",
+            StepKind::Get { .. } => "get",
+            StepKind::Follow { .. } | StepKind::Deref { .. } => "follow",
+            StepKind::Each { .. } => "query for each row",
+            StepKind::Attach { .. } => "look up",
+            StepKind::Hydrate { .. } => "read the rest of each row",
+            StepKind::Filter { .. } => "filter",
+            StepKind::Sort { .. } => "sort",
+            StepKind::Limit { .. } => "limit",
+            StepKind::First { .. } => "first",
+            StepKind::Last { .. } => "last",
+            StepKind::Singleton { .. } => "the one row",
+            StepKind::Distinct { .. } => "distinct",
+            StepKind::Aggregate { .. } => "aggregate",
+            StepKind::GroupBy { .. } => "group",
+            StepKind::Project { .. } => "project",
+            StepKind::Derive { .. } => "derive",
+            StepKind::Template { .. } => "render",
+            StepKind::Rows { .. } => "rows",
+            StepKind::Text { .. } => "text",
+            StepKind::Effect { .. } => "effect",
+            StepKind::Page { .. } => "page",
+            StepKind::Given { .. } => "given",
+            StepKind::Operation { cancel: false, .. } => "wait",
+            StepKind::Operation { cancel: true, .. } => "cancel",
+        }
+    }
+}
