@@ -100,9 +100,14 @@ impl Cx<'_> {
                 StepKind::Query { call: called(capability), args: known(args), limit, page_size: None, fields: None }
             }
             Op::Get { capability, args } => StepKind::Get { call: called(capability), args: known(args), fields: None },
-            Op::Follow { relation, args, .. } => {
-                StepKind::Follow { input, relation: relation.clone(), args: known(args), limit, page_size: None, fields: None }
-            }
+            Op::Follow { relation, args, .. } => StepKind::Follow {
+                input,
+                relation: relation.clone(),
+                args: known(args),
+                limit,
+                page_size: None,
+                fields: None,
+            },
             Op::Deref { field, .. } => StepKind::Deref { input, field: field.clone(), limit },
             Op::Project { columns, .. } => {
                 let named = |name: &String| NamedPath { name: name.clone(), path: vec![name.clone()] };
