@@ -75,7 +75,7 @@ fn basics(uses: Uses) -> Vec<String> {
         format!(
             "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and name slots with types (no type: string)."
         ),
-        format!("# Replace every ${words} with a value. opt slots go into the same {{}} or (){after}."),
+        format!("# Replace every $ with a value{words}. opt slots go into the same {{}} or (){after}."),
         format!(
             "# Values: \"string\", 42, true, null, [a, b], e1(p1=..) for a reference, an earlier name, name.slot{block}"
         ),
