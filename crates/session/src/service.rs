@@ -9,7 +9,7 @@ use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use tokio::sync::Semaphore;
 
-use crate::run::Lives;
+use crate::live::Lives;
 
 /// Every effect the service has.
 #[derive(Clone)]

@@ -52,8 +52,7 @@ pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], aro
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
 fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> {
-    let effects: Vec<usize> =
-        (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
+    let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
     }

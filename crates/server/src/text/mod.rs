@@ -75,7 +75,7 @@ pub fn error(error: &Error) -> String {
         }
         Error::Review { explained, commit } => {
             format!(
-                "{}: nothing ran; read the plan and send plan_commit_ref: {commit} to run it\n{explained}",
+                "{}: nothing ran; read the plan, then send plan_commit_ref: {commit} to run it (or force: true)\n{explained}",
                 error.code()
             )
         }

@@ -6,12 +6,12 @@ use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
-use super::RunRequest;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
+use crate::ran::RunRequest;
 use crate::rows::{self, LogicalRow};
 use crate::service::Service;
 

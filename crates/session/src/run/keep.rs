@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use base::RunId;
-use exec::{Continuation, Outcome};
+use exec::{Continuation, Coverage, Outcome};
 use ports::store::{Batch, Expect, Key, Range, Table};
 
 use super::gate::{Claim, ClaimRow};
-use super::live::Live;
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{page_handle, page_key};
 use crate::artifact::Artifact;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
+use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::rows::{self, LogicalRow, RunRow};
@@ -110,7 +110,8 @@ const LOOKED_AT: u64 = 256;
 /// The results that stopped before their end, with where they go on.
 fn rests(outcome: &Outcome) -> Vec<(String, Arc<Continuation>)> {
     let rest = |finished: &exec::Finished| {
-        let rowset = finished.result.as_ref().ok()?;
+        // A program that asked for so many rows and got them asked for no more.
+        let rowset = finished.result.as_ref().ok().filter(|rowset| rowset.coverage != Coverage::Complete)?;
         Some((finished.label.clone(), rowset.rest.clone()?))
     };
     outcome.returns.iter().filter_map(rest).collect()

@@ -4,79 +4,25 @@
 
 mod gate;
 mod keep;
-mod live;
 mod operation;
 mod page;
 mod receipts;
 mod replay;
+mod start;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Diagnostic, Digest, RunId, Slot};
-use exec::Outcome;
+use base::RunId;
 use lang::plan::{Plan, StepKind};
 use ports::receipts::Receipt;
 
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Session;
+use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::{Gate, Ticket};
-
-pub(crate) use live::Lives;
-pub use operation::{Operation, Told};
-
-#[derive(Debug, Clone, Default)]
-pub struct RunRequest {
-    pub session: String,
-    /// May be left out with a `plan_commit_ref`.
-    pub program: Option<String>,
-    /// What a dry run of the same plan gave.
-    pub plan_commit_ref: Option<String>,
-    /// Run a plan whose verdict is `review` all the same.
-    pub force: bool,
-    /// With `force`: the same id returns what the first call with it did.
-    pub request_id: Option<String>,
-    /// `false`: answer at once with a handle.
-    pub wait: Option<bool>,
-}
-
-/// What a call to run comes to.
-#[derive(Debug)]
-pub enum RunAnswer {
-    Finished(Arc<Ran>),
-    /// It goes on without the caller.
-    Running(Operation),
-}
-
-impl RunAnswer {
-    /// The result, where there is one already.
-    pub fn finished(self) -> Option<Arc<Ran>> {
-        match self {
-            RunAnswer::Finished(ran) => Some(ran),
-            RunAnswer::Running(_) => None,
-        }
-    }
-}
-
-#[derive(Debug)]
-pub struct Ran {
-    pub slot: Slot,
-    /// Digest of the plan that ran.
-    pub plan: Digest,
-    pub program: String,
-    /// What was mended on the way to it.
-    pub notes: Vec<Diagnostic>,
-    pub outcome: Outcome,
-    /// The run's number in its session: the last part of `plasm://session/s0/r/3`.
-    pub number: u64,
-    pub run: RunId,
-    /// Handles for what was left unread, by the label of the result.
-    pub pages: Vec<(String, String)>,
-    /// Nothing ran: this is what an earlier call with the same commit or request id did.
-    pub replayed: bool,
-}
 
 impl Service {
     pub async fn run(self: &Arc<Self>, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, Error> {
@@ -100,7 +46,7 @@ impl Service {
     ) -> Result<RunAnswer, Error> {
         let pages = self.pages_of(caller, &session, &ticket.planned.plan).await?;
         let session = Arc::new(session);
-        let live = self.start(caller, &session, live::Work::new(ticket, pages));
+        let live = self.start(caller, &session, start::Work::new(ticket, pages));
         if wait == Some(false) {
             return self.detach(caller, &session, &live).await;
         }

@@ -7,21 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{RunId, Slot, Timestamp};
+use base::{RunId, Timestamp};
 use exec::{OperationError, Rowset};
 use lang::plan::Plan;
 use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
 use super::gate::Ticket;
-use super::live::{Live, Work};
 use super::page::{Handle, own};
-use super::{Ran, RunAnswer};
+use super::start::Work;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
+use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
+use crate::ran::{Operation, Ran, RunAnswer, Told};
 use crate::rows::{self, LogicalRow};
 use crate::service::Service;
 
@@ -30,31 +31,6 @@ const BEAT: Duration = Duration::from_secs(5);
 const DEAD_AFTER_MS: i64 = 20_000;
 /// How long `wait(…)` waits before it answers that the run still goes on.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A run that goes on, as its caller sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
-    pub slot: Slot,
-    /// `s0_o1`
-    pub handle: String,
-    pub told: Told,
-    /// It was told to stop, and will before its next effect.
-    pub stopping: bool,
-}
-
-/// How far a run is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    pub steps_done: usize,
-    pub steps: usize,
-    pub effects_done: usize,
-}
-
-impl From<exec::Told> for Told {
-    fn from(told: exec::Told) -> Self {
-        Self { steps_done: told.steps_done, steps: told.steps, effects_done: told.effects_done }
-    }
-}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OperationRow {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use exec::{Coverage, Finished, Outcome, Rowset, StepError};
 
-use super::Ran;
 use super::page::page_handle;
 use crate::artifact::ArtifactUri;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::{Session, Versioned};
+use crate::ran::Ran;
 use crate::rows::{RunRow, run_key};
 use crate::service::Service;
 
