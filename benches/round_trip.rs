@@ -124,9 +124,9 @@ async fn main() {
         service.plan(&caller(), &plan).await.unwrap();
     })
     .await;
-    let run = RunRequest { session: "s0".to_owned(), program: PROGRAM.to_owned(), force: false };
+    let run = RunRequest { session: "s0".to_owned(), program: Some(PROGRAM.to_owned()), ..RunRequest::default() };
     let in_process = median(async || {
-        assert!(!service.run(&caller(), &run).await.unwrap().outcome.failed());
+        assert!(!service.run(&caller(), &run).await.unwrap().finished().unwrap().outcome.failed());
     })
     .await;
     let over_mcp = median(async || {

@@ -7,4 +7,6 @@ cd "$(dirname "$0")/.."
 need_rust
 need_c_compiler
 say "building in release and measuring"
-cargo bench --locked --quiet --package cli --bench round_trip
+for bench in round_trip pages allocations catalogs; do
+  cargo bench --locked --quiet --package cli --bench "$bench"
+done

@@ -16,6 +16,7 @@ import anyio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+import catalogs
 import sessions
 from answers import DEMO, seeds, symbols, tables
 from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite
@@ -346,7 +347,7 @@ async def main():
         await revisions()
     async with case("the client library warned of nothing"):
         assert not warnings.told, f"{len(warnings.told)} times, first: {warnings.told[0]}"
-    for group in sessions.GROUPS:
+    for group in sessions.GROUPS + catalogs.GROUPS:
         with suite.group(group.__name__):
             await group(case, over_http, over_stdio)
 

@@ -71,7 +71,7 @@ class Server:
         self.process = None
 
     def __enter__(self):
-        log = tempfile.mkstemp(prefix="server-", suffix=".log")[1]
+        self.log = log = tempfile.mkstemp(prefix="server-", suffix=".log")[1]
         command = [TOKAMAK, "serve", "--port", str(self.port), "--data", str(self.data), *self.arguments]
         with open(log, "wb") as stderr:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr)

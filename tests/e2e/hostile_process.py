@@ -5,6 +5,7 @@ Invariant: a refusal to start has the exit code and the words that say what to d
 
 import json
 import os
+import pty
 import queue
 import re
 import signal
@@ -31,6 +32,8 @@ def main(suite):
         refuses_to_start(suite)
     with suite.group("stop"):
         stops(suite)
+    with suite.group("secret"):
+        asks_for_a_secret(suite)
 
 
 # --- stdio
@@ -227,7 +230,8 @@ def refuses_to_start(suite):
             ("a missing catalogs folder", ("--catalogs", place / "nowhere", *free), 3, r"nowhere does not exist"),
         ]
         for name, folder in catalogs.items():
-            refusals.append((f"a catalog with {name}", ("--catalogs", folder, *free), 2, CATALOG_ERRORS[name]))
+            strict = ("--strict-catalogs", "--catalogs", folder, *free)
+            refusals.append((f"a catalog with {name}, strictly,", strict, 2, CATALOG_ERRORS[name]))
         for title, arguments, code, words in refusals:
             with suite.case(f"start: {title} ends with {code} and says why"):
                 ended = start(*arguments)
@@ -337,3 +341,30 @@ def hold(port, sent):
     peer = socket.create_connection(("127.0.0.1", port), timeout=10)
     peer.sendall(sent)
     return peer
+
+
+# --- secrets (what needs a terminal; the rest is in crates/cli/tests/secrets.rs)
+
+
+def asks_for_a_secret(suite):
+    data = tempfile.mkdtemp(prefix="data-")
+    surroundings = {**os.environ, "TOKAMAK_SECRETS_KEY": "right"}
+    command = [TOKAMAK, "secret", "set", "TYPED", "--data", data]
+    with suite.case("secret: at a terminal the value is asked for and not shown"):
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(TOKAMAK, command, surroundings)
+        said = said_until(terminal, b"Value of TYPED: ")
+        os.write(terminal, b"hunter2\n")
+        said += said_until(terminal, b"TYPED is set")
+        assert os.waitpid(child, 0)[1] == 0 and b"hunter2" not in said, said
+    with suite.case("secret: what was typed is kept"):
+        listed = subprocess.run([TOKAMAK, "secret", "list", "--data", data], env=surroundings, capture_output=True)
+        assert listed.stdout == b"TYPED\n", listed
+
+
+def said_until(terminal, words):
+    said = b""
+    while words not in said:
+        said += os.read(terminal, 1024)
+    return said

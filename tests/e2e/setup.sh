@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the end-to-end suites need into $TOOLS (default: .tools in the repository).
 # Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may
-# install; a second run with the same pins does nothing; the tools end up in $TOOLS/e2e-python and $TOOLS/e2e-node.
+# install; a second run with the same pins does nothing; the tools end up in $TOOLS/e2e-python,
+# $TOOLS/e2e-servers (real servers to call, with the versions of foreign/requirements.txt) and $TOOLS/e2e-node.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,21 +12,29 @@ TOOLS=$(cd "$TOOLS" && pwd)
 
 MCP_CLIENT="mcp==2.3.0"
 PYTHON_HOME="$TOOLS/e2e-python"
+SERVERS_HOME="$TOOLS/e2e-servers"
 NODE_HOME="$TOOLS/e2e-node"
 
 main() {
   need_python
-  local python_pin node_pin
-  python_pin="$MCP_CLIENT $(python3 -c 'import sys; print(sys.executable, sys.version_info[:3])') $PYTHON_HOME"
+  local interpreter python_pin servers_pin node_pin
+  interpreter=$(python3 -c 'import sys; print(sys.executable, sys.version_info[:3])')
+  python_pin="$MCP_CLIENT $interpreter $PYTHON_HOME"
   if ! done_before "$PYTHON_HOME" "$python_pin"; then
     say "installing the Python MCP client ($MCP_CLIENT) into $PYTHON_HOME"
     install_python
     remember "$PYTHON_HOME" "$python_pin"
   fi
+  servers_pin="$(cksum <"$here/foreign/requirements.txt") $interpreter $SERVERS_HOME"
+  if ! done_before "$SERVERS_HOME" "$servers_pin"; then
+    say "installing Jupyter Server and etcd into $SERVERS_HOME (140 MB)"
+    install_servers
+    remember "$SERVERS_HOME" "$servers_pin"
+  fi
   node_pin="$(cat "$here/node/package.json" "$here/node/package-lock.json" | cksum) $NODE_HOME"
   if ! done_before "$NODE_HOME" "$node_pin"; then
     need_npm
-    say "installing Node 22, the MCP inspector and the MCP conformance suite into $NODE_HOME (300 MB)"
+    say "installing Node 22, the MCP inspector, the MCP conformance suite and a GraphQL server into $NODE_HOME (300 MB)"
     install_node
     remember "$NODE_HOME" "$node_pin"
   fi
@@ -52,12 +61,28 @@ need_python() {
 }
 
 install_python() {
+  virtual_environment "$PYTHON_HOME"
+  fetch "the Python MCP client" pip_of "$PYTHON_HOME" "$MCP_CLIENT"
+}
+
+# Nothing is compiled here: every one of them comes built.
+install_servers() {
+  virtual_environment "$SERVERS_HOME"
+  fetch "Jupyter Server and etcd" pip_of "$SERVERS_HOME" --only-binary=:all: -r "$here/foreign/requirements.txt"
+}
+
+virtual_environment() {
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     system_package "this Python cannot make virtual environments" python3-venv
   fi
-  rm -rf "$PYTHON_HOME"
-  python3 -m venv "$PYTHON_HOME"
-  "$PYTHON_HOME/bin/python" -m pip install --quiet --disable-pip-version-check "$MCP_CLIENT"
+  rm -rf "$1"
+  python3 -m venv "$1"
+}
+
+pip_of() {
+  local home=$1
+  shift
+  "$home/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 "$@"
 }
 
 # --- Node
@@ -75,7 +100,7 @@ install_node() {
   rm -rf "$NODE_HOME"
   mkdir -p "$NODE_HOME"
   cp "$here/node/package.json" "$here/node/package-lock.json" "$NODE_HOME/"
-  quietly npm install --prefix "$NODE_HOME" --omit=optional --ignore-scripts --no-audit --no-fund
+  fetch "the Node packages" npm install --prefix "$NODE_HOME" --omit=optional --ignore-scripts --no-audit --no-fund
   cd "$NODE_HOME/node_modules/node"
   quietly node installArchSpecificPackage.js
   cd "$here"
@@ -94,6 +119,13 @@ system_package() {
   say "$why; apt-get install $*"
   quietly apt-get update
   DEBIAN_FRONTEND=noninteractive quietly apt-get install --yes --no-install-recommends "$@"
+}
+
+# $1 what comes from a package registry, then the command that brings it.
+fetch() {
+  local what=$1
+  shift
+  (quietly "$@") || refuse "$what could not be installed; is the package registry reachable from here?"
 }
 
 # Output only when it fails.

@@ -56,25 +56,35 @@ fn push_string(out: &mut String, text: &str) {
 
 /// Whether a JSON text opens more brackets inside each other than `limit`, found without parsing it.
 pub fn depth_exceeds(text: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for byte in text {
-        match (in_string, byte) {
-            (true, _) if escaped => escaped = false,
-            (true, b'\\') => escaped = true,
-            (true, b'"') => in_string = false,
-            (true, _) => {}
-            (false, b'"') => in_string = true,
-            (false, b'[' | b'{') => {
+    let (mut depth, mut at) = (0usize, 0usize);
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => at = after_string(text, at),
+            b'[' | b'{' => {
                 depth += 1;
                 if depth > limit {
                     return true;
                 }
             }
-            (false, b']' | b'}') => depth = depth.saturating_sub(1),
-            (false, _) => {}
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
         }
     }
     false
+}
+
+/// Behind the quote that ends the string which begins at `at`. Most of an answer is strings, so they are skipped, not read.
+fn after_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found + 1;
+        if text[at - 1] == b'"' {
+            return at;
+        }
+        // Whatever is escaped is part of the string.
+        at += 1;
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -96,5 +106,12 @@ mod tests {
         assert!(depth_exceeds(b"[[[]]]", 2));
         assert!(!depth_exceeds(br#"["[[[[\"[["]"#, 1));
         assert!(!depth_exceeds(b"[][][]", 1));
+        // Strings that end with an escape, are not ended, or hold nothing.
+        assert!(depth_exceeds(br#"["\\",[["""#, 2));
+        assert!(!depth_exceeds(br#"["\\\"[["#, 1));
+        for cut in [&b"\"\\"[..], b"\"", b"\"[[[", b""] {
+            assert!(!depth_exceeds(cut, 0));
+        }
+        assert!(depth_exceeds(br#""",["#, 0));
     }
 }

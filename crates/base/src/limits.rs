@@ -24,6 +24,12 @@ pub struct Limits {
     pub calls_per_origin: usize,
     /// Calls a relation over many rows may make in one step.
     pub fan_out: usize,
+    pub template_bytes: usize,
+    pub template_output_bytes: usize,
+    /// Instructions that one rendering may take.
+    pub template_fuel: u64,
+    /// How long a call waits for its run before it answers with a handle.
+    pub inline_ms: u64,
     /// Characters of a result that go to the model before rows are cut.
     pub shown_chars: usize,
 }
@@ -45,6 +51,10 @@ impl Default for Limits {
             calls_per_session: 16,
             calls_per_origin: 8,
             fan_out: 50,
+            template_bytes: 64 * 1024,
+            template_output_bytes: 1024 * 1024,
+            template_fuel: 1_000_000,
+            inline_ms: 45_000,
             shown_chars: 4_000,
         }
     }

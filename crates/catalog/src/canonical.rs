@@ -1,5 +1,6 @@
 //! The one byte form of a catalog: what its digest covers and what the store keeps for sessions that pin it.
-//! Invariant: `from_canonical(canonical(c)) == c`, and bytes that do not match the digest asked for are refused.
+//! Invariant: `from_canonical(canonical(c))` is `c`, with its fields and parameters in the same order, for that is the order in
+//! which rows and tables show them; bytes that do not match the digest asked for are refused.
 
 use base::Digest;
 
@@ -19,8 +20,9 @@ pub enum PinError {
 
 impl Catalog {
     pub fn canonical(&self) -> String {
-        // A model of strings, numbers and maps always serialises; were it not so, the empty form would match no digest.
-        base::canonical(&serde_json::to_value(self).unwrap_or_default())
+        // The model has no map without an order, so its JSON is one text. A model of strings, numbers and maps always
+        // serialises; were it not so, the empty form would match no digest.
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     pub(crate) fn seal(mut self) -> Self {

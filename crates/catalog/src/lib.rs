@@ -29,6 +29,8 @@ pub use model::{
 pub use paging::{After, PageAt, PageRequest, PageSize, Paging, PagingError, PagingForm, Place};
 pub use path::DataPath;
 pub use read::{Rejected, read, schema};
-pub use registry::{Registry, RegistryError};
+pub use registry::{
+    Cause, Change, FileFound, FolderFound, Problem, Registry, RegistryError, Report, Shelf, Unlisted, Unusable,
+};
 pub use template::{Hole, Piece, Template, TemplateError};
 pub use types::{DateFormat, Slot, TextStyle, Type, TypeError, Union, Wire};

@@ -3,10 +3,9 @@
 
 use base::{Origin, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
-use crate::model::Row;
 use crate::path::DataPath;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,14 +56,15 @@ pub struct PageSize {
 }
 
 /// Which page to ask for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
     pub at: PageAt,
     /// Rows to ask for, where the API takes a size.
     pub size: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PageAt {
     First,
     /// The page's index, from 0.
@@ -106,7 +106,7 @@ pub struct Page<'a> {
     pub body: &'a Value,
     /// Rows on it.
     pub rows: usize,
-    pub last: Option<&'a Row>,
+    pub last: Option<&'a Map<String, Value>>,
 }
 
 impl Paging {
@@ -218,7 +218,8 @@ fn place(origin: &Origin, link: &str) -> Result<PageAt, PagingError> {
         && url.port_or_known_default() == home.port_or_known_default()
         && url.username().is_empty()
         && url.password().is_none();
-    if !same {
+    // To whoever resolves it as a reference, `//host/x` is another host.
+    if !same || url.path().starts_with("//") {
         let shown = url.host_str().unwrap_or("no host");
         return Err(PagingError::Foreign(shown.chars().take(100).collect()));
     }

@@ -4,16 +4,19 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use base::Limits;
+use base::{Limits, Secret};
 use serde::Deserialize;
 
 use crate::args::Settings;
 use crate::failure::Failure;
+use crate::ports;
 
 #[derive(Debug, Clone)]
 pub struct Config {
     pub data: PathBuf,
     pub catalogs: Vec<PathBuf>,
+    /// Do not start on a catalog that cannot be offered.
+    pub strict_catalogs: bool,
     pub demo: bool,
     pub listen: IpAddr,
     pub port: u16,
@@ -22,6 +25,8 @@ pub struct Config {
     pub drain_seconds: u64,
     /// A file for each secret, beside those of the environment.
     pub secrets_dir: Option<PathBuf>,
+    /// Opens the encrypted secrets in the data folder.
+    pub secrets_key: Option<Secret>,
     pub limits: Limits,
 }
 
@@ -30,12 +35,14 @@ pub struct Config {
 struct File {
     data: Option<PathBuf>,
     catalogs: Vec<PathBuf>,
+    strict_catalogs: bool,
     demo: Option<bool>,
     listen: Option<IpAddr>,
     port: Option<u16>,
     hosts: Vec<String>,
     drain_seconds: Option<u64>,
     secrets_dir: Option<PathBuf>,
+    secrets_key_file: Option<PathBuf>,
     limits: Limits,
 }
 
@@ -49,14 +56,24 @@ impl Config {
         Ok(Self {
             data,
             catalogs,
+            strict_catalogs: settings.strict_catalogs || file.strict_catalogs,
             demo: !settings.no_demo && file.demo.unwrap_or(true),
             listen: settings.listen.or(file.listen).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             port: settings.port.or(file.port).unwrap_or(3000),
             hosts: loopback.into_iter().chain(file.hosts).collect(),
             drain_seconds: file.drain_seconds.unwrap_or(10),
             secrets_dir: file.secrets_dir,
+            secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
             limits: file.limits,
         })
+    }
+}
+
+/// The environment beats the file that the setting names.
+fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
+    match std::env::var_os(ports::SECRETS_KEY).filter(|value| !value.is_empty()) {
+        Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| Failure::KeyNotText),
+        None => file.map(ports::key_file).transpose(),
     }
 }
 
@@ -77,6 +94,9 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("calls_per_session", limits.calls_per_session, 1_000),
         ("calls_per_origin", limits.calls_per_origin, 1_000),
         ("fan_out", limits.fan_out, 100_000),
+        ("template_bytes", limits.template_bytes, 1 << 20),
+        ("template_output_bytes", limits.template_output_bytes, 64 << 20),
+        ("template_fuel", usize::try_from(limits.template_fuel).unwrap_or(usize::MAX), 1_000_000_000),
         ("shown_chars", limits.shown_chars, 40_000),
     ];
     match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
@@ -96,6 +116,11 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
         _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
+    text_of(path, bytes)
+}
+
+/// Bytes as text, or the line where they are none. `path` is only their name.
+pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Failure::NotText { path: path.to_owned(), line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }

@@ -33,17 +33,39 @@ pub enum Failure {
     #[error(transparent)]
     Store(#[from] store::OpenError),
     #[error(transparent)]
+    SecretStore(#[from] store::secrets::Error),
+    #[error("there is no secret `{name}` in the encrypted store; `tokamak secret list` prints the names")]
+    NoSecret { name: String },
+    #[error("{what}; {hint}")]
+    SecretInput { what: &'static str, hint: &'static str },
+    #[error("the key of the encrypted secrets cannot be used: {path} {hint}")]
+    KeyFile { path: PathBuf, hint: &'static str },
+    #[error("TOKAMAK_SECRETS_KEY is not UTF-8 text; set it to text, such as what `openssl rand -base64 32` prints")]
+    KeyNotText,
+    #[error(transparent)]
     Upstream(#[from] upstream::BuildError),
     #[error(transparent)]
     Catalog(#[from] Box<catalog::Rejected>),
-    #[error(transparent)]
-    Registry(#[from] catalog::RegistryError),
+    #[error("not every catalog can be offered:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Catalogs(Vec<catalog::Problem>),
     #[error(transparent)]
     Http(#[from] server::HttpError),
     #[error(transparent)]
     Stdio(#[from] server::StdioError),
     #[error("{}", server::text::error(.0))]
     Session(#[from] session::Error),
+    #[error("no catalog `{name}` here{}; a file is written with its folder or its ending: ./{name}.yaml", one_of(.near))]
+    NoCatalog { name: String, near: Vec<String> },
+    #[error(transparent)]
+    Seed(#[from] teach::SeedError),
+    #[error("`{catalog}` has no capability `{name}`{}", one_of(.near))]
+    NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
+    #[error("--param {given}: {why}")]
+    Param { given: String, why: String },
+    #[error("cannot write {path}: {cause}")]
+    Unwritable { path: PathBuf, cause: std::io::Error },
+    #[error("this graph is too large for a picture; choose entities with --entity, or take --graph mermaid")]
+    Undrawable,
     #[error("cannot make a folder for the tour: {0}")]
     Scratch(#[source] std::io::Error),
     /// The findings are printed already.
@@ -58,10 +80,24 @@ impl Failure {
             | Failure::Limit { .. }
             | Failure::NotText { .. }
             | Failure::Catalog(_)
-            | Failure::Registry(_)
+            | Failure::Catalogs(_)
             | Failure::NoDataFolder
-            | Failure::NotLoopback(_) => 2,
-            Failure::Missing { .. } => 3,
+            | Failure::SecretInput { .. }
+            | Failure::KeyFile { .. }
+            | Failure::KeyNotText
+            | Failure::SecretStore(
+                store::secrets::Error::NoKey
+                | store::secrets::Error::WrongKey
+                | store::secrets::Error::Name { .. }
+                | store::secrets::Error::Value { .. },
+            )
+            | Failure::NotLoopback(_)
+            | Failure::Param { .. } => 2,
+            Failure::Missing { .. }
+            | Failure::NoSecret { .. }
+            | Failure::NoCatalog { .. }
+            | Failure::Seed(_)
+            | Failure::NoCapability { .. } => 3,
             _ => 1,
         })
     }
@@ -80,12 +116,26 @@ impl Failure {
             Failure::PortTaken { .. } => "port_taken",
             Failure::Listen { .. } => "listen",
             Failure::Store(_) => "storage",
+            Failure::SecretStore(error) => error.code(),
+            Failure::NoSecret { .. } => "no_secret",
+            Failure::SecretInput { .. } => "secret_value",
+            Failure::KeyFile { .. } | Failure::KeyNotText => "secrets_key",
             Failure::Upstream(_) => "upstream",
-            Failure::Catalog(_) | Failure::Registry(_) => "bad_catalog",
+            Failure::Catalog(_) | Failure::Catalogs(_) => "bad_catalog",
             Failure::Http(_) | Failure::Stdio(_) => "server",
             Failure::Session(error) => error.code(),
+            Failure::NoCatalog { .. } => "no_catalog",
+            Failure::Seed(_) => "no_entity",
+            Failure::NoCapability { .. } => "no_capability",
+            Failure::Param { .. } => "bad_param",
+            Failure::Unwritable { .. } => "unwritable",
+            Failure::Undrawable => "undrawable",
             Failure::Scratch(_) => "scratch",
             Failure::Found(_) => "found",
         }
     }
+}
+
+fn one_of(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }

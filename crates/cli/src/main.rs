@@ -6,12 +6,14 @@
 //! - Human output by default, `--json` everywhere; errors on standard error with exit code 1 (failed), 2 (usage), 3 (not found).
 
 mod args;
+mod catalogs;
 mod commands;
 mod config;
 mod failure;
 mod log;
 mod output;
 mod ports;
+mod shipped;
 mod wiring;
 
 use std::process::ExitCode;

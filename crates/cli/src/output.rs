@@ -45,8 +45,13 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
+    /// Whether a person reads standard output.
+    pub fn terminal(&self) -> bool {
+        std::io::stdout().is_terminal()
+    }
+
     pub fn colour(&self) -> bool {
-        std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+        self.terminal() && std::env::var_os("NO_COLOR").is_none()
     }
 
     pub fn bold(&self, text: &str) -> String {

@@ -3,38 +3,52 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base::Origin;
-use catalog::{Catalog, Registry};
+use catalog::Catalog;
 use session::{Ports, Service};
+use store::secrets::SecretStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, read_text};
+use crate::catalogs::Catalogs;
+use crate::config::Config;
 use crate::failure::Failure;
-use crate::ports::{OperatorSecrets, SystemClock, SystemEntropy};
+use crate::ports::{OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
+use crate::shipped;
 
-/// Shipped inside the binary.
-const DEMO_CATALOG: &str = include_str!("../../../catalogs/demo.yaml");
+/// A service, and the catalogs it started with.
+pub struct Wired {
+    pub service: Arc<Service>,
+    pub catalogs: Catalogs,
+}
 
 /// The service of a configuration, with the demo API running beside it until `stop`.
-pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Arc<Service>, Failure> {
-    let registry = registry(config)?;
+pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
+    let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
-    if let Some(demo) = registry.get("demo").filter(|_| config.demo) {
-        routes.insert(demo.origin.clone(), start_demo(stop).await?);
+    if config.demo {
+        // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
+        routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
     let storage = storage(&config.data)?;
+    let secret_store = secret_store(config);
+    if secret_store.has_key() {
+        secret_store.check()?;
+    } else if config.data.join(store::secrets::FILE_NAME).exists() {
+        tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
+    }
     let ports = Ports {
         store: storage.store,
         blobs: storage.blobs,
-        upstream: Arc::new(upstream(config, routes)?),
+        upstream: Arc::new(upstream(config, routes, secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
-    Ok(Arc::new(Service::new(ports, registry, config.limits.clone())))
+    let service = Arc::new(Service::new(ports, catalogs.registry(), config.limits.clone()));
+    Ok(Wired { service, catalogs })
 }
 
 pub struct Storage {
@@ -49,44 +63,37 @@ pub fn storage(data: &Path) -> Result<Storage, Failure> {
     Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
 }
 
-fn upstream(config: &Config, routes: BTreeMap<Origin, Origin>) -> Result<upstream::HttpUpstream, Failure> {
+/// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is
+/// the demo's.
+pub async fn upstream_for(
+    config: &Config,
+    catalog: &Catalog,
+    stop: &CancellationToken,
+) -> Result<upstream::HttpUpstream, Failure> {
+    let mut routes = BTreeMap::new();
+    if config.demo && catalog.origin == shipped::demo()?.origin {
+        routes.insert(catalog.origin.clone(), start_demo(stop).await?);
+    }
+    upstream(config, routes, secret_store(config))
+}
+
+fn upstream(
+    config: &Config,
+    routes: BTreeMap<Origin, Origin>,
+    secret_store: Arc<SecretStore>,
+) -> Result<upstream::HttpUpstream, Failure> {
     let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
-    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config)), Arc::new(SystemClock))?)
+    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
 /// Where the operator keeps secrets.
-pub fn secrets(config: &Config) -> OperatorSecrets {
-    OperatorSecrets::new(config.secrets_dir.clone())
+pub fn secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
+    OperatorSecrets::new(config.secrets_dir.clone(), store)
 }
 
-pub fn registry(config: &Config) -> Result<Registry, Failure> {
-    let shipped = if config.demo { vec![demo_catalog()?] } else { Vec::new() };
-    let mut catalogs = shipped;
-    for folder in &config.catalogs {
-        catalogs.extend(catalogs_in(folder)?);
-    }
-    Ok(Registry::new(catalogs)?)
-}
-
-pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
-    Ok(Arc::new(catalog::read("demo.yaml", DEMO_CATALOG)?))
-}
-
-/// Every catalog of a folder, in the order of file names.
-pub fn catalogs_in(folder: &Path) -> Result<Vec<Arc<Catalog>>, Failure> {
-    let unreadable = |cause| Failure::Unreadable { path: folder.to_owned(), cause };
-    if !folder.exists() {
-        return Err(Failure::Missing { path: folder.to_owned() });
-    }
-    let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|e| e == "yaml" || e == "yml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files.iter().map(|path| Ok(Arc::new(catalog::read(&path.display().to_string(), &read_text(path)?)?))).collect()
+/// The encrypted secrets of the data folder, which need not exist.
+pub fn secret_store(config: &Config) -> Arc<SecretStore> {
+    Arc::new(SecretStore::new(&config.data, config.secrets_key.clone()))
 }
 
 /// Serves the demo API on a free loopback port and says where.

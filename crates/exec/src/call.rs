@@ -1,43 +1,72 @@
 //! One call: bind, send, decode.
-//! Invariant: at most as many calls are under way as the session may have; the permit covers the whole call.
+//! Invariant: at most as many calls are under way as the session and the origin may have; the place covers the whole call, and
+//! a call that a bound forbids does not leave.
 
 use base::Response;
 use catalog::{Answer, Args, Ask, Asked, Capability, Catalog, DecodeError, Decoded, bind, decode};
 use ports::upstream::Call;
 
+use crate::budget::{Allowance, Counted};
 use crate::ctx::Ctx;
 use crate::error::StepError;
 
+/// What a step reads with.
+#[derive(Clone, Copy)]
+pub struct Reads<'a> {
+    pub ctx: &'a Ctx<'a>,
+    pub allowance: &'a Allowance<'a>,
+    pub counted: Counted,
+    /// The fields that are needed, for an API that can be asked for just these; `None` is all.
+    pub fields: Option<&'a [String]>,
+}
+
+/// What is called.
+pub type Target<'a> = (&'a Catalog, &'a Capability);
+
+impl<'a> Reads<'a> {
+    pub fn of(ctx: &'a Ctx<'a>, allowance: &'a Allowance<'a>) -> Self {
+        Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
+    }
+
+    /// The same, for rows of another entity than the step's: all of their fields.
+    pub fn whole(self) -> Self {
+        Self { fields: None, ..self }
+    }
+}
+
 pub async fn read(
-    ctx: &Ctx<'_>,
-    catalog: &Catalog,
-    capability: &Capability,
+    reads: &Reads<'_>,
+    (catalog, capability): Target<'_>,
     args: &Args,
     asked: Option<Asked<'_>>,
 ) -> Result<Decoded, StepError> {
-    let request = bind(catalog, capability, &Ask { page: asked.map(|a| a.page), ..Ask::new(args) })?;
+    let ctx = reads.ctx;
+    let ask = Ask { page: asked.map(|a| a.page), fields: reads.fields, ..Ask::new(args) };
+    let request = bind(catalog, capability, &ask)?;
     let label = request.label();
     let response: Response = {
-        // The semaphore is never closed; without a permit the call goes ahead, bounded by the origin's own limit.
-        let _permit = ctx.calls.acquire().await.ok();
+        let _place = reads.allowance.place(ctx, catalog).await;
+        // Counted when it leaves: a run that was told to stop while this one waited starts no call.
+        reads.allowance.call(ctx, catalog, reads.counted)?;
         ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true, pace: catalog.pace }).await?
     };
+    reads.allowance.run.came(response.body.len());
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
     let Some(decoded) = decode_off(ctx, (catalog, capability), response, args, asked).await else {
         return Err(StepError::Interrupted(label));
     };
-    decoded.map_err(|source| StepError::Decode { label, source: Box::new(source) })
+    decoded.map_err(|source| StepError::from_decode(label, source))
 }
 
 /// Above this, decoding takes long enough to be felt by other sessions on the same thread.
 const SMALL_BYTES: usize = 128 * 1024;
 
 /// Decodes a large answer on a thread for such work; `None` when that thread did not come back.
-async fn decode_off(
+pub async fn decode_off(
     ctx: &Ctx<'_>,
-    (catalog, capability): (&Catalog, &Capability),
+    (catalog, capability): Target<'_>,
     response: Response,
     args: &Args,
     asked: Option<Asked<'_>>,

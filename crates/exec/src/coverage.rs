@@ -21,6 +21,10 @@ pub enum Coverage {
 pub enum Why {
     RowBudget,
     PageBudget,
+    /// The plan's own bound.
+    Bound,
+    /// A row was gone when the rest of it was asked for.
+    Gone,
 }
 
 impl Coverage {
@@ -53,6 +57,8 @@ impl fmt::Display for Coverage {
                     .map(|why| match why {
                         Why::RowBudget => "row budget",
                         Why::PageBudget => "page budget",
+                        Why::Bound => "the plan's bound",
+                        Why::Gone => "rows vanished",
                     })
                     .collect();
                 write!(f, "partial: {}", words.join(", "))

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
+    /// What was said when it failed, from the result that was kept.
+    #[error("{0}")]
+    Recorded(String),
     #[error(transparent)]
     Bind(#[from] BindError),
     #[error("{label}: {problem} ({status}){}", said(.message))]
@@ -30,14 +33,74 @@ pub enum StepError {
     /// The cause is the first failure, however many steps lie between.
     #[error("not run, because {step} failed: {cause}")]
     Input { step: String, cause: Arc<StepError> },
-    /// A kind of step that this build does not run.
-    #[error("`{0}` is not run by this version")]
-    NotRun(&'static str),
+    /// An effect that comes after one that did not happen.
+    #[error("not run, because {step} before it did not succeed: {cause}")]
+    After { step: String, cause: Arc<StepError> },
+    /// A value that the step needs was not there.
+    #[error("`{what}` has no value{}", of_what(.of))]
+    Missing { what: String, of: Option<String> },
+    /// One row was needed.
+    #[error("{what} has {found} rows where there must be one")]
+    NotOne { what: String, found: usize },
+    #[error("the template{}: {problem}", at_line(.line))]
+    Template { line: Option<usize>, problem: TemplateProblem },
+    /// The plan said how much it would do at most.
+    #[error("stopped at the plan's bound of {bound} {what}")]
+    Bound { what: &'static str, bound: usize },
+    #[error("cancelled before it ran")]
+    Cancelled,
+    /// One effect did not happen, or nobody knows; those before it did.
+    #[error("{}{cause}{}", row_of(.row, .of), done_before(.done))]
+    Effect { row: usize, of: usize, done: usize, cause: Box<StepError> },
+    /// The answer was lost: it may have happened.
+    #[error("{label}: nobody knows whether it happened: {why}")]
+    Unknown { label: String, why: String },
+    /// It did not happen; the receipt says how that was found out.
+    #[error("{label}: it did not happen: {why}")]
+    Failed { label: String, why: String },
+    #[error("{label}: {problem}: {message}")]
+    Refused { label: String, problem: ApiProblem, message: String },
+    #[error(transparent)]
+    Receipts(#[from] ports::receipts::Error),
+    /// A run that keeps no receipts was given an effect.
+    #[error("this run keeps no receipts, so it has no effects")]
+    NoReceipts,
+    #[error("there is no page `{0}` in this session")]
+    NoPage(String),
+    #[error(transparent)]
+    Operation(#[from] OperationError),
     /// A step that needs rows of an entity was planned on something else.
     #[error("the plan follows something that is not rows of an entity")]
     NotRows,
     #[error("`{0}` was never run")]
     NeverRun(String),
+}
+
+/// Why `wait(…)` or `cancel(…)` has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    #[error("there is no operation `{0}` in this session")]
+    NotThere(String),
+    #[error("operation `{handle}` failed: {why}")]
+    Failed { handle: String, why: String },
+}
+
+/// What is wrong with a template, or with what it was given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateProblem {
+    #[error("{0}")]
+    Syntax(String),
+    /// A name that the row does not have.
+    #[error("{0}")]
+    Undefined(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("it took too many steps (limit {0})")]
+    Fuel(u64),
+    #[error("its text is longer than {0} bytes")]
+    Output(usize),
+    #[error("its source is longer than {0} bytes")]
+    Source(usize),
 }
 
 /// What a status means to a caller.
@@ -73,11 +136,74 @@ impl ApiProblem {
     }
 }
 
+impl ApiProblem {
+    /// Of an API's own word for it, such as GraphQL's `extensions.code`. No word is known everywhere; these are common.
+    pub fn of_code(code: &str) -> Self {
+        let word: String = code.to_ascii_lowercase().replace(['-', ' '], "_");
+        let has = |words: &[&str]| words.iter().any(|w| word.contains(w));
+        match word.as_str() {
+            _ if has(&["unauth", "forbidden", "denied", "not_allowed", "invalid_auth", "token", "permission"]) => {
+                Self::Auth
+            }
+            _ if has(&["not_found", "no_such", "missing", "does_not_exist"]) => Self::NotFound,
+            _ if has(&["rate", "throttl", "too_many", "too_complex"]) => Self::Rate,
+            _ if has(&["conflict", "already", "out_of_stock", "mismatch", "precondition"]) => Self::Conflict,
+            _ if has(&["internal", "unavailable", "timeout", "server", "fatal"]) => Self::Server,
+            _ if has(&["valid", "bad_user_input", "parse", "bad_request", "argument", "resolution"]) => {
+                Self::Validation
+            }
+            _ => Self::Unexpected,
+        }
+    }
+}
+
 impl StepError {
+    /// Whether what was asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(
+            self,
+            Self::Status { problem: ApiProblem::NotFound, .. } | Self::Refused { problem: ApiProblem::NotFound, .. }
+        )
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::Effect { cause, .. } => cause.is_cancelled(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn from_decode(label: String, source: DecodeError) -> Self {
+        match source {
+            DecodeError::Refused(refusal) => {
+                let problem = refusal.code.as_deref().map_or(ApiProblem::Unexpected, ApiProblem::of_code);
+                Self::Refused { label, problem, message: refusal.message }
+            }
+            source => Self::Decode { label, source: Box::new(source) },
+        }
+    }
+
     pub fn from_status(label: String, response: &Response) -> Self {
         let (status, message) = (response.status, api_message(&response.body));
         Self::Status { label, status, problem: ApiProblem::of(status), message }
     }
+}
+
+fn of_what(of: &Option<String>) -> String {
+    of.as_ref().map(|of| format!(" in {of}")).unwrap_or_default()
+}
+
+fn at_line(line: &Option<usize>) -> String {
+    line.map(|line| format!(", line {line}")).unwrap_or_default()
+}
+
+fn row_of(row: &usize, of: &usize) -> String {
+    if *of > 1 { format!("row {} of {of}: ", row + 1) } else { String::new() }
+}
+
+fn done_before(done: &usize) -> String {
+    if *done > 0 { format!("; {done} done before it") } else { String::new() }
 }
 
 fn said(message: &Option<String>) -> String {

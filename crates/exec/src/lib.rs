@@ -1,22 +1,30 @@
-//! Runs a plan on ports: reads whose inputs are ready go side by side, lists are read over their pages within budgets, and
-//! every rowset says how much of the truth it holds.
+//! Runs a plan on ports: reads whose inputs are ready go side by side, effects one after another with a receipt each, lists are
+//! read over their pages within budgets, and every rowset says how much of the truth it holds.
 //!
 //! Invariants:
-//! - No effect happens here; each goes through `ports`.
-//! - The plan that runs is the plan that was shown: nothing is resolved or decided again.
-//! - A failing step stops its dependants only; everything that succeeded is returned.
+//! - No effect happens here; each goes through `ports`, and none without an open receipt.
+//! - The plan that runs is the plan that was shown: nothing is resolved or decided again, and no bound of it is exceeded.
+//! - A failing step stops its dependants only, a failing effect every later effect; everything that succeeded is returned.
 
+mod budget;
 mod call;
+mod continuation;
 mod coverage;
 mod ctx;
+mod data;
 mod error;
 mod outcome;
 mod paging;
 mod run;
 mod step;
+mod value;
 
+pub use continuation::Continuation;
 pub use coverage::{Coverage, Why};
-pub use ctx::Ctx;
-pub use error::{ApiProblem, StepError};
-pub use outcome::{Finished, Outcome, Rowset};
+pub use ctx::{Ctx, Effects, Operations, Progress, Told};
+pub use error::{ApiProblem, OperationError, StepError, TemplateProblem};
+pub use outcome::{Attached, Finished, Outcome, Rowset};
+pub use ports::receipts::{EffectId, Intent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
+pub use step::pure::over as pure_step;
+pub use tokio_util::sync::CancellationToken;

@@ -1,11 +1,14 @@
-//! A list over its pages, within the session's budgets.
-//! Invariant: a list that stopped early says why; an API that never ends is stopped by the page budget.
+//! A list over its pages, within the session's budgets and the plan's bounds.
+//! Invariant: a list that stopped early says why and where it goes on; an API that never ends is stopped by the page budget.
 
-use catalog::{After, Args, Asked, Capability, Catalog, PageAt, PageRequest, Row};
+use std::sync::Arc;
 
-use crate::call;
+use catalog::{After, Args, Asked, PageAt, PageRequest, Row};
+use lang::plan::Called;
+
+use crate::call::{self, Reads, Target};
+use crate::continuation::Continuation;
 use crate::coverage::{Coverage, Why};
-use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
@@ -13,56 +16,94 @@ use crate::outcome::Rowset;
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
     pub rows: Option<usize>,
+    pub page_size: Option<usize>,
     /// Calls, as the plan said.
     pub pages: usize,
 }
 
 /// Reads until the list is complete, the rows wanted are there, or a budget is spent.
-pub async fn list(
-    ctx: &Ctx<'_>,
-    catalog: &Catalog,
-    capability: &Capability,
-    args: &Args,
-    Want { rows: want, pages }: Want,
-) -> Result<Rowset, StepError> {
-    let rows_allowed = ctx.limits.rows;
-    let target = want.unwrap_or(rows_allowed).min(rows_allowed);
-    let Some(paging) = &capability.paging else {
-        let decoded = call::read(ctx, catalog, capability, args, None).await?;
-        return Ok(cut(decoded.rows, want, rows_allowed, Coverage::Complete));
-    };
-    // One page size for the whole list: page numbers mean nothing otherwise.
-    let size = paging.size.as_ref().map_or(0, |s| s.max.min(target.max(1)));
-    let mut page = PageRequest { at: PageAt::First, size };
-    let mut rows: Vec<Row> = Vec::new();
-    let mut coverage = Coverage::partial(Why::PageBudget);
-    for _ in 0..pages.min(ctx.limits.pages) {
-        let asked = Asked { page: &page, seen: rows.len() };
-        let decoded = call::read(ctx, catalog, capability, args, Some(asked)).await?;
-        rows.extend(decoded.rows);
-        match decoded.after {
-            After::End => coverage = Coverage::Complete,
-            After::Lost => coverage = Coverage::Unknown,
-            After::Next(_) if rows.len() >= target => {
-                let asked_for = want.is_some_and(|w| w <= target);
-                coverage = if asked_for { Coverage::Complete } else { Coverage::partial(Why::RowBudget) };
-            }
-            After::Next(at) => {
-                page = PageRequest { at, size };
-                continue;
-            }
-        }
-        break;
-    }
-    Ok(cut(rows, want, rows_allowed, coverage))
+pub async fn list(reads: &Reads<'_>, target: Target<'_>, args: &Args, want: Want) -> Result<Rowset, StepError> {
+    let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
+    let rows = want.rows.unwrap_or(allowed).min(allowed);
+    let page = target.1.paging.as_ref().map(|paging| {
+        // One page size for the whole list: page numbers mean nothing otherwise.
+        let size = paging.size.as_ref().map_or(0, |s| s.max.min(want.page_size.unwrap_or(rows).max(1)));
+        PageRequest { at: PageAt::First, size }
+    });
+    let call = Called { catalog: target.0.id.clone(), capability: target.1.name.clone() };
+    let from = Continuation { call, args: args.clone(), page, skip: 0, seen: 0 };
+    read_on(reads, target, from, want).await
 }
 
-fn cut(mut rows: Vec<Row>, want: Option<usize>, allowed: usize, coverage: Coverage) -> Rowset {
-    let coverage = match want {
-        Some(want) if want <= allowed && rows.len() >= want => Coverage::Complete,
-        _ if rows.len() > allowed => coverage.and(Coverage::partial(Why::RowBudget)),
-        _ => coverage,
-    };
-    rows.truncate(want.unwrap_or(allowed).min(allowed));
-    Rowset { rows, coverage }
+/// Reads on from a place in a list.
+pub async fn read_on(
+    reads: &Reads<'_>,
+    target: Target<'_>,
+    from: Continuation,
+    want: Want,
+) -> Result<Rowset, StepError> {
+    let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
+    let mut list = Reading { rows: Vec::new(), wanted: want.rows.unwrap_or(allowed).min(allowed), at: from, end: None };
+    for _ in 0..want.pages.min(reads.ctx.limits.pages) {
+        match list.page(reads, target).await {
+            Err(StepError::Bound { .. }) => {
+                list.end = Some(Coverage::partial(Why::Bound));
+                break;
+            }
+            other => other?,
+        }
+        if list.end.is_some() || list.rows.len() >= list.wanted {
+            break;
+        }
+    }
+    Ok(list.rowset(want.rows, allowed == reads.ctx.limits.rows))
+}
+
+struct Reading {
+    rows: Vec<Row>,
+    wanted: usize,
+    /// What is read next.
+    at: Continuation,
+    /// How the list ended, once it has.
+    end: Option<Coverage>,
+}
+
+impl Reading {
+    async fn page(&mut self, reads: &Reads<'_>, target: Target<'_>) -> Result<(), StepError> {
+        let asked = self.at.page.as_ref().map(|page| Asked { page, seen: self.at.seen });
+        let decoded = call::read(reads, target, &self.at.args, asked).await?;
+        let (came, skip) = (decoded.rows.len(), self.at.skip);
+        let room = self.wanted - self.rows.len();
+        self.rows.extend(decoded.rows.into_iter().skip(skip).take(room));
+        if came > skip + room {
+            // The rest of this page is read with it, another time.
+            self.at.skip = skip + room;
+            return Ok(());
+        }
+        self.at.skip = 0;
+        self.at.seen += came;
+        match decoded.after {
+            After::End => self.end = Some(Coverage::Complete),
+            After::Lost => self.end = Some(Coverage::Unknown),
+            After::Next(at) => {
+                let size = self.at.page.as_ref().map_or(0, |page| page.size);
+                self.at.page = Some(PageRequest { at, size });
+            }
+        }
+        Ok(())
+    }
+
+    fn rowset(self, limit: Option<usize>, by_session: bool) -> Rowset {
+        let full = self.rows.len() >= self.wanted;
+        let over = matches!(self.end, Some(Coverage::Complete | Coverage::Unknown));
+        let coverage = match self.end {
+            _ if full && limit.is_some_and(|limit| limit <= self.wanted) => Coverage::Complete,
+            Some(end) => end,
+            None if full && by_session => Coverage::partial(Why::RowBudget),
+            None if full => Coverage::partial(Why::Bound),
+            None => Coverage::partial(Why::PageBudget),
+        };
+        let rest = (!over).then(|| Arc::new(self.at));
+        Rowset { rows: self.rows.into_iter().map(Arc::new).collect(), coverage, rest, ..Rowset::default() }
+    }
 }

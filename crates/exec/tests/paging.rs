@@ -59,7 +59,7 @@ async fn read(
     .unwrap();
     let (tenant, calls, catalogs) =
         (TenantId::local(), Semaphore::new(4), BTreeMap::from([(catalog.id.clone(), catalog)]));
-    let ctx = Ctx { upstream: &http, tenant: &tenant, catalogs: &catalogs, limits, calls: &calls };
+    let ctx = Ctx::new(&http, &tenant, &catalogs, limits, &calls);
     run(&ctx, &plan).await.returns.remove(0).result
 }
 

@@ -38,7 +38,7 @@ fn plan(program: &str, limits: &Limits) -> Plan {
 async fn go(upstream: &ScriptedUpstream, program: &str, limits: &Limits) -> Outcome {
     let catalogs = BTreeMap::from([(catalog().id.clone(), catalog())]);
     let (tenant, calls) = (TenantId::local(), Semaphore::new(limits.calls_per_session));
-    let ctx = Ctx { upstream, tenant: &tenant, catalogs: &catalogs, limits, calls: &calls };
+    let ctx = Ctx::new(upstream, &tenant, &catalogs, limits, &calls);
     run(&ctx, &plan(program, limits)).await
 }
 
@@ -214,7 +214,7 @@ async fn a_relation_from_a_null_field_gives_nothing() {
     let (checked, _) = lang::check::check(&scope, &program).unwrap();
     let catalogs = BTreeMap::from([(catalog.id.clone(), catalog.clone())]);
     let (tenant, calls) = (TenantId::local(), Semaphore::new(4));
-    let ctx = Ctx { upstream: &upstream, tenant: &tenant, catalogs: &catalogs, limits: &limits, calls: &calls };
+    let ctx = Ctx::new(&upstream, &tenant, &catalogs, &limits, &calls);
     let outcome = run(&ctx, &lang::plan::plan(&checked, &limits)).await;
     assert_eq!(outcome.returns[0].result.as_ref().unwrap().rows.len(), 0);
     assert_eq!(upstream.calls().len(), 1, "only the ticket was asked for");

@@ -40,13 +40,34 @@ pub enum Table {
     ExecuteSession,
     /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
     Run,
+    /// `{logical session}/{number}` -> a plan that was shown and may run once.
+    PlanCommit,
+    /// `{logical session}/{digest of a client's id}` -> a run that was asked for under that id.
+    Request,
+    /// `{logical session}/{run}/{step}/{row}` -> the evidence of one effect.
+    Receipt,
+    /// `{logical session}/{number}` -> where a list that was not read to its end goes on.
+    Page,
+    /// `{logical session}/{number}` -> a run that outlives its call.
+    Operation,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
 }
 
 impl Table {
-    pub const ALL: [Table; 6] =
-        [Table::Intent, Table::LogicalSession, Table::Connection, Table::ExecuteSession, Table::Run, Table::Transport];
+    pub const ALL: [Table; 11] = [
+        Table::Intent,
+        Table::LogicalSession,
+        Table::Connection,
+        Table::ExecuteSession,
+        Table::Run,
+        Table::PlanCommit,
+        Table::Request,
+        Table::Receipt,
+        Table::Page,
+        Table::Operation,
+        Table::Transport,
+    ];
 
     /// The name in storage; stable for ever.
     pub fn name(self) -> &'static str {
@@ -56,6 +77,11 @@ impl Table {
             Table::Connection => "connection",
             Table::ExecuteSession => "execute_session",
             Table::Run => "run",
+            Table::PlanCommit => "plan_commit",
+            Table::Request => "request",
+            Table::Receipt => "receipt",
+            Table::Page => "page",
+            Table::Operation => "operation",
             Table::Transport => "transport",
         }
     }

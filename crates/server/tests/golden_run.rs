@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use base::{Limits, Origin, Principal, TenantId, Timestamp};
 use server::text;
-use session::{ArtifactUri, Caller, Connection, OpenRequest, Ports, RunRequest, SeedRequest, Service};
+use session::{Caller, Connection, OpenRequest, Ports, RunRequest, SeedRequest, Service};
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 
 fn caller() -> Caller {
     Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
 }
 
-async fn service(limits: Limits) -> Service {
+async fn service(limits: Limits) -> Arc<Service> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     tokio::spawn(demo::serve(listener, std::future::pending()));
@@ -31,17 +31,18 @@ async fn service(limits: Limits) -> Service {
         clock,
         entropy: Arc::new(CountingEntropy::new()),
     };
-    Service::new(ports, catalog::Registry::new([Arc::new(catalog)]).unwrap(), limits)
+    Arc::new(Service::new(ports, catalog::Registry::new([Arc::new(catalog)]).unwrap(), limits))
 }
 
-async fn run(service: &Service, program: &str, force: bool) -> String {
+async fn run(service: &Arc<Service>, program: &str, force: bool) -> String {
     let seeds = ["Project", "Person", "Ticket", "Comment"];
     let seeds = seeds.map(|e| SeedRequest { api: "demo".to_owned(), entity: e.to_owned() }).to_vec();
     let open = OpenRequest { intent: "golden".to_owned(), seeds, replay: false };
     service.open(&caller(), &open).await.unwrap();
-    let request = RunRequest { session: "s0".to_owned(), program: program.to_owned(), force };
+    let program = Some(program.to_owned());
+    let request = RunRequest { session: "s0".to_owned(), program, force, ..RunRequest::default() };
     match service.run(&caller(), &request).await {
-        Ok(ran) => text::run_result(&ran.outcome, &ArtifactUri::short(ran.slot, 1), service.limits().shown_chars).text,
+        Ok(answer) => text::ran(&answer.finished().unwrap(), service.limits().shown_chars).text,
         Err(error) => text::error(&error),
     }
 }

@@ -4,6 +4,7 @@
 use base::{Digest, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
+use ports::receipts::Receipt;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
@@ -18,6 +19,12 @@ pub struct Artifact {
     pub plan: Digest,
     pub finished: Timestamp,
     pub returns: Vec<ArtifactReturn>,
+    /// Of its effects, in the order they were begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receipts: Vec<Receipt>,
+    /// It was told to stop and did, before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +32,11 @@ pub struct ArtifactReturn {
     pub label: String,
     pub entity: String,
     pub columns: Vec<String>,
+    /// Columns that are shown only here when space is short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub long_columns: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub effect: bool,
     pub coverage: Option<Coverage>,
     pub rows: Vec<Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,11 +49,14 @@ impl Artifact {
             label: r.label.clone(),
             entity: r.entity.clone(),
             columns: r.columns.clone(),
+            long_columns: r.long_columns.clone(),
+            effect: r.effect,
             coverage: r.result.as_ref().ok().map(|rowset| rowset.coverage.clone()),
-            rows: r.result.as_ref().map(|rowset| rowset.rows.clone()).unwrap_or_default(),
+            rows: r.result.as_ref().map(|set| set.rows.iter().map(|row| Row::clone(row)).collect()).unwrap_or_default(),
             error: r.result.as_ref().err().map(|error| error.to_string()),
         });
-        Self { run, plan, finished, returns: returns.collect() }
+        let (receipts, cancelled) = (outcome.receipts.clone(), outcome.cancelled);
+        Self { run, plan, finished, returns: returns.collect(), receipts, cancelled }
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {

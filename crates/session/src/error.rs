@@ -1,7 +1,10 @@
 //! What can go wrong in a call, by who can act on it.
 //! Invariant: `code` is stable and callers branch on it or on the variant; the words may change.
 
+use std::sync::Arc;
+
 use base::{Diagnostic, Digest, Slot};
+use ports::receipts::Receipt;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -30,7 +33,30 @@ pub enum Error {
     Program { text: String, diagnostics: Vec<Diagnostic> },
     /// The plan wants a second look before it runs.
     #[error("this plan needs a review before it runs")]
-    Review { explained: String },
+    Review { explained: String, commit: String },
+    #[error("`program` is missing; send it, or the `plan_commit_ref` of a dry run")]
+    NoProgram,
+    #[error("no plan commit `{0}` in this session; plan the program again with plasm")]
+    NoCommit(String),
+    #[error("`{0}` is older than ten minutes and was not used; plan the program again with plasm")]
+    CommitExpired(String),
+    #[error("`{0}` was given for another program; send that one, or plan this one with plasm")]
+    OtherPlan(String),
+    #[error("`request_id` has between 1 and {max} bytes")]
+    BadRequestId { max: usize },
+    #[error("no `{0}` in this session; copy the handle from the answer that gave it")]
+    NoHandle(String),
+    #[error("`{handle}` is not of this session; here it would be `{right}`")]
+    ForeignHandle { handle: String, right: String },
+    /// The process that ran it died, or another one still runs it.
+    #[error("this run was started before and has no result; nothing was run again")]
+    Interrupted { receipts: Vec<Receipt> },
+    /// The task that ran it ended without a word: a defect of ours.
+    #[error("the run ended without a result; its receipts are kept")]
+    Lost,
+    /// What someone else who waited for the same run was told too.
+    #[error(transparent)]
+    Shared(Arc<Error>),
     #[error("`{0}` is not an artifact of this session; use a URI that a run of it named: plasm://session/s0/r/1")]
     NoArtifact(String),
     #[error("artifact {0} is not readable any more")]
@@ -60,6 +86,15 @@ impl Error {
             Error::Expired(_) => "expired_session",
             Error::Program { .. } => "bad_program",
             Error::Review { .. } => "review_needed",
+            Error::NoProgram | Error::BadRequestId { .. } => "bad_arguments",
+            Error::NoCommit(_) => "no_commit",
+            Error::CommitExpired(_) => "expired_commit",
+            Error::OtherPlan(_) => "other_plan",
+            Error::NoHandle(_) => "no_handle",
+            Error::ForeignHandle { .. } => "foreign_handle",
+            Error::Interrupted { .. } => "interrupted",
+            Error::Lost => "internal",
+            Error::Shared(error) => error.code(),
             Error::NoArtifact(_) => "no_artifact",
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
@@ -72,6 +107,17 @@ impl Error {
 
     /// Ours to mend: logged in full, shown as one line.
     pub fn is_fault(&self) -> bool {
-        matches!(self, Error::Store(_) | Error::Blobs(_) | Error::Pin(_) | Error::Damaged(_) | Error::LostArtifact(_))
+        if let Error::Shared(error) = self {
+            return error.is_fault();
+        }
+        matches!(
+            self,
+            Error::Lost
+                | Error::Store(_)
+                | Error::Blobs(_)
+                | Error::Pin(_)
+                | Error::Damaged(_)
+                | Error::LostArtifact(_)
+        )
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{CatalogId, Digest, LogicalSessionId, Slot};
-use catalog::Catalog;
+use catalog::{Catalog, Registry};
 use ports::store::{Batch, Expect, Key, Table};
 use teach::{Catalogs, Extended, Seed, SeedError, TaughtRelation, render_wave};
 
@@ -56,6 +56,13 @@ pub struct Continuity {
     pub previous_execute: Option<ExecuteBinding>,
 }
 
+/// One call, and the registry it sees.
+struct Asked<'a> {
+    caller: &'a Caller,
+    request: &'a OpenRequest,
+    registry: &'a Registry,
+}
+
 /// The rows an open starts from.
 struct Found {
     id: LogicalSessionId,
@@ -69,6 +76,7 @@ struct Found {
 struct Step {
     found: Found,
     catalogs: Catalogs,
+    before: teach::Ledger,
     extended: Extended,
     slot: Slot,
     batch: Batch,
@@ -77,50 +85,34 @@ struct Step {
 
 impl Service {
     pub async fn open(&self, caller: &Caller, request: &OpenRequest) -> Result<Opened, Error> {
-        let seeds = self.seeds(request)?;
+        // Taken once: a reload in the middle changes nothing for this call.
+        let asked = Asked { caller, request, registry: &self.registry() };
+        self.check(&asked)?;
         let _turn = self.turn(&format!("{}/{}", caller.tenant, intent_id(&request.intent))).await;
         for _ in 0..TRIES {
             let found = self.find(caller, &request.intent).await?;
-            if let Some(opened) = self.try_open(caller, request, &seeds, found).await? {
+            if let Some(opened) = self.try_open(&asked, found).await? {
                 return Ok(opened);
             }
         }
         Err(Error::Busy)
     }
 
-    fn seeds(&self, request: &OpenRequest) -> Result<Vec<Seed>, Error> {
+    fn check(&self, asked: &Asked<'_>) -> Result<(), Error> {
+        let (request, limits) = (asked.request, &self.limits);
         if request.intent.trim().is_empty() {
             return Err(Error::NoIntent);
         }
-        if request.intent.len() > self.limits.intent_bytes {
-            return Err(Error::IntentTooLong { max: self.limits.intent_bytes, found: request.intent.len() });
+        if request.intent.len() > limits.intent_bytes {
+            return Err(Error::IntentTooLong { max: limits.intent_bytes, found: request.intent.len() });
         }
         if request.seeds.is_empty() {
-            return Err(Error::NoSeeds { known: self.offered() });
+            return Err(Error::NoSeeds { known: offered(asked.registry) });
         }
-        if request.seeds.len() > self.limits.seeds {
-            return Err(Error::TooManySeeds { max: self.limits.seeds, found: request.seeds.len() });
+        if request.seeds.len() > limits.seeds {
+            return Err(Error::TooManySeeds { max: limits.seeds, found: request.seeds.len() });
         }
-        request.seeds.iter().map(|seed| self.seed(seed)).collect()
-    }
-
-    /// `demo (Project, Person)`, for whoever does not know what to ask for.
-    fn offered(&self) -> String {
-        let entities = |c: &Catalog| c.entities.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
-        let apis: Vec<String> = self.registry.iter().take(20).map(|c| format!("{} ({})", c.id, entities(c))).collect();
-        apis.join("; ")
-    }
-
-    /// An alias becomes an id; a name the registry does not know may still be a catalog that the session pinned.
-    fn seed(&self, seed: &SeedRequest) -> Result<Seed, Error> {
-        let known = self.registry.get(&seed.api).map(|c| c.id.clone());
-        let catalog = known.or_else(|| CatalogId::parse(&seed.api).ok()).ok_or_else(|| self.unknown_api(&seed.api))?;
-        Ok(Seed { catalog, entity: seed.entity.clone() })
-    }
-
-    fn unknown_api(&self, api: &str) -> SeedError {
-        let near = base::near(api, self.registry.iter().map(|c| c.id.as_str()));
-        SeedError::UnknownApi { api: api.chars().take(80).collect(), near }
+        Ok(())
     }
 
     async fn find(&self, caller: &Caller, intent: &str) -> Result<Found, Error> {
@@ -129,8 +121,15 @@ impl Service {
             Some(row) => self.logical(caller, row.logical_session).await?,
             None => None,
         };
-        let fresh =
-            || LogicalRow { intent: intent.to_owned(), created: self.ports.clock.now(), execute: None, runs: 0 };
+        let fresh = || LogicalRow {
+            intent: intent.to_owned(),
+            created: self.ports.clock.now(),
+            execute: None,
+            runs: 0,
+            commits: 0,
+            pages: 0,
+            operations: 0,
+        };
         let is_new = known.is_none();
         let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
         let logical = logical.unwrap_or_else(|| Versioned { row: fresh(), version: 0 });
@@ -143,19 +142,11 @@ impl Service {
         }
     }
 
-    async fn try_open(
-        &self,
-        caller: &Caller,
-        request: &OpenRequest,
-        seeds: &[Seed],
-        found: Found,
-    ) -> Result<Option<Opened>, Error> {
-        let catalogs = self.pinned_and_new(&found, seeds).await?;
-        if let Some(unknown) = seeds.iter().find(|seed| !catalogs.contains_key(&seed.catalog)) {
-            return Err(self.unknown_api(unknown.catalog.as_str()).into());
-        }
+    async fn try_open(&self, asked: &Asked<'_>, found: Found) -> Result<Option<Opened>, Error> {
+        let (caller, request) = (asked.caller, asked.request);
+        let (catalogs, seeds) = self.pinned_and_new(asked, &found).await?;
         let before = found.execute.as_ref().map(|(_, e)| e.row.ledger.clone()).unwrap_or_default();
-        let extended = before.extend(&catalogs, seeds)?;
+        let extended = before.extend(&catalogs, &seeds)?;
         let (slot, batch) = self.slot_batch(caller, found.id).await?;
         let continuity = Continuity { new_symbol_space: found.execute.is_none(), previous_execute: found.lost.clone() };
         if let (true, Some((_, execute))) = (extended.wave.is_empty(), &found.execute) {
@@ -168,13 +159,13 @@ impl Service {
             let revision = execute.row.revision;
             return Ok(Some(Opened { slot, session: found.id, taught, revision, relations: Vec::new(), continuity }));
         }
-        self.teach(caller, request, Step { found, catalogs, extended, slot, batch, continuity }).await
+        self.teach(caller, request, Step { found, catalogs, before, extended, slot, batch, continuity }).await
     }
 
     /// Renders the wave, pins its catalogs and commits all of it. `None` when someone else was faster.
     async fn teach(&self, caller: &Caller, request: &OpenRequest, step: Step) -> Result<Option<Opened>, Error> {
-        let Step { found, catalogs, extended, slot, batch, continuity } = step;
-        let rendered = render_wave(&extended.ledger, &catalogs, &extended.wave, found.execute.is_none());
+        let Step { found, catalogs, before, extended, slot, batch, continuity } = step;
+        let rendered = render_wave(&before, &extended.ledger, &catalogs, &extended.wave);
         for line in &rendered.dropped {
             tracing::error!(line, "a taught line does not check and was left out");
         }
@@ -195,21 +186,25 @@ impl Service {
         Ok(Some(Opened { slot, session: found.id, taught, revision, relations, continuity }))
     }
 
-    /// A session keeps the catalogs it pinned; what a seed adds comes from the registry.
-    async fn pinned_and_new(&self, found: &Found, seeds: &[Seed]) -> Result<Catalogs, Error> {
+    /// A session keeps the catalogs it pinned, and their names; what a seed adds comes from the registry.
+    async fn pinned_and_new(&self, asked: &Asked<'_>, found: &Found) -> Result<(Catalogs, Vec<Seed>), Error> {
         let mut catalogs = Catalogs::new();
         if let Some((_, execute)) = &found.execute {
             for (id, digest) in &execute.row.catalogs {
                 catalogs.insert(id.clone(), self.catalog(*digest).await?);
             }
         }
-        for seed in seeds {
-            let newest: Option<&Arc<Catalog>> = self.registry.get(seed.catalog.as_str());
-            if let Some(catalog) = newest {
-                catalogs.entry(seed.catalog.clone()).or_insert_with(|| catalog.clone());
-            }
+        let mut seeds = Vec::new();
+        for seed in &asked.request.seeds {
+            let catalog = called(&catalogs, &seed.api)
+                .or_else(|| asked.registry.get(&seed.api).cloned())
+                .ok_or_else(|| unknown_api(asked.registry, &seed.api))?;
+            let id = catalog.id.clone();
+            seeds.push(Seed { catalog: id.clone(), entity: seed.entity.clone() });
+            // An alias may have led to a newer version of what the session has pinned under that id.
+            catalogs.entry(id).or_insert(catalog);
         }
-        Ok(catalogs)
+        Ok((catalogs, seeds))
     }
 
     fn next_execute(
@@ -256,6 +251,25 @@ impl Service {
         let at = key(Table::ExecuteSession, binding.session_id.to_string());
         batch.put(at, rows::write(row), unchanged(version))
     }
+}
+
+/// What a session calls so: an id before an alias, as in a registry.
+fn called(pinned: &Catalogs, name: &str) -> Option<Arc<Catalog>> {
+    let name = CatalogId::parse(name).ok()?;
+    let by_alias = || pinned.values().find(|catalog| catalog.aliases.contains(&name));
+    pinned.get(&name).or_else(by_alias).cloned()
+}
+
+/// `demo (Project, Person)`, for whoever does not know what to ask for.
+fn offered(registry: &Registry) -> String {
+    let entities = |c: &Catalog| c.entities.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
+    let apis: Vec<String> = registry.iter().take(20).map(|c| format!("{} ({})", c.id, entities(c))).collect();
+    apis.join("; ")
+}
+
+fn unknown_api(registry: &Registry, api: &str) -> SeedError {
+    let near = base::near(api, registry.iter().map(|c| c.id.as_str()));
+    SeedError::UnknownApi { api: api.chars().take(80).collect(), near }
 }
 
 /// An intent is free text; its row is found by its digest.

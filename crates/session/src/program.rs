@@ -23,10 +23,22 @@ pub struct PlanRequest {
 #[derive(Debug)]
 pub struct Planned {
     pub slot: base::Slot,
+    /// The moment that `now` means in it.
+    pub now: base::Timestamp,
     pub plan: Plan,
     /// What was mended on the way.
     pub notes: Vec<Diagnostic>,
     pub explained: String,
+    /// What a run of this very plan is asked for with, where it needs a review.
+    pub commit: Option<String>,
+}
+
+impl Planned {
+    /// Of a plan that was made before.
+    pub(crate) fn resumed(slot: base::Slot, plan: Plan) -> Self {
+        let explained = plan::explain(&plan);
+        Self { slot, now: base::Timestamp(0), plan, notes: Vec::new(), explained, commit: None }
+    }
 }
 
 /// One program at every stage; a stage that was not reached is `None` and the diagnostics say why.
@@ -100,12 +112,14 @@ fn first_ones(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 impl Service {
     pub async fn plan(&self, caller: &Caller, request: &PlanRequest) -> Result<Planned, Error> {
         let session = self.session(caller, &request.session).await?;
-        self.plan_in(&session, &request.program)
+        let mut planned = self.plan_in(&session, &request.program, self.now())?;
+        planned.commit = self.mint_commit(caller, &session, (&planned, &request.program)).await?;
+        Ok(planned)
     }
 
-    pub(crate) fn plan_in(&self, session: &Session, program: &str) -> Result<Planned, Error> {
+    pub(crate) fn plan_in(&self, session: &Session, program: &str, now: base::Timestamp) -> Result<Planned, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
-        (scope.now, scope.slot) = (Some(self.now()), Some(session.slot));
+        (scope.now, scope.slot) = (Some(now), Some(session.slot));
         let stages = stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {
             // A program over its limit is not kept to be shown back.
@@ -114,6 +128,6 @@ impl Service {
         };
         tracing::debug!(plan = plan.digest.short(), steps = plan.steps.len(), "planned");
         let explained = plan::explain(&plan);
-        Ok(Planned { slot: session.slot, plan, notes: stages.diagnostics, explained })
+        Ok(Planned { slot: session.slot, now, plan, notes: stages.diagnostics, explained, commit: None })
     }
 }

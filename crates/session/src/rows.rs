@@ -27,6 +27,15 @@ pub struct LogicalRow {
     pub execute: Option<ExecuteBinding>,
     /// The number of the last run.
     pub runs: u64,
+    /// The number of the next plan commit.
+    #[serde(default)]
+    pub commits: u64,
+    /// The number of the last page handle.
+    #[serde(default)]
+    pub pages: u64,
+    /// The number of the last operation.
+    #[serde(default)]
+    pub operations: u64,
 }
 
 /// Which symbol space a logical session is bound to.
@@ -68,6 +77,9 @@ pub struct RunRow {
     pub plan: Digest,
     pub artifact: Digest,
     pub finished: Timestamp,
+    /// Labels of results that were not read to their end, and the numbers of their page handles.
+    #[serde(default)]
+    pub pages: Vec<(String, u64)>,
 }
 
 /// Runs of a session, in the order of their numbers.

@@ -2,12 +2,14 @@
 //! Invariant: it holds no session state that is not in the store; what it caches is immutable or can be lost.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use tokio::sync::Semaphore;
+
+use crate::live::Lives;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -21,24 +23,42 @@ pub struct Ports {
 
 pub struct Service {
     pub(crate) ports: Ports,
-    pub(crate) registry: Registry,
+    /// Replaced as a whole: who took it sees one registry from start to end.
+    registry: RwLock<Arc<Registry>>,
     pub(crate) limits: Limits,
-    /// Pinned catalogs that are not the registry's newest.
+    /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
+    /// Runs under way in this process.
+    pub(crate) lives: Lives,
 }
 
 /// One at a time among the callers of this process.
 type Turn = tokio::sync::Mutex<()>;
 
 impl Service {
-    pub fn new(ports: Ports, registry: Registry, limits: Limits) -> Self {
-        Self { ports, registry, limits, pinned: Mutex::default(), calls: Mutex::default(), turns: Mutex::default() }
+    pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
+        let registry = RwLock::new(registry.into());
+        Self {
+            ports,
+            registry,
+            limits,
+            pinned: Mutex::default(),
+            calls: Mutex::default(),
+            turns: Mutex::default(),
+            lives: Lives::default(),
+        }
     }
 
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    /// What is offered at this moment.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From here on new sessions get what `registry` offers; sessions that pinned something else keep it.
+    pub fn offer(&self, registry: Arc<Registry>) {
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
     pub fn limits(&self) -> &Limits {
@@ -61,8 +81,8 @@ impl Service {
 
     /// A catalog by the digest a session pinned.
     pub(crate) async fn catalog(&self, digest: Digest) -> Result<Arc<Catalog>, crate::Error> {
-        if let Some(current) = self.registry.iter().find(|c| c.digest() == digest) {
-            return Ok(current.clone());
+        if let Some(offered) = self.registry().by_digest(&digest) {
+            return Ok(offered.clone());
         }
         if let Some(cached) = lock(&self.pinned).get(&digest) {
             return Ok(cached.clone());

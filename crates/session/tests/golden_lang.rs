@@ -69,7 +69,7 @@ fn naming_a_step_does_not_change_the_digest() {
     let same = [
         ("Ticket{state=open}.limit(5)", "x = Ticket{state=open}\nx.limit(5)"),
         ("Ticket{state=open}.limit(5)", "x = Ticket{state=\"open\"}\ny = x.limit(5)\ny"),
-        ("e4{p20=\"open\"}", "Ticket{state=open}"),
+        ("e4{p22=\"open\"}", "Ticket{state=open}"),
         ("Project(\"OPS\").tickets[title]", "p = Project(key=\"OPS\")\nt = p.tickets\nt[title]"),
         ("Ticket, Ticket.limit(3)", "t = Ticket\nt, t.limit(3)"),
         ("a = Person\nTicket", "Ticket"),

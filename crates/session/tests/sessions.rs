@@ -66,7 +66,7 @@ fn table(opened: &Opened) -> &str {
 }
 
 fn run(program: &str) -> RunRequest {
-    RunRequest { session: "s0".to_owned(), program: program.to_owned(), force: false }
+    RunRequest { session: "s0".to_owned(), program: Some(program.to_owned()), ..RunRequest::default() }
 }
 
 fn ops() -> Rule {
@@ -253,11 +253,11 @@ async fn a_run_is_answered_only_when_its_artifact_is_stored() {
         world.faults.fail(operation, 1, fault);
         match world.service.run(&me, &run("Project(\"OPS\")")).await {
             // A lost race is tried again and lands.
-            Ok(ran) => assert_eq!((fault, ran.number), (Fault::Conflict, 1)),
+            Ok(ran) => assert_eq!((fault, ran.finished().unwrap().number), (Fault::Conflict, 1)),
             Err(error) => assert!(error.is_fault() && fault != Fault::Conflict, "{error}"),
         }
         world.faults.heal();
-        let ran = world.service.run(&me, &run("Project(\"OPS\")")).await.unwrap();
+        let ran = world.service.run(&me, &run("Project(\"OPS\")")).await.unwrap().finished().unwrap();
         let artifact = world.service.artifact(&me, &format!("plasm://session/s0/r/{}", ran.number)).await.unwrap();
         assert_eq!((artifact.run, artifact.returns[0].rows.len()), (ran.run, 1));
     }
@@ -272,7 +272,9 @@ async fn concurrent_runs_get_numbers_of_their_own() {
     let runs: Vec<_> = (0..24)
         .map(|_| {
             let (service, me) = (world.service.clone(), me.clone());
-            tokio::spawn(async move { service.run(&me, &run("Project(\"OPS\")")).await.unwrap().number })
+            tokio::spawn(
+                async move { service.run(&me, &run("Project(\"OPS\")")).await.unwrap().finished().unwrap().number },
+            )
         })
         .collect();
     let mut numbers = BTreeSet::new();

@@ -225,6 +225,11 @@ impl Ledger {
         Some(format!("p{}", at + 1))
     }
 
+    /// Exposed entities with their catalogs, in the order of their symbols.
+    pub fn exposed<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
+        self.entities.iter().filter_map(|entry| Some((catalogs.get(&entry.catalog)?, entry.entity.as_str())))
+    }
+
     pub fn entity_count(&self) -> usize {
         self.entities.len()
     }

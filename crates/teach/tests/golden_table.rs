@@ -34,7 +34,7 @@ fn golden_table() {
             match ledger.extend(&catalogs, &seeds(line)) {
                 Ok(extended) if extended.wave.is_empty() => out.push("(nothing new)".to_owned()),
                 Ok(extended) => {
-                    let rendered = render_wave(&extended.ledger, &catalogs, &extended.wave, out.is_empty());
+                    let rendered = render_wave(&ledger, &extended.ledger, &catalogs, &extended.wave);
                     assert_eq!(rendered.dropped, Vec::<String>::new(), "every taught line checks");
                     out.push(rendered.text);
                     ledger = extended.ledger;

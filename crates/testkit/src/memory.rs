@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Digest, Secret, TenantId, Timestamp};
+use ports::receipts::{EffectId, Intent, Receipt};
 use ports::store::{Batch, Expect, Key, Range, Row, Write};
-use ports::{blobs, secrets, store};
+use ports::{blobs, receipts, secrets, store};
 
 use crate::lock;
 
@@ -241,6 +242,74 @@ impl secrets::Secrets for MapSecrets {
             name: name.to_owned(),
             hint: format!("add it to the test's MapSecrets for tenant `{tenant}`"),
         })
+    }
+}
+
+/// Receipts in a map, with every change on record.
+#[derive(Debug, Default)]
+pub struct MemoryReceipts {
+    kept: Mutex<BTreeMap<EffectId, Receipt>>,
+    /// `open` and `close` with the effect, in the order they came.
+    events: Mutex<Vec<(&'static str, EffectId)>>,
+    /// Counts down: when it is at 0, nothing can be kept.
+    room: Mutex<Option<usize>>,
+}
+
+impl MemoryReceipts {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Fails every call after this many.
+    pub fn failing_after(calls: usize) -> Self {
+        Self { room: Mutex::new(Some(calls)), ..Self::default() }
+    }
+
+    /// With what an earlier try of the run has left.
+    pub fn with(self, receipt: Receipt) -> Self {
+        lock(&self.kept).insert(receipt.intent.id, receipt);
+        self
+    }
+
+    pub fn all(&self) -> Vec<Receipt> {
+        lock(&self.kept).values().cloned().collect()
+    }
+
+    pub fn events(&self) -> Vec<(&'static str, EffectId)> {
+        lock(&self.events).clone()
+    }
+
+    fn take_room(&self) -> Result<(), receipts::Error> {
+        let mut room = lock(&self.room);
+        match room.as_mut() {
+            Some(0) => Err(receipts::Error::Unavailable("injected: no room for receipts".into())),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl receipts::Receipts for MemoryReceipts {
+    async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, receipts::Error> {
+        self.take_room()?;
+        lock(&self.events).push(("open", intent.id));
+        let mut kept = lock(&self.kept);
+        if let Some(earlier) = kept.get(&intent.id) {
+            return Ok(Some(earlier.clone()));
+        }
+        kept.insert(intent.id, Receipt::open(intent.clone()));
+        Ok(None)
+    }
+
+    async fn close(&self, receipt: &Receipt) -> Result<(), receipts::Error> {
+        self.take_room()?;
+        lock(&self.events).push(("close", receipt.intent.id));
+        lock(&self.kept).insert(receipt.intent.id, receipt.clone());
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::address::{AddressError, address, encode};
-use crate::payload::{self, Encoded};
+use crate::payload::{self, Encoded, FORM, JSON, NotAContentType};
 
 /// Headers that decide where a request goes, where it ends, or what this adapter must be able to read back.
 const RESERVED: [HeaderName; 10] = [
@@ -25,9 +25,7 @@ const RESERVED: [HeaderName; 10] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
-pub(crate) const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// Why a request is not sent. Nothing of a value is in it: a value may be private.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +38,8 @@ pub(crate) enum Refusal {
     Value(HeaderName),
     #[error("header `{0}` is not a catalog's to set")]
     Reserved(HeaderName),
-    #[error("`{0}` is not a content type")]
-    ContentType(String),
+    #[error(transparent)]
+    ContentType(#[from] NotAContentType),
     #[error("the pace is no rate: more than zero a second, and at least one call at a time")]
     Pace,
 }

@@ -5,14 +5,20 @@ use base::{Digest, FormPart, Payload};
 use reqwest::header::HeaderValue;
 
 use crate::address::encode as encode_pairs;
-use crate::outgoing::{FORM, JSON, Refusal};
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a content type")]
+pub(crate) struct NotAContentType(String);
 
 pub(crate) struct Encoded {
     pub bytes: Vec<u8>,
     pub content_type: HeaderValue,
 }
 
-pub(crate) fn encode(payload: &Payload) -> Result<Encoded, Refusal> {
+pub(crate) fn encode(payload: &Payload) -> Result<Encoded, NotAContentType> {
     let (bytes, content_type) = match payload {
         Payload::Json { value, content_type: None } => (value.to_string().into_bytes(), JSON),
         Payload::Json { value, content_type: Some(kind) } => (value.to_string().into_bytes(), media_type(kind)?),
@@ -27,11 +33,11 @@ pub(crate) fn encode(payload: &Payload) -> Result<Encoded, Refusal> {
     Ok(Encoded { bytes, content_type })
 }
 
-fn media_type(text: &str) -> Result<HeaderValue, Refusal> {
-    HeaderValue::from_str(text).map_err(|_| Refusal::ContentType(text.escape_debug().to_string()))
+fn media_type(text: &str) -> Result<HeaderValue, NotAContentType> {
+    HeaderValue::from_str(text).map_err(|_| NotAContentType(text.escape_debug().to_string()))
 }
 
-fn multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, Refusal> {
+fn multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, NotAContentType> {
     let mut out = Vec::new();
     for part in parts {
         let file = part.file_name.as_ref().map(|name| format!("; filename=\"{}\"", quoted(name))).unwrap_or_default();
@@ -82,7 +88,7 @@ mod tests {
         let json = Payload::Json { value: json!({"a": 1}), content_type: Some("application/merge-patch+json".into()) };
         assert_eq!(encode(&json).unwrap().content_type, "application/merge-patch+json");
         let bad = Payload::Bytes { content_type: "text/plain\r\nX: y".into(), bytes: vec![] };
-        assert!(matches!(encode(&bad), Err(Refusal::ContentType(_))));
+        assert!(encode(&bad).is_err());
     }
 
     #[test]

@@ -73,10 +73,11 @@ impl Upstream for HttpUpstream {
             cache::ask(outgoing.headers_mut(), known);
         }
         let (answer, keep) = self.paced(&call, &label, outgoing, signed).await?;
-        if let Some(known) = known.filter(|_| answer.status == 304) {
-            return Ok(cache::revalidated(&known, &answer));
+        if let Some(known) = known.as_ref().filter(|_| answer.status == 304) {
+            return Ok(cache::revalidated(known, &answer));
         }
-        if let Some(key) = key.filter(|_| answer.status == 200) {
+        // What may not be kept still takes the place of what was.
+        if let Some(key) = key.filter(|_| answer.status == 200 && (keep || known.is_some())) {
             self.cache.put(key, &answer, keep);
         }
         Ok(answer)

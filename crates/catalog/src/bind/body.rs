@@ -1,10 +1,11 @@
 //! Bodies: shapes with their holes filled.
-//! Invariant: a hole that stands alone keeps its JSON type; what has no value is left out, and so is an object that lost
-//! everything it had holes for.
+//! Invariant: a hole that stands alone keeps its JSON type; what has no value is left out, and so is an object inside the body
+//! that lost everything it had holes for.
 
 use base::{FormPart, Payload};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::{Values, plain_text};
@@ -14,11 +15,11 @@ use crate::types::{TextStyle, Type};
 pub(super) fn fill(values: &Values<'_>, body: &Body) -> Option<Payload> {
     match body {
         Body::Json { shape, content_type } => {
-            let value = fill_shape(values, shape).unwrap_or_else(|| Value::Object(Map::new()));
+            let value = whole(values, shape).unwrap_or_else(|| Value::Object(Map::new()));
             Some(Payload::Json { value, content_type: content_type.clone() })
         }
         Body::Form(shape) => {
-            let value = fill_shape(values, shape).unwrap_or_default();
+            let value = whole(values, shape).unwrap_or_default();
             let mut pairs = Vec::new();
             flatten(String::new(), &value, &mut pairs);
             Some(Payload::Form(pairs))
@@ -31,6 +32,18 @@ pub(super) fn fill(values: &Values<'_>, body: &Body) -> Option<Payload> {
     }
 }
 
+/// The body itself: its fixed words are what the call does, so they stay when every hole is empty.
+fn whole(values: &Values<'_>, shape: &Shape) -> Option<Value> {
+    match shape {
+        Shape::Object(parts) => Some(Value::Object(filled(values, parts))),
+        other => fill_shape(values, other),
+    }
+}
+
+fn filled(values: &Values<'_>, parts: &IndexMap<String, Shape>) -> Map<String, Value> {
+    parts.iter().filter_map(|(name, part)| Some((name.clone(), fill_shape(values, part)?))).collect()
+}
+
 /// `None` when nothing in it has a value.
 pub(super) fn fill_shape(values: &Values<'_>, shape: &Shape) -> Option<Value> {
     match shape {
@@ -38,11 +51,9 @@ pub(super) fn fill_shape(values: &Values<'_>, shape: &Shape) -> Option<Value> {
         Shape::Hole(hole) => values.wire(hole).map(|value| value.into_owned()),
         Shape::Text(template) => template.fill_text(|hole| values.text(hole)).map(Value::String),
         Shape::Object(parts) => {
-            let filled: Map<String, Value> =
-                parts.iter().filter_map(|(name, part)| Some((name.clone(), fill_shape(values, part)?))).collect();
             // Fixed words around holes that have no value say nothing: `{"filter": {"op": "eq"}}` is no filter.
             let lost = !shape.holes().is_empty() && !shape.holes().iter().any(|hole| values.wire(hole).is_some());
-            (!lost).then_some(Value::Object(filled))
+            (!lost).then(|| Value::Object(filled(values, parts)))
         }
         Shape::Array(items) => {
             let filled: Vec<Value> = items.iter().filter_map(|item| fill_shape(values, item)).collect();
@@ -57,7 +68,12 @@ pub(super) fn put(body: &mut Option<Payload>, path: &str, value: Value) {
         Payload::Json { value: at, .. } => {
             put_at(at, path, value);
         }
-        Payload::Form(pairs) => pairs.push((path.to_owned(), plain_text(&value))),
+        Payload::Form(pairs) => {
+            let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+            let nested: String =
+                rest.into_iter().flat_map(|rest| rest.split('.')).map(|name| format!("[{name}]")).collect();
+            pairs.push((format!("{first}{nested}"), plain_text(&value)));
+        }
         Payload::Multipart(parts) => parts.push(FormPart {
             name: path.to_owned(),
             file_name: None,

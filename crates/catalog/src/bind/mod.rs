@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::model::{Capability, Catalog, Http, Idempotency, ListStyle, Param, Transport};
 use crate::paging::{PageAt, PageRequest, Place};
 use crate::template::{Hole, Template};
+use crate::types::{Type, Wire, plain_text};
 
 /// Parameter names, and parts of the key, to checked values. `null` is the same as absent.
 pub type Args = BTreeMap<String, Value>;
@@ -36,8 +37,13 @@ pub enum BindError {
         "`{capability}`: this value of `{param}` cannot be part of a path (it, or a part of it, is empty, `.` or `..`)"
     )]
     Unsafe { capability: String, param: String },
-    #[error("`{capability}`: this value of `{param}` cannot be part of a header (it has a control character)")]
+    #[error(
+        "`{capability}`: this value of `{param}` cannot be part of a header (it has a control character, a letter that is not \
+         ASCII, or white space at an end)"
+    )]
     NotAHeader { capability: String, param: String },
+    #[error("`{capability}`: a value of the list `{param}` has the `{separator}` that separates them")]
+    Separator { capability: String, param: String, separator: char },
 }
 
 impl<'a> Ask<'a> {
@@ -47,7 +53,8 @@ impl<'a> Ask<'a> {
 }
 
 pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result<Request, BindError> {
-    let values = Values { capability, args: ask.args };
+    let values = Values { catalog, capability, args: ask.args };
+    values.separable()?;
     let mut request = match &capability.transport {
         Transport::Http(http) => bind_http(catalog, &values, http, ask)?,
         Transport::Graphql(graphql) => Request {
@@ -67,7 +74,10 @@ pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result
         match idempotency {
             Idempotency::Header(name) => request.headers.push((name.clone(), once.to_owned())),
             Idempotency::Query(name) => request.query.push((name.clone(), once.to_owned())),
-            Idempotency::Body(name) => body::put(&mut request.body, name, Value::from(once)),
+            Idempotency::Body(name) => match &capability.transport {
+                Transport::Http(_) => body::put(&mut request.body, name, Value::from(once)),
+                Transport::Graphql(_) => body::put(&mut request.body, &format!("variables.{name}"), Value::from(once)),
+            },
             Idempotency::Natural => {}
         }
     }
@@ -101,6 +111,7 @@ fn bind_http(catalog: &Catalog, values: &Values<'_>, http: &Http, ask: &Ask<'_>)
 
 /// The values of one call, by hole.
 pub(crate) struct Values<'a> {
+    catalog: &'a Catalog,
     capability: &'a Capability,
     args: &'a Args,
 }
@@ -118,14 +129,51 @@ impl<'a> Values<'a> {
         if value.is_null() {
             return None;
         }
-        Some(match self.param(hole) {
-            Some(param) => param.kind.to_wire(param.wire, value),
+        Some(match self.travels(hole) {
+            Some((kind, wire)) => kind.to_wire(wire, value),
             None => Cow::Borrowed(value),
         })
     }
 
+    /// How the value of a hole travels: as its parameter says, or, for a part of a key, as that field says.
+    fn travels(&self, hole: &Hole) -> Option<(&'a Type, Wire)> {
+        let part = |entity: &str, name: &str| {
+            self.catalog.entity(entity)?.fields.get(name).map(|field| (&field.kind, field.wire))
+        };
+        match (self.capability.params.get(&hole.param), &hole.part) {
+            (Some(param), None) => Some((&param.kind, param.wire)),
+            (Some(param), Some(name)) => match &param.kind {
+                Type::Ref(entity) => part(entity, name),
+                _ => None,
+            },
+            (None, _) => part(&self.capability.entity, &hole.param),
+        }
+    }
+
     fn param(&self, hole: &Hole) -> Option<&'a Param> {
         self.capability.params.get(&hole.param).filter(|_| hole.part.is_none())
+    }
+
+    /// A list that travels as one text can be told apart again: no value of it holds the separator.
+    fn separable(&self) -> Result<(), BindError> {
+        let Transport::Http(http) = &self.capability.transport else { return Ok(()) };
+        let templates = http.query.iter().chain(&http.headers).map(|(_, template)| template);
+        for hole in templates.chain([&http.path]).flat_map(Template::holes) {
+            let Some(param) = self.param(hole) else { continue };
+            let separator = match param.list {
+                ListStyle::Comma => ',',
+                ListStyle::Space => ' ',
+                ListStyle::Repeat | ListStyle::Brackets => continue,
+            };
+            if let Some(value) = self.wire(hole)
+                && let Value::Array(items) = value.as_ref()
+                && items.iter().any(|item| plain_text(item).contains(separator))
+            {
+                let (capability, param) = (self.capability.name.clone(), param.name.clone());
+                return Err(BindError::Separator { capability, param, separator });
+            }
+        }
+        Ok(())
     }
 
     fn text(&self, hole: &Hole) -> Option<Cow<'a, str>> {
@@ -177,25 +225,13 @@ impl<'a> Values<'a> {
         let mut headers = Vec::with_capacity(templates.len() + 2);
         for (name, template) in templates {
             let Some(text) = template.fill_text(|hole| self.text(hole)) else { continue };
-            if text.chars().any(char::is_control) {
+            // White space at the ends is not part of a value to whoever reads it.
+            if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) || text.trim() != text {
                 let param = template.holes().next().map(|h| h.param.clone()).unwrap_or_default();
                 return Err(BindError::NotAHeader { capability: self.capability.name.clone(), param });
             }
             headers.push((name.clone(), text));
         }
         Ok(headers)
-    }
-}
-
-/// A value where only text can be: a string is itself, all else is its JSON.
-pub(crate) fn plain_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        // 7.0 and 7 are the same integer; a server would see two different ids.
-        Value::Number(n) => match n.as_f64() {
-            Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
-            _ => n.to_string(),
-        },
-        other => other.to_string(),
     }
 }

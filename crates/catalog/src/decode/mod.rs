@@ -97,7 +97,11 @@ pub fn decode(catalog: &Catalog, capability: &Capability, answer: &Answer<'_>) -
 fn items<'b>(rows: &Rows, body: &'b Value) -> Result<Vec<Cow<'b, Value>>, DecodeError> {
     let places = || rows.at.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ");
     let lacking = || DecodeError::NoRows(places());
-    let found = rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())).ok_or_else(lacking)?;
+    let found = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
+        Some(found) => found,
+        None if rows.sparse && body.is_object() => return Ok(Vec::new()),
+        None => return Err(lacking()),
+    };
     let whole: Vec<Cow<'b, Value>> = match (&rows.form, found) {
         (RowForm::List, Cow::Borrowed(Value::Array(items))) => items.iter().map(Cow::Borrowed).collect(),
         (RowForm::List, Cow::Owned(Value::Array(items))) => items.into_iter().map(Cow::Owned).collect(),

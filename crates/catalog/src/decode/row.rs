@@ -32,20 +32,18 @@ impl Reader<'_> {
         let mut row = Row::with_capacity(entity.fields.len());
         for field in entity.fields.values() {
             let is_key = entity.key.contains(&field.name);
-            let mut value = self.find(field, item);
-            if value.is_null() && is_key && !empty {
-                value = Cow::Owned(self.known(field).cloned().unwrap_or_default());
-            }
-            if value.is_null() && is_key {
-                return Err(DecodeError::NoKey { row: at, entity: entity.name.clone(), field: field.name.clone() });
-            }
-            let value = match value {
+            let value = match self.find(field, item) {
+                // What was asked, or the parent, is as a session keeps it: it did not travel.
+                found if found.is_null() && is_key && !empty => self.known(field).cloned().unwrap_or_default(),
                 Cow::Borrowed(value) => field.kind.from_wire(field.wire, value).into_owned(),
                 Cow::Owned(value) => match field.kind.from_wire(field.wire, &value) {
                     Cow::Borrowed(_) => value,
                     Cow::Owned(other) => other,
                 },
             };
+            if value.is_null() && is_key {
+                return Err(DecodeError::NoKey { row: at, entity: entity.name.clone(), field: field.name.clone() });
+            }
             check(self.catalog, field, &value).map_err(|cause| wrong(field, cause))?;
             row.insert(field.name.clone(), value);
         }

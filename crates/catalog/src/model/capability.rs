@@ -136,6 +136,9 @@ pub struct Rows {
     /// Where the row is inside each item.
     pub item: Option<DataPath>,
     pub form: RowForm,
+    /// A list that the answer leaves out is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sparse: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -40,7 +40,8 @@ impl DateFormat {
             _ => None,
         };
         let ms = match self {
-            DateFormat::Rfc3339 | DateFormat::IsoDate => return None,
+            DateFormat::Rfc3339 => return value.as_str().and_then(with_colon).map(Value::String),
+            DateFormat::IsoDate => return None,
             DateFormat::Unix => number()? * 1000.0,
             DateFormat::UnixMs => number()?,
         };
@@ -61,6 +62,14 @@ impl DateFormat {
             DateFormat::UnixMs => Some(Value::from(moment()?.as_millisecond())),
         }
     }
+}
+
+/// Jira writes an offset as `+0000`, which RFC 3339 does not know.
+fn with_colon(text: &str) -> Option<String> {
+    let at = text.len().checked_sub(4).filter(|_| text.is_ascii())?;
+    let (rest, minutes) = (text.get(..at)?, text.get(at..)?);
+    let bare = rest.ends_with(['+', '-']) && minutes.bytes().all(|b| b.is_ascii_digit());
+    (bare && DateFormat::Rfc3339.accepts(text)).then(|| format!("{rest}{}:{}", &minutes[..2], &minutes[2..]))
 }
 
 fn is_date(text: &[u8]) -> bool {
@@ -105,6 +114,11 @@ mod tests {
             DateFormat::UnixMs.from_wire(&json!(1_700_000_000_123_i64)),
             Some(json!("2023-11-14T22:13:20.123Z"))
         );
+        let offset = DateFormat::Rfc3339.from_wire(&json!("2026-04-01T10:00:00.000+0200"));
+        assert_eq!(offset, Some(json!("2026-04-01T10:00:00.000+02:00")), "as RFC 3339 writes it");
+        for kept in ["2026-04-01T10:00:00Z", "2026-04-01", "é+0200", "+0200", ""] {
+            assert_eq!(DateFormat::Rfc3339.from_wire(&json!(kept)), None, "{kept}");
+        }
         assert_eq!(unix.from_wire(&json!(1e300)), None);
         assert_eq!(unix.from_wire(&json!([])), None);
         assert_eq!(unix.to_wire("2023-11-14T22:13:20Z"), Some(json!(1_700_000_000)));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 pub use date::DateFormat;
 pub use wire::Wire;
+pub(crate) use wire::plain_text;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

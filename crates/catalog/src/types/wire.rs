@@ -1,4 +1,4 @@
-//! Values whose form on the wire is not the one a session keeps: numbers for moments, base64 for text.
+//! Values whose form on the wire is not the one a session keeps: numbers for moments, base64 for text, text for numbers.
 //! Invariant: `to_wire` of what `from_wire` gave is what the API sent, up to spelling.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Type;
 
-/// How a text travels.
+/// How a value travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
@@ -18,6 +18,8 @@ pub enum Wire {
     Plain,
     /// The session keeps the text, the API its base64.
     Base64,
+    /// The session keeps the number, the API its digits as text, for JSON numbers are too small for it.
+    Text,
 }
 
 impl Type {
@@ -29,6 +31,10 @@ impl Type {
                 let bytes = STANDARD.decode(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 bytes.map_or(Cow::Borrowed(value), |text| Cow::Owned(Value::String(text)))
             }
+            (Type::Integer | Type::Number, Wire::Text, Value::String(text)) => match serde_json::from_str(text) {
+                Ok(number @ Value::Number(_)) => Cow::Owned(number),
+                _ => Cow::Borrowed(value),
+            },
             (Type::Date(format), _, value) => format.from_wire(value).map_or(Cow::Borrowed(value), Cow::Owned),
             (Type::Array(of), _, Value::Array(items)) if of.is_converted() => {
                 Cow::Owned(items.iter().map(|item| of.from_wire(wire, item).into_owned()).collect())
@@ -41,6 +47,9 @@ impl Type {
     pub fn to_wire<'v>(&self, wire: Wire, value: &'v Value) -> Cow<'v, Value> {
         match (self, wire, value) {
             (_, Wire::Base64, Value::String(text)) => Cow::Owned(Value::String(STANDARD.encode(text))),
+            (Type::Integer | Type::Number, Wire::Text, Value::Number(_)) => {
+                Cow::Owned(Value::String(plain_text(value)))
+            }
             (Type::Date(format), _, Value::String(text)) => {
                 format.to_wire(text).map_or(Cow::Borrowed(value), Cow::Owned)
             }
@@ -68,6 +77,19 @@ impl Type {
     }
 }
 
+/// A value where only text can be: a string is itself, all else is its JSON.
+pub(crate) fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        // 7.0 and 7 are the same integer; a server would see two different ids.
+        Value::Number(n) => match n.as_f64() {
+            Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
+            _ => n.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
 pub(super) fn is_base64(text: &str) -> bool {
     let packed: String = text.split_ascii_whitespace().collect();
     STANDARD.decode(packed).is_ok()
@@ -85,5 +107,20 @@ mod tests {
         assert_eq!(*text.from_wire(Wire::Base64, &json!("Zm9v\nYmFy\n")), json!("foobar"), "GitHub wraps its lines");
         assert_eq!(*text.from_wire(Wire::Base64, &json!("*")), json!("*"), "left for `accept`");
         assert_eq!(*text.to_wire(Wire::Plain, &json!("foo")), json!("foo"));
+    }
+
+    #[test]
+    fn numbers_travel_as_text_and_come_back() {
+        let from = |kind: Type, value: Value| kind.from_wire(Wire::Text, &value).into_owned();
+        assert_eq!(from(Type::Integer, json!("8978666790214375185")), json!(8978666790214375185_u64));
+        assert_eq!(from(Type::Integer, json!("-1")), json!(-1));
+        assert_eq!(from(Type::Number, json!("2.5")), json!(2.5));
+        assert_eq!(from(Type::Integer, json!(7)), json!(7), "a number is one already");
+        for bad in ["", "seven", "true", "[1]", "1 2"] {
+            assert_eq!(from(Type::Integer, json!(bad)), json!(bad), "left for `accept`");
+        }
+        assert_eq!(*Type::Integer.to_wire(Wire::Text, &json!(600)), json!("600"));
+        assert_eq!(*Type::Integer.to_wire(Wire::Text, &json!(600.0)), json!("600"));
+        assert_eq!(*Type::Integer.to_wire(Wire::Plain, &json!(600)), json!(600));
     }
 }

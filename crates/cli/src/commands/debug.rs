@@ -20,7 +20,7 @@ use crate::config::read_text;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ports::SystemClock;
-use crate::wiring;
+use crate::{catalogs, shipped};
 
 pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     let (name, program) = program(args.file.as_deref())?;
@@ -71,12 +71,11 @@ pub(super) fn program(file: Option<&Path>) -> Result<(String, String), Failure> 
     }
 }
 
-/// Everything in the demo catalog and in the folders named, as a session that was taught all of it.
+/// Everything in the demo catalog and in the folders named, as a session that was taught all of it. The other shipped ones stay
+/// out: a plain `Issue` would be the name of four things.
 fn scope(args: &Debug) -> Result<Scope, Failure> {
-    let mut all: Vec<Arc<Catalog>> = vec![wiring::demo_catalog()?];
-    for folder in &args.catalogs {
-        all.extend(wiring::catalogs_in(folder)?);
-    }
+    let mut all: Vec<Arc<Catalog>> = vec![shipped::demo()?];
+    all.extend(catalogs::all_of(&args.catalogs)?);
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> = catalogs
         .values()

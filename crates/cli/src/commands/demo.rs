@@ -1,6 +1,8 @@
 //! `tokamak demo`: a session from its first call to its last, on the embedded store and the demo API.
 //! Invariant: the same service and the same text that a host gets, with long results cut earlier to fit a screen.
 
+use std::sync::Arc;
+
 use base::{Principal, TenantId};
 use serde_json::{Value, json};
 use server::text;
@@ -23,7 +25,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
     let settings = Settings { data: Some(folder.path().to_owned()), ..Settings::default() };
     let config = Config::read(None, &settings)?;
     let stop = CancellationToken::new();
-    let service = wiring::service(&config, &stop).await?;
+    let service = wiring::service(&config, &stop).await?.service;
     let tour = Tour { service: &service, output };
     let walked = tour.walk().await;
     stop.cancel();
@@ -31,7 +33,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
 }
 
 struct Tour<'a> {
-    service: &'a Service,
+    service: &'a Arc<Service>,
     output: &'a Output,
 }
 
@@ -82,8 +84,10 @@ impl Tour<'_> {
 
     async fn run(&self, program: &str) -> Result<u64, Failure> {
         self.call("plasm_run", &json!({"logical_session_ref": "s0", "program": program}));
-        let request = RunRequest { session: "s0".to_owned(), program: program.to_owned(), force: false };
-        let ran = self.service.run(&caller(), &request).await?;
+        let request =
+            RunRequest { session: "s0".to_owned(), program: Some(program.to_owned()), ..RunRequest::default() };
+        let answer = self.service.run(&caller(), &request).await?;
+        let ran = answer.finished().ok_or_else(|| Failure::Found("the run takes too long".to_owned()))?;
         let artifact = ArtifactUri::short(ran.slot, ran.number);
         self.answer(&text::run_result(&ran.outcome, &artifact, 1_200).text);
         Ok(ran.number)

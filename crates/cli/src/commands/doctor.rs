@@ -2,15 +2,21 @@
 //! Invariant: it checks by doing (opens the store, writes a blob, reads it back) and says what to do about each failure.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use base::TenantId;
+use catalog::Registry;
+use ports::secrets::Error;
 use serde_json::json;
+use store::secrets::SecretStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
+use crate::catalogs::Catalogs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{log, wiring};
+use crate::{log, shipped, wiring};
 
 struct Finding {
     what: &'static str,
@@ -21,16 +27,21 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     log::init("error");
     let config = Config::read(file, settings)?;
     let stop = CancellationToken::new();
+    let catalogs = Catalogs::load(&Config { strict_catalogs: false, ..config.clone() });
     let mut findings = vec![
         Finding { what: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
-        Finding { what: "catalogs", result: catalogs(&config) },
         Finding { what: "storage", result: storage(&config).await },
         Finding { what: "port", result: port(&config).await },
     ];
+    findings.splice(1..1, of_catalogs(&catalogs));
     if config.demo {
         findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
     }
-    findings.extend(secrets(&config));
+    let store = wiring::secret_store(&config);
+    findings.push(Finding { what: "secrets", result: opens(&store) });
+    if let Ok(catalogs) = &catalogs {
+        findings.extend(secrets(&config, &catalogs.registry(), store));
+    }
     stop.cancel();
     report(&findings, output);
     let failed = findings.iter().filter(|f| f.result.is_err()).count();
@@ -57,10 +68,19 @@ fn report(findings: &[Finding], output: &Output) {
     }
 }
 
-fn catalogs(config: &Config) -> Result<String, Failure> {
-    let registry = wiring::registry(config)?;
+/// What is offered, and each file that is not.
+fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
+    let finding = |result| Finding { what: "catalogs", result };
+    let catalogs = match loaded {
+        Ok(catalogs) => catalogs,
+        Err(failure) => return vec![finding(Err(Failure::Found(failure.to_string())))],
+    };
+    let registry = catalogs.registry();
     let names: Vec<&str> = registry.iter().map(|c| c.id.as_str()).collect();
-    Ok(format!("{} ({})", names.len(), names.join(", ")))
+    let replaced: String = catalogs.replaced().map(|change| format!("; {change}")).collect();
+    let offered = finding(Ok(format!("{} ({}){replaced}", names.len(), names.join(", "))));
+    let problems = catalogs.problems().iter().map(|problem| finding(Err(Failure::Found(problem.to_string()))));
+    std::iter::once(offered).chain(problems).collect()
 }
 
 async fn storage(config: &Config) -> Result<String, Failure> {
@@ -85,14 +105,19 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     // On a folder of its own: the user's slots and sessions are not the doctor's to number.
     let scratch = tempfile::tempdir().map_err(Failure::Scratch)?;
     let config = Config { data: scratch.path().to_owned(), catalogs: Vec::new(), ..config.clone() };
-    let service = wiring::service(&config, stop).await?;
+    let service = wiring::service(&config, stop).await?.service;
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest { api: "demo".to_owned(), entity: "Project".to_owned() }];
     let open = session::OpenRequest { intent: "tokamak doctor".to_owned(), seeds, replay: false };
     let opened = service.open(&caller, &open).await?;
     let program = "Project[key]".to_owned();
-    let run = session::RunRequest { session: opened.session.to_string(), program, force: false };
-    let ran = service.run(&caller, &run).await?;
+    let run = session::RunRequest {
+        session: opened.session.to_string(),
+        program: Some(program),
+        ..session::RunRequest::default()
+    };
+    let answer = service.run(&caller, &run).await?;
+    let ran = answer.finished().ok_or_else(|| Failure::Found("the demo API takes too long".to_owned()))?;
     match ran.outcome.returns.first().map(|r| &r.result) {
         Some(Ok(rows)) => Ok(format!("answered {} projects", rows.rows.len())),
         Some(Err(error)) => Err(Failure::Found(error.to_string())),
@@ -100,12 +125,19 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     }
 }
 
+/// The encrypted store: every value is opened.
+fn opens(store: &SecretStore) -> Result<String, Failure> {
+    Ok(match store.check()? {
+        None => "there is no encrypted store; `tokamak secret set NAME` makes one".to_owned(),
+        Some(1) => "the encrypted store opens, 1 secret".to_owned(),
+        Some(count) => format!("the encrypted store opens, {count} secrets"),
+    })
+}
+
 /// The secrets that catalogs name: is each set?
-fn secrets(config: &Config) -> Vec<Finding> {
-    let Ok(registry) = wiring::registry(config) else {
-        return Vec::new();
-    };
-    let kept = wiring::secrets(config);
+fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
+    let kept = wiring::secrets(config, store);
+    let tenant = TenantId::local();
     let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
     let names = named.flat_map(|(id, auth)| {
         let names: Vec<String> = auth.secret_names().into_iter().map(str::to_owned).collect();
@@ -113,8 +145,12 @@ fn secrets(config: &Config) -> Vec<Finding> {
     });
     names
         .map(|(id, name)| {
-            let result = match kept.find(&name) {
+            let result = match kept.find(&tenant, &name) {
                 Ok(_) => Ok(format!("{name} is set")),
+                // A shipped catalog is there for whoever has a key; nobody has them all.
+                Err(Error::NotSet { .. }) if shipped::is_shipped(&id) => {
+                    Ok(format!("{name} is not set, so {id} cannot be called"))
+                }
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };
             Finding { what: "secret", result }

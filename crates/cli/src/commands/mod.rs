@@ -1,12 +1,14 @@
 //! One command, one file; the match is only a table.
 //! Invariant: a command talks to the world through `Output` and to sessions through `session::Service`.
 
+mod catalog;
 mod completions;
 mod debug;
 mod demo;
 mod doctor;
 mod fmt;
 mod mcp_config;
+mod secret;
 mod serve;
 
 use crate::args::{Cli, Command};
@@ -20,6 +22,8 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Demo => demo::run(output).await,
         Command::Doctor(settings) => doctor::run(config, &settings, output).await,
         Command::McpConfig(args) => mcp_config::run(&args, output),
+        Command::Secret(args) => secret::run(config, &args, output),
+        Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
         Command::Completions { shell } => completions::run(shell, output),

@@ -11,8 +11,9 @@ use super::mcp_config;
 use crate::args::Serve;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::log;
 use crate::output::Output;
-use crate::{log, wiring};
+use crate::wiring::{self, Wired};
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
     let config = Config::read(file, &args.settings)?;
@@ -21,9 +22,10 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
     if args.stdio {
-        let service = wiring::service(&config, &ended).await?;
+        let Wired { service, catalogs } = wiring::service(&config, &ended).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
+        catalogs.watch(service.clone(), stop.clone());
         let served = server::serve_stdio(service, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
         return Ok(served?);
@@ -33,12 +35,13 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet.
     let listener = wiring::listen(config.listen, config.port).await?;
-    let service = wiring::service(&config, &ended).await?;
+    let Wired { service, catalogs } = wiring::service(&config, &ended).await?;
     stop_on_signal(stop.clone());
     let address =
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready(&url, &config, service.registry().len()));
+    catalogs.watch(service.clone(), stop.clone());
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }

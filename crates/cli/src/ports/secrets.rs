@@ -1,52 +1,84 @@
-//! Secrets from environment variables, and from the files of a folder.
+//! Secrets from environment variables, from the files of a folder, and from the encrypted store, in this order.
 //! Invariant: the value goes into a `Secret` and nowhere else; what is wrong with one is told by its name, never by its
-//! value or by a path.
+//! value or by a path. The key of the store is no secret of a catalog.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use base::{Secret, TenantId};
 use ports::Secrets;
 use ports::secrets::Error;
+use store::secrets::SecretStore;
 
 use super::secrets_files as files;
 
-/// The environment first, so that one run can be given another value; then the folder, if there is one.
-#[derive(Debug, Clone, Default)]
+/// The environment variable with the key of the encrypted store.
+pub const SECRETS_KEY: &str = "TOKAMAK_SECRETS_KEY";
+
+/// The environment first, so that one run can be given another value; what one process sees before what all share.
+#[derive(Clone)]
 pub struct OperatorSecrets {
     folder: Option<PathBuf>,
+    store: Arc<SecretStore>,
 }
 
 impl OperatorSecrets {
-    pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder }
+    pub fn new(folder: Option<PathBuf>, store: Arc<SecretStore>) -> Self {
+        Self { folder, store }
     }
 
-    /// Reads the disk, where there is a folder.
-    pub fn find(&self, name: &str) -> Result<Secret, Error> {
-        if let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) {
-            return value.into_string().map(Secret::new).map_err(|_| files::not_text(name));
+    /// Reads the disk where the environment has nothing.
+    pub fn find(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
+        match in_environment(name)? {
+            Some(secret) => Ok(secret),
+            None => self.on_disk(tenant, name),
         }
-        match &self.folder {
-            Some(folder) => files::read(folder, name),
-            None => Err(Error::NotSet {
-                name: name.to_owned(),
-                hint: format!("start the server with {name} in its environment"),
-            }),
+    }
+
+    fn on_disk(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
+        if let Some(secret) = self.folder.as_ref().map(|folder| files::read(folder, name)).transpose()?.flatten() {
+            return Ok(secret);
         }
+        if let Some(secret) = self.store.get(tenant, name).map_err(|error| unopened(name, error))? {
+            return Ok(secret);
+        }
+        let file = self.folder.as_ref().map_or("", |_| "put it into a file of that name in secrets_dir, ");
+        let hint = format!("set {name} in the server's environment, {file}or run `tokamak secret set {name}`");
+        Err(Error::NotSet { name: name.to_owned(), hint })
     }
 }
 
 #[async_trait]
 impl Secrets for OperatorSecrets {
-    async fn get(&self, _tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        if self.folder.is_none() {
-            return self.find(name);
+    async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
+        if let Some(secret) = in_environment(name)? {
+            return Ok(secret);
         }
-        let (own, name) = (self.clone(), name.to_owned());
-        tokio::task::spawn_blocking(move || own.find(&name))
+        let (own, tenant, name) = (self.clone(), tenant.clone(), name.to_owned());
+        tokio::task::spawn_blocking(move || own.on_disk(&tenant, &name))
             .await
             .unwrap_or_else(|stopped| Err(Error::Unavailable(Box::new(stopped))))
+    }
+}
+
+fn in_environment(name: &str) -> Result<Option<Secret>, Error> {
+    // A catalog that names the key would send it to its API.
+    if name == SECRETS_KEY {
+        return Err(files::unfit(name, "it is the key of the encrypted secrets; name another secret in the catalog"));
+    }
+    match std::env::var_os(name).filter(|value| !value.is_empty()) {
+        Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| files::not_text(name)),
+        None => Ok(None),
+    }
+}
+
+/// Whether the secret is in it is not known: the operator has to open it first.
+fn unopened(name: &str, error: store::secrets::Error) -> Error {
+    use store::secrets::Error as Cause;
+    match error {
+        Cause::Io { .. } | Cause::Full(_) | Cause::Busy { .. } | Cause::Crypto => Error::Unavailable(Box::new(error)),
+        _ => files::unfit(name, &error.to_string()),
     }
 }
 
@@ -57,21 +89,56 @@ mod tests {
 
     use super::*;
 
+    fn stored(data: &std::path::Path, key: Option<&str>) -> Arc<SecretStore> {
+        let cheap = store::secrets::Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        Arc::new(SecretStore::with_cost(data, key.map(Secret::new), cheap))
+    }
+
     #[tokio::test]
-    async fn the_environment_beats_the_folder() {
+    async fn the_environment_beats_the_folder_and_the_folder_the_store() {
         let folder = tempfile::tempdir().unwrap();
+        let tenant = TenantId::local();
+        let store = stored(folder.path(), Some("key"));
         // A variable that every test process has.
-        for name in ["PATH", "TOKAMAK_TEST_ONLY_IN_A_FILE"] {
+        for name in ["PATH", "TOKAMAK_TEST_IN_A_FILE", "TOKAMAK_TEST_IN_THE_STORE"] {
+            store.set(&tenant, name, &Secret::new("from the store")).unwrap();
+        }
+        for name in ["PATH", "TOKAMAK_TEST_IN_A_FILE"] {
             let path = folder.path().join(name);
             std::fs::write(&path, "from a file\n").unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
+        let secrets = OperatorSecrets::new(Some(folder.path().to_owned()), store);
+        let path = std::env::var("PATH").unwrap();
+        for (name, value) in [
+            ("PATH", path.as_str()),
+            ("TOKAMAK_TEST_IN_A_FILE", "from a file"),
+            ("TOKAMAK_TEST_IN_THE_STORE", "from the store"),
+        ] {
+            assert_eq!(secrets.get(&tenant, name).await.unwrap().expose(), value);
+        }
+        let other = secrets.get(&TenantId::parse("other").unwrap(), "TOKAMAK_TEST_IN_THE_STORE").await;
+        assert!(matches!(other, Err(Error::NotSet { hint, .. }) if hint.contains("secrets_dir")));
+    }
+
+    #[tokio::test]
+    async fn a_store_that_does_not_open_is_told_by_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
         let tenant = TenantId::local();
-        let secrets = OperatorSecrets::new(Some(folder.path().to_owned()));
-        assert_eq!(secrets.get(&tenant, "PATH").await.unwrap().expose(), std::env::var("PATH").unwrap());
-        let found = secrets.get(&tenant, "TOKAMAK_TEST_ONLY_IN_A_FILE").await.unwrap();
-        assert_eq!(found.expose(), "from a file");
-        let without = OperatorSecrets::default().get(&tenant, "TOKAMAK_TEST_ONLY_IN_A_FILE").await;
-        assert!(matches!(without, Err(Error::NotSet { hint, .. }) if hint.contains("environment")));
+        let nothing = OperatorSecrets::new(None, stored(folder.path(), None));
+        let told = nothing.get(&tenant, "TOKAMAK_TEST").await;
+        assert!(matches!(told, Err(Error::NotSet { hint, .. }) if hint.contains("tokamak secret set TOKAMAK_TEST")));
+        stored(folder.path(), Some("right")).set(&tenant, "TOKAMAK_TEST", &Secret::new("hunter2")).unwrap();
+        for (key, word) in [(Some("wrong"), "does not open"), (None, "TOKAMAK_SECRETS_KEY")] {
+            let told = OperatorSecrets::new(None, stored(folder.path(), key)).get(&tenant, "TOKAMAK_TEST").await;
+            assert!(matches!(&told, Err(Error::Unfit { hint, .. }) if hint.contains(word)), "{told:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_catalog_cannot_have_the_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = OperatorSecrets::new(None, stored(folder.path(), Some("key")));
+        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unfit { .. })));
     }
 }

@@ -7,53 +7,80 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use base::Secret;
-use ports::secrets::Error;
+use ports::secrets::{Error, NAME_RULE, is_name};
+
+use crate::failure::Failure;
 
 /// Of one secret. Keys and tokens are far shorter.
 const MOST_BYTES: u64 = 64 * 1024;
 
-pub fn read(folder: &Path, name: &str) -> Result<Secret, Error> {
+/// None if there is no such file.
+pub fn read(folder: &Path, name: &str) -> Result<Option<Secret>, Error> {
     if !is_name(name) {
-        return Err(unfit(name, "a name has letters, digits, `_`, `-` and `.`, and does not start with `.`"));
+        return Err(unfit(name, NAME_RULE));
     }
-    let file = File::open(folder.join(name)).map_err(|cause| match cause.kind() {
-        ErrorKind::NotFound => Error::NotSet {
-            name: name.to_owned(),
-            hint: format!("set {name} in the server's environment, or put it into a file of that name in secrets_dir"),
-        },
-        ErrorKind::PermissionDenied => unfit(name, "the server may not read its file"),
-        _ => Error::Unavailable(Box::new(cause)),
+    let file = match File::open(folder.join(name)) {
+        Ok(file) => file,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(cause) if cause.kind() == ErrorKind::PermissionDenied => {
+            return Err(unfit(name, "the server may not read its file"));
+        }
+        Err(cause) => return Err(unavailable(cause)),
+    };
+    content(file).map(Some).map_err(|problem| match problem {
+        Problem::Unfit(hint) => unfit(name, &format!("its file {hint}")),
+        Problem::Unreadable(cause) => unavailable(cause),
+    })
+}
+
+/// The key of the encrypted secrets: a file under the same rules.
+pub fn key_file(path: &Path) -> Result<Secret, Failure> {
+    let file = File::open(path).map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
+        _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
-    let about = file.metadata().map_err(unavailable)?;
+    content(file).map_err(|problem| match problem {
+        Problem::Unfit(hint) => Failure::KeyFile { path: path.to_owned(), hint },
+        Problem::Unreadable(cause) => Failure::Unreadable { path: path.to_owned(), cause },
+    })
+}
+
+enum Problem {
+    /// Goes on from "its file".
+    Unfit(&'static str),
+    Unreadable(std::io::Error),
+}
+
+fn content(file: File) -> Result<Secret, Problem> {
+    let about = file.metadata().map_err(Problem::Unreadable)?;
     if !about.is_file() {
-        return Err(unfit(name, "what has its name in secrets_dir is not a file"));
+        return Err(Problem::Unfit("is not a file but something else of that name"));
     }
     if open_to_all(&about) {
-        return Err(unfit(
-            name,
-            "everybody on this machine may use its file; run `chmod 600` on it, and change the secret",
+        return Err(Problem::Unfit(
+            "may be used by everybody on this machine; run `chmod 600` on it, and change the secret",
         ));
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unavailable)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(unfit(name, "its file is larger than 64 KiB"));
+        return Err(Problem::Unfit("is larger than 64 KiB"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| not_text(name))?;
-    // The line break that editors and `echo` leave behind; one inside stays, and is refused where it cannot be carried.
-    let value = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
-    let secret = Secret::new(value);
-    drop(Secret::new(text));
-    if secret.expose().is_empty() { Err(unfit(name, "its file is empty")) } else { Ok(secret) }
+    let secret = line(bytes).ok_or(Problem::Unfit("is not UTF-8 text"))?;
+    if secret.expose().is_empty() { Err(Problem::Unfit("is empty")) } else { Ok(secret) }
+}
+
+/// Text without the line break that editors and `echo` leave behind; one inside stays, and is refused where it cannot be
+/// carried. None if it is no text.
+pub fn line(bytes: Vec<u8>) -> Option<Secret> {
+    let text = String::from_utf8(bytes).map(Secret::new).ok()?;
+    let value = text.expose().strip_suffix('\n');
+    let value = value.map_or(text.expose(), |line| line.strip_suffix('\r').unwrap_or(line));
+    Some(Secret::new(value))
 }
 
 pub fn not_text(name: &str) -> Error {
     unfit(name, "its value is not UTF-8 text")
-}
-
-fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=128).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
 }
 
 #[cfg(unix)]
@@ -68,7 +95,7 @@ fn open_to_all(_about: &std::fs::Metadata) -> bool {
     false
 }
 
-fn unfit(name: &str, hint: &str) -> Error {
+pub fn unfit(name: &str, hint: &str) -> Error {
     Error::Unfit { name: name.escape_debug().to_string(), hint: hint.to_owned() }
 }
 
@@ -97,13 +124,13 @@ mod tests {
         for (bytes, value) in values {
             for mode in [0o600, 0o400, 0o640] {
                 put(folder.path(), "TOKEN", bytes, mode);
-                assert_eq!(read(folder.path(), "TOKEN").unwrap().expose(), value);
+                assert_eq!(read(folder.path(), "TOKEN").unwrap().unwrap().expose(), value);
                 std::fs::remove_file(folder.path().join("TOKEN")).unwrap();
             }
         }
         put(folder.path(), "real", b"abc", 0o600);
         symlink(folder.path().join("real"), folder.path().join("linked")).unwrap();
-        assert_eq!(read(folder.path(), "linked").unwrap().expose(), "abc");
+        assert_eq!(read(folder.path(), "linked").unwrap().unwrap().expose(), "abc");
     }
 
     #[test]
@@ -123,8 +150,21 @@ mod tests {
         for name in ["EMPTY", "BYTES", "LARGE", "FOLDER"] {
             assert!(matches!(read(folder.path(), name), Err(Error::Unfit { .. })), "{name}");
         }
-        assert!(matches!(read(folder.path(), "MISSING"), Err(Error::NotSet { .. })));
-        assert!(matches!(read(&folder.path().join("none"), "X"), Err(Error::NotSet { .. })));
+        assert!(read(folder.path(), "MISSING").unwrap().is_none());
+        assert!(read(&folder.path().join("none"), "X").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_key_file_is_under_the_same_rules() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), "good", b"a passphrase\n", 0o600);
+        put(folder.path(), "open", b"hunter2", 0o644);
+        put(folder.path(), "empty", b"\n", 0o600);
+        assert_eq!(key_file(&folder.path().join("good")).unwrap().expose(), "a passphrase");
+        let open = key_file(&folder.path().join("open")).unwrap_err();
+        assert!(matches!(&open, Failure::KeyFile { hint, .. } if hint.contains("chmod 600")), "{open}");
+        assert!(matches!(key_file(&folder.path().join("empty")), Err(Failure::KeyFile { .. })));
+        assert!(matches!(key_file(&folder.path().join("none")), Err(Failure::Missing { .. })));
     }
 
     #[test]

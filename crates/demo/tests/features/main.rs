@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "clippy.toml allows it in #[test] functions, but not in the helpers they share")]
 
 mod auth;
+mod catalogs;
 mod control;
 mod faults;
 mod graphql;

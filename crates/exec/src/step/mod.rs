@@ -1,49 +1,238 @@
 //! One kind of step, one file; the match is only a table.
-//! Invariant: a step reads its input rowset and the API, and nothing else.
+//! Invariant: a step sees its finished inputs and the API, and nothing else; it makes no more calls than the plan said.
 
-mod deref;
-mod follow;
-mod get;
-mod limit;
-mod project;
-mod query;
+mod derive;
+pub mod effect;
+pub mod pure;
+mod read;
 
 use std::sync::Arc;
 
 use catalog::{Capability, Catalog};
-use lang::plan::{Called, Plan, Step, StepKind};
+use futures::future::BoxFuture;
+use lang::plan::{Called, Expr, Step, StepKind};
+use serde_json::{Map, Value};
 
+use crate::budget::Allowance;
+use crate::call::Reads;
+use crate::coverage::Coverage;
 use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::paging::Want;
+use crate::paging::{self, Want};
+use crate::value::view::{VALUE, View};
+use crate::value::{At, Inputs, Reader, Scope, step_name, template};
+use effect::Ledger;
+use read::{attach, fan, follow, hydrate, lookup, page};
 
-pub async fn run(ctx: &Ctx<'_>, plan: &Plan, step: &Step, input: &Rowset) -> Result<Rowset, StepError> {
+/// One step and all that it may see.
+pub struct Work<'a> {
+    pub ctx: &'a Ctx<'a>,
+    pub steps: &'a [Step],
+    pub at: usize,
+    pub inputs: &'a Inputs,
+    pub allowance: &'a Allowance<'a>,
+    /// None inside a value's own read, where no effect can be.
+    pub ledger: Option<&'a Ledger>,
+    /// The row whose value this step's read is.
+    pub outer: Option<At<'a>>,
+    pub tell: &'a (dyn Fn() + Sync),
+}
+
+pub async fn run(work: &Work<'_>) -> Result<Rowset, StepError> {
+    let step = work.step()?;
+    let mut rows = match pure(work, step)? {
+        Some(rows) => rows,
+        None => table(work, step).await?,
+    };
+    // Whatever is made with the help of something partial is partial.
+    let main = step.kind.input();
+    for other in work.inputs.iter().filter(|(at, _)| Some(**at) != main).map(|(_, rows)| &rows.coverage) {
+        rows.leading &= *other == Coverage::Complete;
+        rows = rows.covered(other);
+    }
+    Ok(rows)
+}
+
+/// A step that only looks at rows.
+fn pure(work: &Work<'_>, step: &Step) -> Result<Option<Rowset>, StepError> {
+    let Ok(view) = work.view() else { return Ok(None) };
+    let values = match &step.kind {
+        StepKind::Filter { tests, .. } => {
+            tests.iter().map(|t| work.scope().known(&t.value)).collect::<Result<_, _>>()?
+        }
+        _ => Vec::new(),
+    };
+    let name = || step.kind.input().map(|input| step_name(work.steps, input)).unwrap_or_default();
+    pure::apply(&step.kind, &view, &values, name).transpose()
+}
+
+async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
+    let (ctx, limits) = (work.ctx, work.ctx.limits);
+    let reads = &Reads::of(ctx, work.allowance);
     match &step.kind {
-        StepKind::Query { call, args, limit, .. } => {
-            let (catalog, capability) = called(ctx, call)?;
-            query::apply(ctx, catalog, capability, &known(args), Want { rows: *limit, pages: step.calls }).await
+        StepKind::Query { call, args, limit, page_size, .. } => {
+            let target = called(ctx, call)?;
+            let want = Want { rows: *limit, page_size: *page_size, pages: step.calls };
+            paging::list(reads, target, &work.scope().args(target.1, args).await?, want).await
         }
         StepKind::Get { call, args, .. } => {
-            let (catalog, capability) = called(ctx, call)?;
-            get::apply(ctx, catalog, capability, &known(args)).await
+            let target = called(ctx, call)?;
+            let args = work.scope().args(target.1, args).await?;
+            Ok(Rowset::complete(crate::call::read(reads, target, &args, None).await?.rows))
         }
-        StepKind::Follow { input: from, relation, args, limit, .. } => {
-            let from = plan.steps.get(*from);
-            let of = from.and_then(|s| s.of.as_ref()).ok_or(StepError::NotRows)?;
-            // The plan's bound is so many calls for each row it may start from.
-            let pages = (step.calls / from.map_or(1, |s| s.rows.max(1))).max(1);
-            let hop = follow::Hop { parent: &of.entity, relation, args: &known(args), limit: *limit, pages };
-            follow::apply(ctx, catalog_of(ctx, &of.catalog)?, &hop, input).await
+        StepKind::Follow { relation, args, limit, page_size, .. } => {
+            let view = work.view()?;
+            let of = view.of.ok_or(StepError::NotRows)?;
+            let args = work.known(args)?;
+            let want = work.each_want(*limit, *page_size);
+            let hop = follow::Hop { relation, args: &args, want };
+            follow::apply(reads, catalog_of(ctx, &of.catalog)?, &hop, &view).await
+        }
+        StepKind::Each { call, args, limit, .. } => {
+            let (view, target) = (work.view()?, called(ctx, call)?);
+            let each = work.for_each(&view, target.1, args).await?;
+            fan::lists(reads, target, each, view.rows, work.each_want(*limit, None)).await
         }
         StepKind::Deref { field, limit, .. } => {
             let of = step.of.as_ref().ok_or(StepError::NotRows)?;
-            let hop = deref::Hop { target: &of.entity, field, limit: *limit };
-            deref::apply(ctx, catalog_of(ctx, &of.catalog)?, &hop, input).await
+            let catalog = catalog_of(ctx, &of.catalog)?;
+            lookup::deref(reads, catalog, &of.entity, (work.view()?.rows, field), *limit).await
         }
-        StepKind::Project { columns, .. } => Ok(project::apply(input, columns)),
-        StepKind::Limit { count, .. } => Ok(limit::apply(input, *count)),
-        other => Err(StepError::NotRun(other.word())),
+        StepKind::Attach { field, entity, .. } => {
+            attach::apply(reads, catalog_of(ctx, &entity.catalog)?, &entity.entity, field, &work.view()?).await
+        }
+        StepKind::Hydrate { call, fields, .. } => {
+            hydrate::apply(reads, called(ctx, call)?, fields, work.view()?.rows).await
+        }
+        StepKind::Page { handle, limit } => {
+            page::apply(reads, handle, Want { rows: *limit, page_size: None, pages: step.calls }).await
+        }
+        StepKind::Derive { object, .. } => derive::apply(&work.scope(), &work.view()?, object).await,
+        StepKind::Template { source, names, .. } => {
+            let view = work.view()?;
+            let text = template::render_rows(limits, (source, names), &view)?;
+            Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
+        }
+        StepKind::Rows { items } => literals(&work.scope(), items),
+        StepKind::Text { content } => Ok(one_row(CONTENT, Value::String(content.clone()))),
+        StepKind::Effect { call, args, each } => work.effect(call, args, each.is_some()).await,
+        StepKind::Operation { handle, cancel } => {
+            let missing = || crate::error::OperationError::NotThere(handle.clone());
+            Ok(ctx.operations.ok_or_else(missing)?.ask(handle, *cancel).await?)
+        }
+        // What is given is filled where its read begins; what only looks at rows was done before.
+        _ => Err(StepError::NotRows),
+    }
+}
+
+const CONTENT: &str = "content";
+
+fn literals(scope: &Scope<'_>, items: &[Expr]) -> Result<Rowset, StepError> {
+    let row = |item: &Expr| Ok(Map::from_iter([(VALUE.to_owned(), scope.known(item)?)]));
+    items.iter().map(row).collect::<Result<_, StepError>>().map(Rowset::complete)
+}
+
+fn one_row(name: &str, value: Value) -> Rowset {
+    Rowset::one(Map::from_iter([(name.to_owned(), value)]))
+}
+
+impl<'a> Work<'a> {
+    fn step(&self) -> Result<&'a Step, StepError> {
+        self.steps.get(self.at).ok_or(StepError::NotRows)
+    }
+
+    /// The rows it works on.
+    fn view(&self) -> Result<View<'a>, StepError> {
+        let input = self.step()?.kind.input().ok_or(StepError::NotRows)?;
+        let rows = self.inputs.get(&input).ok_or(StepError::NotRows)?;
+        let planned = self.steps.get(input).ok_or(StepError::NotRows)?;
+        Ok(View::new(rows, planned, self.ctx.catalogs))
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope { ctx: self.ctx, steps: self.steps, inputs: self.inputs, row: self.outer, reader: self.allowance }
+    }
+
+    fn known(&self, args: &lang::plan::Args) -> Result<catalog::Args, StepError> {
+        let scope = self.scope();
+        let values = args.iter().map(|(name, expr)| Ok((name.clone(), scope.known(expr)?)));
+        values.filter(|pair| !matches!(pair, Ok((_, Value::Null)))).collect()
+    }
+
+    /// The plan's bound is so many calls for each row it may start from.
+    fn each_want(&self, rows: Option<usize>, page_size: Option<usize>) -> Want {
+        let calls = self.step().map_or(0, |s| s.calls);
+        let from = self.step().ok().and_then(|s| s.kind.input()).and_then(|at| self.steps.get(at));
+        Want { rows, page_size, pages: (calls / from.map_or(1, |s| s.rows.max(1))).max(1) }
+    }
+
+    async fn for_each(
+        &self,
+        view: &View<'_>,
+        capability: &Capability,
+        args: &lang::plan::Args,
+    ) -> Result<Vec<catalog::Args>, StepError> {
+        let mut each = Vec::with_capacity(view.rows.rows.len());
+        for row in &view.rows.rows {
+            each.push(self.scope().at(*view, row).args(capability, args).await?);
+        }
+        Ok(each)
+    }
+
+    async fn effect(&self, call: &Called, args: &lang::plan::Args, per_row: bool) -> Result<Rowset, StepError> {
+        let (step, target) = (self.step()?, called(self.ctx, call)?);
+        let reads = Reads::of(self.ctx, self.allowance);
+        let doing = effect::Doing {
+            reads,
+            budget: self.allowance.run,
+            ledger: self.ledger.ok_or(StepError::NoReceipts)?,
+            tell: self.tell,
+            at: self.at,
+            step,
+            target: (target.0, target.1),
+        };
+        if !per_row {
+            let args = self.scope().args(target.1, args).await?;
+            return effect::apply(&doing, vec![args], &Rowset::default()).await;
+        }
+        let view = self.view()?;
+        let each = self.for_each(&view, target.1, args).await?;
+        effect::apply(&doing, each, view.rows).await
+    }
+}
+
+/// The steps of a value's own read, one after another; their calls are calls of the step whose value it is.
+impl Reader for Allowance<'_> {
+    fn read<'s>(&'s self, scope: Scope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>> {
+        Box::pin(async move {
+            let mut done = Inputs::new();
+            for (at, step) in steps.iter().enumerate() {
+                let allowance = Allowance::inside(self, step);
+                let inputs: Inputs =
+                    step.kind.inputs().iter().filter_map(|i| Some((*i, done.get(i)?.clone()))).collect();
+                let (ctx, inputs, allowance) = (scope.ctx, &inputs, &allowance);
+                let work = Work { ctx, steps, at, inputs, allowance, ledger: None, outer: scope.row, tell: &|| () };
+                let rows = match &step.kind {
+                    StepKind::Given { step } => given(&scope, *step)?,
+                    _ => Arc::new(run(&work).await?),
+                };
+                done.insert(at, rows);
+            }
+            Ok(done.pop_last().map(|(_, rows)| rows).unwrap_or_default())
+        })
+    }
+}
+
+/// The rows of a step around the read, or the row at hand as one row.
+fn given(scope: &Scope<'_>, step: Option<usize>) -> Result<Arc<Rowset>, StepError> {
+    match (step, scope.row) {
+        (Some(step), _) => scope.inputs.get(&step).cloned().ok_or(StepError::NotRows),
+        (None, Some(at)) => {
+            let attached = at.view.rows.attached.clone();
+            Ok(Arc::new(Rowset { rows: vec![at.row.clone()], attached, ..Rowset::default() }))
+        }
+        (None, None) => Err(StepError::NotRows),
     }
 }
 
@@ -51,12 +240,8 @@ fn catalog_of<'c>(ctx: &Ctx<'c>, id: &base::CatalogId) -> Result<&'c Arc<Catalog
     ctx.catalogs.get(id).ok_or_else(|| StepError::Catalog(id.clone()))
 }
 
-fn called<'c>(ctx: &Ctx<'c>, call: &Called) -> Result<(&'c Arc<Catalog>, &'c Capability), StepError> {
+pub fn called<'c>(ctx: &Ctx<'c>, call: &Called) -> Result<(&'c Catalog, &'c Capability), StepError> {
     let catalog = catalog_of(ctx, &call.catalog)?;
     let capability = catalog.capability(&call.capability).ok_or_else(|| StepError::Catalog(call.catalog.clone()))?;
     Ok((catalog, capability))
-}
-
-fn known(args: &lang::plan::Args) -> catalog::Args {
-    args.iter().filter_map(|(name, value)| Some((name.clone(), value.known()?.clone()))).collect()
 }

@@ -11,13 +11,26 @@ use session::Service;
 
 use super::problem::Problem;
 
+const SHOWN_PROBLEMS: usize = 20;
+
 pub async fn alive() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
 pub async fn ready(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem> {
     match service.ready().await {
-        Ok(()) => Ok(Json(json!({"status": "ready", "catalogs": service.registry().len()}))),
+        Ok(()) => {
+            let registry = service.registry();
+            // A file that cannot be offered is the operator's to repair; the others are served, so this is no refusal.
+            let problems: Vec<String> =
+                registry.problems().iter().take(SHOWN_PROBLEMS).map(ToString::to_string).collect();
+            let (catalogs, count) = (registry.len(), registry.problems().len());
+            Ok(Json(json!({
+                "status": "ready",
+                "catalogs": catalogs,
+                "catalog_problems": {"count": count, "first": problems},
+            })))
+        }
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "not ready");
             let (status, detail) = (StatusCode::SERVICE_UNAVAILABLE, error.to_string());

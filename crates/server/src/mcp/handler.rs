@@ -47,7 +47,8 @@ impl Handler {
     }
 
     fn apis(&self) -> String {
-        let ids: Vec<&str> = self.service.registry().iter().map(|c| c.id.as_str()).take(30).collect();
+        let registry = self.service.registry();
+        let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
         ids.join(", ")
     }
 }
@@ -101,7 +102,7 @@ impl ServerHandler for Handler {
                 AssertUnwindSafe(call).catch_unwind().map(|ended| ended.unwrap_or_else(|_| tools::Answer::broken()));
             let answer = tokio::select! {
                 answer = progress::while_running(&context, call) => answer,
-                // The client no longer waits. Only reads run here, so nothing is left half done.
+                // The client no longer waits: what it asked for stops before its next effect, and what was done is kept.
                 () = context.ct.cancelled() => tools::Answer::cancelled(),
             };
             let ms = self.service.now().0 - started.0;

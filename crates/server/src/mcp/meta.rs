@@ -3,7 +3,7 @@
 
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};
-use session::{ArtifactUri, Caller, Connection, Opened, Planned, Ran};
+use session::{ArtifactUri, Caller, Connection, Opened, Operation, Planned, Ran, Told};
 
 pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
     let lost = opened.continuity.previous_execute.as_ref();
@@ -35,12 +35,24 @@ pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
 }
 
 pub fn planned(planned: &Planned) -> MetaObject {
-    wrap(json!({
+    let mut plasm = json!({
         "logical_session_ref": planned.slot.to_string(),
         "dry_run": true,
         "dry_verdict": planned.plan.verdict,
         "plan": planned.plan,
-    }))
+    });
+    if let Some(commit) = &planned.commit {
+        plasm["plan_commit_ref"] = json!(commit);
+    }
+    wrap(plasm)
+}
+
+pub fn running(operation: &Operation) -> MetaObject {
+    let state = if operation.stopping { "stopping" } else { "running" };
+    let Told { steps_done, steps, effects_done } = operation.told;
+    let op =
+        json!({"handle": operation.handle, "state": state, "step": steps_done, "of": steps, "effects": effects_done});
+    wrap(json!({"logical_session_ref": operation.slot.to_string(), "op": op}))
 }
 
 pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
@@ -57,10 +69,26 @@ pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
         step
     };
     let steps: Vec<Value> = ran.outcome.returns.iter().enumerate().map(step).collect();
+    let receipt = |r: &exec::Receipt| {
+        json!({
+            "step": r.intent.label,
+            "capability": format!("{}:{}", r.intent.catalog, r.intent.capability),
+            "outcome": r.state.to_string(),
+            "target": r.intent.request,
+        })
+    };
+    let receipts: Vec<Value> = ran.outcome.receipts.iter().map(receipt).collect();
+    let page =
+        |(label, handle): &(String, String)| json!({"label": label, "next_page_handle": handle, "has_more": true});
+    let paging: Vec<Value> = ran.pages.iter().map(page).collect();
     wrap(json!({
+        "receipts": receipts,
+        "paging": paging,
+        "replayed": ran.replayed,
+        "cancelled": ran.outcome.cancelled,
         "logical_session_ref": ran.slot.to_string(),
         "run_id": ran.run.to_string(),
-        "plan_digest": ran.planned.plan.digest,
+        "plan_digest": ran.plan,
         "steps": steps,
     }))
 }

@@ -2,12 +2,15 @@
 //! Invariant: all that the model needs is in the text, because hosts do not show it anything else.
 
 mod cell;
+mod effects;
 mod result;
 
 use base::render_for_model;
-use session::{Error, Opened, Planned, Taught};
+use session::{ArtifactUri, Error, Opened, Planned, Ran, Taught};
 
 pub use cell::cell;
+use effects::after_rows;
+pub use effects::running;
 pub use result::{Shown, rows_table, run_result};
 
 /// A host shows at most this much of one answer.
@@ -40,12 +43,27 @@ pub fn opened(opened: &Opened) -> String {
     }
 }
 
+/// The answer of `plasm_run`: rows, what follows them, what was mended.
+pub fn ran(ran: &Ran, shown_chars: usize) -> Shown {
+    let artifact = ArtifactUri::short(ran.slot, ran.number);
+    let Shown { text, lossy } = run_result(&ran.outcome, &artifact, shown_chars);
+    let (after, notes) = (after_rows(ran), render_for_model(&ran.program, &ran.notes));
+    let parts: Vec<&str> = [text.as_str(), &after, &notes].into_iter().filter(|part| !part.is_empty()).collect();
+    Shown { text: parts.join("\n"), lossy }
+}
+
 /// The answer of `plasm`.
 pub fn planned(planned: &Planned, program: &str) -> String {
+    // The first line says by what the plan is run.
+    let explained = match (&planned.commit, planned.explained.split_once('\n')) {
+        (Some(commit), Some((first, rest))) => format!("{first} · {commit}\n{rest}"),
+        (Some(commit), None) => format!("{} · {commit}", planned.explained),
+        (None, _) => planned.explained.clone(),
+    };
     if planned.notes.is_empty() {
-        return planned.explained.clone();
+        return explained;
     }
-    format!("{}\n{}", planned.explained, render_for_model(program, &planned.notes))
+    format!("{explained}\n{}", render_for_model(program, &planned.notes))
 }
 
 /// One failure: a code to branch on, what is wrong, what to do.
@@ -55,12 +73,14 @@ pub fn error(error: &Error) -> String {
             let lines = render_for_model(text, diagnostics);
             format!("{}: nothing ran; correct and send the whole program again\n{lines}", error.code())
         }
-        Error::Review { explained } => {
+        Error::Review { explained, commit } => {
             format!(
-                "{}: nothing ran; bound the fan-out with .limit(n), or send the same program with force: true\n{explained}",
+                "{}: nothing ran; read the plan, then send plan_commit_ref: {commit} to run it (or force: true)\n{explained}",
                 error.code()
             )
         }
+        Error::Interrupted { receipts } => format!("{}: {error}\n{}", error.code(), effects::lines(receipts)),
+        Error::Shared(inner) => self::error(inner),
         other => format!("{}: {other}", other.code()),
     }
 }

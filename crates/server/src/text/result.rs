@@ -1,6 +1,9 @@
 //! The result of a run: a heading and a TSV table for each return, cut where it is too long for a model.
 //! Invariant: a cut falls after a whole row and is said; what was cut is in the artifact, whose name stands below.
 
+use std::borrow::Borrow;
+use std::sync::Arc;
+
 use catalog::Row;
 use exec::{Coverage, Finished, Outcome};
 
@@ -56,6 +59,10 @@ fn one_return(finished: &Finished, budget: usize, several: bool) -> Table {
             return Table { text: format!("{marks} {label} (failed)\n{error}\n"), lossy: Vec::new(), cut: false };
         }
     };
+    if finished.effect && rowset.rows.is_empty() {
+        // What came of it is said by its receipts.
+        return Table { text: format!("{marks} {label} (no rows)\n"), lossy: Vec::new(), cut: false };
+    }
     let count = if rowset.rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", rowset.rows.len()) };
     let coverage = match &rowset.coverage {
         Coverage::Complete => String::new(),
@@ -79,7 +86,7 @@ struct Fitted {
 }
 
 /// First whole; then without the long columns; then without long cells; then without the last rows.
-fn fit(finished: &Finished, rows: &[Row], budget: usize) -> Fitted {
+fn fit(finished: &Finished, rows: &[Arc<Row>], budget: usize) -> Fitted {
     let whole = rows_table(&finished.columns, rows, |_, _| false);
     if whole.chars().count() <= budget {
         return Fitted { text: whole, rows: rows.len(), lossy: Vec::new() };
@@ -120,14 +127,14 @@ fn whole_rows(table: &str, budget: usize) -> (String, usize) {
 }
 
 /// TSV with a header; `replaced` says which cells read `(in artifact)`.
-pub fn rows_table(columns: &[String], rows: &[Row], replaced: impl Fn(&str, &str) -> bool) -> String {
+pub fn rows_table(columns: &[String], rows: &[impl Borrow<Row>], replaced: impl Fn(&str, &str) -> bool) -> String {
     let mut out = columns.join("\t");
     out.push('\n');
     for row in rows {
         let cells: Vec<String> = columns
             .iter()
             .map(|column| {
-                let text = row.get(column).map(cell).unwrap_or_default();
+                let text = row.borrow().get(column).map(cell).unwrap_or_default();
                 if replaced(column, &text) { IN_ARTIFACT.to_owned() } else { text }
             })
             .collect();

@@ -5,6 +5,7 @@ mod contract;
 mod rows;
 
 use base::Limits;
+use contract::Uses;
 use lang::{check, syntax};
 
 use crate::ledger::{Catalogs, Ledger, Wave};
@@ -20,8 +21,8 @@ pub struct Rendered {
     pub dropped: Vec<String>,
 }
 
-/// The table of one wave. `first` carries the contract.
-pub fn render_wave(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave, first: bool) -> Rendered {
+/// The table of the wave that led from `before` to `ledger`, after the lines of the contract that nothing before it needed.
+pub fn render_wave(before: &Ledger, ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Rendered {
     let scope = ledger.scope(catalogs);
     let limits = Limits::default();
     let mut lines: Vec<String> = Vec::new();
@@ -39,8 +40,12 @@ pub fn render_wave(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave, first: boo
             dropped.push(format!("{}: {}", row.expr, base::render_for_model(&row.expr, &found)));
         }
     }
-    let contract: Vec<&str> = if first { contract::LINES.to_vec() } else { Vec::new() };
-    let body: Vec<&str> =
-        contract.into_iter().chain(["plasm_expr\tMeaning"]).chain(lines.iter().map(String::as_str)).collect();
+    let contract = contract::lines(Uses::of(before, catalogs), Uses::of(ledger, catalogs));
+    let body: Vec<&str> = contract
+        .iter()
+        .map(String::as_str)
+        .chain(["plasm_expr\tMeaning"])
+        .chain(lines.iter().map(String::as_str))
+        .collect();
     Rendered { text: format!("```\n{}\n```", body.join("\n")), dropped }
 }

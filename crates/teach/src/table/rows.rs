@@ -1,11 +1,13 @@
-//! The rows of one wave: for each new entity its list, fields, get, query and relation lines, then new relations of old ones.
+//! The rows of one wave: for each new entity its list, fields, get, query, search, method and relation lines, then what is new
+//! of old ones.
 //! Invariant: a slot is named with its type in the row that first needs it, and nowhere else.
 
 use std::collections::BTreeSet;
 
-use catalog::{Capability, Catalog, Entity, Type};
+use catalog::{Capability, Catalog, Entity, Param, Type};
 
-use crate::ledger::{Catalogs, Ledger, Taught, TaughtRelation, Wave};
+use super::contract::is_long;
+use crate::ledger::{Catalogs, Ledger, Taught, TaughtMethod, TaughtRelation, Wave};
 
 pub struct Row {
     pub expr: String,
@@ -21,6 +23,9 @@ pub fn rows(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Vec<Row> {
         let mut writer =
             Writer { ledger, catalog, entity, symbol: &taught.symbol, named: BTreeSet::new(), rows: Vec::new() };
         writer.entity_rows();
+        for method in wave.methods.iter().filter(|m| m.of == taught.symbol) {
+            writer.method(method);
+        }
         for relation in wave.relations.iter().filter(|r| r.from == taught.symbol) {
             writer.relation(relation);
         }
@@ -64,11 +69,7 @@ impl Writer<'_> {
 
     fn entity_rows(&mut self) {
         let symbol = self.symbol;
-        let name = if self.ledger.catalogs().len() > 1 {
-            format!("{}:{}", self.catalog.id, self.entity.name)
-        } else {
-            self.entity.name.clone()
-        };
+        let name = self.shown_name();
         let listable = self.catalog.queries(&self.entity.name).find(|c| c.required().next().is_none());
         let get = self.catalog.get_of(&self.entity.name);
         if listable.is_some() {
@@ -91,6 +92,72 @@ impl Writer<'_> {
             if !shown {
                 self.query(capability);
             }
+        }
+        let searches: Vec<&Capability> = self.catalog.searches(&self.entity.name).collect();
+        let alone = listable.is_none() && get.is_none() && self.catalog.queries(&self.entity.name).next().is_none();
+        for (at, capability) in searches.into_iter().enumerate() {
+            self.search(capability, alone && at == 0);
+        }
+    }
+
+    /// `first` is the line that names the fields, where an entity can only be searched.
+    fn search(&mut self, capability: &Capability, names_fields: bool) {
+        let symbol = self.symbol;
+        let others = || capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
+        let required: Vec<&Param> = others().filter(|p| p.required).collect();
+        let braces: Vec<String> = required.iter().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
+        let braces = if braces.is_empty() { String::new() } else { format!("{{{}}}", braces.join(",")) };
+        let mut expr = format!("{symbol}~\"text\"{braces}");
+        let mut meaning = Vec::new();
+        if names_fields {
+            meaning.extend([self.shown_name(), one_line(&self.entity.about), format!("→ [{symbol}]"), self.fields()]);
+            expr = format!("{expr}[{}]", self.field_list());
+        } else {
+            meaning.extend([format!("→ [{symbol}]"), one_line(&capability.about)]);
+        }
+        let first: Vec<String> = required.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
+        let rest = self.optional(others().filter(|p| !p.required));
+        meaning.extend([first.join(", "), rest]);
+        self.push(expr, meaning);
+    }
+
+    /// `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the type.
+    fn method(&mut self, method: &TaughtMethod) {
+        let Some(capability) = self.catalog.capability(&method.capability) else { return };
+        let (receiver, key) =
+            if capability.teaches_anchor() { self.anchor() } else { (self.symbol.to_owned(), String::new()) };
+        let required: Vec<&Param> = capability.required().collect();
+        let fill =
+            |p: &Param| format!("{}={}", self.slot(&p.name, &p.kind), if is_long(&p.kind) { "<<T" } else { "$" });
+        let filled: Vec<String> = required.iter().map(|p| fill(p)).collect();
+        let returns = match (capability.gives_rows(), self.ledger.symbol_of(&self.catalog.id, &capability.returns)) {
+            (false, _) => "→ ()".to_owned(),
+            (true, Some(symbol)) => format!("→ {symbol}"),
+            (true, None) => format!("→ {}", capability.returns),
+        };
+        let about = match one_line(&capability.about) {
+            none if none.is_empty() => capability.method_name().to_owned(),
+            about => about,
+        };
+        let named: Vec<String> = required.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
+        let rest = self.optional(capability.params.values().filter(|p| !p.required));
+        let expr = format!("{receiver}.{}({})", method.symbol, filled.join(","));
+        self.push(expr, [returns, about, key, named.join(", "), rest]);
+    }
+
+    /// `opt p3, p11 since date`
+    fn optional<'p>(&mut self, params: impl Iterator<Item = &'p Param>) -> String {
+        let slots: Vec<String> =
+            params.map(|p| self.name_slot(&p.name, &p.kind).unwrap_or_else(|| self.slot(&p.name, &p.kind))).collect();
+        if slots.is_empty() { String::new() } else { format!("opt {}", slots.join(", ")) }
+    }
+
+    /// With its catalog once a session has two.
+    fn shown_name(&self) -> String {
+        if self.ledger.catalogs().len() > 1 {
+            format!("{}:{}", self.catalog.id, self.entity.name)
+        } else {
+            self.entity.name.clone()
         }
     }
 
@@ -117,11 +184,7 @@ impl Writer<'_> {
         let shown = if required.is_empty() { optional.drain(..1).collect() } else { required };
         let braces: Vec<String> = shown.iter().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
         let first: Vec<String> = shown.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
-        let rest: Vec<String> = optional
-            .iter()
-            .map(|p| self.name_slot(&p.name, &p.kind).unwrap_or_else(|| self.slot(&p.name, &p.kind)))
-            .collect();
-        let rest = if rest.is_empty() { String::new() } else { format!("opt {}", rest.join(", ")) };
+        let rest = self.optional(optional.into_iter());
         let expr = format!("{symbol}{{{}}}", braces.join(","));
         self.push(expr, [format!("→ [{symbol}]"), one_line(&capability.about), first.join(", "), rest]);
     }

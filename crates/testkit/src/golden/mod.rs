@@ -52,6 +52,16 @@ pub fn run(dir: impl AsRef<Path>, found: impl FnMut(&Case) -> String) {
     fail_on(&run_in(mode, dir.as_ref(), found));
 }
 
+/// Every case under `dir`, for a test about all of them together.
+pub fn cases(dir: impl AsRef<Path>) -> Vec<Case> {
+    let mut all = Vec::new();
+    fail_on(&run_in(Mode::Look, dir.as_ref(), |case| {
+        all.push(case.clone());
+        String::new()
+    }));
+    all
+}
+
 fn fail_on(problems: &[Problem]) {
     let text: Vec<String> = problems.iter().map(Problem::to_string).collect();
     assert!(
@@ -66,6 +76,8 @@ fn fail_on(problems: &[Problem]) {
 enum Mode {
     Compare,
     Update,
+    /// What is expected is no matter.
+    Look,
 }
 
 /// Why a run fails, with its place.

@@ -6,6 +6,7 @@
 mod auth;
 mod cache;
 mod calls;
+mod hostile;
 mod limits;
 mod origin;
 mod pace;

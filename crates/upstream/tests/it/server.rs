@@ -156,11 +156,11 @@ async fn receive(socket: &mut TcpStream) -> Option<Received> {
         head.push(socket.read_u8().await.ok()?);
     }
     let text = String::from_utf8(head).unwrap();
-    let mut lines = text.trim_end().split("\r\n");
+    let mut lines = text.strip_suffix("\r\n\r\n")?.split("\r\n");
     let line = lines.next()?.to_owned();
     let headers: Vec<_> = lines
-        .map(|line| line.split_once(": ").unwrap())
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .map(|line| line.split_once(':').unwrap())
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim_start().to_owned()))
         .collect();
     let mut received = Received { line, headers, body: String::new() };
     let length = received.header("content-length").map_or(0, |text| text.parse().unwrap());

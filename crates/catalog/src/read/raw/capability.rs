@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Text;
 use super::slot::{Slot, SlotShape};
 
 /// Exactly one of the eight kinds names the entity; exactly one of `http` and `graphql` says how it travels.
@@ -14,40 +13,30 @@ use super::slot::{Slot, SlotShape};
 #[serde(deny_unknown_fields)]
 pub struct Capability {
     /// Lists rows.
-    #[schemars(with = "Option<String>")]
-    pub query: Option<Text>,
+    pub query: Option<String>,
     /// Finds rows by words.
-    #[schemars(with = "Option<String>")]
-    pub search: Option<Text>,
+    pub search: Option<String>,
     /// Reads one row by its key.
-    #[schemars(with = "Option<String>")]
-    pub get: Option<Text>,
+    pub get: Option<String>,
     /// Reads the one row there is, such as the caller's own account.
-    #[schemars(with = "Option<String>")]
-    pub singleton: Option<Text>,
-    #[schemars(with = "Option<String>")]
-    pub create: Option<Text>,
-    #[schemars(with = "Option<String>")]
-    pub update: Option<Text>,
-    #[schemars(with = "Option<String>")]
-    pub delete: Option<Text>,
+    pub singleton: Option<String>,
+    pub create: Option<String>,
+    pub update: Option<String>,
+    pub delete: Option<String>,
     /// Does something else to a row, or to the API as a whole.
-    #[schemars(with = "Option<String>")]
-    pub action: Option<Text>,
+    pub action: Option<String>,
     #[serde(default)]
     pub about: String,
     /// Other words for what it does, for exposure and discovery.
     #[serde(default)]
     pub words: Vec<String>,
     /// Of a search: the parameter that takes the words.
-    #[schemars(with = "Option<String>")]
-    pub text: Option<Text>,
+    pub text: Option<String>,
     #[serde(default)]
     #[schemars(with = "IndexMap<String, SlotShape>")]
     pub params: IndexMap<String, Slot>,
     /// `GET /tickets/{number}?state={state}`
-    #[schemars(with = "Option<String>")]
-    pub http: Option<Text>,
+    pub http: Option<String>,
     /// Headers of this request, with holes.
     #[serde(default)]
     pub headers: IndexMap<String, String>,
@@ -60,40 +49,37 @@ pub struct Capability {
     pub raw: Option<String>,
     pub content_type: Option<String>,
     /// A GraphQL document; `...Entity` is where the needed fields are selected.
-    #[schemars(with = "Option<String>")]
-    pub graphql: Option<Text>,
+    pub graphql: Option<String>,
     /// Variables of the document that are not simply a parameter of the same name.
     #[serde(default)]
     pub variables: IndexMap<String, Value>,
     /// Where the rows of a list are in the answer.
     pub rows: Option<Paths>,
+    /// A list that the answer leaves out is empty.
+    #[serde(default)]
+    pub sparse: bool,
     /// Where the one row is in the answer.
     pub row: Option<Paths>,
     /// Where the row is inside each item.
     pub item: Option<String>,
     /// The items are scalars: each is this field of a row.
-    #[schemars(with = "Option<String>")]
-    pub wrap: Option<Text>,
+    pub wrap: Option<String>,
     /// The items are an object's values: its keys are this field.
-    #[schemars(with = "Option<String>")]
-    pub entries: Option<Text>,
+    pub entries: Option<String>,
     /// The answer is an object of arrays, each a column.
     #[serde(default)]
     pub columns: bool,
     /// `none`: nothing is read from the answer.
     pub answer: Option<Answer>,
     /// Of an action: the entity that its answer's row is of.
-    #[schemars(with = "Option<String>")]
-    pub returns: Option<Text>,
+    pub returns: Option<String>,
     /// The fields that the answer carries, where it is not all of them.
-    #[schemars(with = "Option<Vec<String>>")]
-    pub gives: Option<Vec<Text>>,
+    pub gives: Option<Vec<String>>,
     pub paging: Option<Paging>,
     pub idempotency: Option<IdempotencyShape>,
     pub probe: Option<Probe>,
     /// The capability that takes this back.
-    #[schemars(with = "Option<String>")]
-    pub undo: Option<Text>,
+    pub undo: Option<String>,
     /// What changes, in words, for the plan.
     pub effect: Option<String>,
     /// Several may be under way at once.
@@ -109,7 +95,7 @@ pub enum Answer {
 
 /// One path, or several of which the first that leads to something counts.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write a path, or several: `[a, b]`")]
 pub enum Paths {
     One(String),
     Several(Vec<String>),
@@ -117,7 +103,10 @@ pub enum Paths {
 
 /// A value, or a file.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "write a value (`\"{note}\"`), or a file: `{value: \"{content}\", file: NAME, content_type: text/plain}`"
+)]
 pub enum PartShape {
     Value(String),
     File(FileShape),
@@ -145,14 +134,11 @@ pub enum IdempotencyShape {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    #[schemars(with = "Option<String>")]
-    pub query: Option<Text>,
-    #[schemars(with = "Option<String>")]
-    pub get: Option<Text>,
+    pub query: Option<String>,
+    pub get: Option<String>,
     /// Fields of the row that must equal the parameters of the same name.
     #[serde(default, rename = "match")]
-    #[schemars(with = "Vec<String>")]
-    pub fields: Vec<Text>,
+    pub fields: Vec<String>,
 }
 
 /// Exactly one of the first seven says which form it is.

@@ -9,12 +9,9 @@ use base::Auth;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_saphyr::Spanned;
 
 pub use capability::{Capability, IdempotencyShape, Paging, PagingPlace, PartShape, Paths, Probe};
 pub use slot::{FieldPath, Slot, SlotType, UnionShape};
-
-pub type Text = Spanned<String>;
 
 /// What an API offers and how it travels.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,17 +19,14 @@ pub type Text = Spanned<String>;
 #[schemars(title = "Tokamak catalog")]
 pub struct Catalog {
     /// The API's id: lower case letters, digits, `-` and `_`.
-    #[schemars(with = "String")]
-    pub catalog: Text,
+    pub catalog: String,
     pub version: u32,
     pub title: String,
     /// Other ids for the same API.
     #[serde(default)]
-    #[schemars(with = "Vec<String>")]
-    pub aliases: Vec<Text>,
+    pub aliases: Vec<String>,
     /// Scheme, host, port and a path that goes before every other; no request ever leaves it.
-    #[schemars(with = "String")]
-    pub origin: Text,
+    pub origin: String,
     #[serde(default)]
     pub auth: Option<Auth>,
     /// Sent with every request.
@@ -83,12 +77,10 @@ pub struct Entity {
     #[serde(default)]
     pub words: Vec<String>,
     /// The fields that identify a row.
-    #[schemars(with = "Vec<String>")]
-    pub key: Vec<Text>,
+    pub key: Vec<String>,
     /// The get that `Entity(key)` uses, where there are several.
     #[serde(default)]
-    #[schemars(with = "Option<String>")]
-    pub primary_read: Option<Text>,
+    pub primary_read: Option<String>,
     #[schemars(with = "IndexMap<String, slot::FieldShape>")]
     pub fields: IndexMap<String, Slot>,
     #[serde(default)]
@@ -99,24 +91,18 @@ pub struct Entity {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
-    #[schemars(with = "Option<String>")]
-    pub many: Option<Text>,
-    #[schemars(with = "Option<String>")]
-    pub one: Option<Text>,
+    pub many: Option<String>,
+    pub one: Option<String>,
     #[serde(default)]
     pub about: String,
     /// A query whose scope the parent fills.
-    #[schemars(with = "Option<String>")]
-    pub by: Option<Text>,
+    pub by: Option<String>,
     /// A field of the parent that holds the reference.
-    #[schemars(with = "Option<String>")]
-    pub key: Option<Text>,
+    pub key: Option<String>,
     /// The path inside the parent's payload that holds the rows.
     #[serde(rename = "in")]
-    #[schemars(with = "Option<String>")]
-    pub embedded: Option<Text>,
+    pub embedded: Option<String>,
     /// Parameter of `by` to a field of the parent, where the names differ.
     #[serde(default)]
-    #[schemars(with = "IndexMap<String, String>")]
-    pub with: IndexMap<String, Text>,
+    pub with: IndexMap<String, String>,
 }

@@ -8,9 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use serde_saphyr::Spanned;
 
-use super::Text;
 use crate::model::{ListStyle, Role, Show};
 use crate::types::Wire;
 
@@ -30,8 +28,8 @@ pub struct Slot {
 
 #[derive(Debug)]
 pub enum SlotType {
-    Named(Text),
-    Ref(Text),
+    Named(String),
+    Ref(String),
     Array(Box<SlotType>),
     Select(Vec<String>),
     MultiSelect(Vec<String>),
@@ -42,7 +40,10 @@ pub enum SlotType {
 /// Where a field lies in the answer: one path, several of which the first that leads to something counts, or one for each part
 /// of a reference's key.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "write a path, several (`[a, b]`), or one for each part of a key (`{owner: a, name: b}`)"
+)]
 pub enum FieldPath {
     One(String),
     Several(Vec<String>),
@@ -70,12 +71,10 @@ pub struct LongSlot {
     /// `string`, `markdown`, `document`, `html`, `json_text`, `blob`, `integer`, `number`, `boolean`, `time` (RFC 3339), `date`,
     /// `unix` (seconds), `unix_ms`, `uuid`, `json`, or a name from `types`.
     #[serde(rename = "type")]
-    #[schemars(with = "Option<String>")]
-    kind: Option<Text>,
+    kind: Option<String>,
     /// A reference to an entity.
     #[serde(rename = "ref")]
-    #[schemars(with = "Option<String>")]
-    reference: Option<Text>,
+    reference: Option<String>,
     #[schemars(with = "Option<SlotShape>")]
     array: Option<SlotType>,
     select: Option<Vec<String>>,
@@ -114,7 +113,8 @@ pub use SlotShape as FieldShape;
 pub type LongType = LongSlot;
 
 impl LongSlot {
-    fn into_slot(self) -> Result<Slot, &'static str> {
+    /// `None` unless exactly one key says the type.
+    fn into_slot(self) -> Option<Slot> {
         let kinds = [
             self.kind.map(SlotType::Named),
             self.reference.map(SlotType::Ref),
@@ -126,9 +126,9 @@ impl LongSlot {
         ];
         let mut kinds = kinds.into_iter().flatten();
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-            return Err("write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`");
+            return None;
         };
-        Ok(Slot {
+        Some(Slot {
             kind,
             path: self.path,
             header: self.header,
@@ -153,8 +153,7 @@ impl<'de> Deserialize<'de> for Slot {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Slot, E> {
-                let unplaced = serde_saphyr::Location::UNKNOWN;
-                let kind = SlotType::Named(Spanned::new(text.to_owned(), unplaced, unplaced));
+                let kind = SlotType::Named(text.to_owned());
                 Ok(Slot {
                     kind,
                     path: None,
@@ -169,7 +168,8 @@ impl<'de> Deserialize<'de> for Slot {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot, A::Error> {
-                LongSlot::deserialize(MapAccessDeserializer::new(map))?.into_slot().map_err(A::Error::custom)
+                let one = "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
+                LongSlot::deserialize(MapAccessDeserializer::new(map))?.into_slot().ok_or_else(|| A::Error::custom(one))
             }
         }
         deserializer.deserialize_any(Shapes)

@@ -1,153 +1,152 @@
-//! HTTP mappings: `GET /path/{hole}?name={hole}`, headers and bodies.
-//! Invariant: templates are parsed here, once; a header or a path that could become another one is refused.
+//! HTTP mappings: `GET /path/{hole}?name={hole}` and headers.
+//! Invariant: templates are parsed here, once; a header, a parameter or a path that could become another one is refused.
 
-use base::{Diagnostic, Method, Span};
-use indexmap::IndexMap;
-use serde_json::Value;
+use base::{Auth, Method};
 
-use super::Cx;
+use super::capability::Written;
+use super::words::is_path;
+use super::{Cx, Mistake};
 use crate::codes;
-use crate::model::{Body, Http, Kind, Part, Shape};
-use crate::read::raw::{self, PartShape, Text};
+use crate::model::{Http, Idempotency};
+use crate::read::places::At;
+use crate::read::raw::IdempotencyShape;
 use crate::template::Template;
 
 impl Cx<'_> {
-    pub(super) fn http(&mut self, name: &str, kind: Kind, raw: &raw::Capability, text: &Text) -> Option<Http> {
-        let place = self.place(text);
-        let refuse = |message: String| Diagnostic::error(codes::MAPPING, place, message);
-        let Some((method, target)) = text.value.split_once(' ') else {
-            self.report(refuse(format!("`{name}`: write a method and a path: `GET /tickets`")));
+    pub(super) fn http(&mut self, of: &Written<'_>, text: &str) -> Option<Http> {
+        let (name, at) = (of.name, of.at.key("http"));
+        let Some((word, target)) = text.split_once(' ') else {
+            let message = format!("`{name}`: write a method and a path");
+            self.report(Mistake::new(codes::MAPPING, at.value(), message).write("http: GET /tickets"));
             return None;
         };
-        let fits = |method: &Method| match (kind.is_read(), method) {
+        let fits = |method: &Method| match (of.kind.is_read(), method) {
             (true, Method::Get | Method::Post) => true,
             (true, _) | (false, Method::Get) => false,
             (false, _) => true,
         };
-        let Some(method) = Method::parse(method).filter(fits) else {
-            let (what, fix) = if kind.is_read() {
+        let Some(method) = Method::parse(word).filter(fits) else {
+            let (what, fix) = if of.kind.is_read() {
                 ("a read", "`GET`, or `POST` with a body")
             } else {
                 ("a write", "`POST`, `PUT`, `PATCH` or `DELETE`")
             };
-            self.report(refuse(format!("`{name}`: `{method}` cannot be {what}; write {fix}")));
+            let message = format!("`{name}`: `{}` cannot be {what}; write {fix}", word.escape_debug());
+            self.report(Mistake::new(codes::MAPPING, at.value(), message));
             return None;
         };
         let (path, query) = target.trim().split_once('?').unwrap_or((target.trim(), ""));
-        if !path.starts_with('/') || path.contains("//") || path.contains(['#', '\\', ' ']) || dotted(path) {
-            self.report(refuse(format!("`{name}`: `{path}` is not a path; write `/tickets/{{number}}`")));
+        let template = self.template(&at, name, path)?;
+        if !is_path(path) {
+            let message = format!("`{name}`: `{}` is not a path", path.escape_debug());
+            self.report(Mistake::new(codes::MAPPING, at.word(path), message).write("/tickets/{number}"));
             return None;
         }
-        let mut pairs = Vec::new();
-        for pair in query.split('&').filter(|p| !p.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            pairs.push((key.to_owned(), self.template(name, value, place)?));
-        }
-        let path = self.template(name, path, place)?;
-        let mut headers = Vec::new();
-        for (header, value) in &raw.headers {
-            self.header_name(header);
-            headers.push((header.clone(), self.template(name, value, self.place_of_word(header))?));
-        }
-        let body = self.body(name, raw, place)?;
+        let query = self.query(of, &at, query)?;
+        let headers = self.headers(of)?;
+        let body = self.body(of)?;
         if body.is_some() && method == Method::Get {
-            self.report(refuse(format!("`{name}`: a `GET` has no body; write `POST`")));
+            let message = format!("`{name}`: a `GET` has no body; write `POST`");
+            self.report(Mistake::new(codes::MAPPING, at.value(), message));
             return None;
         }
-        Some(Http { method, path, query: pairs, headers, body })
+        Some(Http { method, path: template, query, headers, body })
     }
 
-    /// What could end a header, or is for the client to say, is no header of a catalog's.
-    pub(super) fn header_name(&mut self, name: &str) {
-        let token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-        let reserved =
-            ["host", "content-length", "transfer-encoding", "connection", "accept-encoding", "authorization"];
-        if !token || reserved.contains(&name.to_ascii_lowercase().as_str()) {
-            let message = format!("`{name}` is not a header that a catalog sets");
-            self.report(Diagnostic::error(codes::MAPPING, self.place_of_word(name), message));
+    fn query(&mut self, of: &Written<'_>, at: &At<'_>, query: &str) -> Option<Vec<(String, Template)>> {
+        let mut pairs: Vec<(String, Template)> = Vec::new();
+        for pair in query.split('&').filter(|_| !query.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if !self.query_name(at.word(pair), key) {
+                return None;
+            }
+            let template = self.template(at, of.name, value)?;
+            if is_encoded(value) {
+                let message =
+                    format!("`{}`: write the value of `{key}` as it is meant; it is encoded when sent", of.name);
+                self.report(Mistake::new(codes::MAPPING, at.word(value), message));
+            }
+            if value.contains('#') {
+                let message = format!("`{}`: `{value}` cannot stand in an address", of.name);
+                self.report(Mistake::new(codes::MAPPING, at.word(value), message));
+            }
+            let credential = matches!(&self.raw.auth, Some(Auth::Query { name, .. }) if name == key);
+            let fixed = !template.has_holes();
+            // `type=a&type=b` is a list; a hole beside it would be one more of them, or not.
+            if credential || pairs.iter().any(|(other, t)| other == key && (!fixed || t.has_holes())) {
+                let message = format!("`{}` sends `{key}` twice; take one out", of.name);
+                self.report(Mistake::new(codes::MAPPING, at.word(pair), message));
+            }
+            pairs.push((key.to_owned(), template));
+        }
+        Some(pairs)
+    }
+
+    fn headers(&mut self, of: &Written<'_>) -> Option<Vec<(String, Template)>> {
+        let all = of.at.key("headers");
+        let mut seen: Vec<String> = self.raw.headers.keys().map(|name| name.to_ascii_lowercase()).collect();
+        let mut headers = Vec::new();
+        for (header, value) in &of.raw.headers {
+            let at = all.key(header);
+            self.header_name(&at, header);
+            self.header_twice(&at, header, &seen);
+            if !value.bytes().all(|b| (0x20..0x7f).contains(&b)) || value.trim() != value {
+                let message = format!("the value of `{header}` has a character that no header can carry");
+                self.report(Mistake::new(codes::MAPPING, at.value(), message));
+            }
+            headers.push((header.clone(), self.template(&at, of.name, value)?));
+            seen.push(header.to_ascii_lowercase());
+        }
+        if let Some(IdempotencyShape::Header(header)) = &of.raw.idempotency {
+            let at = of.at.key("idempotency");
+            self.header_name(&at.key("header"), header);
+            self.header_twice(&at.key("header"), header, &seen);
+        }
+        Some(headers)
+    }
+
+    /// What recognises a repeated write must not take the place of something else.
+    pub(super) fn once(
+        &mut self,
+        of: &Written<'_>,
+        shape: &IdempotencyShape,
+        query: &[(String, Template)],
+    ) -> Idempotency {
+        let all = of.at.key("idempotency");
+        match shape {
+            IdempotencyShape::Header(name) => Idempotency::Header(name.clone()),
+            IdempotencyShape::Query(name) => {
+                let at = all.key("query");
+                self.query_name(at.value(), name);
+                if query.iter().any(|(other, _)| other == name) {
+                    let message = format!("`{}` sends `{name}` already; the key needs a parameter of its own", of.name);
+                    self.report(Mistake::new(codes::MAPPING, at.value(), message));
+                }
+                Idempotency::Query(name.clone())
+            }
+            IdempotencyShape::Body(path) => {
+                let at = all.key("body");
+                self.data_path(&at, path);
+                if path.is_empty() || path.contains("[]") {
+                    let message = format!("`{}`: the key goes to a path of the body", of.name);
+                    self.report(Mistake::new(codes::MAPPING, at.value(), message).write("{body: request_id}"));
+                }
+                Idempotency::Body(path.clone())
+            }
+            IdempotencyShape::Natural => Idempotency::Natural,
         }
     }
 
-    fn template(&mut self, name: &str, text: &str, place: Span) -> Option<Template> {
+    pub(super) fn template(&mut self, at: &At<'_>, name: &str, text: &str) -> Option<Template> {
         Template::parse(text)
-            .map_err(|error| self.report(Diagnostic::error(codes::TEMPLATE, place, format!("`{name}`: {error}"))))
+            .map_err(|error| {
+                self.report(Mistake::new(codes::TEMPLATE, at.value(), format!("`{name}`: {error}")));
+            })
             .ok()
-    }
-
-    /// `Some(None)` is no body; `None` is a mistake.
-    fn body(&mut self, name: &str, raw: &raw::Capability, place: Span) -> Option<Option<Body>> {
-        let given = [raw.body.is_some(), raw.form.is_some(), raw.multipart.is_some(), raw.raw.is_some()];
-        if given.iter().filter(|g| **g).count() > 1 {
-            let message = format!("`{name}` has several bodies; write one of `body`, `form`, `multipart`, `raw`");
-            self.report(Diagnostic::error(codes::MAPPING, place, message));
-            return None;
-        }
-        let content_type = raw.content_type.clone();
-        if content_type.is_some() && raw.body.is_none() && raw.raw.is_none() {
-            let message = format!("`{name}`: `content_type` belongs to `body` or `raw`");
-            self.report(Diagnostic::error(codes::MAPPING, place, message));
-            return None;
-        }
-        Some(if let Some(json) = &raw.body {
-            Some(Body::Json { shape: self.shape(name, json, place)?, content_type })
-        } else if let Some(form) = &raw.form {
-            Some(Body::Form(self.shape(name, form, place)?))
-        } else if let Some(parts) = &raw.multipart {
-            Some(Body::Multipart(self.parts(name, parts, place)?))
-        } else if let Some(value) = &raw.raw {
-            let value = self.shape(name, &Value::String(value.clone()), place)?;
-            let content_type = content_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-            Some(Body::Raw { value, content_type })
-        } else {
-            None
-        })
-    }
-
-    fn parts(&mut self, name: &str, parts: &IndexMap<String, PartShape>, place: Span) -> Option<Vec<Part>> {
-        let mut out = Vec::new();
-        for (part, shape) in parts {
-            let (value, file, content_type) = match shape {
-                PartShape::Value(value) => (value, None, None),
-                PartShape::File(file) => (&file.value, file.file.as_ref(), file.content_type.clone()),
-            };
-            let value = self.shape(name, &Value::String(value.clone()), place)?;
-            let file_name = match file {
-                Some(file) => Some(self.template(name, file, place)?),
-                None => None,
-            };
-            out.push(Part { name: part.clone(), value, file_name, content_type });
-        }
-        Some(out)
-    }
-
-    /// A body as written: a string with holes is a template, a string that is one hole is the value itself.
-    pub(super) fn shape(&mut self, name: &str, value: &Value, place: Span) -> Option<Shape> {
-        Some(match value {
-            Value::String(text) if !text.contains(['{', '}']) => Shape::Fixed(value.clone()),
-            Value::String(text) => {
-                let template = self.template(name, text, place)?;
-                match template.only_hole() {
-                    Some(hole) => Shape::Hole(hole.clone()),
-                    None => Shape::Text(template),
-                }
-            }
-            Value::Object(map) => {
-                let mut parts = IndexMap::new();
-                for (key, value) in map {
-                    parts.insert(key.clone(), self.shape(name, value, place)?);
-                }
-                Shape::Object(parts)
-            }
-            Value::Array(items) => {
-                let items: Option<Vec<Shape>> = items.iter().map(|item| self.shape(name, item, place)).collect();
-                Shape::Array(items?)
-            }
-            fixed => Shape::Fixed(fixed.clone()),
-        })
     }
 }
 
-/// A segment that a client takes out before it sends.
-fn dotted(path: &str) -> bool {
-    path.split('/').any(|segment| matches!(segment.to_ascii_lowercase().as_str(), "." | ".." | "%2e" | "%2e%2e"))
+/// Whether it has what only an encoder writes: `%20`.
+fn is_encoded(value: &str) -> bool {
+    value.split('%').skip(1).any(|after| after.len() >= 2 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit()))
 }

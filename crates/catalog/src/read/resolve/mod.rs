@@ -1,30 +1,40 @@
 //! Shape to meaning: every name is looked up, every mapping is checked against the keys it needs.
 //! Invariant: all mistakes of a file are found in one go; a catalog comes out only when there is none.
 
+mod always;
+mod answer;
+mod body;
 mod capability;
 mod effect;
 mod graphql;
 mod http;
+mod mapping;
 mod paging;
 mod reach;
 mod relation;
+mod twins;
 mod types;
+mod words;
 
-use base::{CatalogId, Diagnostic, Origin, Pace, Span, near};
+use base::{Code, Diagnostic, Pace, near};
 use indexmap::IndexMap;
 
-use super::raw::{self, Text};
+use super::places::{At, Places, Spot};
+use super::raw;
 use crate::codes;
-use crate::model::{Capability, Catalog, Entity, Failure};
-use crate::path::DataPath;
+use crate::model::{Capability, Catalog, Entity, Failure, Field, Source};
+use crate::types::Type;
 
-pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>> {
-    let mut cx = Cx { text, raw: &raw, found: Vec::new() };
-    let id = cx.catalog_id(&raw.catalog);
-    let aliases = raw.aliases.iter().filter_map(|alias| cx.catalog_id(alias)).collect();
+const TOP: At<'static> = At::TOP;
+
+pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>> {
+    let mut cx = Cx { raw, found: Vec::new(), slots: 0 };
+    let (id, aliases) = cx.ids();
     let origin = cx.origin(&raw.origin);
+    cx.types();
     let mut entities: IndexMap<String, Entity> =
         raw.entities.iter().map(|(name, entity)| (name.clone(), cx.entity(name, entity))).collect();
+    cx.parts(&entities);
     let capabilities: IndexMap<String, Capability> = raw
         .capabilities
         .iter()
@@ -37,11 +47,11 @@ pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>
         }
     }
     cx.names();
-    cx.insecure(origin.as_ref());
-    cx.sent_always();
+    cx.always(origin.as_ref());
     cx.between(&entities, &capabilities);
     cx.unreachable(&entities, &capabilities);
     cx.key_rings(&entities);
+    let failure = cx.failure();
     match (id, origin, cx.found) {
         (Some(id), Some((origin, base_path)), found) if found.is_empty() => Ok(Catalog {
             id,
@@ -57,118 +67,145 @@ pub fn resolve(raw: raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>
                 burst: p.burst,
                 concurrent: p.concurrent,
             }),
-            failure: raw
-                .failure
-                .as_ref()
-                .map(|f| Failure { flag: DataPath::from(f.flag.clone()), says: DataPath::from(f.says.clone()) }),
+            failure,
             entities,
             capabilities,
             digest: base::Digest::of(b""),
         }),
-        (_, _, found) => Err(found),
+        (_, _, found) => Err(placed(found, text)),
+    }
+}
+
+/// In the order of their places; what is wrong in a type is said once, however often the type is used.
+fn placed(found: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
+    let places = Places::of(text);
+    let mut diagnostics: Vec<Diagnostic> = found
+        .into_iter()
+        .map(|mistake| Diagnostic {
+            copy: mistake.copy,
+            ..Diagnostic::error(mistake.code, places.place(text, &mistake.spot), mistake.message)
+                .with_alternatives(mistake.alternatives)
+        })
+        .collect();
+    diagnostics.sort_by(|a, b| (a.span.start, a.code, &a.message).cmp(&(b.span.start, b.code, &b.message)));
+    diagnostics.dedup();
+    diagnostics
+}
+
+/// What is wrong, and at which spot of the text: the place is looked up once everything is known.
+struct Mistake {
+    code: Code,
+    spot: Spot,
+    message: String,
+    alternatives: Vec<String>,
+    copy: Option<String>,
+}
+
+impl Mistake {
+    fn new(code: Code, spot: Spot, message: impl Into<String>) -> Self {
+        Self { code, spot, message: message.into(), alternatives: Vec::new(), copy: None }
+    }
+
+    fn any_of(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
+        self.alternatives = alternatives.into_iter().collect();
+        self
+    }
+
+    fn write(mut self, line: impl Into<String>) -> Self {
+        self.copy = Some(line.into());
+        self
     }
 }
 
 struct Cx<'a> {
-    text: &'a str,
     raw: &'a raw::Catalog,
-    found: Vec<Diagnostic>,
+    found: Vec<Mistake>,
+    /// Slots of all types so far, named types unfolded.
+    slots: usize,
 }
 
 impl Cx<'_> {
-    fn report(&mut self, diagnostic: Diagnostic) {
-        self.found.push(diagnostic);
+    fn report(&mut self, mistake: Mistake) {
+        self.found.push(mistake);
     }
 
-    /// Where a name stands; one whose place the reader did not keep is looked for in the text.
-    fn place(&self, text: &Text) -> Span {
-        let span = super::place_of(text.referenced);
-        if span.end > 0 { span } else { self.place_of_word(&text.value) }
-    }
-
-    fn place_of_word(&self, word: &str) -> Span {
-        self.text.find(word).map(|at| Span::new(at, at + word.len())).unwrap_or_default()
-    }
-
-    fn catalog_id(&mut self, text: &Text) -> Option<CatalogId> {
-        CatalogId::parse(&text.value)
-            .map_err(|error| self.report(Diagnostic::error(codes::NAME, self.place(text), error.to_string())))
-            .ok()
-    }
-
-    fn origin(&mut self, text: &Text) -> Option<(Origin, String)> {
-        let after_scheme = text.value.find("://").map_or(0, |at| at + 3);
-        let path_at = text.value[after_scheme..].find('/').map_or(text.value.len(), |at| after_scheme + at);
-        let (origin, path) = text.value.split_at(path_at);
-        let path = path.trim_end_matches('/');
-        if let Some(bad) = path.chars().find(|c| matches!(c, '?' | '#' | '{' | '\\') || c.is_whitespace()) {
-            let message = format!("`{bad}` is not allowed in the path of an origin");
-            self.report(Diagnostic::error(codes::ORIGIN, self.place(text), message));
-            return None;
-        }
-        Origin::parse(origin)
-            .map(|origin| (origin, path.to_owned()))
-            .map_err(|error| self.report(Diagnostic::error(codes::ORIGIN, self.place(text), error.to_string())))
-            .ok()
-    }
-
-    /// What goes with every request, and how many of them.
-    fn sent_always(&mut self) {
-        let raw = self.raw;
-        for (name, value) in &raw.headers {
-            self.header_name(name);
-            if value.chars().any(char::is_control) {
-                let message = format!("the value of `{name}` has a control character");
-                self.report(Diagnostic::error(codes::MAPPING, self.place_of_word(name), message));
-            }
-        }
-        if let Some(pace) = &raw.pace
-            && !(pace.per_second.is_finite() && pace.per_second > 0.0 && pace.concurrent != Some(0))
-        {
-            let message = "a pace is more than zero a second and at least one call at a time";
-            self.report(Diagnostic::error(codes::MAPPING, self.place_of_word("pace"), message));
-        }
-        if let Some(path) = raw.graphql.as_deref().filter(|p| !p.is_empty() && !p.starts_with('/')) {
-            let message = format!("`{path}` is not a path; write `graphql: /graphql`");
-            self.report(Diagnostic::error(codes::MAPPING, self.place_of_word(path), message));
-        }
-    }
-
-    fn entity_name(&mut self, name: &Text) -> bool {
-        if self.raw.entities.contains_key(&name.value) {
+    fn entity_name(&mut self, at: &At<'_>, name: &str) -> bool {
+        if self.raw.entities.contains_key(name) {
             return true;
         }
-        let alternatives = near(&name.value, self.raw.entities.keys().map(String::as_str));
-        let message = format!("no entity `{}`", name.value);
-        let place = self.place(name);
-        self.report(Diagnostic::error(codes::NAME, place, message).with_alternatives(alternatives));
+        let near = near(name, self.raw.entities.keys().map(String::as_str));
+        self.report(Mistake::new(codes::NAME, at.value(), format!("no entity `{name}`")).any_of(near));
         false
     }
 
     fn entity(&mut self, name: &str, raw: &raw::Entity) -> Entity {
-        let mut fields = IndexMap::new();
+        let all = TOP.key("entities");
+        let at = all.key(name);
+        let slots = at.key("fields");
+        let mut fields = IndexMap::with_capacity(raw.fields.len());
         for (field, slot) in &raw.fields {
-            fields.insert(field.clone(), self.field(field, slot));
+            fields.insert(field.clone(), self.field(&slots.key(field), field, slot));
         }
-        if raw.key.is_empty() {
-            let message = format!("{name} has no key; name the fields that identify a row");
-            self.report(Diagnostic::error(codes::NAME, self.place_of_word(name), message));
-        }
-        for part in raw.key.iter().filter(|part| !raw.fields.contains_key(&part.value)) {
-            let alternatives = near(&part.value, raw.fields.keys().map(String::as_str));
-            let message = format!("key `{}` is not a field of {name}", part.value);
-            let place = self.place(part);
-            self.report(Diagnostic::error(codes::NAME, place, message).with_alternatives(alternatives));
-        }
-        let key = raw.key.iter().map(|part| part.value.clone()).collect();
-        Entity {
+        let entity = Entity {
             name: name.to_owned(),
             about: raw.about.clone(),
             words: raw.words.clone(),
-            key,
+            key: raw.key.clone(),
             fields,
             relations: IndexMap::new(),
-            primary_read: raw.primary_read.as_ref().map(|t| t.value.clone()),
+            primary_read: raw.primary_read.clone(),
+        };
+        self.key(&at.key("key"), &entity);
+        // What no answer holds must be known from what was asked, and only the key is.
+        let nowhere = |f: &&Field| matches!(&f.source, Source::Paths(paths) if paths.is_empty());
+        for field in entity.fields.values().filter(nowhere).filter(|f| !entity.key.contains(&f.name)) {
+            let message =
+                format!("`{}` has no path at all; only a part of the key may be left to what was asked", field.name);
+            self.report(Mistake::new(codes::SHAPE, slots.key(&field.name).key("path").here(), message));
         }
+        entity
+    }
+
+    fn key(&mut self, at: &At<'_>, entity: &Entity) {
+        let name = &entity.name;
+        if entity.key.is_empty() {
+            let message = format!("{name} has no key; name the fields that identify a row");
+            self.report(Mistake::new(codes::NAME, at.here(), message).write("key: [id]"));
+        }
+        for (n, part) in entity.key.iter().enumerate() {
+            let spot = || at.item(n).value();
+            let Some(field) = entity.fields.get(part) else {
+                let near = near(part, entity.fields.keys().map(String::as_str));
+                let message = format!("key `{part}` is not a field of {name}");
+                self.report(Mistake::new(codes::NAME, spot(), message).any_of(near));
+                continue;
+            };
+            if entity.key[..n].contains(part) {
+                self.report(Mistake::new(codes::NAME, spot(), format!("`{part}` is in the key of {name} twice")));
+            }
+            if matches!(
+                field.kind,
+                Type::Json | Type::Array(_) | Type::Object(_) | Type::Union(_) | Type::MultiSelect(_)
+            ) {
+                let message =
+                    format!("`{part}` cannot identify a {name}: a key is text, a number, a moment or a reference");
+                self.report(Mistake::new(codes::MAPPING, spot(), message).write(format!("{part}: string")));
+            }
+        }
+    }
+
+    fn failure(&mut self) -> Option<Failure> {
+        let raw = self.raw.failure.as_ref()?;
+        let at = TOP.key("failure");
+        for (key, path) in [("flag", &raw.flag), ("says", &raw.says)] {
+            if path.is_empty() {
+                let message = format!("`{key}` of `failure` is empty; write the path of it in the answer");
+                self.report(Mistake::new(codes::SHAPE, at.key(key).value(), message));
+            }
+        }
+        Some(Failure {
+            flag: self.data_path(&at.key("flag"), &raw.flag),
+            says: self.data_path(&at.key("says"), &raw.says),
+        })
     }
 }

@@ -1,15 +1,24 @@
 //! Relations: where each leads, and what fills the call that follows it.
 //! Invariant: a relation that comes out can be followed from any row of its parent.
 
-use base::Diagnostic;
+use base::near;
 use indexmap::IndexMap;
 
-use super::Cx;
+use super::{Cx, Mistake, TOP};
 use crate::codes;
 use crate::model::{Capability, Entity, Kind, Relation, Via};
-use crate::path::DataPath;
-use crate::read::raw::{self, Text};
+use crate::read::places::At;
+use crate::read::raw;
 use crate::types::Type;
+
+/// One relation as written, and where.
+struct Written<'a> {
+    at: At<'a>,
+    name: &'a str,
+    parent: &'a Entity,
+    target: &'a str,
+    raw: &'a raw::Relation,
+}
 
 impl Cx<'_> {
     pub(super) fn relations(
@@ -19,115 +28,151 @@ impl Cx<'_> {
         entities: &IndexMap<String, Entity>,
         capabilities: &IndexMap<String, Capability>,
     ) -> IndexMap<String, Relation> {
+        let all = TOP.key("entities");
+        let at = all.key(parent);
+        let all = at.key("relations");
         let mut relations = IndexMap::new();
-        for (name, relation) in &raw.relations {
-            let (target, many) = match (&relation.many, &relation.one) {
+        let Some(parent) = entities.get(parent) else { return relations };
+        for (name, raw) in &raw.relations {
+            let at = all.key(name);
+            let (target, many) = match (&raw.many, &raw.one) {
                 (Some(target), None) => (target, true),
                 (None, Some(target)) => (target, false),
                 _ => {
-                    let message = format!("{parent}.{name} needs exactly one of `many: Entity` and `one: Entity`");
-                    self.report(Diagnostic::error(codes::SHAPE, self.place_of_word(name), message));
+                    let message =
+                        format!("{}.{name} needs exactly one of `many: Entity` and `one: Entity`", parent.name);
+                    self.report(Mistake::new(codes::SHAPE, at.here(), message));
                     continue;
                 }
             };
-            if !self.entity_name(target) {
+            if !self.entity_name(&at.key(if many { "many" } else { "one" }), target) {
                 continue;
             }
-            let Some(parent) = entities.get(parent) else { continue };
-            let via = match (&relation.by, &relation.key, &relation.embedded) {
-                (Some(by), None, None) => self.via_call(parent, (name, target, by), relation, capabilities),
-                (None, Some(field), None) => self.via_key(parent, (name, target, field), capabilities),
-                (None, None, Some(path)) => self.via_payload(parent, name, path),
-                _ => {
-                    let message = format!(
-                        "{}.{name} needs exactly one of `by: capability`, `key: field` and `in: path`",
-                        parent.name
-                    );
-                    self.report(Diagnostic::error(codes::SHAPE, self.place(target), message));
-                    None
-                }
-            };
-            if let Some(via) = via {
-                let target = target.value.clone();
-                let about = relation.about.clone();
-                relations.insert(name.clone(), Relation { name: name.clone(), target, many, about, via });
+            let written = Written { at, name, parent, target, raw };
+            self.beside_a_field(&written, many);
+            if let Some(via) = self.via(&written, many, capabilities) {
+                let relation =
+                    Relation { name: name.clone(), target: target.clone(), many, about: raw.about.clone(), via };
+                relations.insert(name.clone(), relation);
             }
         }
         relations
     }
 
+    /// `.owner` is the field and the relation at once, which is only one thing when the field is the reference itself.
+    fn beside_a_field(&mut self, written: &Written<'_>, many: bool) {
+        let Some(field) = written.parent.fields.get(written.name) else { return };
+        let same = match &field.kind {
+            Type::Ref(target) => !many && target == written.target,
+            Type::Array(of) => many && **of == Type::Ref(written.target.to_owned()),
+            _ => false,
+        };
+        // That the field is no such reference is said of the key.
+        let by_it = written.raw.key.as_deref() == Some(written.name);
+        if written.raw.embedded.is_some() || !(same || by_it) {
+            let message =
+                format!("{}.{} is a field too; give the relation another name", written.parent.name, written.name);
+            self.report(Mistake::new(codes::NAME, written.at.here(), message));
+        }
+    }
+
+    fn via(&mut self, written: &Written<'_>, many: bool, capabilities: &IndexMap<String, Capability>) -> Option<Via> {
+        let raw = written.raw;
+        let via = match (&raw.by, &raw.key, &raw.embedded) {
+            (Some(by), None, None) => return self.via_call(written, by, capabilities),
+            (None, Some(field), None) => self.via_key(written, many, field, capabilities),
+            (None, None, Some(path)) => Some(Via::Embedded { path: self.data_path(&written.at.key("in"), path) }),
+            _ => {
+                let message = format!(
+                    "{}.{} needs exactly one of `by: capability`, `key: field` and `in: path`",
+                    written.parent.name, written.name
+                );
+                self.report(Mistake::new(codes::SHAPE, written.at.here(), message));
+                None
+            }
+        };
+        if !raw.with.is_empty() {
+            let message = "`with` fills the parameters of a query; it goes with `by`";
+            self.report(Mistake::new(codes::SHAPE, written.at.key("with").here(), message));
+        }
+        via
+    }
+
     fn via_call(
         &mut self,
-        parent: &Entity,
-        (name, target, by): (&str, &Text, &Text),
-        relation: &raw::Relation,
+        written: &Written<'_>,
+        by: &str,
         capabilities: &IndexMap<String, Capability>,
     ) -> Option<Via> {
-        let place = self.place(by);
-        let fits = |c: &&Capability| c.kind == Kind::Query && c.entity == target.value;
-        let Some(capability) = capabilities.get(&by.value).filter(fits) else {
-            let known: Vec<String> = capabilities.values().filter(fits).map(|c| c.name.clone()).collect();
-            let message = format!("`{}` is not a query of {}", by.value, target.value);
-            self.report(Diagnostic::error(codes::NAME, place, message).with_alternatives(known));
+        let Written { at, name, parent, target, raw } = written;
+        let fits = |c: &&Capability| c.kind == Kind::Query && c.entity == *target;
+        let Some(capability) = capabilities.get(by).filter(fits) else {
+            // One that is there and has a mistake of its own says so itself.
+            let broken = self.raw.capabilities.get(by).is_some_and(|c| c.query.as_deref() == Some(*target));
+            if !broken {
+                let known = near(by, capabilities.values().filter(fits).map(|c| c.name.as_str()));
+                let message = format!("`{by}` is not a query of {target}");
+                self.report(Mistake::new(codes::NAME, at.key("by").value(), message).any_of(known));
+            }
             return None;
         };
+        let with = at.key("with");
+        for (param, field) in &raw.with {
+            if !capability.params.contains_key(param) {
+                let known = near(param, capability.params.keys().map(String::as_str));
+                let message = format!("`{by}` has no parameter `{param}`");
+                self.report(Mistake::new(codes::NAME, with.key(param).here(), message).any_of(known));
+            }
+            self.field_of(&with.key(param), parent, field);
+        }
         let mut fill = IndexMap::new();
         for param in capability.params.values() {
-            let named = relation.with.get(&param.name).map(|t| t.value.clone());
-            let source = match named {
-                Some(field) => Some(Some(field)),
+            let source = match raw.with.get(&param.name) {
+                Some(field) => Some(Some(field.clone())),
                 None if param.kind == Type::Ref(parent.name.clone()) => Some(None),
                 None if parent.key.contains(&param.name) && param.required => Some(Some(param.name.clone())),
                 None => None,
             };
-            match source {
-                Some(Some(field)) if !parent.fields.contains_key(&field) => {
-                    let message = format!("{}.{name}: `{field}` is not a field of {}", parent.name, parent.name);
-                    self.report(Diagnostic::error(codes::NAME, place, message));
-                }
-                Some(source) => {
-                    fill.insert(param.name.clone(), source);
-                }
-                None if param.required => {
-                    let message = format!("{}.{name}: nothing fills `{}` of `{}`", parent.name, param.name, by.value);
-                    let copy =
-                        format!("with: {{{}: {}}}", param.name, parent.key.first().map_or("field", String::as_str));
-                    self.report(Diagnostic::error(codes::MAPPING, place, message).with_copy(copy));
-                }
-                None => {}
+            if let Some(source) = source {
+                fill.insert(param.name.clone(), source);
+            } else if param.required {
+                let message = format!("{}.{name}: nothing fills `{}` of `{by}`", parent.name, param.name);
+                let copy = format!("with: {{{}: {}}}", param.name, parent.key.first().map_or("field", String::as_str));
+                self.report(Mistake::new(codes::MAPPING, at.key("by").value(), message).write(copy));
             }
         }
         Some(Via::Call { capability: capability.name.clone(), fill })
     }
 
-    /// Embedded rows stand in the parent's row under the relation's name, so no field can have it.
-    fn via_payload(&mut self, parent: &Entity, name: &str, path: &Text) -> Option<Via> {
-        if parent.fields.contains_key(name) {
-            let message = format!("{}.{name} is a field too; give the relation another name", parent.name);
-            self.report(Diagnostic::error(codes::NAME, self.place(path), message));
-            return None;
-        }
-        Some(Via::Embedded { path: DataPath::from(path.value.clone()) })
-    }
-
     fn via_key(
         &mut self,
-        parent: &Entity,
-        (name, target, field): (&str, &Text, &Text),
+        written: &Written<'_>,
+        many: bool,
+        field: &str,
         capabilities: &IndexMap<String, Capability>,
     ) -> Option<Via> {
-        let place = self.place(field);
-        if parent.fields.get(&field.value).is_none_or(|f| f.kind != Type::Ref(target.value.clone())) {
-            let message =
-                format!("{}.{name}: `{}` is not a field `{{ref: {}}}`", parent.name, field.value, target.value);
-            self.report(Diagnostic::error(codes::NAME, place, message));
+        let Written { at, name, parent, target, .. } = written;
+        let spot = at.key("key").value();
+        let whole = format!("{}.{name}", parent.name);
+        let refers = |kind: &Type| *kind == Type::Ref((*target).to_owned());
+        if parent.fields.get(field).is_none_or(|f| !refers(&f.kind)) {
+            let fitting = parent.fields.values().filter(|f| refers(&f.kind)).map(|f| f.name.clone());
+            let message = format!("{whole}: `{field}` is not a field `{{ref: {target}}}`");
+            self.report(Mistake::new(codes::NAME, spot, message).any_of(fitting));
             return None;
         }
-        if !capabilities.values().any(|c| c.kind == Kind::Get && c.entity == target.value) {
-            let message = format!("{}.{name}: {} has no `get` to follow the key with", parent.name, target.value);
-            self.report(Diagnostic::error(codes::MAPPING, place, message));
+        if many {
+            let message = format!("{whole}: the reference in `{field}` leads to one row; write `one: {target}`");
+            self.report(Mistake::new(codes::SHAPE, at.key("many").here(), message));
             return None;
         }
-        Some(Via::Key { field: field.value.clone() })
+        let got = |c: &Capability| c.kind == Kind::Get && c.entity == *target;
+        let meant = |c: &raw::Capability| c.get.as_deref() == Some(*target);
+        if !capabilities.values().any(got) && !self.raw.capabilities.values().any(meant) {
+            let message = format!("{whole}: {target} has no `get` to follow the key with");
+            self.report(Mistake::new(codes::MAPPING, spot, message));
+            return None;
+        }
+        Some(Via::Key { field: field.to_owned() })
     }
 }

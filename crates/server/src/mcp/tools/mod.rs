@@ -8,6 +8,7 @@ mod read_artifact;
 mod schema;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
@@ -59,7 +60,7 @@ pub fn all() -> Vec<Tool> {
     Name::ALL.into_iter().map(tool).collect()
 }
 
-pub async fn call(service: &Service, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
+pub async fn call(service: &Arc<Service>, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
     match name {
         Name::PlasmContext => plasm_context::call(service, caller, arguments).await,
         Name::Plasm => plasm::call(service, caller, arguments).await,
@@ -115,7 +116,7 @@ fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
     let mut tool = Tool::new(Cow::Borrowed(name.as_str()), Cow::Borrowed(description), schema);
     tool.title = Some(title.to_owned());
-    let hints = ToolAnnotations::new().read_only(read_only).destructive(false).idempotent(true);
+    let hints = ToolAnnotations::new().read_only(read_only).destructive(!read_only).idempotent(read_only);
     tool.annotations = Some(hints);
     tool
 }

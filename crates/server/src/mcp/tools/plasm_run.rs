@@ -1,10 +1,12 @@
 //! `plasm_run`: run a program and answer its rows.
 //! Invariant: a run in which a step failed is an error that still carries everything that succeeded.
 
+use std::sync::Arc;
+
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{ArtifactUri, Caller, RunRequest, Service};
+use session::{Caller, Ran, RunAnswer, RunRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;
@@ -15,28 +17,38 @@ use crate::text;
 struct Arguments {
     /// The ref that plasm_context answered (s0).
     logical_session_ref: String,
-    /// The program, in the language of the session's table.
-    program: String,
+    /// The program, in the language of the session's table; may be left out with plan_commit_ref.
+    #[serde(default)]
+    program: Option<String>,
     /// Why; for the log only.
     #[serde(default)]
     reasoning: Option<String>,
+    /// Run the plan that plasm showed under this ref (pc0); needed when its verdict is review.
+    #[serde(default)]
+    plan_commit_ref: Option<String>,
     /// Run even when the plan's verdict is review.
     #[serde(default)]
     force: bool,
+    /// With force: the same id never runs twice and answers the first result again.
+    #[serde(default)]
+    request_id: Option<String>,
+    /// false: answer at once with a handle for wait(..).
+    #[serde(default)]
+    wait: Option<bool>,
 }
 
 pub fn tool() -> Tool {
     describe(
         Name::PlasmRun,
         "Run a program",
-        "Run a program over the session's APIs and answer its rows. Look at the plan with plasm first when the program is \
-         not trivial.",
+        "Run a program over the session's APIs and answer its rows. A program that changes something needs the \
+         plan_commit_ref of its plan (plasm). More rows: page(s0_pg1). Long runs: wait(s0_o1), cancel(s0_o1).",
         schema::of::<Arguments>(),
-        true,
+        false,
     )
 }
 
-pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
+pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) -> Answer {
     let given: Arguments = match arguments(Name::PlasmRun, given) {
         Ok(given) => given,
         Err(bad) => return bad.into(),
@@ -44,19 +56,31 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
     if let Some(reasoning) = &given.reasoning {
         tracing::debug!(reasoning, "the caller says why");
     }
-    let request = RunRequest { session: given.logical_session_ref, program: given.program, force: given.force };
-    let ran = match service.run(caller, &request).await {
-        Ok(ran) => ran,
-        Err(error) => return Answer::failed(&error),
+    let request = RunRequest {
+        session: given.logical_session_ref,
+        program: given.program,
+        plan_commit_ref: given.plan_commit_ref,
+        force: given.force,
+        request_id: given.request_id,
+        wait: given.wait,
     };
-    let artifact = ArtifactUri::short(ran.slot, ran.number);
-    let shown = text::run_result(&ran.outcome, &artifact, service.limits().shown_chars);
-    let notes = base::render_for_model(&request.program, &ran.planned.notes);
-    let whole = if notes.is_empty() { shown.text } else { format!("{}\n{notes}", shown.text) };
-    let mut answer = Answer::text(ran.slot, whole, Some(meta::ran(&ran, &shown.lossy)));
-    if ran.outcome.failed() {
+    match service.run(caller, &request).await {
+        Ok(RunAnswer::Finished(ran)) => finished(&ran, service.limits().shown_chars),
+        Ok(RunAnswer::Running(operation)) => {
+            let mut answer = Answer::text(operation.slot, text::running(&operation), Some(meta::running(&operation)));
+            answer.outcome = "running";
+            answer
+        }
+        Err(error) => Answer::failed(&error),
+    }
+}
+
+fn finished(ran: &Ran, shown_chars: usize) -> Answer {
+    let shown = text::ran(ran, shown_chars);
+    let mut answer = Answer::text(ran.slot, shown.text, Some(meta::ran(ran, &shown.lossy)));
+    if ran.outcome.failed() || ran.outcome.cancelled {
         answer.result.is_error = Some(true);
-        answer.outcome = "step_failed";
+        answer.outcome = if ran.outcome.cancelled { "cancelled" } else { "step_failed" };
     }
     answer
 }

@@ -1,0 +1,64 @@
+//! How often memory is asked for, and how much, when one request is bound and when one page of 100 rows is decoded.
+//! Invariant: counts, not times: the same on every machine; nothing is asserted.
+
+// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::hint::black_box;
+
+use allocation_counter::{AllocationInfo, measure};
+use base::Response;
+use catalog::{Args, Asked, PageAt, PageRequest};
+use serde_json::{Value, json};
+
+const ROWS: usize = 100;
+
+/// A page as the demo API answers it.
+fn page() -> Vec<u8> {
+    let body = "Seen on two machines since the last release; a restart helps for an hour. ".repeat(4);
+    let row = |number: usize| {
+        json!({
+            "project": "OPS", "number": number, "title": format!("Ticket {number} that fills a page"), "state": "open",
+            "priority": 3, "votes": 7, "labels": ["bug", "ops"], "owner": {"id": "ada", "name": "Ada Okafor"},
+            "reporter": {"id": "rosa", "name": "Rosa Lindqvist"}, "created_at": "2026-04-01T09:00:00Z",
+            "due": "2026-05-01", "body": body,
+        })
+    };
+    let data: Vec<Value> = (0..ROWS).map(row).collect();
+    json!({"data": data, "page": 1, "per_page": ROWS, "total": 4000}).to_string().into_bytes()
+}
+
+fn main() {
+    let catalog = catalog::read("demo.yaml", include_str!("../catalogs/demo.yaml")).unwrap();
+    let capability = &catalog.capabilities["ticket_list"];
+    let args: Args = [("project", json!("OPS")), ("state", json!("open"))].map(|(k, v)| (k.to_owned(), v)).into();
+    let at = PageRequest { at: PageAt::Number(7), size: ROWS };
+    let bound = measure(|| {
+        black_box(
+            catalog::bind(&catalog, capability, &catalog::Ask { page: Some(&at), ..catalog::Ask::new(&args) }).unwrap(),
+        );
+    });
+    let response = Response { status: 200, headers: Vec::new(), body: page() };
+    let parsed = measure(|| {
+        black_box(serde_json::from_slice::<Value>(&response.body).unwrap());
+    });
+    let decoded = measure(|| {
+        let asked = Asked { page: &at, seen: 7 * ROWS };
+        black_box(
+            catalog::decode(
+                &catalog,
+                capability,
+                &catalog::Answer { response: &response, args: &args, asked: Some(asked), nesting: 64 },
+            )
+            .unwrap(),
+        );
+    });
+    println!("{:<58} {:>11} {:>10}", "", "allocations", "bytes");
+    line("bind one request (5 parameters, 2 given, and a page)", &bound);
+    line("only parse a page of 100 rows to serde_json::Value", &parsed);
+    line("decode that page to typed rows, parsing included", &decoded);
+}
+
+fn line(name: &str, counted: &AllocationInfo) {
+    println!("{name:<58} {:>11} {:>10}", counted.count_total, counted.bytes_total);
+}

@@ -1,0 +1,210 @@
+//! What reading many pages costs through Tokamak beside a bare HTTP client that reads the same pages and parses them.
+//! Invariant: both sides send the same requests, equally many at once, to the same demo API in this process, in turns within
+//! one run; nothing is asserted about time.
+
+// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use base::{Limits, Secret, TenantId, Timestamp};
+use catalog::Catalog;
+use lang::scope::{Exposed, Scope};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+const ROUNDS: usize = 21;
+const PAGES: usize = 200;
+const LISTS: usize = 8;
+
+struct Clock;
+
+#[async_trait]
+impl ports::Clock for Clock {
+    /// As the binary's: it is read several times a call.
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        Timestamp(i64::try_from(since.as_millis()).unwrap())
+    }
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+struct NoSecrets;
+
+#[async_trait]
+impl ports::Secrets for NoSecrets {
+    async fn get(&self, _: &TenantId, name: &str) -> Result<Secret, ports::secrets::Error> {
+        Err(ports::secrets::Error::NotSet { name: name.to_owned(), hint: String::new() })
+    }
+}
+
+/// Tokamak from a program's text to its rows, without the session around it.
+struct House {
+    upstream: upstream::HttpUpstream,
+    scope: Scope,
+    catalogs: BTreeMap<base::CatalogId, Arc<Catalog>>,
+    limits: Limits,
+    calls: Semaphore,
+    tenant: TenantId,
+}
+
+impl House {
+    /// The demo catalog, with pages of this size.
+    fn new(address: SocketAddr, size: usize) -> Self {
+        let text = include_str!("../catalogs/demo.yaml").replace("max: 100", &format!("max: {size}"));
+        // A route would add the demo's own cost: a real API is reached at the origin that its catalog names.
+        let text = text.replace("http://demo.localhost", &format!("http://{address}"));
+        let catalog = Arc::new(catalog::read("demo.yaml", &text).unwrap());
+        let limits = Limits { pages: PAGES, rows: 1_000_000, ..Limits::default() };
+        let options = upstream::Options::from(&limits);
+        let exposed = Exposed {
+            symbol: "e1".into(),
+            catalog: catalog.clone(),
+            entity: "Ticket".into(),
+            methods: BTreeMap::new(),
+            relations: BTreeMap::new(),
+        };
+        Self {
+            upstream: upstream::HttpUpstream::new(options, Arc::new(NoSecrets), Arc::new(Clock)).unwrap(),
+            scope: Scope { entities: vec![exposed], ..Scope::default() },
+            catalogs: BTreeMap::from([(catalog.id.clone(), catalog)]),
+            calls: Semaphore::new(limits.calls_per_session),
+            tenant: TenantId::local(),
+            limits,
+        }
+    }
+
+    /// Rows in all results.
+    async fn run(&self, program: &str) -> usize {
+        let parsed = lang::syntax::parse(program, &self.limits);
+        let (checked, _) = lang::check::check(&self.scope, &parsed.program).unwrap();
+        let plan = lang::plan::plan(&checked, &self.limits);
+        let ctx = exec::Ctx::new(&self.upstream, &self.tenant, &self.catalogs, &self.limits, &self.calls);
+        let outcome = exec::run(&ctx, &plan).await;
+        outcome.returns.iter().map(|result| result.result.as_ref().unwrap().rows.len()).sum()
+    }
+}
+
+/// What somebody would write without us: send, read, parse, keep.
+async fn bare(client: &reqwest::Client, list: &str, pages: usize) -> usize {
+    let mut kept: Vec<Value> = Vec::new();
+    for page in 1..=pages {
+        let url = format!("{list}&page={page}");
+        let body = client.get(url).send().await.unwrap().bytes().await.unwrap();
+        kept.push(serde_json::from_slice(&body).unwrap());
+    }
+    kept.iter().map(|page| page["data"].as_array().unwrap().len()).sum()
+}
+
+/// The demo API with so many tickets for each of the lists, beside those it has.
+async fn demo(client: &reqwest::Client, tickets: usize) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(demo::serve(listener, std::future::pending()));
+    let body = "Seen on two machines since the last release; a restart helps for an hour. ".repeat(4);
+    for number in 0..tickets * LISTS {
+        let ticket = json!({
+            "title": format!("Ticket {number} that fills a page"), "body": body, "state": "open", "priority": 3,
+            "labels": ["bug", label(number % LISTS)], "owner": "ada", "reporter": "rosa", "due": "2026-05-01",
+        });
+        let made = client
+            .post(format!("http://{address}/api/projects/OPS/tickets"))
+            .header("content-type", "application/json")
+            .body(ticket.to_string());
+        assert_eq!(made.send().await.unwrap().status(), 201);
+    }
+    address
+}
+
+struct Measured {
+    name: String,
+    ours: Duration,
+    bare: Duration,
+}
+
+/// One round of each in turns, so that what else happens on the machine meets both.
+async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
+    name: String,
+    mut ours: A,
+    mut bare: B,
+) -> Measured {
+    let (mut our_times, mut bare_times) = (Vec::new(), Vec::new());
+    assert_eq!(ours().await, bare().await, "both read the same rows");
+    for round in 0..ROUNDS {
+        // Who goes first changes too.
+        for turn in 0..2 {
+            let started = Instant::now();
+            if (round + turn) % 2 == 0 {
+                ours().await;
+                our_times.push(started.elapsed());
+            } else {
+                bare().await;
+                bare_times.push(started.elapsed());
+            }
+        }
+    }
+    our_times.sort();
+    bare_times.sort();
+    Measured { name, ours: our_times[ROUNDS / 2], bare: bare_times[ROUNDS / 2] }
+}
+
+/// Eight reads that do not need each other. Reads that differ in their limit only would be one read.
+fn side_by_side() -> String {
+    let names: Vec<String> = (0..LISTS).map(label).collect();
+    let mut program = String::new();
+    for name in &names {
+        writeln!(program, "{name} = Ticket{{label=\"{name}\"}}").unwrap();
+    }
+    program + &names.join(", ")
+}
+
+fn label(list: usize) -> String {
+    format!("list{list}")
+}
+
+#[tokio::main]
+async fn main() {
+    let mut results = Vec::new();
+    for size in [20, 100] {
+        // The upstream installs what TLS needs, so it comes before the other client.
+        let warm = House::new(SocketAddr::from(([127, 0, 0, 1], 9)), size);
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        drop(warm);
+        let pages = PAGES / LISTS;
+        let address = demo(&client, pages * size).await;
+        let house = House::new(address, size);
+        let list = format!("http://{address}/api/tickets?per_page={size}");
+        let one = measure(
+            format!("one list of {PAGES} pages, {size} rows each"),
+            async || house.run("Ticket").await,
+            async || bare(&client, &list, PAGES).await,
+        );
+        results.push(one.await);
+        let program = side_by_side();
+        let lists: Vec<String> = (0..LISTS).map(|number| format!("{list}&label={}", label(number))).collect();
+        let many = measure(
+            format!("{LISTS} lists of {pages} pages at once, {size} rows each"),
+            async || house.run(&program).await,
+            async || {
+                let reads = lists.iter().map(|list| bare(&client, list, pages));
+                futures::future::join_all(reads).await.into_iter().sum()
+            },
+        );
+        results.push(many.await);
+    }
+    println!(
+        "median of {ROUNDS} rounds in turns: {PAGES} pages of the demo API's tickets, text of a program to typed rows"
+    );
+    println!("{:<46} {:>9} {:>9} {:>7}", "", "bare ms", "ours ms", "ratio");
+    for Measured { name, ours, bare } in results {
+        let (ours, bare) = (ours.as_secs_f64() * 1e3, bare.as_secs_f64() * 1e3);
+        println!("{name:<46} {bare:>9.2} {ours:>9.2} {:>6.2}x", ours / bare);
+    }
+}

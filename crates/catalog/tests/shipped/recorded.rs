@@ -1,0 +1,174 @@
+//! One recorded case: a call, the answer that was recorded, and what the catalog makes of both, as text.
+//!
+//! ```text
+//! ticket_list {"state": "open"}            the capability and its arguments
+//! 200                                      the answer: its status, its headers, an empty line, its body
+//! link: </tickets?page=2>; rel="next"
+//!
+//! {"data": [{"project": "OPS", "number": 7}]}
+//! ```
+//! Without an answer the case is only about the request. `#! size = 2` asks for pages of two rows, `#! fields = id lines`
+//! for these fields only; a page that leads to another shows the request for it.
+//! Invariant: arguments are checked as a program's are, so that no case shows a request that no program could make.
+
+use base::{Auth, Payload, Request, Response};
+use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, Decoded, PageAt, PageRequest, Row, Type, bind};
+use serde_json::Value;
+
+/// What a write is recognised by, in every case.
+const ONCE: &str = "once-1";
+
+pub struct Recorded<'a> {
+    pub catalog: &'a Catalog,
+    pub capability: &'a Capability,
+    args: Args,
+    page: Option<PageRequest>,
+    fields: Option<Vec<String>>,
+    pub response: Option<Response>,
+}
+
+impl<'a> Recorded<'a> {
+    pub fn read(catalog: &'a Catalog, case: &testkit::golden::Case) -> Self {
+        let (call, answer) = case.input.split_once('\n').unwrap_or((&case.input, ""));
+        let (name, args) = call.split_once(' ').unwrap_or((call, "{}"));
+        let capability = catalog.capability(name).unwrap_or_else(|| panic!("no capability `{name}`"));
+        let args: Args = serde_json::from_str(args).unwrap_or_else(|error| panic!("arguments of `{name}`: {error}"));
+        check_args(catalog, capability, &args);
+        let most = capability.paging.as_ref().and_then(|p| p.size.as_ref()).map_or(100, |size| size.max);
+        let size = case.attribute("size").map_or(most, |size| size.parse().unwrap());
+        let page = capability.paging.is_some().then_some(PageRequest { at: PageAt::First, size });
+        let fields = case.attribute("fields").map(|names| names.split(' ').map(str::to_owned).collect());
+        Self { catalog, capability, args, page, fields, response: response(answer) }
+    }
+
+    /// The request, the rows, and where the page leads.
+    pub fn shown(&self) -> String {
+        let mut out = match self.request(self.page.as_ref()) {
+            Ok(request) => shown_request(&request),
+            Err(refused) => return format!("refused: {refused}"),
+        };
+        match self.decoded() {
+            None => {}
+            Some(Err(error)) => out.push(format!("error: {error}")),
+            Some(Ok(decoded)) => {
+                out.extend(decoded.rows.iter().map(|row| format!("row {}", Value::Object(row.clone()))));
+                out.extend(self.shown_after(&decoded.after));
+            }
+        }
+        out.join("\n")
+    }
+
+    pub fn rows(&self) -> Vec<Row> {
+        self.decoded().and_then(Result::ok).map(|decoded| decoded.rows).unwrap_or_default()
+    }
+
+    fn request(&self, page: Option<&PageRequest>) -> Result<Request, catalog::BindError> {
+        let once = (!self.capability.kind.is_read()).then_some(ONCE);
+        bind(self.catalog, self.capability, &Ask { args: &self.args, page, fields: self.fields.as_deref(), once })
+    }
+
+    fn decoded(&self) -> Option<Result<Decoded, catalog::DecodeError>> {
+        let response = self.response.as_ref()?;
+        let asked = self.page.as_ref().map(|page| Asked { page, seen: 0 });
+        Some(catalog::decode(self.catalog, self.capability, &Answer { response, args: &self.args, asked, nesting: 64 }))
+    }
+
+    fn shown_after(&self, after: &After) -> Vec<String> {
+        let Some(first) = &self.page else { return Vec::new() };
+        match after {
+            After::End => vec!["end".to_owned()],
+            After::Lost => vec!["lost".to_owned()],
+            After::Next(at) => {
+                let request = self.request(Some(&PageRequest { at: at.clone(), size: first.size })).unwrap();
+                let carried = request.body.as_ref().map(|body| format!("next {}", shown_body(body)));
+                std::iter::once(format!("next {}", shown_line(&request))).chain(carried).collect()
+            }
+        }
+    }
+}
+
+fn check_args(catalog: &Catalog, capability: &Capability, args: &Args) {
+    let known = |name: &String| capability.params.contains_key(name) || capability.anchor.contains(name);
+    for name in args.keys() {
+        assert!(known(name), "`{}` has no parameter `{name}`", capability.name);
+    }
+    for param in capability.params.values() {
+        match args.get(&param.name).filter(|value| !value.is_null()) {
+            None => assert!(!param.required, "`{}` needs `{}`", capability.name, param.name),
+            Some(value) => check_value(catalog, &param.kind, value, &param.name),
+        }
+    }
+    for part in &capability.anchor {
+        assert!(args.contains_key(part), "`{}` needs the instance's `{part}`", capability.name);
+    }
+}
+
+fn check_value(catalog: &Catalog, kind: &Type, value: &Value, name: &str) {
+    let parts = match kind {
+        Type::Ref(entity) => catalog.entity(entity).map(|e| e.key.clone()).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    match parts.as_slice() {
+        [] | [_] => kind.accept(value).unwrap_or_else(|error| panic!("`{name}`: {error}")),
+        parts => assert!(parts.iter().all(|part| value.get(part).is_some()), "`{name}` has a key of {parts:?}"),
+    }
+}
+
+fn response(text: &str) -> Option<Response> {
+    let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
+    let mut lines = head.lines();
+    let status = lines.next()?.trim().parse().unwrap_or_else(|_| panic!("an answer starts with its status"));
+    let header = |line: &str| {
+        let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("`{line}` is not a header"));
+        (name.to_ascii_lowercase(), value.to_owned())
+    };
+    Some(Response { status, headers: lines.map(header).collect(), body: body.trim().as_bytes().to_vec() })
+}
+
+fn shown_request(request: &Request) -> Vec<String> {
+    let mut out = vec![shown_line(request)];
+    out.extend(request.auth.as_ref().map(shown_auth));
+    out.extend(request.headers.iter().map(|(name, value)| format!("{}: {value}", name.to_ascii_lowercase())));
+    out.extend(request.body.as_ref().map(shown_body));
+    out
+}
+
+fn shown_line(request: &Request) -> String {
+    let query = encoded(&request.query);
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{} {}{}{mark}{query}", request.method.as_str(), request.origin, request.path)
+}
+
+/// As the network's side encodes it.
+fn encoded(pairs: &[(String, String)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish().replace('+', "%20")
+}
+
+fn shown_auth(auth: &Auth) -> String {
+    match auth {
+        Auth::Bearer(secret) => format!("authorization: Bearer ${secret}"),
+        Auth::Header { name, secret, prefix } => {
+            let prefix = prefix.as_ref().map(|p| format!("{p} ")).unwrap_or_default();
+            format!("{}: {prefix}${secret}", name.to_ascii_lowercase())
+        }
+        Auth::Query { name, secret } => format!("query {name}=${secret}"),
+        Auth::Basic { user, password } => format!("authorization: Basic ${user}:${password}"),
+        Auth::Oauth2 { .. } => "authorization: Bearer (fetched)".to_owned(),
+    }
+}
+
+fn shown_body(body: &Payload) -> String {
+    match body {
+        Payload::Json { value, content_type: None } => format!("json {value}"),
+        Payload::Json { value, content_type: Some(kind) } => format!("json ({kind}) {value}"),
+        Payload::Form(pairs) => format!("form {}", encoded(pairs)),
+        Payload::Multipart(parts) => {
+            let part = |p: &base::FormPart| {
+                let file = p.file_name.as_ref().map(|name| format!(" as {name}")).unwrap_or_default();
+                format!("{}{file} = {}", p.name, String::from_utf8_lossy(&p.bytes))
+            };
+            format!("multipart {}", parts.iter().map(part).collect::<Vec<_>>().join("; "))
+        }
+        Payload::Bytes { content_type, bytes } => format!("bytes ({content_type}) {}", String::from_utf8_lossy(bytes)),
+    }
+}

@@ -1,0 +1,189 @@
+//! The command line.
+//! Invariant: every command and flag says what it does; `--help` is enough to start.
+
+mod catalog;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use catalog::{CatalogCheck, CatalogCommand, CatalogShow, CatalogTest, Folders, Picture, Writes};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "tokamak",
+    version,
+    about = "Holds an AI agent's working session: teaches a model the part of an API its task needs, then plans and runs small typed programs over it.",
+    after_help = "Try it:\n  tokamak demo                 a guided tour, nothing to set up\n  tokamak serve                MCP at http://127.0.0.1:3000/mcp\n  tokamak mcp-config claude    how to connect a host\n  tokamak catalog check FILE   is this catalog right?\n  tokamak doctor               is everything in order here?"
+)]
+pub struct Cli {
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Read settings from this TOML file (see docs/operations.md)
+    #[arg(long, global = true, value_name = "FILE", env = "TOKAMAK_CONFIG")]
+    pub config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve MCP and HTTP (or MCP on standard input and output)
+    #[command(
+        after_help = "Examples:\n  tokamak serve\n  tokamak serve --port 4000 --data ./data\n  tokamak serve --stdio"
+    )]
+    Serve(Serve),
+    /// Walk through a session on the built-in demo API, showing each call and its answer
+    Demo,
+    /// Check that this machine and these settings can serve
+    Doctor(Settings),
+    /// Print what to paste into a host to connect it
+    McpConfig(McpConfig),
+    /// Keep secrets that catalogs name in an encrypted file of the data folder
+    #[command(
+        after_help = "The key is TOKAMAK_SECRETS_KEY, or what is in the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value, without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
+    )]
+    Secret(Secret),
+    /// List, check, show and try out catalogs: the files that say what an API offers
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  tokamak catalog list\n  tokamak catalog check tracker.yaml\n  tokamak catalog show demo --graph svg -o demo.svg\n  tokamak catalog test demo"
+    )]
+    Catalog(CatalogCommand),
+    /// Look at a program between the stages of its way to a plan
+    #[command(
+        after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
+    )]
+    Debug(Debug),
+    /// Write a program in its one form
+    #[command(
+        after_help = "Examples:\n  tokamak fmt program.plasm          rewrites the file\n  tokamak fmt --check program.plasm  fails when it would change\n  tokamak fmt < program.plasm        from standard input to standard output"
+    )]
+    Fmt(Fmt),
+    /// Print shell completions
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What the server stands on; each overrides the configuration file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Settings {
+    /// Keep everything in this folder
+    #[arg(long, value_name = "DIR", env = "TOKAMAK_DATA")]
+    pub data: Option<PathBuf>,
+    /// Offer every catalog (*.yaml, *.yml) in this folder, and watch it for changes; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub catalogs: Vec<PathBuf>,
+    /// Do not start when a catalog cannot be offered; without this it is reported and left out
+    #[arg(long)]
+    pub strict_catalogs: bool,
+    /// Leave the demo API and its catalog out
+    #[arg(long)]
+    pub no_demo: bool,
+    /// Listen on this port (0 chooses a free one)
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Listen on this address
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<IpAddr>,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Speak MCP on standard input and output instead of HTTP
+    #[arg(long)]
+    pub stdio: bool,
+    /// Print how to connect each host once the server is ready
+    #[arg(long)]
+    pub connect_help: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct McpConfig {
+    /// The host to connect
+    pub host: Host,
+    /// Where the server is
+    #[arg(long, default_value = "http://127.0.0.1:3000/mcp")]
+    pub url: String,
+    /// Let the host start `tokamak serve --stdio` itself
+    #[arg(long)]
+    pub stdio: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Host {
+    Claude,
+    Cursor,
+    Vscode,
+    Codex,
+    All,
+}
+
+#[derive(Debug, Args)]
+pub struct Secret {
+    /// The data folder
+    #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
+    pub data: Option<PathBuf>,
+    #[command(subcommand)]
+    pub action: SecretAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SecretAction {
+    /// Store a secret, or replace it; its value comes from standard input
+    Set {
+        /// What catalogs call it
+        name: String,
+        /// Taken only to be refused without repeating it, as an unknown argument would be
+        #[arg(hide = true)]
+        value: Option<std::ffi::OsString>,
+    },
+    /// Print the names of the secrets
+    List,
+    /// Forget a secret
+    Remove {
+        /// What catalogs call it
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Debug {
+    /// What to print
+    pub stage: Stage,
+    /// The program; standard input when left out or `-`
+    pub file: Option<PathBuf>,
+    /// Also check against every catalog (*.yaml) in this folder; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub catalogs: Vec<PathBuf>,
+    /// Print every stage up to this one
+    #[arg(long)]
+    pub stages: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Fmt {
+    /// The program, which is rewritten; standard input, to standard output, when left out or `-`
+    pub file: Option<PathBuf>,
+    /// Change nothing; fail when the program is not in its one form
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Stage {
+    /// What the lexer makes of the text
+    Tokens,
+    /// What the parser makes of the tokens
+    Tree,
+    /// What the checker makes of the tree
+    Types,
+    /// What the planner makes of the checked program
+    Plan,
+}

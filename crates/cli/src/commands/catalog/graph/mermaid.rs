@@ -1,0 +1,65 @@
+//! The graph as a Mermaid entity-relationship diagram.
+//! Invariant: whatever a catalog's names are made of, the text stays a diagram.
+
+use catalog::{Catalog, Type};
+
+use super::{edges, nodes};
+
+pub fn mermaid(catalog: &Catalog, entities: &[&str]) -> String {
+    let mut lines = vec!["erDiagram".to_owned()];
+    for entity in nodes(catalog, entities) {
+        lines.push(format!("    {} {{", word(&entity.name)));
+        for field in entity.key_fields() {
+            lines.push(format!("        {} {} PK", word(&type_name(&field.kind)), word(&field.name)));
+        }
+        lines.push("    }".to_owned());
+    }
+    for edge in edges(catalog, entities) {
+        let line = if edge.many { "||--o{" } else { "}o--o|" };
+        let label = edge.name.replace('"', "'");
+        lines.push(format!("    {} {line} {} : \"{label}\"", word(edge.from), word(edge.to)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Choices would not fit into a box.
+fn type_name(kind: &Type) -> String {
+    match kind {
+        Type::Select(_) => "select".to_owned(),
+        Type::Ref(_) | Type::String(_) | Type::Integer | Type::Number | Type::Date(_) | Type::Uuid => kind.describe(),
+        _ => "value".to_owned(),
+    }
+}
+
+/// What Mermaid reads as one name.
+fn word(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect();
+    if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("x{plain}") }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::shipped;
+
+    #[test]
+    fn the_demo_as_text() {
+        let demo = shipped::demo().unwrap();
+        let text = mermaid(&demo, &["Ticket", "Comment"]);
+        let wanted = "erDiagram\n    Ticket {\n        Project project PK\n        int number PK\n    }\n    Comment {\n        \
+                      int id PK\n    }\n    Ticket ||--o{ Comment : \"comments\"\n";
+        assert_eq!(text, wanted);
+        let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
+        assert!(mermaid(&demo, &all).contains("    Ticket }o--o| Person : \"reporter\"\n"));
+    }
+
+    #[test]
+    fn any_name_is_one_word() {
+        assert_eq!(word("Ticket"), "Ticket");
+        assert_eq!(word("a b{c}\"é"), "a_b_c___");
+        assert_eq!(word("1x"), "x1x");
+        assert_eq!(word(""), "x");
+    }
+}

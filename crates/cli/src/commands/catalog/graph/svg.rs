@@ -1,0 +1,117 @@
+//! The graph as a picture.
+//! Invariant: names are text in it, never markup; edges between the same two entities are drawn as one.
+
+use std::collections::BTreeMap;
+
+use catalog::{Catalog, Entity};
+use layout::backends::svg::SVGWriter;
+use layout::core::base::Orientation;
+use layout::core::color::Color;
+use layout::core::geometry::Point;
+use layout::core::style::StyleAttr;
+use layout::std_shapes::shapes::{Arrow, Element, ShapeKind};
+use layout::topo::layout::VisualGraph;
+
+use super::{edges, nodes};
+
+/// Entities, and pairs of them with relations, that are laid out within a second or two; twice as many take minutes.
+const MOST: usize = 150;
+
+/// `None` where the graph is too large, or the layout gives up, as it may on a shape that its authors did not think of.
+pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
+    let labels: Vec<(&str, String)> = nodes(catalog, entities).map(|e| (e.name.as_str(), label(e))).collect();
+    let mut names: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+    let at = |name: &str| labels.iter().position(|(node, _)| *node == name);
+    for edge in edges(catalog, entities) {
+        let (Some(from), Some(to)) = (at(edge.from), at(edge.to)) else { continue };
+        let many = if edge.many { " *" } else { "" };
+        names.entry((from, to)).or_default().push(format!("{}{many}", edge.name));
+    }
+    let labels: Vec<String> = labels.into_iter().map(|(_, label)| label).collect();
+    let edges: Vec<(usize, usize, String)> =
+        names.into_iter().map(|((from, to), names)| (from, to, names.join(", "))).collect();
+    if labels.len() > MOST || edges.len() > MOST {
+        return None;
+    }
+    std::panic::catch_unwind(move || draw(&labels, &edges)).ok()
+}
+
+/// The name, and the key under it.
+fn label(entity: &Entity) -> String {
+    format!("{}\n{}", entity.name, entity.key.join(", "))
+}
+
+fn draw(labels: &[String], edges: &[(usize, usize, String)]) -> String {
+    let mut graph = VisualGraph::new(Orientation::LeftToRight);
+    let look = StyleAttr::new(Color::fast("black"), 1, Some(Color::fast("white")), 6, 15);
+    let mut handles = Vec::with_capacity(labels.len());
+    for label in labels {
+        let widest = label.lines().map(|line| line.chars().count()).max().unwrap_or(1);
+        let size = Point::new(24. + 9. * widest as f64, 56.);
+        let node = Element::create(ShapeKind::new_box(label), look.clone(), Orientation::LeftToRight, size);
+        handles.push(graph.add_node(node));
+    }
+    for (from, to, name) in edges {
+        graph.add_edge(Arrow::simple(name), handles[*from], handles[*to]);
+    }
+    let mut picture = SVGWriter::new();
+    graph.do_it(false, false, false, &mut picture);
+    picture.finalize()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::shipped;
+
+    #[test]
+    fn the_demo_as_a_picture() {
+        let demo = shipped::demo().unwrap();
+        let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
+        let picture = svg(&demo, &all).unwrap();
+        assert!(picture.starts_with("<?xml") && picture.trim_end().ends_with("</svg>"), "{picture}");
+        for text in ["Ticket", "project, number", "comments *", "owner, reporter", "lead"] {
+            assert!(picture.contains(text), "{text} is not in {picture}");
+        }
+        assert_eq!(picture, svg(&demo, &all).unwrap(), "the same each time");
+    }
+
+    #[test]
+    fn names_are_never_markup() {
+        let picture = draw(&["<script>&\n\"x\"".to_owned(), "b\nid".to_owned()], &[(0, 1, "<a> & b".to_owned())]);
+        assert!(!picture.contains("<script") && !picture.contains("<a>") && picture.contains("&lt;a&gt; &amp; b"));
+    }
+
+    #[test]
+    fn what_would_take_minutes_is_refused() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalogs/demo.yaml")).unwrap();
+        let mut demo = catalog::read("demo.yaml", &text).unwrap();
+        let person = demo.entity("Person").unwrap().clone();
+        for n in 0..MOST {
+            demo.entities.insert(format!("Person{n}"), Entity { name: format!("Person{n}"), ..person.clone() });
+        }
+        let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
+        assert!(svg(&demo, &all).is_none() && svg(&demo, &all[..4]).is_some());
+    }
+
+    /// Rings, stars, loops on one node, nodes that hang on nothing: whatever a catalog can be.
+    #[test]
+    fn any_graph_is_drawn() {
+        let mut seed = 7_u64;
+        let mut next = |most: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % most
+        };
+        for nodes in 1..=14 {
+            for _ in 0..4 {
+                let labels: Vec<String> = (0..nodes).map(|n| format!("Entity{n}\nid")).collect();
+                let mut edges: Vec<(usize, usize, String)> =
+                    (0..next(3 * nodes)).map(|_| (next(nodes), next(nodes), "relation".to_owned())).collect();
+                edges.sort();
+                edges.dedup();
+                assert!(draw(&labels, &edges).contains("</svg>"));
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The binary as its users meet it: arguments in, text and an exit code out.
+//! Invariant: nothing but the loopback is reached, and nothing is left behind.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod check;
+mod live;
+mod program;
+mod schema;
+mod show;

@@ -1,0 +1,70 @@
+//! Runs the binary.
+//! Invariant: nothing of the caller's settings reaches it, and it does not outlive the test.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+pub struct Ended {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ended {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+
+    /// The error of `--json`, on the last line of standard error.
+    pub fn error(&self) -> Value {
+        serde_json::from_str(self.err.trim_end().lines().last().unwrap())
+            .unwrap_or_else(|e| panic!("{e}: {}", self.err))
+    }
+}
+
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tokamak"));
+    for name in ["TOKAMAK_CONFIG", "TOKAMAK_DATA", "RUST_LOG", "HOME"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub fn tokamak(arguments: &[&str]) -> Ended {
+    ended(command().args(arguments).output().unwrap())
+}
+
+pub fn tokamak_with(arguments: &[&str], stdin: &[u8]) -> Ended {
+    let mut child = command().args(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stdin).unwrap();
+    ended(child.wait_with_output().unwrap())
+}
+
+fn ended(output: std::process::Output) -> Ended {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+pub fn demo_yaml() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs/demo.yaml")
+}
+
+/// The demo's catalog with another id and other text in it.
+pub fn changed(id: &str, changes: &[(&str, &str)]) -> String {
+    let mut text = std::fs::read_to_string(demo_yaml()).unwrap().replace("catalog: demo", &format!("catalog: {id}"));
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    text
+}
+
+pub fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}

@@ -1,0 +1,5 @@
+//! JSON values as data: when two are the same, and which comes first.
+//! Invariant: nothing here knows of rows or steps.
+
+pub mod hash;
+pub mod order;

@@ -1,0 +1,88 @@
+//! What an answer, or the lack of one, says about an effect.
+//!
+//! | what came back | it is | why |
+//! |---|---|---|
+//! | 2xx | done | the API says so, even where the rest of its answer cannot be read |
+//! | 2xx that says no (GraphQL `errors` without data, `ok: false`) | failed | the API says so |
+//! | GraphQL `errors` beside data, or an internal error | unknown | the mutation may have run before something in it failed |
+//! | 4xx | failed | the API refused it |
+//! | 501, 505, 511 | failed | the server never took it up |
+//! | other 5xx | unknown | a handler may fail after its work, a gateway may lose the answer of one that did not |
+//! | 3xx, and a redirect that is not followed | unknown | 302 and 303 are how some APIs say done |
+//! | could not connect; refused before it left; no credential | failed | nothing left |
+//! | no answer in time; connection lost; answer too large | unknown | it left |
+//!
+//! Invariant: `failed` is said only where nothing happened, `done` only where the API or a probe said so.
+
+use base::Response;
+use ports::receipts::State;
+use ports::upstream::Error;
+
+use crate::error::StepError;
+
+/// What is known of an effect that was sent.
+pub enum Verdict {
+    /// It happened, or so the status says.
+    Done(Response),
+    Failed(State, StepError),
+    Unknown(State, StepError),
+}
+
+pub fn of(label: &str, answer: Result<Response, Error>) -> Verdict {
+    match answer {
+        Ok(response) => of_status(label, response),
+        Err(error) => {
+            let why = kind(&error).to_owned();
+            if left(&error) {
+                return Verdict::Unknown(State::Unknown { status: None, why }, unknown(label, &error.to_string()));
+            }
+            Verdict::Failed(State::Failed { status: None, why }, StepError::Upstream(error))
+        }
+    }
+}
+
+fn of_status(label: &str, response: Response) -> Verdict {
+    let status = Some(response.status);
+    match response.status {
+        200..=299 => Verdict::Done(response),
+        400..=499 | 501 | 505 | 511 => {
+            let error = StepError::from_status(label.to_owned(), &response);
+            Verdict::Failed(State::Failed { status, why: error.to_string() }, error)
+        }
+        code => {
+            let why = format!("status {code}");
+            let error = unknown(label, &StepError::from_status(label.to_owned(), &response).to_string());
+            Verdict::Unknown(State::Unknown { status, why }, error)
+        }
+    }
+}
+
+/// Whether the API may have got the request.
+fn left(error: &Error) -> bool {
+    match error {
+        Error::Timeout { .. } | Error::TooLarge { .. } | Error::Lost { .. } | Error::Redirect { .. } => true,
+        Error::Connect { .. }
+        | Error::ForeignOrigin { .. }
+        | Error::Invalid { .. }
+        | Error::PrivateAddress { .. }
+        | Error::Token { .. }
+        | Error::Secret { .. } => false,
+    }
+}
+
+fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::Timeout { .. } => "no answer in time",
+        Error::TooLarge { .. } => "the answer is too large",
+        Error::Lost { .. } => "the connection was lost",
+        Error::Redirect { .. } => "a redirect",
+        Error::Connect { .. } => "could not connect",
+        Error::ForeignOrigin { .. } | Error::Invalid { .. } | Error::PrivateAddress { .. } => "refused before it left",
+        Error::Token { .. } | Error::Secret { .. } => "no credential",
+    }
+}
+
+fn unknown(label: &str, why: &str) -> StepError {
+    let why = why.strip_prefix(label).map_or(why, |rest| rest.trim_start_matches(": "));
+    StepError::Unknown { label: label.to_owned(), why: why.to_owned() }
+}

@@ -1,0 +1,139 @@
+//! Rows that pass every test.
+//! Invariant: a `null` passes only `= null` and `!=`; each test's own value is read once; the order stays.
+
+use catalog::{Row, Type};
+use lang::plan::{Test, TestOp};
+use serde_json::Value;
+
+use crate::data::hash::same;
+use crate::data::order::{Key, compare, key};
+use crate::outcome::Rowset;
+use crate::value::view::{View, Walk};
+
+/// `values` are those of the tests, in their order.
+pub fn apply(view: &View<'_>, tests: &[Test], values: &[Value]) -> Rowset {
+    let tests: Vec<Ready<'_>> = tests.iter().zip(values).map(|(test, value)| Ready::new(view, test, value)).collect();
+    let fits = |row: &Row| tests.iter().all(|test| test.fits(row));
+    view.rows.keep(view.rows.rows.iter().filter(|row| fits(row)).cloned().collect())
+}
+
+/// By type: moments by instant, references by key, all else as data.
+pub fn equal(kind: &Type, a: &Value, b: &Value) -> bool {
+    match kind {
+        Type::Date(_) => match (key(kind, a), key(kind, b)) {
+            (Some(a), Some(b)) => compare(&a, &b).is_eq(),
+            _ => false,
+        },
+        Type::Ref(_) => same_reference(a, b),
+        _ => same(a, b),
+    }
+}
+
+struct Ready<'a> {
+    walk: Walk<'a>,
+    op: TestOp,
+    kind: &'a Type,
+    value: &'a Value,
+    key: Option<Key<'a>>,
+    /// For `~`: in lower case.
+    text: String,
+}
+
+impl<'a> Ready<'a> {
+    fn new(view: &View<'a>, test: &'a Test, value: &'a Value) -> Self {
+        let kind = match &test.kind {
+            Type::Array(of) => of.as_ref(),
+            kind => kind,
+        };
+        let text = if test.op == TestOp::Like { plain(value).to_lowercase() } else { String::new() };
+        Self { walk: view.walk(&test.path), op: test.op, kind, value, key: key(kind, value), text }
+    }
+
+    fn fits(&self, row: &Row) -> bool {
+        let found = self.walk.find(row);
+        match (self.op, found) {
+            (TestOp::Eq, None) => self.value.is_null(),
+            (TestOp::Ne, None) => !self.value.is_null(),
+            (_, None) => false,
+            (TestOp::Eq, Some(found)) => self.equals(found),
+            (TestOp::Ne, Some(found)) => !self.equals(found),
+            (TestOp::Like, Some(Value::Array(items))) => items.iter().any(|item| self.like(item)),
+            (TestOp::Like, Some(found)) => self.like(found),
+            (op, Some(found)) => self.ordered(op, found),
+        }
+    }
+
+    /// A list equals what it contains; of several values, all of them. A single value equals any of several.
+    fn equals(&self, found: &Value) -> bool {
+        match (found, self.value) {
+            (_, Value::Null) => false,
+            (Value::Array(items), Value::Array(wanted)) => {
+                wanted.iter().all(|want| items.iter().any(|item| self.same(item, want)))
+            }
+            (Value::Array(items), want) => items.iter().any(|item| self.same(item, want)),
+            (found, Value::Array(any)) => any.iter().any(|want| self.same(found, want)),
+            (found, want) => self.same(found, want),
+        }
+    }
+
+    fn same(&self, found: &Value, want: &Value) -> bool {
+        equal(self.kind, found, want)
+    }
+
+    fn ordered(&self, op: TestOp, found: &Value) -> bool {
+        let (Some(found), Some(want)) = (key(self.kind, found), self.key.as_ref()) else { return false };
+        let comparable = match (&found, want) {
+            (Key::Other(_), _) | (_, Key::Other(_)) => false,
+            (Key::Int(_) | Key::Number(_), Key::Int(_) | Key::Number(_)) => true,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        };
+        let order = compare(&found, want);
+        comparable
+            && match op {
+                TestOp::Lt => order.is_lt(),
+                TestOp::Le => order.is_le(),
+                TestOp::Gt => order.is_gt(),
+                TestOp::Ge => order.is_ge(),
+                TestOp::Eq | TestOp::Ne | TestOp::Like => false,
+            }
+    }
+
+    fn like(&self, found: &Value) -> bool {
+        match found {
+            Value::String(text) => contains(text, &self.text),
+            other => contains(&plain(other), &self.text),
+        }
+    }
+}
+
+/// `part` is in lower case.
+fn contains(text: &str, part: &str) -> bool {
+    if !text.is_ascii() || !part.is_ascii() {
+        return text.to_lowercase().contains(part);
+    }
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    let Some(first) = part.first() else { return true };
+    let starts = |window: &[u8]| window[0].to_ascii_lowercase() == *first && window.eq_ignore_ascii_case(part);
+    text.windows(part.len()).any(starts)
+}
+
+/// By key: a scalar and an object with that one part are the same reference.
+fn same_reference(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(parts), scalar) | (scalar, Value::Object(parts)) if !scalar.is_object() => {
+            parts.len() == 1 && parts.values().all(|part| same_reference(part, scalar))
+        }
+        (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
+            *text == number.to_string()
+        }
+        (a, b) => same(a, b),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,35 @@
+//! Rows in the order of one of their values.
+//! Invariant: stable, by the column's type, `null` last in either direction; each value is read from its row once.
+
+use std::cmp::Ordering;
+
+use catalog::{Row, Type};
+
+use crate::coverage::Coverage;
+use crate::data::order::{Key, compare, key};
+use crate::outcome::Rowset;
+use crate::value::view::{View, Walk};
+
+pub fn apply(view: &View<'_>, by: &[String], descending: bool) -> Rowset {
+    let kind = view.kind(by).unwrap_or(Type::Json);
+    let walk = view.walk(by);
+    // What is sorted is small: a key and a number, not the rows.
+    let mut keyed: Vec<(Option<Key<'_>>, u32)> = Vec::with_capacity(view.rows.rows.len());
+    keyed.extend((0..).zip(&view.rows.rows).map(|(at, row)| (read(&walk, &kind, row), at)));
+    keyed.sort_by(|(a, _), (b, _)| match (a, b) {
+        (Some(a), Some(b)) if descending => compare(b, a),
+        (Some(a), Some(b)) => compare(a, b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    });
+    let rows = keyed.iter().filter_map(|(_, at)| view.rows.rows.get(*at as usize).cloned()).collect();
+    let mut sorted = view.rows.keep(rows);
+    // The first of a part are not the first of the whole.
+    sorted.leading = sorted.coverage == Coverage::Complete;
+    sorted
+}
+
+fn read<'r>(walk: &Walk<'r>, kind: &Type, row: &'r Row) -> Option<Key<'r>> {
+    walk.find(row).and_then(|value| key(kind, value))
+}

@@ -1,0 +1,200 @@
+//! Values of a plan: what is known, and holes that are filled from finished steps and from the row at hand.
+//! Invariant: a hole is filled with data, never with text put into text; what is missing is an error that names it.
+
+pub mod template;
+pub mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::{Capability, Row};
+use futures::future::BoxFuture;
+use lang::plan::{Args, Expr, Shape, Step, Take};
+use serde_json::{Map, Value};
+
+use crate::coverage::Coverage;
+use crate::ctx::Ctx;
+use crate::error::StepError;
+use crate::outcome::Rowset;
+use crate::value::view::{VALUE, View};
+
+/// The finished steps that a step needs, by number.
+pub type Inputs = BTreeMap<usize, Arc<Rowset>>;
+
+/// What a value may come from.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    pub ctx: &'a Ctx<'a>,
+    pub steps: &'a [Step],
+    pub inputs: &'a Inputs,
+    /// The row of the `=>` or of the relation.
+    pub row: Option<At<'a>>,
+    /// Reads that a value makes for itself.
+    pub reader: &'a dyn Reader,
+}
+
+/// A row, and what is known of its columns.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    pub view: View<'a>,
+    pub row: &'a Arc<Row>,
+}
+
+/// Runs the steps of a read that a value makes for a row.
+pub trait Reader: Sync {
+    fn read<'s>(&'s self, scope: Scope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>>;
+}
+
+/// A value, and how much of the truth the reads behind it held.
+pub type Found = (Value, Coverage);
+
+impl<'a> Scope<'a> {
+    pub fn at(self, view: View<'a>, row: &'a Arc<Row>) -> Self {
+        Self { row: Some(At { view, row }), ..self }
+    }
+
+    /// The values of a call. `null` is the same as absent, except for what the capability must have.
+    pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
+        let mut out = catalog::Args::new();
+        for (name, expr) in args {
+            let value = self.value(expr).await?.0;
+            if !value.is_null() {
+                out.insert(name.clone(), value);
+            } else if capability.params.get(name).is_some_and(|p| p.required) || capability.anchor.contains(name) {
+                return Err(StepError::Missing { what: name.clone(), of: Some(self.source(expr)) });
+            }
+        }
+        Ok(out)
+    }
+
+    pub async fn value(&self, expr: &Expr) -> Result<Found, StepError> {
+        if !expr.reads() {
+            return self.known(expr).map(|value| (value, Coverage::Complete));
+        }
+        self.read(expr).await
+    }
+
+    /// A value that needs no read of its own.
+    pub fn known(&self, expr: &Expr) -> Result<Value, StepError> {
+        match expr {
+            Expr::Value(value) => Ok(value.clone()),
+            Expr::Step { step, take, many } => self.of_step(*step, take, *many),
+            Expr::Row(take) => {
+                let At { view, row } = self.row.ok_or_else(|| missing("_", "a step without rows"))?;
+                take_from(&view, row, take)
+            }
+            Expr::List(items) => items.iter().map(|item| self.known(item)).collect::<Result<_, _>>().map(Value::Array),
+            Expr::Object(pairs) => {
+                let pair = |(name, item): &(String, Expr)| Ok((name.clone(), self.known(item)?));
+                pairs.iter().map(pair).collect::<Result<Map<_, _>, StepError>>().map(Value::Object)
+            }
+            Expr::Template { source, names } => {
+                let At { view, row } = self.row.ok_or_else(|| missing("_", "a template without a row"))?;
+                template::render_row(self.ctx.limits, (source, names), &view, row).map(Value::String)
+            }
+            Expr::Read { .. } => Err(StepError::NotRows),
+        }
+    }
+
+    fn read<'s>(&'s self, expr: &'s Expr) -> BoxFuture<'s, Result<Found, StepError>> {
+        Box::pin(async move {
+            let mut coverage = Coverage::Complete;
+            let value = match expr {
+                Expr::Read { steps, take } => {
+                    let rows = self.reader.read(*self, steps).await?;
+                    coverage = rows.coverage.clone();
+                    taken(steps.last(), &rows, take, self.ctx.catalogs)?
+                }
+                Expr::List(items) => {
+                    let mut out = Vec::with_capacity(items.len());
+                    for item in items {
+                        let (value, covered) = self.value(item).await?;
+                        coverage = coverage.and(covered);
+                        out.push(value);
+                    }
+                    Value::Array(out)
+                }
+                Expr::Object(pairs) => {
+                    let mut out = Map::with_capacity(pairs.len());
+                    for (name, item) in pairs {
+                        let (value, covered) = self.value(item).await?;
+                        coverage = coverage.and(covered);
+                        out.insert(name.clone(), value);
+                    }
+                    Value::Object(out)
+                }
+                other => self.known(other)?,
+            };
+            Ok((value, coverage))
+        })
+    }
+
+    fn of_step(&self, step: usize, take: &Take, many: bool) -> Result<Value, StepError> {
+        let rows = self.inputs.get(&step).ok_or(StepError::NotRows)?;
+        let planned = self.steps.get(step).ok_or(StepError::NotRows)?;
+        let view = View::new(rows, planned, self.ctx.catalogs);
+        if many {
+            return every(&view, take);
+        }
+        match rows.rows.as_slice() {
+            [row] => take_from(&view, row, take),
+            [] => Err(missing(&path_of(take), &format!("{}, which has no rows", step_name(self.steps, step)))),
+            several => Err(StepError::NotOne { what: step_name(self.steps, step), found: several.len() }),
+        }
+    }
+
+    /// Where a value comes from, for a message.
+    fn source(&self, expr: &Expr) -> String {
+        match expr {
+            Expr::Step { step, take, .. } => format!("{}.{}", step_name(self.steps, *step), path_of(take)),
+            Expr::Row(take) => format!("`_.{}`", path_of(take)),
+            _ => "the program".to_owned(),
+        }
+    }
+}
+
+/// Of a list, a list; otherwise of the one row, if there is one.
+fn taken(step: Option<&Step>, rows: &Rowset, take: &Take, catalogs: &view::Catalogs) -> Result<Value, StepError> {
+    let Some(step) = step else { return Ok(Value::Null) };
+    let view = View::new(rows, step, catalogs);
+    if step.shape == Shape::List {
+        return every(&view, take);
+    }
+    rows.rows.first().map_or(Ok(Value::Null), |row| take_from(&view, row, take))
+}
+
+/// Of each row; one that has nothing there has nothing to add.
+fn every(view: &View<'_>, take: &Take) -> Result<Value, StepError> {
+    let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
+    values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
+}
+
+/// `name` as the program wrote it, or the step's number.
+pub fn step_name(steps: &[Step], at: usize) -> String {
+    let label = steps.get(at).and_then(|s| s.label.as_ref()).map(|label| format!("`{label}`"));
+    label.unwrap_or_else(|| format!("step {:02}", at + 1))
+}
+
+fn take_from(view: &View<'_>, row: &Arc<Row>, take: &Take) -> Result<Value, StepError> {
+    match take {
+        Take::Path(path) if path.is_empty() && view.is_literal() => Ok(row.get(VALUE).cloned().unwrap_or_default()),
+        Take::Path(path) if path.is_empty() => Ok(Value::Object(Row::clone(row))),
+        Take::Path(path) => Ok(view.walk(path).find(row).cloned().unwrap_or_default()),
+        Take::Key(of) => {
+            let entity = view.catalogs.get(&of.catalog).and_then(|c| c.entity(&of.entity));
+            let entity = entity.ok_or_else(|| StepError::Catalog(of.catalog.clone()))?;
+            entity.reference(row).ok_or_else(|| missing(&entity.key.join(", "), &format!("a row of {}", of.entity)))
+        }
+    }
+}
+
+fn path_of(take: &Take) -> String {
+    match take {
+        Take::Path(path) => path.join("."),
+        Take::Key(of) => format!("the key of {}", of.entity),
+    }
+}
+
+fn missing(what: &str, of: &str) -> StepError {
+    StepError::Missing { what: what.to_owned(), of: Some(of.to_owned()) }
+}

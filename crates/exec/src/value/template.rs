@@ -1,0 +1,321 @@
+//! Templates: Minijinja over rows, with nothing but the rows in reach.
+//! Invariant: a template ends, by fuel, and its text ends, by size; an undefined name is an error with its line; a value is put
+//! in as it is, never read as a template.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use base::Limits;
+use catalog::Row;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Enumerator, Object, ObjectRepr};
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown};
+use serde_json::Value;
+
+use super::view::{VALUE, View};
+use crate::error::{StepError, TemplateProblem};
+use crate::outcome::Attached;
+
+/// A template's source, and the symbols that it may use for columns.
+pub type Source<'a> = (&'a str, &'a [(String, String)]);
+
+/// Over all rows, as `rows`; where there is one, it is `_` too.
+pub fn render_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Result<String, StepError> {
+    let seen = Arc::new(Seen::new(source, names, view));
+    let rows: Vec<Shown> = view.rows.rows.iter().map(|row| seen.row(view, row)).collect();
+    let only = rows.first().filter(|_| rows.len() == 1).cloned();
+    let mut globals: BTreeMap<&str, Shown> = only.into_iter().map(|row| ("_", row)).collect();
+    globals.insert("rows", Shown::from(rows));
+    render(limits, source, globals)
+}
+
+/// Over the row at hand, as `_`.
+pub fn render_row(
+    limits: &Limits,
+    (source, names): (&String, &Vec<(String, String)>),
+    view: &View<'_>,
+    row: &Arc<Row>,
+) -> Result<String, StepError> {
+    let seen = Arc::new(Seen::new(source, names, view));
+    render(limits, source, BTreeMap::from([("_", seen.row(view, row))]))
+}
+
+fn render(limits: &Limits, source: &str, globals: BTreeMap<&str, Shown>) -> Result<String, StepError> {
+    if source.len() > limits.template_bytes {
+        return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
+    }
+    let environment = environment(limits);
+    let mut out = Bounded { bytes: Vec::new(), limit: limits.template_output_bytes, over: false };
+    let told = |error: minijinja::Error, over: bool| told(limits, &error, over);
+    let template = environment.template_from_str(source).map_err(|error| told(error, false))?;
+    let context = Shown::from(globals);
+    let rendered = template.render_captured_to(context, &mut out).map(drop);
+    rendered.map_err(|error| told(error, out.over))?;
+    let mut text = String::from_utf8_lossy(&out.bytes).into_owned();
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+/// No loader, no `debug`, no way to another template; `null` is shown as nothing.
+fn environment(limits: &Limits) -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    // The last newline is dropped from the text, not from the source too.
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+        environment.set_syntax(syntax);
+    }
+    environment.set_fuel(Some(limits.template_fuel));
+    environment.set_recursion_limit(limits.nesting.max(1));
+    environment.remove_global("debug");
+    // Without it a loop cannot double a text until memory ends.
+    environment.remove_global("namespace");
+    environment.set_formatter(
+        |out, state, value| {
+            if value.is_none() { Ok(()) } else { minijinja::escape_formatter(out, state, value) }
+        },
+    );
+    environment
+}
+
+fn told(limits: &Limits, error: &minijinja::Error, over: bool) -> StepError {
+    let words = || error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let line = error.line();
+    match error.kind() {
+        _ if over => problem(line, TemplateProblem::Output(limits.template_output_bytes)),
+        ErrorKind::OutOfFuel => problem(line, TemplateProblem::Fuel(limits.template_fuel)),
+        ErrorKind::UndefinedError => problem(line, TemplateProblem::Undefined(undefined(error))),
+        ErrorKind::SyntaxError => problem(line, TemplateProblem::Syntax(words())),
+        _ => problem(line, TemplateProblem::Failed(words())),
+    }
+}
+
+fn undefined(error: &minijinja::Error) -> String {
+    match error.detail() {
+        Some(detail) => format!("a name that is not there: {detail}"),
+        None => "a name that is not there".to_owned(),
+    }
+}
+
+fn problem(line: Option<usize>, problem: TemplateProblem) -> StepError {
+    StepError::Template { line, problem }
+}
+
+/// Text up to a size.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+    over: bool,
+}
+
+impl Write for &mut Bounded {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + text.len() > self.limit {
+            self.over = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What all rows of a rendering share.
+#[derive(Debug)]
+struct Seen {
+    /// Symbols to columns.
+    names: HashMap<String, String>,
+    attached: Vec<Arc<Attached>>,
+    /// References that the template looks into: by path, the part of the key that they are.
+    keys: HashMap<Vec<String>, String>,
+}
+
+impl Seen {
+    fn new(source: &str, names: &[(String, String)], view: &View<'_>) -> Self {
+        let names: HashMap<String, String> = names.iter().cloned().collect();
+        let into = |column: &str| {
+            let symbols = names.iter().filter(|(_, name)| *name == column).map(|(symbol, _)| symbol.as_str());
+            symbols.chain([column]).any(|name| source.contains(&format!("{name}.")))
+        };
+        let one_key = |column: &lang::plan::Column| {
+            let entity = view.entity_of(&column.kind)?;
+            let [only] = entity.key.as_slice() else { return None };
+            into(&column.name).then(|| (vec![column.name.clone()], only.clone()))
+        };
+        let keys = view.columns.iter().filter_map(one_key).collect();
+        Self { attached: view.rows.attached.clone(), keys, names }
+    }
+
+    fn row(self: &Arc<Self>, view: &View<'_>, row: &Arc<Row>) -> Shown {
+        if view.is_literal() {
+            return self.shown(Vec::new(), row.get(VALUE).unwrap_or(&Value::Null));
+        }
+        Shown::from_object(Fields { seen: self.clone(), path: Vec::new(), row: row.clone(), alone: None })
+    }
+
+    fn shown(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
+        let looked_into = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
+        match value {
+            Value::Null => Shown::from(()),
+            value if looked_into && !path.is_empty() => self.reference(path, value),
+            Value::Bool(flag) => Shown::from(*flag),
+            Value::Number(n) => match (n.as_i64(), n.as_u64()) {
+                (Some(whole), _) => Shown::from(whole),
+                (_, Some(whole)) => Shown::from(whole),
+                _ => Shown::from(n.as_f64().unwrap_or_default()),
+            },
+            Value::String(text) => Shown::from(text.as_str()),
+            Value::Array(items) => items.iter().map(|item| self.shown(path.clone(), item)).collect::<Vec<_>>().into(),
+            Value::Object(map) => {
+                let row = Arc::new(map.clone());
+                Shown::from_object(Fields { seen: self.clone(), path, row, alone: None })
+            }
+        }
+    }
+
+    /// Shown as its key, and leads to what was attached.
+    fn reference(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
+        let table = self.attached.iter().find(|t| t.path == path);
+        let mut row = table.and_then(|t| t.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
+        match (value, self.keys.get(&path)) {
+            (Value::Object(parts), _) => {
+                for (part, value) in parts {
+                    row.entry(part.clone()).or_insert_with(|| value.clone());
+                }
+            }
+            (scalar, Some(part)) => {
+                row.entry(part.clone()).or_insert_with(|| scalar.clone());
+            }
+            _ => {}
+        }
+        let alone = (!value.is_object()).then(|| value.clone());
+        Shown::from_object(Fields { seen: self.clone(), path, row: Arc::new(row), alone })
+    }
+}
+
+/// A row, an object, or what a reference leads to.
+#[derive(Debug)]
+struct Fields {
+    seen: Arc<Seen>,
+    path: Vec<String>,
+    row: Arc<Row>,
+    /// The reference itself, where it is a scalar.
+    alone: Option<Value>,
+}
+
+impl Fields {
+    /// A projected path is a column with a dot in its name: `owner.name` is reached as one reaches a path.
+    fn dotted(&self, name: &str) -> Option<Row> {
+        let inside = |(key, value): (&String, &Value)| {
+            Some((key.strip_prefix(name)?.strip_prefix('.')?.to_owned(), value.clone()))
+        };
+        let row: Row = self.row.iter().filter_map(inside).collect();
+        (!row.is_empty()).then_some(row)
+    }
+}
+
+impl Object for Fields {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Map
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Shown) -> Option<Shown> {
+        let key = key.as_str()?;
+        let known = self.row.contains_key(key) || !self.seen.names.contains_key(key);
+        let name = if known { key } else { self.seen.names.get(key)? };
+        let path: Vec<String> = self.path.iter().cloned().chain([name.to_owned()]).collect();
+        match self.dotted(name) {
+            Some(row) => {
+                let alone = self.row.get(name).filter(|v| !v.is_object()).cloned();
+                Some(Shown::from_object(Fields { seen: self.seen.clone(), path, row: Arc::new(row), alone }))
+            }
+            None => Some(self.seen.shown(path, self.row.get(name)?)),
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.row.keys().map(|key| Shown::from(key.as_str())).collect())
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.alone {
+            Some(Value::String(text)) => f.write_str(text),
+            Some(other) => write!(f, "{other}"),
+            None => write!(f, "{}", Value::Object(Row::clone(&self.row))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::Catalogs;
+    use super::*;
+    use crate::outcome::Rowset;
+    use catalog::Type;
+    use lang::plan::{Column, EntityOf};
+    use serde_json::json;
+
+    fn rendered(source: &str, rows: Value, limits: &Limits) -> Result<String, StepError> {
+        let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone()).collect();
+        let mut rows = Rowset::complete(rows);
+        let mut table = Attached::new(vec!["owner".into()]);
+        table.insert(json!("ada"), Some(Arc::new(json!({"id": "ada", "name": "Ada"}).as_object().unwrap().clone())));
+        rows.attached.push(Arc::new(table));
+        let catalogs = Catalogs::new();
+        let column = |name: &str| Column { name: name.to_owned(), kind: Type::Json };
+        let columns = [column("number"), column("title"), column("owner")];
+        let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
+        let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
+        let names = [("p9".to_owned(), "number".to_owned()), ("p13".to_owned(), "owner".to_owned())];
+        render_rows(limits, (source, &names), &view)
+    }
+
+    fn text(source: &str, rows: Value) -> String {
+        rendered(source, rows, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn both_alphabets_and_references_that_print_and_lead_on() {
+        let rows = json!([
+            {"number": 1, "title": "a <b>", "owner": "ada", "due": null, "lead.name": "Lin"},
+            {"number": 2.5, "title": "c", "owner": null, "due": "x", "lead.name": null},
+        ]);
+        assert_eq!(text("{% for r in rows %}{{ r.p9 }} {{ r.number }}\n{% endfor %}", rows.clone()), "1 1\n2.5 2.5");
+        assert_eq!(text("{{ rows[0].p13 }} is {{ rows[0].p13.name }}", rows.clone()), "ada is Ada");
+        assert_eq!(text("{{ rows[0].title }}{{ rows[0].due }}|{{ rows|length }}", rows.clone()), "a <b>|2");
+        assert_eq!(text("{% for r in rows %}{{ r.lead.name }},{% endfor %}", rows.clone()), "Lin,,");
+        assert_eq!(text("{{ rows|map(attribute='number')|join('+') }}\n\n", rows.clone()), "1+2.5\n");
+        assert_eq!(text("{{ _.title }}", json!([rows[1].clone()])), "c", "one row is `_` too");
+    }
+
+    #[test]
+    fn values_are_never_read_as_templates() {
+        let hostile = json!([{"number": 1, "title": "{{ rows }}{% for x in y %}", "owner": null}]);
+        assert_eq!(text("{{ _.title }}", hostile), "{{ rows }}{% for x in y %}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let said =
+            |source: &str, limits: &Limits| rendered(source, json!([{"number": 1}]), limits).unwrap_err().to_string();
+        let limits = Limits::default();
+        assert!(said("x\n{{ _.nothing }}", &limits).starts_with("the template, line 2: a name that is not there"));
+        assert!(said("{{ unknown }}", &limits).contains("not there"));
+        assert!(said("a\n\n{% for %}", &limits).contains("line 3"), "{}", said("a\n\n{% for %}", &limits));
+        for gone in ["{{ debug() }}", "{% include 'x' %}", "{% import 'x' as y %}", "{{ namespace() }}"] {
+            said(gone, &limits);
+        }
+        let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+        assert!(said(endless, &limits).contains("too many steps"), "{}", said(endless, &limits));
+        let long = Limits { template_output_bytes: 100, ..Limits::default() };
+        assert!(said("{{ 'x' * 101 }}", &long).contains("longer than 100 bytes"), "{}", said("{{ 'x' * 101 }}", &long));
+        assert!(said(&"x".repeat(70_000), &limits).contains("source is longer"));
+    }
+}

@@ -1,0 +1,191 @@
+//! What a plan with a `review` verdict needs before it runs: a commit that a dry run gave, or `force`.
+//! Invariant: a claim is durable before anything leaves, and is made once; whoever comes later gets what became of it.
+
+use base::{Digest, RunId, Timestamp};
+use lang::plan::Verdict;
+use ports::store::{Batch, Expect, Key, Table};
+use serde::{Deserialize, Serialize};
+
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::error::Error;
+use crate::load::{Session, Versioned};
+use crate::program::Planned;
+use crate::ran::RunRequest;
+use crate::rows::{self, LogicalRow};
+use crate::service::Service;
+
+/// An unused commit is good for this long.
+const GOOD_FOR_MS: i64 = 10 * 60 * 1000;
+const REQUEST_ID_BYTES: usize = 200;
+
+/// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClaimRow {
+    pub plan: Digest,
+    pub program: String,
+    /// The moment that `now` means in it.
+    pub planned: Timestamp,
+    pub state: Claim,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    Unused,
+    /// By this run, which may be going on, or have died with its process.
+    Claimed(RunId),
+    /// Its result is this run's number.
+    Done(u64),
+}
+
+/// Whether a run may start.
+pub(super) enum Gate {
+    Go(Box<Ticket>),
+    /// It ran already, with this number.
+    Ran(u64),
+    /// It was started by this run and has no result yet.
+    Started(RunId),
+}
+
+/// Leave to run one plan.
+pub(super) struct Ticket {
+    pub planned: Planned,
+    pub run: RunId,
+    pub program: String,
+    /// What is marked as done when the run ends.
+    pub claim: Option<(Key, ClaimRow)>,
+}
+
+impl Service {
+    /// Keeps that this plan was shown, so that it can be run as it was shown. Only a plan that needs a review has a commit.
+    pub(crate) async fn mint_commit(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (planned, program): (&Planned, &str),
+    ) -> Result<Option<String>, Error> {
+        if planned.plan.verdict != Verdict::Review {
+            return Ok(None);
+        }
+        let row = ClaimRow {
+            plan: planned.plan.digest,
+            program: program.to_owned(),
+            planned: planned.now,
+            state: Claim::Unused,
+        };
+        let _turn = self.turn(&session.id.to_string()).await;
+        for _ in 0..TRIES {
+            let logical =
+                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+            let number = logical.row.commits;
+            let next = LogicalRow { commits: number + 1, ..logical.row };
+            let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
+            let batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+                commit_key(caller, session, number),
+                rows::write(&row),
+                Expect::Absent,
+            );
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(Some(format!("pc{number}")));
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    pub(super) async fn gate(&self, caller: &Caller, session: &Session, request: &RunRequest) -> Result<Gate, Error> {
+        if let Some(commit) = &request.plan_commit_ref {
+            return self.by_commit(caller, session, commit, request).await;
+        }
+        let program = request.program.as_deref().ok_or(Error::NoProgram)?;
+        let planned = self.plan_in(session, program, self.now())?;
+        let program_of = || program.to_owned();
+        let ticket = |planned| {
+            Gate::Go(Box::new(Ticket { planned, run: self.new_run_id(), program: program_of(), claim: None }))
+        };
+        if planned.plan.verdict == Verdict::Ok {
+            return Ok(ticket(planned));
+        }
+        match (&request.request_id, request.force) {
+            (_, false) => {
+                let commit = self.mint_commit(caller, session, (&planned, program)).await?.unwrap_or_default();
+                Err(Error::Review { explained: planned.explained, commit })
+            }
+            (None, true) => Ok(ticket(planned)),
+            (Some(id), true) => self.by_request(caller, session, id, (planned, program)).await,
+        }
+    }
+
+    async fn by_commit(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        commit: &str,
+        request: &RunRequest,
+    ) -> Result<Gate, Error> {
+        let unknown = || Error::NoCommit(commit.chars().take(40).collect());
+        let number = commit.trim().trim_matches('`').strip_prefix("pc").and_then(|n| n.parse::<u64>().ok());
+        let key = commit_key(caller, session, number.ok_or_else(unknown)?);
+        for _ in 0..TRIES {
+            let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
+            let row = found.row;
+            let program = request.program.as_deref().unwrap_or(&row.program);
+            let planned = self.plan_in(session, program, row.planned)?;
+            if planned.plan.digest != row.plan {
+                return Err(Error::OtherPlan(commit.to_owned()));
+            }
+            match row.state {
+                Claim::Done(number) => return Ok(Gate::Ran(number)),
+                Claim::Claimed(run) => return Ok(Gate::Started(run)),
+                Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
+                    return Err(Error::CommitExpired(commit.to_owned()));
+                }
+                Claim::Unused => {}
+            }
+            let run = self.new_run_id();
+            let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
+            let batch = Batch::default().put(key.clone(), rows::write(&claimed), Expect::Version(found.version));
+            if self.try_commit(batch).await?.is_some() {
+                let program = claimed.program.clone();
+                return Ok(Gate::Go(Box::new(Ticket { planned, run, program, claim: Some((key, claimed)) })));
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The same id returns what the first call with it did.
+    async fn by_request(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        id: &str,
+        (planned, program): (Planned, &str),
+    ) -> Result<Gate, Error> {
+        if id.is_empty() || id.len() > REQUEST_ID_BYTES {
+            return Err(Error::BadRequestId { max: REQUEST_ID_BYTES });
+        }
+        // Any text may be an id; its row is found by its digest.
+        let key = Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())));
+        let run = self.new_run_id();
+        let (plan, now) = (planned.plan.digest, planned.now);
+        let claimed = ClaimRow { plan, program: program.to_owned(), planned: now, state: Claim::Claimed(run) };
+        let batch = Batch::default().put(key.clone(), rows::write(&claimed), Expect::Absent);
+        if self.try_commit(batch).await?.is_some() {
+            let program = program.to_owned();
+            return Ok(Gate::Go(Box::new(Ticket { planned, run, program, claim: Some((key, claimed)) })));
+        }
+        let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
+        if found.row.program != program {
+            return Err(Error::OtherPlan(id.chars().take(80).collect()));
+        }
+        Ok(match found.row.state {
+            Claim::Done(number) => Gate::Ran(number),
+            Claim::Claimed(run) => Gate::Started(run),
+            Claim::Unused => return Err(Error::Busy),
+        })
+    }
+}
+
+fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
+    Key::new(&caller.tenant, Table::PlanCommit, format!("{}/{number:010}", session.id))
+}

@@ -1,0 +1,118 @@
+//! The result of a run, kept: artifact, run, page handles, and the end of what it was claimed or detached by.
+//! Invariant: blob before pointer; everything that names the result is written in one transaction.
+
+use std::sync::Arc;
+
+use base::RunId;
+use exec::{Continuation, Coverage, Outcome};
+use ports::store::{Batch, Expect, Key, Range, Table};
+
+use super::gate::{Claim, ClaimRow};
+use super::operation::{OperationRow, OperationState, operation_key};
+use super::page::{page_handle, page_key};
+use crate::artifact::Artifact;
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::error::Error;
+use crate::live::Live;
+use crate::load::{Session, Versioned};
+use crate::program::Planned;
+use crate::rows::{self, LogicalRow, RunRow};
+use crate::service::Service;
+
+pub(super) struct Kept {
+    pub number: u64,
+    /// Label of a result and the handle of its rest.
+    pub pages: Vec<(String, String)>,
+}
+
+impl Service {
+    pub(super) async fn keep(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, planned, outcome): (&Live, &Planned, &Outcome),
+        claim: Option<(Key, ClaimRow)>,
+    ) -> Result<Kept, Error> {
+        let finished = self.ports.clock.now();
+        let artifact = Artifact::of(live.run, planned.plan.digest, finished, outcome);
+        let artifact = self.ports.blobs.put(&artifact.bytes()).await?;
+        let rests = rests(outcome);
+        let _turn = self.turn(&session.id.to_string()).await;
+        for _ in 0..TRIES {
+            let logical =
+                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+            let (number, first_page) = (logical.row.runs + 1, logical.row.pages + 1);
+            let next = LogicalRow { runs: number, pages: logical.row.pages + rests.len() as u64, ..logical.row };
+            let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
+            let pages: Vec<(String, u64)> =
+                rests.iter().zip(first_page..).map(|((label, _), page)| (label.clone(), page)).collect();
+            let row = RunRow { run: live.run, plan: planned.plan.digest, artifact, finished, pages: pages.clone() };
+            let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+                rows::run_key(&caller.tenant, session.id, number),
+                rows::write(&row),
+                Expect::Absent,
+            );
+            for ((_, rest), (_, page)) in rests.iter().zip(&pages) {
+                batch = batch.put(page_key(caller, session, *page), rows::write(rest.as_ref()), Expect::Absent);
+            }
+            if let Some((key, row)) = &claim {
+                let done = ClaimRow { state: Claim::Done(number), ..row.clone() };
+                batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
+            }
+            batch = self.end_operation(caller, session, (live, number), batch).await?;
+            if self.try_commit(batch).await?.is_some() {
+                let shown = |(label, page): (String, u64)| (label, page_handle(session.slot, page));
+                return Ok(Kept { number, pages: pages.into_iter().map(shown).collect() });
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Whoever asks the operation that speaks for this run gets its result from now on.
+    async fn end_operation(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, number): (&Live, u64),
+        batch: Batch,
+    ) -> Result<Batch, Error> {
+        let Some(operation) = live.operation() else { return Ok(batch) };
+        let key = operation_key(caller, session, operation);
+        let Some(found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(batch) };
+        let row = OperationRow { state: OperationState::Ended { number }, ..found.row };
+        Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
+    }
+
+    /// The number of a run that ended; among the newest of its session.
+    pub(super) async fn number_of(&self, caller: &Caller, session: &Session, run: RunId) -> Result<Option<u64>, Error> {
+        let Some(logical) = self.logical(caller, session.id).await? else { return Ok(None) };
+        let newest = logical.row.runs;
+        let range = Range {
+            tenant: caller.tenant.clone(),
+            table: Table::Run,
+            prefix: format!("{}/", session.id),
+            after: newest.checked_sub(LOOKED_AT).map(|n| format!("{}/{n:010}", session.id)),
+            limit: LOOKED_AT as usize + 16,
+        };
+        for (id, row) in self.ports.store.scan(&range).await? {
+            let row: RunRow = rows::read(&id, &row.value)?;
+            if row.run == run {
+                return Ok(id.rsplit_once('/').and_then(|(_, n)| n.parse().ok()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+const LOOKED_AT: u64 = 256;
+
+/// The results that stopped before their end, with where they go on.
+fn rests(outcome: &Outcome) -> Vec<(String, Arc<Continuation>)> {
+    let rest = |finished: &exec::Finished| {
+        // A program that asked for so many rows and got them asked for no more.
+        let rowset = finished.result.as_ref().ok().filter(|rowset| rowset.coverage != Coverage::Complete)?;
+        Some((finished.label.clone(), rowset.rest.clone()?))
+    };
+    outcome.returns.iter().filter_map(rest).collect()
+}

@@ -1,0 +1,236 @@
+//! Operations: runs that outlive the call that started them.
+//! Invariant: an operation has one owner, which says that it lives every few seconds; who takes one over from a dead owner
+//! runs the same plan under the same run, so that effects which have a receipt are not done again.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{RunId, Timestamp};
+use exec::{OperationError, Rowset};
+use lang::plan::Plan;
+use ports::store::{Batch, Expect, Key, Table};
+use serde::{Deserialize, Serialize};
+
+use super::gate::Ticket;
+use super::page::{Handle, own};
+use super::start::Work;
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::error::Error;
+use crate::live::Live;
+use crate::load::{Session, Versioned};
+use crate::program::Planned;
+use crate::ran::{Operation, Ran, RunAnswer, Told};
+use crate::rows::{self, LogicalRow};
+use crate::service::Service;
+
+const BEAT: Duration = Duration::from_secs(5);
+/// An owner that was silent for so long is dead.
+const DEAD_AFTER_MS: i64 = 20_000;
+/// How long `wait(…)` waits before it answers that the run still goes on.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct OperationRow {
+    pub run: RunId,
+    pub plan: Plan,
+    pub program: String,
+    pub state: OperationState,
+    /// Someone wants it to stop, perhaps from another process.
+    pub cancel: bool,
+    pub told: Told,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OperationState {
+    Running { beat: Timestamp },
+    Ended { number: u64 },
+}
+
+pub(super) fn operation_key(caller: &Caller, session: &Session, number: u64) -> Key {
+    Key::new(&caller.tenant, Table::Operation, format!("{}/{number:010}", session.id))
+}
+
+impl Service {
+    /// Gives a run under way a handle, under which anyone of the session can ask for it.
+    pub(super) async fn detach(&self, caller: &Caller, session: &Session, live: &Live) -> Result<RunAnswer, Error> {
+        let turn = self.turn(&session.id.to_string()).await;
+        for _ in 0..TRIES {
+            if live.has_ended() {
+                drop(turn);
+                return live.ended().await.map(RunAnswer::Finished);
+            }
+            if let Some(number) = live.operation() {
+                return Ok(RunAnswer::Running(operation(session, number, live)));
+            }
+            let logical =
+                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+            let number = logical.row.operations + 1;
+            let next = LogicalRow { operations: number, ..logical.row };
+            let row = OperationRow {
+                run: live.run,
+                plan: live.plan.as_ref().clone(),
+                program: live.program.clone(),
+                state: OperationState::Running { beat: self.now() },
+                cancel: false,
+                told: *live.told.borrow(),
+            };
+            let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
+            let batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+                operation_key(caller, session, number),
+                rows::write(&row),
+                Expect::Absent,
+            );
+            if self.try_commit(batch).await?.is_some() {
+                live.speak_as(number);
+                return Ok(RunAnswer::Running(operation(session, number, live)));
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// `wait(s0_o1)` and `cancel(s0_o1)`.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &Session,
+        handle: &str,
+        cancel: bool,
+    ) -> Result<RunAnswer, Error> {
+        let unknown = || Error::NoHandle(handle.chars().take(60).collect());
+        let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
+        own(session, parsed.slot, handle)?;
+        let key = operation_key(caller, session, parsed.number);
+        let mut found: Versioned<OperationRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
+        if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
+            found = self.want_stop(&key, found).await?;
+        }
+        let beat = match found.row.state {
+            OperationState::Ended { number } => {
+                return self.replay(caller, session, number).await.map(|ran| RunAnswer::Finished(unmarked(ran)));
+            }
+            OperationState::Running { beat } => beat,
+        };
+        let live = match self.lives.get(found.row.run) {
+            Some(live) => live,
+            None if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS => {
+                // Another process has it.
+                return Ok(RunAnswer::Running(elsewhere(session, handle, &found.row)));
+            }
+            None => self.take_over(caller, session, (parsed.number, key, found)).await?,
+        };
+        if cancel {
+            live.cancel.cancel();
+        }
+        match tokio::time::timeout(PATIENCE, live.ended()).await {
+            Ok(ended) => ended.map(RunAnswer::Finished),
+            Err(_) => Ok(RunAnswer::Running(operation(session, parsed.number, &live))),
+        }
+    }
+
+    async fn want_stop(&self, key: &Key, mut found: Versioned<OperationRow>) -> Result<Versioned<OperationRow>, Error> {
+        for _ in 0..TRIES {
+            found.row.cancel = true;
+            let batch = Batch::default().put(key.clone(), rows::write(&found.row), Expect::Version(found.version));
+            if self.try_commit(batch).await?.is_some() {
+                found.version += 1;
+                return Ok(found);
+            }
+            found = self.fetch(key).await?.ok_or(Error::Busy)?;
+            if matches!(found.row.state, OperationState::Ended { .. }) {
+                return Ok(found);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The owner is dead: the same plan goes on here, under the same run. One of several that try gets it.
+    async fn take_over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &Session,
+        (number, key, found): (u64, Key, Versioned<OperationRow>),
+    ) -> Result<Live, Error> {
+        let row = OperationRow { state: OperationState::Running { beat: self.now() }, ..found.row };
+        let batch = Batch::default().put(key, rows::write(&row), Expect::Version(found.version));
+        if self.try_commit(batch).await?.is_none() {
+            return Err(Error::Busy);
+        }
+        tracing::info!(run = %row.run, "an operation whose process died goes on here");
+        let pages = self.pages_of(caller, session, &row.plan).await?;
+        let planned = Planned::resumed(session.slot, row.plan);
+        let ticket = Ticket { planned, run: row.run, program: row.program, claim: None };
+        let work = Work { ticket, pages, operation: Some(number) };
+        let session = Arc::new(self.session(caller, &session.slot.to_string()).await?);
+        Ok(self.start(caller, &session, work))
+    }
+
+    /// Says every few seconds that the operation lives, how far it is, and hears whether it shall stop.
+    pub(super) async fn beat(&self, caller: &Caller, session: &Session, live: &Live) -> Infallible {
+        loop {
+            tokio::time::sleep(BEAT).await;
+            let Some(number) = live.operation() else { continue };
+            let key = operation_key(caller, session, number);
+            let found: Result<Option<Versioned<OperationRow>>, Error> = self.fetch(&key).await;
+            let Ok(Some(found)) = found else { continue };
+            if found.row.cancel {
+                live.cancel.cancel();
+            }
+            if let OperationState::Running { .. } = found.row.state {
+                let (state, told) = (OperationState::Running { beat: self.now() }, *live.told.borrow());
+                let row = OperationRow { state, told, ..found.row };
+                let batch = Batch::default().put(key, rows::write(&row), Expect::Version(found.version));
+                // A lost race or a fault of the store is made good by the next beat.
+                let _ = self.try_commit(batch).await;
+            }
+        }
+    }
+}
+
+fn operation(session: &Session, number: u64, live: &Live) -> Operation {
+    Operation {
+        slot: session.slot,
+        handle: format!("{}_o{number}", session.slot),
+        told: *live.told.borrow(),
+        stopping: live.cancel.is_cancelled(),
+    }
+}
+
+fn elsewhere(session: &Session, handle: &str, row: &OperationRow) -> Operation {
+    Operation { slot: session.slot, handle: handle.to_owned(), told: row.told, stopping: row.cancel }
+}
+
+/// The result of an operation is not a replay: its caller has not had it yet.
+fn unmarked(ran: Arc<Ran>) -> Arc<Ran> {
+    match Arc::try_unwrap(ran) {
+        Ok(ran) => Arc::new(Ran { replayed: false, ..ran }),
+        Err(shared) => shared,
+    }
+}
+
+/// Operations as a program's values: `wait(s0_o1)` among other steps.
+pub(super) struct Asks<'a> {
+    pub service: &'a Arc<Service>,
+    pub caller: &'a Caller,
+    pub session: &'a Session,
+}
+
+#[async_trait]
+impl exec::Operations for Asks<'_> {
+    async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError> {
+        let failed = |why: String| OperationError::Failed { handle: handle.to_owned(), why };
+        match Box::pin(self.service.ask(self.caller, self.session, handle, cancel)).await {
+            Ok(RunAnswer::Finished(ran)) => match ran.outcome.returns.first().map(|r| &r.result) {
+                Some(Ok(rowset)) => Ok(rowset.as_ref().clone()),
+                Some(Err(error)) => Err(failed(error.to_string())),
+                None => Ok(Rowset::default()),
+            },
+            Ok(RunAnswer::Running(operation)) => Err(failed(format!("{} still runs; ask again", operation.handle))),
+            Err(Error::NoHandle(_)) => Err(OperationError::NotThere(handle.to_owned())),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
