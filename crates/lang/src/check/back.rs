@@ -6,7 +6,7 @@ use base::{Diagnostic, Span};
 use catalog::{Capability, Param, Relation, Type, Via};
 
 use super::source::{alphabet_of, called};
-use super::{Cx, NodeId, RowType};
+use super::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{EntityOf, Expr, StepKind, Take};
 use crate::scope::Exposed;
@@ -39,7 +39,7 @@ impl<'s> Cx<'s> {
                     self.error(codes::FILTER_ON_ROWS, span, message);
                     return None;
                 }
-                let target = RowType::of(&source.catalog, &source.entity, rows.many);
+                let target = self.rows_of(&source.catalog, &source.entity, rows.many);
                 Some(self.push(StepKind::Deref { input: input.0, field: field.to_owned(), limit: None }, target))
             }
             Way::Query(capability, param) => {
@@ -63,7 +63,7 @@ impl<'s> Cx<'s> {
                 }
                 let of = EntityOf { catalog: here.catalog.id.clone(), entity: here.entity.clone() };
                 args.insert(param.to_owned(), Expr::Row(Take::Key(of)));
-                let target = RowType::answered(&source.catalog, capability, true);
+                let target = self.answered(&source.catalog, capability, true);
                 let call = called(source, capability);
                 Some(self.push(StepKind::Each { input: input.0, call, args, limit: None }, target))
             }

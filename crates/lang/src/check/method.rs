@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::path::alphabet_of;
 use super::source::called;
 use super::value::{is_null, reference_of};
-use super::{Cx, NodeId, RowType};
+use super::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{Args, Expr, Says, StepKind, Take};
 use crate::scope::{Alphabet, Exposed};
@@ -318,7 +318,7 @@ impl<'s> Cx<'s> {
                 self.error(codes::NOT_AN_EFFECT, span, message);
                 return None;
             }
-            let rows = RowType::answered(&exposed.catalog, capability, false);
+            let rows = self.answered(&exposed.catalog, capability, false);
             return Some(self.push(StepKind::Get { call, args, fields: None }, rows));
         }
         if !self.effects_allowed() {
@@ -330,7 +330,7 @@ impl<'s> Cx<'s> {
         let undo = capability.effect.as_ref().and_then(|e| e.undo.as_ref());
         let undo = undo.and_then(|name| exposed.catalog.capability(name)).map(|c| c.method_name().to_owned());
         let says = Says { what: format!("{} {}", capability.method_name(), exposed.entity), undo };
-        let rows = RowType::answered(&exposed.catalog, capability, each.is_some());
+        let rows = self.answered(&exposed.catalog, capability, each.is_some());
         let each = each.map(|node| node.0);
         Some(self.push_effect(StepKind::Effect { call, args, each }, rows, says))
     }

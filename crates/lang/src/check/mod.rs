@@ -132,6 +132,8 @@ struct Cx<'s> {
     each: Vec<RowAt>,
     /// How many values are being read, one inside the other: no effect stands in one.
     values: usize,
+    /// Whole rows of the entities met so far.
+    tables: Vec<(CatalogId, String, RowType)>,
     labels: BTreeMap<String, Option<NodeId>>,
     last_effect: Option<NodeId>,
     last_effect_of: BTreeMap<CatalogId, NodeId>,
@@ -153,6 +155,7 @@ impl<'s> Cx<'s> {
             spaces: vec![Space::default()],
             each: Vec::new(),
             values: 0,
+            tables: Vec::new(),
             labels: BTreeMap::new(),
             last_effect: None,
             last_effect_of: BTreeMap::new(),

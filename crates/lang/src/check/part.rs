@@ -91,7 +91,7 @@ impl<'s> Cx<'s> {
                     self.untaught(name, "refers to", home, target);
                     return None;
                 }
-                let target_rows = RowType::of(home, target, many);
+                let target_rows = self.rows_of(home, target, many);
                 let kind = StepKind::Deref { input: input.0, field: leads.path.join("."), limit: None };
                 Some(self.push(kind, target_rows))
             }
@@ -114,10 +114,10 @@ impl<'s> Cx<'s> {
         let many = relation.many || self.rows(input).many;
         let rows = match &relation.via {
             Via::Call { capability, .. } => match target.catalog.capability(capability) {
-                Some(capability) => RowType::answered(&target.catalog, capability, many),
-                None => RowType::of(&target.catalog, &target.entity, many),
+                Some(capability) => self.answered(&target.catalog, capability, many),
+                None => self.rows_of(&target.catalog, &target.entity, many),
             },
-            Via::Key { .. } | Via::Embedded { .. } => RowType::of(&target.catalog, &target.entity, many),
+            Via::Key { .. } | Via::Embedded { .. } => self.rows_of(&target.catalog, &target.entity, many),
         };
         let (input, relation) = (input.0, relation.name.clone());
         Some(self.push(StepKind::Follow { input, relation, args, limit: None, page_size: None, fields: None }, rows))

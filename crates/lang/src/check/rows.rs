@@ -40,19 +40,16 @@ pub struct Col {
 }
 
 impl RowType {
-    /// Rows of an entity as a capability answers them.
-    pub fn answered(catalog: &Arc<Catalog>, capability: &Capability, many: bool) -> Self {
-        if !capability.gives_rows() {
-            return RowType::made(Vec::new(), many);
-        }
-        let mut rows = RowType::of(catalog, &capability.returns, many);
+    /// Of whole rows, what a capability answers.
+    pub fn given_by(mut self, catalog: &Catalog, capability: &Capability) -> Self {
+        let rows = &mut self;
         if let Some(gives) = &capability.gives {
             let own = catalog.get_of(&capability.returns);
             // What its own get does not carry, nothing carries.
             rows.beyond = own.is_some_and(|get| get.name != capability.name);
             rows.columns = Arc::new(rows.columns.iter().filter(|c| gives.contains(&c.name)).cloned().collect());
         }
-        rows
+        self
     }
 
     /// Whole rows of an entity.

@@ -4,7 +4,7 @@
 use base::{Diagnostic, Span, near};
 use catalog::{Capability, Param};
 
-use super::{Cx, NodeId, RowType};
+use super::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{Args, Called, StepKind};
 use crate::scope::{Alphabet, Exposed};
@@ -46,7 +46,7 @@ impl<'s> Cx<'s> {
     }
 
     fn push_query(&mut self, exposed: &Exposed, capability: &Capability, args: Args) -> NodeId {
-        let rows = RowType::answered(&exposed.catalog, capability, true);
+        let rows = self.answered(&exposed.catalog, capability, true);
         let call = called(exposed, capability);
         self.push(StepKind::Query { call, args, limit: None, page_size: None, fields: None }, rows)
     }
@@ -273,7 +273,7 @@ impl<'s> Cx<'s> {
             return None;
         };
         let args = self.key_args(exposed, key, alphabet, span)?;
-        let rows = RowType::answered(&exposed.catalog, capability, false);
+        let rows = self.answered(&exposed.catalog, capability, false);
         Some(self.push(StepKind::Get { call: called(exposed, capability), args, fields: None }, rows))
     }
 

@@ -3,6 +3,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use base::CatalogId;
+use catalog::{Capability, Catalog};
 
 use super::{CheckedNode, Cx, NodeId, RowType};
 use crate::ir::{EntityOf, Path, Says, Step, StepKind};
@@ -10,10 +14,30 @@ use crate::ir::{EntityOf, Path, Says, Step, StepKind};
 #[derive(Debug, Default)]
 pub(super) struct Space {
     pub nodes: Vec<CheckedNode>,
-    known: HashMap<String, NodeId>,
+    /// By what they mean and the effect they come after.
+    known: HashMap<(String, Option<NodeId>), NodeId>,
 }
 
 impl Cx<'_> {
+    /// Whole rows of an entity; its columns are made once for a program.
+    pub(super) fn rows_of(&mut self, catalog: &Arc<Catalog>, entity: &str, many: bool) -> RowType {
+        let same = |(known, name, _): &&(CatalogId, String, RowType)| *known == catalog.id && name == entity;
+        if let Some((.., rows)) = self.tables.iter().find(same) {
+            return RowType { many, ..rows.clone() };
+        }
+        let rows = RowType::of(catalog, entity, many);
+        self.tables.push((catalog.id.clone(), entity.to_owned(), rows.clone()));
+        rows
+    }
+
+    /// Rows as a capability answers them.
+    pub(super) fn answered(&mut self, catalog: &Arc<Catalog>, capability: &Capability, many: bool) -> RowType {
+        if !capability.gives_rows() {
+            return RowType::made(Vec::new(), many);
+        }
+        self.rows_of(catalog, &capability.returns, many).given_by(catalog, capability)
+    }
+
     /// The number of the space that is being written.
     pub(super) fn here(&self) -> usize {
         self.spaces.len().saturating_sub(1)
@@ -43,7 +67,7 @@ impl Cx<'_> {
         let catalogs = if kind.calls_api() { self.read_of(&kind, &rows) } else { None };
         let after = catalogs.filter(|_| space == 0);
         // What the rows are follows from the kind and from what it names.
-        let meaning = format!("{kind:?} {after:?}");
+        let meaning = (serde_json::to_string(&kind).unwrap_or_else(|_| format!("{kind:?}")), after);
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());
         match space.known.entry(meaning) {
