@@ -199,6 +199,19 @@ async fn an_open_receipt_of_a_keyed_effect_is_sent_again_with_its_key() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_tried_again_and_reads_other_rows_takes_no_receipt_for_another() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let receipts = MemoryReceipts::new();
+    for (title, expected) in [("a", "ok"), ("b", "it did not happen")] {
+        let mut plans = Plans::new(&catalog());
+        plans.effect("Ticket", "ticket_plain", create(value(json!(title))), None);
+        let outcome = go(&upstream, &plans, &receipts).await;
+        assert!(error(&outcome, 0).contains(expected), "{}", error(&outcome, 0));
+    }
+    assert_eq!(upstream.calls().len(), 1);
+}
+
+#[tokio::test]
 async fn more_rows_than_the_plan_showed_do_nothing() {
     let upstream = ScriptedUpstream::new();
     let mut plans = Plans::new(&catalog());

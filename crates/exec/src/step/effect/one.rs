@@ -82,6 +82,11 @@ impl One<'_> {
     /// A receipt of an earlier try of this run: `Some` where nothing is left to do. What the API recognises is sent again.
     async fn again(&mut self, earlier: Receipt) -> Option<Ended> {
         let label = earlier.intent.request.clone();
+        // The same place in the plan, and not the same effect: nothing that is known of that one holds for this one.
+        if earlier.intent.args != self.receipt.intent.args {
+            let why = "the run was resumed, and what it read since is not what it had read".to_owned();
+            return Some(Ended { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
+        }
         match &earlier.state {
             State::Done => {
                 let rows = earlier.rows.clone();
