@@ -90,7 +90,9 @@ impl<'s> Cx<'s> {
             self.error(codes::UNKNOWN_FIELD, name.span, message);
             return None;
         }
-        let reference = Expr::Step { step: input.0, take: Take::Key(of), many: false };
+        let reference = self
+            .key_written(input)
+            .unwrap_or(Expr::Step { step: input.0, take: Take::Key(of), many: false });
         let receiver = Receiver::Instance(exposed, reference);
         let (exposed, capability, args) = self.method(&Method { receiver, name, args })?;
         self.call(exposed, capability, args, (None, name.span))

@@ -23,7 +23,10 @@ pub fn outline(checked: &Checked) -> String {
 fn op(node: &CheckedNode) -> String {
     let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
     match &node.kind {
-        StepKind::Query { call, args, .. } => format!("query {} {}", call.capability, json(args)),
+        StepKind::Query { call, args, page_size, .. } => {
+            let pages = page_size.map(|n| format!(" by {n}")).unwrap_or_default();
+            format!("query {} {}{pages}", call.capability, json(args))
+        }
         StepKind::Get { call, args, .. } => format!("get {} {}", call.capability, json(args)),
         StepKind::Follow { input, relation, args, .. } => format!("follow n{input} .{relation} {}", json(args)),
         StepKind::Each { input, call, args, .. } => format!("each n{input} {} {}", call.capability, json(args)),

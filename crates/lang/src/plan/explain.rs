@@ -100,9 +100,10 @@ fn doing(step: &Step, name: Name<'_>) -> String {
     let says = step.says.as_ref().map(|s| s.what.as_str());
     let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
     match &step.kind {
-        StepKind::Query { args, limit: n, page_size, .. } => {
+        StepKind::Query { args, limit: n, page_size, fields, .. } => {
             let what = says.map_or_else(|| format!("query {entity}"), str::to_owned);
-            format!("{what}{}{}{}", braces(args, name), limit(n), pages(page_size))
+            let fields = fields.as_ref().map(|f| format!("[{}]", f.join(", "))).unwrap_or_default();
+            format!("{what}{}{fields}{}{}", braces(args, name), limit(n), pages(page_size))
         }
         StepKind::Get { args, .. } => {
             let what = says.map_or_else(|| format!("get {entity}"), str::to_owned);

@@ -30,6 +30,7 @@ type Around = BTreeMap<usize, (usize, usize)>;
 
 /// `roots` are what must come out, in order, each with the fields that are wanted of it.
 pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], around: &Around) -> Lowered {
+    let order = order(with, raw, roots);
     let mut cx = Cx {
         with,
         raw,
@@ -41,8 +42,42 @@ pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], aro
         has: Vec::new(),
         used: BTreeSet::new(),
     };
+    for node in order {
+        cx.place(node);
+    }
     let placed = roots.iter().map(|(root, _)| cx.place(*root)).collect();
     Lowered { steps: cx.steps, roots: placed, used: cx.used }
+}
+
+/// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
+/// stands before it in the plan.
+fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> {
+    let effects: Vec<usize> =
+        (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
+    if effects.is_empty() {
+        return Vec::new();
+    }
+    let mut seen = vec![false; raw.len()];
+    let mut reads = Vec::new();
+    for (root, _) in roots {
+        let mut stack = vec![(*root, false)];
+        while let Some((at, ready)) = stack.pop() {
+            if ready {
+                reads.push(at);
+            } else if !std::mem::replace(&mut seen[at], true) {
+                stack.push((at, true));
+                stack.extend(needs::uses(with.catalogs, raw, at).into_iter().rev().map(|used| (used.step, false)));
+            }
+        }
+    }
+    reads.retain(|at| raw[*at].kind.calls_api() && !effects.contains(at));
+    let mut order = Vec::new();
+    for effect in effects {
+        order.extend(reads.iter().copied().filter(|read| *read < effect));
+        reads.retain(|read| *read > effect);
+        order.push(effect);
+    }
+    order
 }
 
 struct Cx<'a> {

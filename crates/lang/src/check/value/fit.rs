@@ -49,7 +49,10 @@ impl Cx<'_> {
             return None;
         }
         let many = found.many;
-        let expr = found.base.take(take, many);
+        let expr = match (&take, &found.base) {
+            (Take::Key(_), Base::Step(node)) => self.key_written(*node).unwrap_or_else(|| found.base.take(take, many)),
+            _ => found.base.take(take, many),
+        };
         Some(if list && !many { listed(expr) } else { expr })
     }
 
@@ -71,7 +74,9 @@ impl Cx<'_> {
             return Some(Take::Key(of));
         }
         if let Some((path, kind, from)) = &found.value {
-            let right = fits(item, kind, (home, from.as_ref())) || self.is_key_of(home, item, kind);
+            let right = fits(item, kind, (home, from.as_ref()))
+                || self.is_key_of(home, item, kind)
+                || key_kind(kind, from.as_ref()).is_some_and(|key| fits(item, &key, (home, from.as_ref())));
             return right.then(|| Take::Path(path.clone()));
         }
         (*item == Type::Json).then(|| Take::Path(Vec::new()))
@@ -102,7 +107,7 @@ impl Cx<'_> {
             }
             _ => "",
         };
-        let copy = found.label.as_ref().and_then(|label| {
+        let copy = found.label.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|label| {
             let (home, entity) = found.key.as_ref()?;
             let key = home.entity(entity)?.key.first()?.clone();
             Some(format!("{label}.{key}"))
@@ -135,6 +140,16 @@ impl Cx<'_> {
         let many = found.many;
         let kind = if many { Type::Array(Box::new(kind)) } else { kind };
         Some(Free { expr: found.base.take(take, many), kind, home })
+    }
+}
+
+/// A reference whose key has one part is that part, wherever a value of its type is wanted.
+fn key_kind(found: &Type, from: Home<'_>) -> Option<Type> {
+    let Type::Ref(target) = found else { return None };
+    let entity = from?.entity(target)?;
+    match entity.key.as_slice() {
+        [only] => entity.fields.get(only).map(|f| f.kind.clone()).filter(|kind| !matches!(kind, Type::Ref(_))),
+        _ => None,
     }
 }
 

@@ -32,7 +32,10 @@ impl<'s> Cx<'s> {
     pub(super) fn object(&mut self, home: Home<'_>, kind: &Type, entries: &[Entry], span: Span) -> Option<Expr> {
         let pairs: Vec<(&Name, &Value)> = entries.iter().map(|e| (&e.key, &e.value)).collect();
         match kind {
-            Type::Object(slots) => Some(object_of(self.slots(home, slots, &pairs, span)?)),
+            Type::Object(slots) => {
+                let copy = self.sample_in(home, kind, Alphabet::Names);
+                Some(object_of(self.slots(home, slots, &pairs, (span, copy))?))
+            }
             Type::Union(union) => self.tagged(home, union, &pairs, span),
             Type::Json => self.free_object(entries),
             Type::String(TextStyle::JsonText) => {
@@ -134,7 +137,8 @@ impl<'s> Cx<'s> {
             return None;
         };
         self.mended(name, arm);
-        let given = self.slots(home, slots, pairs, span)?;
+        let copy = self.sample_arm(home, arm, union, Alphabet::Names);
+        let given = self.slots(home, slots, pairs, (span, copy))?;
         Some(arm_expr(union, arm, given))
     }
 
@@ -143,7 +147,7 @@ impl<'s> Cx<'s> {
         home: Home<'_>,
         slots: &Slots,
         pairs: &[(&Name, &Value)],
-        span: Span,
+        (span, copy): (Span, String),
     ) -> Option<Vec<(String, Expr)>> {
         let mut given: Vec<(String, Expr)> = Vec::new();
         let mut right = true;
@@ -170,7 +174,9 @@ impl<'s> Cx<'s> {
         let lacking = |(name, slot): &(&String, &Slot)| slot.required && !given.iter().any(|(g, _)| g == *name);
         let missing: Vec<String> = slots.iter().filter(lacking).map(|(name, _)| format!("`{name}`")).collect();
         if right && !missing.is_empty() {
-            self.error(codes::MISSING_ARGUMENT, span, format!("it needs {}", missing.join(", ")));
+            let diagnostic =
+                Diagnostic::error(codes::MISSING_ARGUMENT, span, format!("it needs {}", missing.join(", ")));
+            self.report(diagnostic.with_copy(copy));
             return None;
         }
         right.then_some(given)

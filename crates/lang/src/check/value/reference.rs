@@ -6,11 +6,11 @@ use catalog::Type;
 use serde_json::Value as Json;
 
 use super::{Home, object_of};
-use crate::check::Cx;
+use crate::check::{Cx, NodeId};
 use crate::check::node::entity_span;
 use crate::check::source::alphabet_of;
 use crate::codes;
-use crate::plan::{Args, Expr};
+use crate::plan::{Args, Expr, StepKind};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{EntityName, Key, Value};
 
@@ -50,6 +50,15 @@ impl<'s> Cx<'s> {
         let args = self.key_args(referred, key, alphabet_of(entity), span)?;
         let reference = reference_of(referred, args)?;
         Some(if list { super::listed(reference) } else { reference })
+    }
+
+    /// The key that `x = E(key)` was written with: `x` in place of a reference is `E(key)`, and nothing is read for it.
+    pub(in crate::check) fn key_written(&self, node: NodeId) -> Option<Expr> {
+        let node = self.at(node);
+        let StepKind::Get { call, args, .. } = &node.kind else { return None };
+        let exposed = self.exposed_of(&node.rows)?;
+        let own = exposed.catalog.get_of(&exposed.entity)?;
+        if own.name != call.capability { None } else { reference_of(exposed, args.clone()) }
     }
 
     /// A scalar stands for a reference when the target's key has one part.
