@@ -8,3 +8,4 @@ need_rust
 need_c_compiler
 say "building in release and measuring"
 cargo bench --locked --quiet --package cli --bench round_trip
+cargo bench --locked --quiet --package exec --bench rows
