@@ -5,6 +5,7 @@ mod completions;
 mod debug;
 mod demo;
 mod doctor;
+mod fmt;
 mod mcp_config;
 mod serve;
 
@@ -20,6 +21,7 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Doctor(settings) => doctor::run(config, &settings, output).await,
         Command::McpConfig(args) => mcp_config::run(&args, output),
         Command::Debug(args) => debug::run(&args, output),
+        Command::Fmt(args) => fmt::run(&args, output),
         Command::Completions { shell } => completions::run(shell, output),
     }
 }

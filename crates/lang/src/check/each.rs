@@ -9,7 +9,7 @@ use super::source::alphabet_of;
 use super::value::{Base, Found, reference_of};
 use super::{Col, Cx, NodeId, RowAt, RowType};
 use crate::codes;
-use crate::plan::{Expr, StepKind, Take};
+use crate::ir::{Expr, StepKind, Take};
 use crate::scope::Exposed;
 use crate::syntax::tree::{Entry, Node, Part, PartKind, Primary};
 
@@ -61,7 +61,8 @@ impl<'s> Cx<'s> {
     }
 
     fn not_an_effect(&mut self, span: Span) {
-        let message = "after `=>` stands `{key: value}`, which makes a row of each row, or one method, which is called for each";
+        let message =
+            "after `=>` stands `{key: value}`, which makes a row of each row, or one method, which is called for each";
         let diagnostic = Diagnostic::error(codes::NOT_AN_EFFECT, span, message);
         self.report(diagnostic.with_copy("rows => {title: _.title}"));
     }

@@ -5,13 +5,17 @@ use base::Diagnostic;
 
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::StepKind;
+use crate::ir::StepKind;
 use crate::syntax::tree::{HostCall, HostKind};
 
 impl Cx<'_> {
     pub(super) fn host(&mut self, call: &HostCall) -> Option<NodeId> {
         if !self.effects_allowed() {
-            self.error(codes::EFFECT_AS_VALUE, call.span, "what an earlier run left is no value; name it on a line before");
+            self.error(
+                codes::EFFECT_AS_VALUE,
+                call.span,
+                "what an earlier run left is no value; name it on a line before",
+            );
             return None;
         }
         let handle = self.handle(call)?;
@@ -39,9 +43,9 @@ impl Cx<'_> {
         };
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let numbered = |text: &str| text.strip_prefix(letters).is_some_and(digits);
-        let whole = written.split_once('_').is_some_and(|(slot, rest)| {
-            slot.strip_prefix('s').is_some_and(digits) && numbered(rest)
-        });
+        let whole = written
+            .split_once('_')
+            .is_some_and(|(slot, rest)| slot.strip_prefix('s').is_some_and(digits) && numbered(rest));
         if whole {
             return Some(written.clone());
         }
@@ -49,7 +53,8 @@ impl Cx<'_> {
         let (message, handle) = if numbered(written) {
             (format!("`{written}` lacks the slot it belongs to"), format!("{slot}_{written}"))
         } else {
-            let message = format!("`{written}` is no handle for `{word}`; a result shows it, such as `{slot}_{letters}1`");
+            let message =
+                format!("`{written}` is no handle for `{word}`; a result shows it, such as `{slot}_{letters}1`");
             (message, format!("{slot}_{letters}1"))
         };
         let diagnostic = Diagnostic::error(codes::BAD_HANDLE, call.handle.span, message);

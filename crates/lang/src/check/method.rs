@@ -10,7 +10,7 @@ use super::source::called;
 use super::value::{is_null, reference_of};
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{Args, Expr, Says, StepKind, Take};
+use crate::ir::{Args, Expr, Says, StepKind, Take};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{self, Arg, EntityName, Key, Name};
 
@@ -41,12 +41,7 @@ impl<'s> Receiver<'s> {
 }
 
 impl<'s> Cx<'s> {
-    pub(super) fn method_of_type(
-        &mut self,
-        exposed: &'s Exposed,
-        name: &Name,
-        args: &tree::Args,
-    ) -> Option<NodeId> {
+    pub(super) fn method_of_type(&mut self, exposed: &'s Exposed, name: &Name, args: &tree::Args) -> Option<NodeId> {
         let (exposed, capability, args) = self.method(&Method { receiver: Receiver::Type(exposed), name, args })?;
         self.call(exposed, capability, args, (None, name.span))
     }
@@ -73,7 +68,13 @@ impl<'s> Cx<'s> {
     ) -> Option<NodeId> {
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
-        if let (true, Some(exposed)) = (rows.many, exposed) {
+        let whole = matches!(&self.at(input).kind, StepKind::Query { args, .. } if args.is_empty());
+        let of_type = exposed.and_then(|e| self.scope.method(e, &name.text)).is_some_and(|c| !c.needs_anchor());
+        if let (true, true, Some(exposed)) = (whole, of_type, exposed) {
+            // `x = E` and then `x.open(…)` is `E.open(…)`.
+            return self.method_of_type(exposed, name, args);
+        }
+        if let (true, Some(exposed)) = (rows.many && !of_type, exposed) {
             self.for_each(input, exposed, name, span);
             return None;
         }
@@ -90,9 +91,8 @@ impl<'s> Cx<'s> {
             self.error(codes::UNKNOWN_FIELD, name.span, message);
             return None;
         }
-        let reference = self
-            .key_written(input)
-            .unwrap_or(Expr::Step { step: input.0, take: Take::Key(of), many: false });
+        let reference =
+            self.key_written(input).unwrap_or(Expr::Step { step: input.0, take: Take::Key(of), many: false });
         let receiver = Receiver::Instance(exposed, reference);
         let (exposed, capability, args) = self.method(&Method { receiver, name, args })?;
         self.call(exposed, capability, args, (None, name.span))
@@ -145,9 +145,9 @@ impl<'s> Cx<'s> {
         args.extend(given);
         let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
         let key_missing = capability.kind == Kind::Get
-            && exposed.definition().is_some_and(|e| {
-                e.key.iter().any(|k| capability.params.contains_key(k) && !args.contains_key(k))
-            });
+            && exposed
+                .definition()
+                .is_some_and(|e| e.key.iter().any(|k| capability.params.contains_key(k) && !args.contains_key(k)));
         if !missing.is_empty() || key_missing {
             let copy = self.call_sample(exposed, capability, alphabet);
             let names: Vec<String> = missing
@@ -292,7 +292,8 @@ impl<'s> Cx<'s> {
             capability.params.values().filter_map(|p| Some((p, self.arms(&p.kind)?))).collect();
         let has = |union: &catalog::Union| union.arms.keys().any(|arm| arm.eq_ignore_ascii_case(&name.text));
         let Some((param, union)) = unions.iter().find(|(_, union)| has(union)).or(unions.first()) else {
-            let message = format!("`.{}` takes no arm of a union; arguments are `slot=value`", capability.method_name());
+            let message =
+                format!("`.{}` takes no arm of a union; arguments are `slot=value`", capability.method_name());
             self.error(codes::UNKNOWN_ARM, name.span, message);
             return None;
         };
@@ -312,7 +313,8 @@ impl<'s> Cx<'s> {
         let call = called(exposed, capability);
         if capability.kind.is_read() {
             if each.is_some() {
-                let message = format!("`.{}` is a read; for each row it stands in `=> {{name: …}}`", capability.method_name());
+                let message =
+                    format!("`.{}` is a read; for each row it stands in `=> {{name: …}}`", capability.method_name());
                 self.error(codes::NOT_AN_EFFECT, span, message);
                 return None;
             }
@@ -320,7 +322,8 @@ impl<'s> Cx<'s> {
             return Some(self.push(StepKind::Get { call, args, fields: None }, rows));
         }
         if !self.effects_allowed() {
-            let message = format!("`.{}` changes something and is no value; name it on a line before", capability.method_name());
+            let message =
+                format!("`.{}` changes something and is no value; name it on a line before", capability.method_name());
             self.error(codes::EFFECT_AS_VALUE, span, message);
             return None;
         }

@@ -6,7 +6,7 @@ use catalog::Type;
 
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::StepKind;
+use crate::ir::StepKind;
 use crate::scope::{Exposed, NoEntity};
 use crate::syntax::tree::{EntityName, Heredoc, Node, Part, PartKind, Primary, Value};
 
@@ -65,8 +65,9 @@ impl<'s> Cx<'s> {
     }
 
     fn braces_on_rows(&mut self, label: &str, span: Span) {
-        let message =
-            format!("`{label}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows");
+        let message = format!(
+            "`{label}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows"
+        );
         let diagnostic = Diagnostic::error(codes::FILTER_ON_ROWS, span, message);
         self.report(diagnostic.with_copy(format!("{label}.filter{{…}}")));
     }

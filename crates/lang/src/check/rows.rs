@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Catalog, Type};
 
-use crate::plan::EntityOf;
+use crate::ir::EntityOf;
 
 #[derive(Debug, Clone)]
 pub struct RowType {
@@ -58,7 +58,8 @@ impl RowType {
     /// Whole rows of an entity.
     pub fn of(catalog: &Arc<Catalog>, entity: &str, many: bool) -> Self {
         let fields = catalog.entity(entity).into_iter().flat_map(|e| e.fields.values());
-        let column = |f: &catalog::Field| Col { name: f.name.clone(), kind: f.kind.clone(), home: Some(catalog.clone()) };
+        let column =
+            |f: &catalog::Field| Col { name: f.name.clone(), kind: f.kind.clone(), home: Some(catalog.clone()) };
         let of = Some(Of { catalog: catalog.clone(), entity: entity.to_owned() });
         RowType { of, ..RowType::made(fields.map(column).collect(), many) }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::{CheckedNode, Cx, NodeId, RowType};
-use crate::plan::{EntityOf, Path, Says, Step, StepKind};
+use crate::ir::{EntityOf, Path, Says, Step, StepKind};
 
 #[derive(Debug, Default)]
 pub(super) struct Space {

@@ -8,7 +8,7 @@ use super::path::{Lost, Why};
 use super::value::Home;
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{EntityOf, Expr, Path, StepKind, chains};
+use crate::ir::{EntityOf, Expr, Path, StepKind, chains};
 use crate::syntax::tree::{Heredoc, Name};
 
 impl Cx<'_> {
@@ -64,13 +64,7 @@ impl Cx<'_> {
     }
 
     /// What must be attached for the paths of a template.
-    fn names_in(
-        &mut self,
-        rows: &RowType,
-        source: &str,
-        span: Span,
-        over: Over,
-    ) -> Option<Vec<(Path, EntityOf)>> {
+    fn names_in(&mut self, rows: &RowType, source: &str, span: Span, over: Over) -> Option<Vec<(Path, EntityOf)>> {
         let Some(found) = chains(source) else {
             self.error(codes::BAD_TEMPLATE, span, "the template has a `{{`, `{%` or `{#` that never closes");
             return None;

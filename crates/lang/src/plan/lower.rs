@@ -30,12 +30,14 @@ type Around = BTreeMap<usize, (usize, usize)>;
 
 /// `roots` are what must come out, in order, each with the fields that are wanted of it.
 pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], around: &Around) -> Lowered {
-    let order = order(with, raw, roots);
+    let uses = needs::all_uses(with.catalogs, raw);
+    let order = order(raw, &uses, roots);
     let mut cx = Cx {
         with,
         raw,
         around,
-        needs: needs::needs(with.catalogs, raw, roots),
+        needs: needs::needs(raw, &uses, roots),
+        uses: &uses,
         steps: Vec::new(),
         done: vec![None; raw.len()],
         whole: BTreeMap::new(),
@@ -51,9 +53,8 @@ pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], aro
 
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
-fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> {
-    let effects: Vec<usize> =
-        (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
+fn order(raw: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Vec<usize> {
+    let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
     }
@@ -66,7 +67,7 @@ fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> 
                 reads.push(at);
             } else if !std::mem::replace(&mut seen[at], true) {
                 stack.push((at, true));
-                stack.extend(needs::uses(with.catalogs, raw, at).into_iter().rev().map(|used| (used.step, false)));
+                stack.extend(uses[at].iter().rev().map(|used| (used.step, false)));
             }
         }
     }
@@ -85,6 +86,7 @@ struct Cx<'a> {
     raw: &'a [Step],
     around: &'a Around,
     needs: Needs,
+    uses: &'a [Vec<Use>],
     steps: Vec<Step>,
     /// Where each node is.
     done: Vec<Option<usize>>,
@@ -103,9 +105,9 @@ impl Cx<'_> {
             if self.done[at].is_some() {
                 continue;
             }
-            let uses = needs::uses(self.with.catalogs, self.raw, at);
+            let uses = &self.uses[at];
             if ready {
-                let step = self.step(at, &uses);
+                let step = self.step(at, uses);
                 self.done[at] = Some(step);
                 continue;
             }
@@ -142,7 +144,8 @@ impl Cx<'_> {
             return *whole;
         }
         let below = &self.steps[step];
-        let Some((of, catalog)) = below.of.clone().and_then(|of| Some((of.clone(), self.with.catalogs.get(&of.catalog)?)))
+        let Some((of, catalog)) =
+            below.of.clone().and_then(|of| Some((of.clone(), self.with.catalogs.get(&of.catalog)?)))
         else {
             return step;
         };
@@ -258,7 +261,8 @@ impl Cx<'_> {
         let entity = catalog.entity(&of.entity)?;
         let needed = |name: &&String| entity.key.contains(*name) || self.needs.fields[at].contains(*name);
         let selected: Vec<String> = entity.fields.keys().filter(needed).cloned().collect();
-        let embedded = entity.relations.keys().any(|r| self.needs.fields[at].contains(r) && !entity.fields.contains_key(r));
+        let embedded =
+            entity.relations.keys().any(|r| self.needs.fields[at].contains(r) && !entity.fields.contains_key(r));
         (selected.len() < entity.fields.len() && !embedded).then_some(selected)
     }
 
@@ -369,7 +373,9 @@ impl Cx<'_> {
         let capability = catalog.capability(&call.capability)?;
         let what = match capability.kind {
             Kind::Search => format!("search {}", capability.entity),
-            Kind::Get if catalog.get_of(&capability.entity).is_some_and(|get| get.name == capability.name) => return None,
+            Kind::Get if catalog.get_of(&capability.entity).is_some_and(|get| get.name == capability.name) => {
+                return None;
+            }
             Kind::Get | Kind::Singleton => format!("{} {}", capability.method_name(), capability.entity),
             _ => return None,
         };

@@ -3,12 +3,8 @@
 
 mod cost;
 mod explain;
-mod expr;
-mod jinja;
 mod lower;
 mod needs;
-mod show;
-mod step;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -21,12 +17,11 @@ use serde_json::json;
 
 use crate::check::{Checked, CheckedNode};
 
+pub use crate::ir::{
+    Args, Called, Column, EntityOf, Expr, Function, NamedPath, Path, Says, Shape, Spec, Step, StepKind, Take, Test,
+    TestOp,
+};
 pub use explain::explain;
-pub use expr::{Args, Expr, Path, Take};
-pub(crate) use jinja::chains;
-pub(crate) use needs::relation_needs;
-pub(crate) use show::{shown, specs};
-pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 
 pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
@@ -151,6 +146,10 @@ fn digest(steps: &[Step], returns: &[Returned], catalogs: &[(CatalogId, Digest)]
 
 /// A step without what is only for reading.
 fn meaning(step: &Step) -> serde_json::Value {
+    let reads = needs::values(&step.kind).into_iter().any(Expr::reads);
+    if !reads {
+        return json!({"kind": step.kind, "of": step.of, "after": step.after});
+    }
     let mut kind = step.kind.clone();
     if let StepKind::Derive { object, .. } = &mut kind {
         object.iter_mut().for_each(|(_, value)| nameless(value));
@@ -158,7 +157,8 @@ fn meaning(step: &Step) -> serde_json::Value {
     if let StepKind::Effect { args, .. } = &mut kind {
         args.values_mut().for_each(nameless);
     }
-    json!({"kind": kind, "of": step.of, "columns": step.columns, "after": step.after})
+    // The columns follow from the steps and the catalogs.
+    json!({"kind": kind, "of": step.of, "after": step.after})
 }
 
 /// The steps of a read inside a value have no names of their own, but what they are given may.
@@ -166,9 +166,19 @@ fn nameless(value: &mut Expr) {
     match value {
         Expr::Read { steps, .. } => steps.iter_mut().for_each(|step| {
             (step.label, step.says) = (None, None);
+            step.columns.clear();
         }),
         Expr::List(items) => items.iter_mut().for_each(nameless),
         Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| nameless(item)),
         _ => {}
     }
+}
+
+/// What each step is called: by the program, by the result that it is, or by its number.
+fn names(steps: &[Step], returns: &[Returned]) -> Vec<String> {
+    let one = |(at, step): (usize, &Step)| {
+        let returned = returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
+        step.label.clone().or(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
+    };
+    steps.iter().enumerate().map(one).collect()
 }

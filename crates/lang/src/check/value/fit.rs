@@ -10,7 +10,7 @@ use super::hole::{Base, Found};
 use super::{Home, listed};
 use crate::check::Cx;
 use crate::codes;
-use crate::plan::{Expr, Take};
+use crate::ir::{Expr, Take};
 
 impl Cx<'_> {
     pub(super) fn fit(&mut self, home: Home<'_>, kind: &Type, found: Found, span: Span) -> Option<Expr> {
@@ -117,7 +117,8 @@ impl Cx<'_> {
     }
 
     fn too_many(&mut self, found: &Found, span: Span) {
-        let message = "one is wanted here and these are many rows; take one of them, or write `rows => …` to do it for each";
+        let message =
+            "one is wanted here and these are many rows; take one of them, or write `rows => …` to do it for each";
         let copy = found.label.as_ref().map(|label| format!("{label}.first()"));
         self.report(Diagnostic { copy, ..Diagnostic::error(codes::MANY_ROWS, span, message) });
     }

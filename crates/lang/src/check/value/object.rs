@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::{Home, object_of};
 use crate::check::Cx;
 use crate::codes;
-use crate::plan::Expr;
+use crate::ir::Expr;
 use crate::scope::Alphabet;
 use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
 
@@ -75,7 +75,8 @@ impl<'s> Cx<'s> {
             self.which_arm(home, union, span);
             return None;
         };
-        let rest: Vec<(&Name, &Value)> = pairs.iter().copied().filter(|(key, _)| Some(key.text.as_str()) != tag).collect();
+        let rest: Vec<(&Name, &Value)> =
+            pairs.iter().copied().filter(|(key, _)| Some(key.text.as_str()) != tag).collect();
         self.arm(home, union, (&name, &rest), span)
     }
 

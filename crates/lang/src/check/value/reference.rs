@@ -6,11 +6,11 @@ use catalog::Type;
 use serde_json::Value as Json;
 
 use super::{Home, object_of};
-use crate::check::{Cx, NodeId};
 use crate::check::node::entity_span;
 use crate::check::source::alphabet_of;
+use crate::check::{Cx, NodeId};
 use crate::codes;
-use crate::plan::{Args, Expr, StepKind};
+use crate::ir::{Args, Expr, StepKind};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{EntityName, Key, Value};
 
@@ -82,8 +82,7 @@ pub(in crate::check) fn reference_of(exposed: &Exposed, mut args: Args) -> Optio
     match exposed.definition()?.key.as_slice() {
         [only] => args.remove(only),
         parts => {
-            let pairs: Option<Vec<(String, Expr)>> =
-                parts.iter().map(|p| Some((p.clone(), args.remove(p)?))).collect();
+            let pairs: Option<Vec<(String, Expr)>> = parts.iter().map(|p| Some((p.clone(), args.remove(p)?))).collect();
             pairs.map(object_of)
         }
     }

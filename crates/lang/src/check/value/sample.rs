@@ -63,10 +63,8 @@ impl Cx<'_> {
             return part(&only.kind);
         }
         let name = self.scope.exposed(home, target).map_or(target, |e| e.name_in(alphabet));
-        let slots: Vec<String> = key
-            .iter()
-            .map(|f| format!("{}={}", self.scope.slot_in(home, &f.name, alphabet), part(&f.kind)))
-            .collect();
+        let slots: Vec<String> =
+            key.iter().map(|f| format!("{}={}", self.scope.slot_in(home, &f.name, alphabet), part(&f.kind))).collect();
         format!("{name}({})", slots.join(", "))
     }
 }
