@@ -72,7 +72,7 @@ fn pure(work: &Work<'_>, step: &Step) -> Result<Option<Rowset>, StepError> {
 }
 
 async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
-    let (ctx, limits) = (work.ctx, work.ctx.limits);
+    let ctx = work.ctx;
     let reads = &Reads::of(ctx, work.allowance);
     match &step.kind {
         StepKind::Query { call, args, limit, page_size, .. } => {
@@ -115,7 +115,10 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
         StepKind::Derive { object, .. } => derive::apply(&work.scope(), &work.view()?, object).await,
         StepKind::Template { source, names, .. } => {
             let view = work.view()?;
-            let text = template::render_rows(limits, (source, names), &view)?;
+            let job = template::over_rows(ctx.limits, (source, names), &view);
+            // A template has its fuel, and may take all of it: not on a thread that others wait for.
+            let text = tokio::task::spawn_blocking(|| job.render()).await;
+            let text = text.map_err(|_| StepError::Interrupted(step.kind.word().to_owned()))??;
             Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
         }
         StepKind::Rows { items } => literals(&work.scope(), items),

@@ -21,14 +21,29 @@ use crate::outcome::Attached;
 /// A template's source, and the symbols that it may use for columns.
 pub type Source<'a> = (&'a str, &'a [(String, String)]);
 
+/// A rendering that needs nothing but itself, so that another thread can do it: it may take a while.
+pub struct Job {
+    limits: Limits,
+    source: String,
+    globals: Globals,
+}
+
+type Globals = BTreeMap<&'static str, Shown>;
+
+impl Job {
+    pub fn render(self) -> Result<String, StepError> {
+        render(&self.limits, &self.source, self.globals)
+    }
+}
+
 /// Over all rows, as `rows`; where there is one, it is `_` too.
-pub fn render_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Result<String, StepError> {
+pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Job {
     let seen = Arc::new(Seen::new(source, names, view));
     let rows: Vec<Shown> = view.rows.rows.iter().map(|row| seen.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
-    let mut globals: BTreeMap<&str, Shown> = only.into_iter().map(|row| ("_", row)).collect();
+    let mut globals: Globals = only.into_iter().map(|row| ("_", row)).collect();
     globals.insert("rows", Shown::from(rows));
-    render(limits, source, globals)
+    Job { limits: limits.clone(), source: source.to_owned(), globals }
 }
 
 /// Over the row at hand, as `_`.
@@ -42,7 +57,7 @@ pub fn render_row(
     render(limits, source, BTreeMap::from([("_", seen.row(view, row))]))
 }
 
-fn render(limits: &Limits, source: &str, globals: BTreeMap<&str, Shown>) -> Result<String, StepError> {
+fn render(limits: &Limits, source: &str, globals: Globals) -> Result<String, StepError> {
     if source.len() > limits.template_bytes {
         return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
     }
@@ -287,7 +302,7 @@ mod tests {
         let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
         let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
         let names = [("p9".to_owned(), "number".to_owned()), ("p13".to_owned(), "owner".to_owned())];
-        render_rows(limits, (source, &names), &view)
+        over_rows(limits, (source, &names), &view).render()
     }
 
     fn text(source: &str, rows: Value) -> String {
