@@ -6,9 +6,11 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::Limits;
+use async_trait::async_trait;
+use base::{Limits, Method, Response};
 use catalog::Catalog;
 use exec::{Coverage, Outcome};
 use lang::plan::Plan;
@@ -102,4 +104,71 @@ async fn writes_one_for_each_row_and_exactly_once() {
     let program = "new = Ticket.keyed(project=\"OPS\", title=\"first\")\nTicket(project=\"OPS\", number=new.number).edit(title=\"second\")";
     let outcome = go(&demo, program).await;
     assert_eq!(last(&outcome)[0]["title"], json!("second"));
+}
+
+/// An API that never ends: every list has another page, every page is full of new rows, every reference is another one.
+#[derive(Default)]
+struct Endless {
+    reads: AtomicUsize,
+    writes: AtomicUsize,
+}
+
+#[async_trait]
+impl ports::Upstream for Endless {
+    async fn send(&self, call: ports::upstream::Call) -> Result<Response, ports::upstream::Error> {
+        let write = call.request.method != Method::Get;
+        let at = if write { &self.writes } else { &self.reads }.fetch_add(1, Ordering::SeqCst);
+        let path = call.request.path.as_str();
+        let ticket = |n: usize| {
+            json!({"project": "OPS", "number": at * 1000 + n, "title": "t", "votes": n, "labels": [],
+                "owner": {"id": format!("p{at}-{n}")}, "state": "open"})
+        };
+        let body = match path.rsplit('/').next() {
+            Some("tickets") if !write => json!({"data": (0..100).map(ticket).collect::<Vec<_>>(), "total": 1_000_000}),
+            Some("comments") => {
+                let comment = |n: usize| json!({"id": at * 1000 + n, "text": "c"});
+                json!({"data": (0..100).map(comment).collect::<Vec<_>>(), "total": 1_000_000})
+            }
+            Some(last) if path.contains("/people/") => json!({"id": last, "name": last}),
+            _ => ticket(1),
+        };
+        Ok(Response { status: 200, headers: vec![], body: body.to_string().into_bytes() })
+    }
+}
+
+#[tokio::test]
+async fn no_program_costs_more_than_its_plan_showed() {
+    let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://demo.localhost");
+    let catalog = Arc::new(catalog::read("writes.yaml", &text).unwrap());
+    for program in [
+        "Ticket",
+        "Ticket.limit(7)",
+        "Ticket.page_size(3).limit(50)",
+        "Ticket.sort(votes, desc).limit(3)[number, owner.name]",
+        "Ticket.limit(30).comments[id]",
+        "Ticket.limit(30).comments.limit(500)",
+        "Ticket.limit(12).owner[name]",
+        "Ticket[number, owner.name]",
+        "Ticket.group_by(owner.name, n=count)",
+        "Ticket.filter{owner.name~\"p1\"}.limit(5)",
+        "t = Ticket.limit(4)\nt => {n: _.number, said: Comment{ticket=_}.aggregate(n=count).n}",
+        "t = Ticket.limit(9)\nt => _.edit(title=\"x {{ _.owner.name }}\")",
+        "Ticket => _.delete()",
+        "[\"a\", \"b\"] => Ticket.keyed(project=\"OPS\", title=\"{{ _ }}\")",
+        "a = Ticket.limit(5)\nb = a.comments\nc = a.owner\na[number], b[id], c[name]",
+    ] {
+        let (plan, upstream, receipts) = (plan(&catalog, program), Endless::default(), MemoryReceipts::new());
+        let with = With { receipts: Some(&receipts), ..With::default() };
+        let outcome = go_with(&upstream, &plan, &catalog, with).await;
+        let (reads, writes) = (upstream.reads.load(Ordering::SeqCst), upstream.writes.load(Ordering::SeqCst));
+        let calls: usize = plan.bounds.calls.values().sum();
+        let effects: usize = plan.bounds.effects.values().sum();
+        assert!(reads + writes <= calls, "{program}: {reads} + {writes} of {calls}");
+        assert!(writes <= effects && outcome.receipts.len() == writes, "{program}: {writes} of {effects}");
+        for (returned, finished) in plan.returns.iter().zip(&outcome.returns) {
+            let rows = finished.result.as_ref().map_or_else(|e| panic!("{program}: {e}"), |set| set.rows.len());
+            assert!(rows <= plan.steps[returned.step].rows, "{program}: {rows} rows");
+        }
+        assert!(reads + writes > 0, "{program}");
+    }
 }
