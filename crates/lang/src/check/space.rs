@@ -42,8 +42,8 @@ impl Cx<'_> {
     pub(super) fn push_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
         let catalogs = if kind.calls_api() { self.read_of(&kind, &rows) } else { None };
         let after = catalogs.filter(|_| space == 0);
-        let columns: Vec<&str> = rows.columns.iter().map(|c| c.name.as_str()).collect();
-        let meaning = format!("{kind:?} {:?} {columns:?} {} {after:?}", rows.entity_of(), rows.many);
+        // What the rows are follows from the kind and from what it names.
+        let meaning = format!("{kind:?} {after:?}");
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());
         match space.known.entry(meaning) {

@@ -60,9 +60,13 @@ pub(super) fn needs(steps: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]
                 Bound::AtMost(most) => own.min(Rows::First(most)),
             };
             needs.rows[used.step] = needs.rows[used.step].max(rows);
-            let passed = if used.pass { needs.fields[at].clone() } else { Fields::new() };
-            needs.fields[used.step].extend(passed);
-            needs.fields[used.step].extend(used.fields.iter().cloned());
+            let (below, own) = needs.fields.split_at_mut(at);
+            if used.pass && below[used.step].is_empty() {
+                below[used.step].clone_from(&own[0]);
+            } else if used.pass {
+                below[used.step].extend(own[0].iter().cloned());
+            }
+            below[used.step].extend(used.fields.iter().cloned());
         }
     }
     needs
