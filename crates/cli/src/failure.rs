@@ -10,6 +10,8 @@ pub enum Failure {
     Runtime(#[source] std::io::Error),
     #[error("cannot read {path}: {cause}")]
     Unreadable { path: PathBuf, cause: std::io::Error },
+    #[error("cannot write {path}: {cause}")]
+    Unwritable { path: PathBuf, cause: std::io::Error },
     #[error("{path}:{line}: not UTF-8 text; save the file as UTF-8")]
     NotText { path: PathBuf, line: usize },
     #[error("{path} does not exist")]
@@ -105,6 +107,7 @@ impl Failure {
         match self {
             Failure::Runtime(_) => "runtime",
             Failure::Unreadable { .. } => "unreadable",
+            Failure::Unwritable { .. } => "unwritable",
             Failure::NotText { .. } => "not_text",
             Failure::Missing { .. } => "missing",
             Failure::Config { .. } | Failure::Limit { .. } => "bad_config",

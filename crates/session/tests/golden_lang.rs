@@ -56,7 +56,9 @@ fn golden_plan() {
 }
 
 fn digest(program: &str) -> base::Digest {
-    let case = testkit::golden::Case { input: program.to_owned(), ..Default::default() };
+    let mut case = testkit::golden::Case { input: program.to_owned(), ..Default::default() };
+    let tracked = ["open(", "close(", "Page", "Comment", "=>"].iter().any(|word| program.contains(word));
+    case.attributes.extend(tracked.then(|| ("catalog".to_owned(), "tracker".to_owned())));
     let stages = stages(&scope(&case), program, &Limits::default());
     stages.plan.unwrap_or_else(|| panic!("{program}: {:?}", stages.diagnostics)).digest
 }
@@ -75,6 +77,23 @@ fn naming_a_step_does_not_change_the_digest() {
         ("Ticket{priority=1}", "Ticket{priority=1.0}"),
         ("Ticket[title, votes][title]", "Ticket[title]"),
         ("ticket", "Ticket"),
+        ("x = Ticket\ny = Person\ny.limit(3), x.limit(2)", "Person.limit(3), Ticket.limit(2)"),
+        (
+            "t = Ticket(project=\"OPS\", number=7)\nt.close(note=\"x\")",
+            "Ticket(project=\"OPS\", number=7).close(note=\"x\")",
+        ),
+        ("x = Ticket\nx.open(project=\"A\", title=\"b\")", "Ticket.open(project=\"A\", title=\"b\")"),
+        (
+            "t = Ticket(project=\"OPS\", number=7)\nComment{ticket=t}",
+            "Comment{ticket=Ticket(project=\"OPS\", number=7)}",
+        ),
+        ("n = \"x\"\nTicket.open(project=n, title=n)", "Ticket.open(project=\"x\", title=\"x\")"),
+        ("p = Page.limit(3)\np[words]", "Page.limit(3)[words]"),
+        (
+            "all = Ticket\nPerson.limit(2) => {n: all.filter{owner=_}.aggregate(n=count).n}",
+            "other = Ticket\nPerson.limit(2) => {n: other.filter{owner=_}.aggregate(n=count).n}",
+        ),
+        ("r = Ticket.limit(2)\nr => {t: _.title}", "Ticket.limit(2) => {t: _.title}"),
     ];
     for (a, b) in same {
         assert_eq!(digest(a), digest(b), "{a}\n--\n{b}");
@@ -85,6 +104,17 @@ fn naming_a_step_does_not_change_the_digest() {
         ("Ticket, Person", "Person, Ticket"),
         ("Ticket[title]", "Ticket[title, number]"),
         ("Project(\"OPS\")", "Project(\"ops\")"),
+        ("Ticket.sort(votes)", "Ticket.sort(votes, desc)"),
+        ("Ticket.open(project=\"A\", title=\"b\")", "Ticket.open(project=\"A\", title=\"c\")"),
+        // Once and twice are not the same, and neither are before and after.
+        (
+            "a = Ticket.open(project=\"A\", title=\"b\")\na",
+            "a = Ticket.open(project=\"A\", title=\"b\")\nb = Ticket.open(project=\"A\", title=\"b\")\na",
+        ),
+        (
+            "r = Ticket\na = Ticket.open(project=\"A\", title=\"b\")\na, r",
+            "a = Ticket.open(project=\"A\", title=\"b\")\nr = Ticket\na, r",
+        ),
     ];
     for (a, b) in different {
         assert_ne!(digest(a), digest(b), "{a}\n--\n{b}");
@@ -116,10 +146,24 @@ fn no_input_panics_on_its_way_to_a_plan() {
         "é",
         "=>",
         "~",
+        "_",
+        "_.title",
+        ".close(note=\"x\")",
+        ".open(project=\"a\", title=\"{{ _.title }}\")",
+        ".filter{owner.name=\"x\"}",
+        ".sort(votes)",
+        ".aggregate(n=count)",
+        ".group_by(owner, n=count)",
+        "{t: _.title, o: _.owner.name}",
+        "Page",
+        ".first()",
+        ".^Ticket",
+        "[slug, words]",
     ];
-    let scope = scope(&testkit::golden::Case::default());
+    let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
+    let scope = scope(&testkit::golden::Case { attributes, ..Default::default() });
     let mut seed = 7u64;
-    for _ in 0..3000 {
+    for _ in 0..20_000 {
         let mut program = String::new();
         for _ in 0..12 {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -128,6 +172,30 @@ fn no_input_panics_on_its_way_to_a_plan() {
         let stages = stages(&scope, &program, &Limits::default());
         let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(refused, stages.plan.is_none(), "{program}");
+    }
+}
+
+/// Nothing grows with the depth of what is nested beyond what its length explains, and nothing overflows.
+#[test]
+fn what_is_nested_deep_is_planned_in_time() {
+    let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
+    let scope = scope(&testkit::golden::Case { attributes, ..Default::default() });
+    let deep = (0..60).fold("_.title".to_owned(), |inner, _| format!("_.^Ticket => {{x: {inner}}}"));
+    let reads =
+        (0..30).fold("\"x\"".to_owned(), |inner, _| format!("Ticket{{owner=_.owner}}.limit(2) => {{x: {inner}}}"));
+    let long = format!("Ticket{}", ".filter{votes>1}.limit(9)".repeat(240));
+    let many = (0..480).map(|n| format!("a{n} = Ticket{{state=open}}.limit({})\n", n + 1)).collect::<String>();
+    let text =
+        format!("t = <<T\n{}\nT\n{}t", "x".repeat(40_000), "b = Ticket(project=\"a\", number=1).close(note=t)\n");
+    for program in
+        [format!("Person.limit(2) => {{x: {deep}}}"), format!("Ticket.limit(2) => {{x: {reads}}}"), long, many, text]
+    {
+        let start = std::time::Instant::now();
+        let stages = stages(&scope, &program, &Limits::default());
+        let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
+        assert_eq!(refused, stages.plan.is_none(), "{program}");
+        stages.plan.as_ref().map(plan::explain);
+        assert!(start.elapsed().as_secs() < 5, "{} bytes took {:?}", program.len(), start.elapsed());
     }
 }
 

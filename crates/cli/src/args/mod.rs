@@ -57,6 +57,11 @@ pub enum Command {
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
     )]
     Debug(Debug),
+    /// Write a program in its one form
+    #[command(
+        after_help = "Examples:\n  tokamak fmt program.plasm          rewrites the file\n  tokamak fmt --check program.plasm  fails when it would change\n  tokamak fmt < program.plasm        from standard input to standard output"
+    )]
+    Fmt(Fmt),
     /// Print shell completions
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -160,6 +165,15 @@ pub struct Debug {
     /// Print every stage up to this one
     #[arg(long)]
     pub stages: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Fmt {
+    /// The program, which is rewritten; standard input, to standard output, when left out or `-`
+    pub file: Option<PathBuf>,
+    /// Change nothing; fail when the program is not in its one form
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

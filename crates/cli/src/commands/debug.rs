@@ -58,7 +58,8 @@ pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn program(file: Option<&Path>) -> Result<(String, String), Failure> {
+/// A program and what it is called, from a file or from standard input.
+pub(super) fn program(file: Option<&Path>) -> Result<(String, String), Failure> {
     match file {
         Some(path) if path.as_os_str() != "-" => Ok((path.display().to_string(), read_text(path)?)),
         _ => {

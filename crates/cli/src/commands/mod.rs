@@ -6,6 +6,7 @@ mod completions;
 mod debug;
 mod demo;
 mod doctor;
+mod fmt;
 mod mcp_config;
 mod secret;
 mod serve;
@@ -24,6 +25,7 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Secret(args) => secret::run(config, &args, output),
         Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Debug(args) => debug::run(&args, output),
+        Command::Fmt(args) => fmt::run(&args, output),
         Command::Completions { shell } => completions::run(shell, output),
     }
 }

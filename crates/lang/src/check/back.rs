@@ -8,7 +8,7 @@ use catalog::{Capability, Param, Relation, Type, Via};
 use super::source::{alphabet_of, called};
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{EntityOf, Expr, StepKind, Take};
+use crate::ir::{EntityOf, Expr, StepKind, Take};
 use crate::scope::Exposed;
 use crate::syntax::tree::{EntityName, Pred};
 
@@ -52,6 +52,13 @@ impl<'s> Cx<'s> {
                     let slots = self.slot_samples(source, missing.iter().copied(), alphabet);
                     let copy = format!(".^{}{{{slots}}}", source.name_in(alphabet));
                     self.missing(source, &missing, alphabet, (span, copy));
+                    return None;
+                }
+                // In its arguments the row is the one it starts from.
+                let own = matches!(self.at(input).kind, StepKind::Given { step: None });
+                if !own && args.values().any(Expr::of_row) {
+                    let message = "inside `.^…{…}` there is no `_`; filter with `.filter{…}` after it";
+                    self.error(codes::ROW_OUTSIDE, span, message);
                     return None;
                 }
                 let of = EntityOf { catalog: here.catalog.id.clone(), entity: here.entity.clone() };

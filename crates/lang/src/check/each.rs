@@ -9,7 +9,7 @@ use super::source::alphabet_of;
 use super::value::{Base, Found, reference_of};
 use super::{Col, Cx, NodeId, RowAt, RowType};
 use crate::codes;
-use crate::plan::{Expr, StepKind, Take};
+use crate::ir::{Expr, StepKind, Take};
 use crate::scope::Exposed;
 use crate::syntax::tree::{Entry, Node, Part, PartKind, Primary};
 

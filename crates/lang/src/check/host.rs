@@ -5,7 +5,7 @@ use base::Diagnostic;
 
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::StepKind;
+use crate::ir::StepKind;
 use crate::syntax::tree::{HostCall, HostKind};
 
 impl Cx<'_> {

@@ -10,7 +10,7 @@ use super::source::called;
 use super::value::{is_null, reference_of};
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{Args, Expr, Says, StepKind, Take};
+use crate::ir::{Args, Expr, Says, StepKind, Take};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{self, Arg, EntityName, Key, Name};
 
@@ -68,7 +68,13 @@ impl<'s> Cx<'s> {
     ) -> Option<NodeId> {
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
-        if let (true, Some(exposed)) = (rows.many, exposed) {
+        let whole = matches!(&self.at(input).kind, StepKind::Query { args, .. } if args.is_empty());
+        let of_type = exposed.and_then(|e| self.scope.method(e, &name.text)).is_some_and(|c| !c.needs_anchor());
+        if let (true, true, Some(exposed)) = (whole, of_type, exposed) {
+            // `x = E` and then `x.open(…)` is `E.open(…)`.
+            return self.method_of_type(exposed, name, args);
+        }
+        if let (true, Some(exposed)) = (rows.many && !of_type, exposed) {
             self.for_each(input, exposed, name, span);
             return None;
         }

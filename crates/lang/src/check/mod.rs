@@ -24,7 +24,7 @@ use catalog::Catalog;
 use serde::Serialize;
 
 use crate::codes;
-use crate::plan::{Column, Says, Shape, Step, StepKind};
+use crate::ir::{Column, Says, Shape, Step, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
 pub use outline::outline;

@@ -6,7 +6,7 @@ use catalog::Type;
 
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::StepKind;
+use crate::ir::StepKind;
 use crate::scope::{Exposed, NoEntity};
 use crate::syntax::tree::{EntityName, Heredoc, Node, Part, PartKind, Primary, Value};
 

@@ -2,7 +2,7 @@
 //! Invariant: one line a node, in order; nothing parses it.
 
 use super::{Checked, CheckedNode};
-use crate::plan::{Args, StepKind, shown};
+use crate::ir::{Args, StepKind, shown};
 
 pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
@@ -33,7 +33,7 @@ fn op(node: &CheckedNode) -> String {
         StepKind::Deref { input, field, .. } => format!("deref n{input} .{field}"),
         StepKind::Attach { input, field, entity } => format!("attach n{input} .{} {}", field.join("."), entity.entity),
         StepKind::Filter { input, tests } => {
-            let one = |t: &crate::plan::Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown(&t.value));
+            let one = |t: &crate::ir::Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown(&t.value));
             format!("filter n{input} {{{}}}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
         }
         StepKind::Sort { input, by, descending } => {
@@ -41,10 +41,10 @@ fn op(node: &CheckedNode) -> String {
         }
         StepKind::Limit { input, count } => format!("limit n{input} {count}"),
         StepKind::Distinct { input, by } => format!("distinct n{input} ({})", joined(by)),
-        StepKind::Aggregate { input, specs } => format!("aggregate n{input} {}", crate::plan::specs(specs)),
+        StepKind::Aggregate { input, specs } => format!("aggregate n{input} {}", crate::ir::specs(specs)),
         StepKind::GroupBy { input, by, specs } => {
             let by: Vec<String> = by.iter().map(|p| p.path.join(".")).collect();
-            format!("group n{input} ({}) {}", by.join(", "), crate::plan::specs(specs))
+            format!("group n{input} ({}) {}", by.join(", "), crate::ir::specs(specs))
         }
         StepKind::Project { input, columns } => {
             let columns: Vec<String> = columns.iter().map(|c| c.path.join(".")).collect();

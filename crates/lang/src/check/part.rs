@@ -7,7 +7,7 @@ use catalog::{Relation, Type, Via};
 use super::path::alphabet_of;
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{Args, NamedPath, StepKind};
+use crate::ir::{Args, NamedPath, StepKind};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Name, Part, PartKind, Path, Pred, Value, ValueKind};
 
@@ -80,13 +80,18 @@ impl<'s> Cx<'s> {
         for wire in &leads.wire {
             self.mended(name, wire);
         }
-        match (&leads.kind, &leads.home) {
+        let (refers, many) = match &leads.kind {
+            // A list of references leads to each of them.
+            Type::Array(of) => (of.as_ref(), true),
+            kind => (kind, rows.many),
+        };
+        match (refers, &leads.home) {
             (Type::Ref(target), Some(home)) => {
                 if self.scope.exposed(home, target).is_none() {
                     self.untaught(name, "refers to", home, target);
                     return None;
                 }
-                let target_rows = RowType::of(home, target, rows.many);
+                let target_rows = RowType::of(home, target, many);
                 let kind = StepKind::Deref { input: input.0, field: leads.path.join("."), limit: None };
                 Some(self.push(kind, target_rows))
             }
@@ -127,7 +132,7 @@ impl<'s> Cx<'s> {
         let whole = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has(f)));
         // Embedded rows travel with a row that was not projected, without being a column of it.
         let has = |n: &String| rows.has(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
-        let needed = crate::plan::relation_needs(exposed.definition(), relation);
+        let needed = crate::ir::relation_needs(exposed.definition(), relation);
         let lost: Vec<String> = needed.into_iter().filter(|n| !has(n)).collect();
         if lost.is_empty() {
             return Some(());

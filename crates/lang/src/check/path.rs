@@ -8,7 +8,7 @@ use catalog::{Catalog, Type, Via};
 
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{EntityOf, Path};
+use crate::ir::{EntityOf, Path};
 use crate::scope::{Alphabet, looks_like_symbol};
 use crate::syntax::tree::{self, Name};
 

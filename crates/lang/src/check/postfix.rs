@@ -7,7 +7,7 @@ use catalog::{Capability, Type, Via};
 use super::path::Leads;
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{self, NamedPath, StepKind, Test, TestOp};
+use crate::ir::{self, NamedPath, StepKind, Test, TestOp};
 use crate::syntax::tree::{Function, Op, Path, Pred, Spec, Value, ValueKind};
 
 impl Cx<'_> {
@@ -135,7 +135,7 @@ impl Cx<'_> {
         input: NodeId,
         specs: &[Spec],
         mut taken: Vec<String>,
-    ) -> Option<(NodeId, Vec<plan::Spec>, Vec<Col>)> {
+    ) -> Option<(NodeId, Vec<ir::Spec>, Vec<Col>)> {
         let (mut made, mut columns, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         let mut right = true;
         for spec in specs {
@@ -151,7 +151,7 @@ impl Cx<'_> {
             };
             wanted.extend(attach);
             columns.push(Col { name: spec.name.text.clone(), kind, home: None });
-            made.push(plan::Spec { name: spec.name.text.clone(), function: function(spec.function), path });
+            made.push(ir::Spec { name: spec.name.text.clone(), function: function(spec.function), path });
         }
         if !right {
             return None;
@@ -161,11 +161,7 @@ impl Cx<'_> {
     }
 
     #[allow(clippy::type_complexity)] // why: three answers about one thing, taken apart by the only caller.
-    fn spec(
-        &mut self,
-        input: NodeId,
-        spec: &Spec,
-    ) -> Option<(Option<plan::Path>, Type, Vec<(plan::Path, plan::EntityOf)>)> {
+    fn spec(&mut self, input: NodeId, spec: &Spec) -> Option<(Option<ir::Path>, Type, Vec<(ir::Path, ir::EntityOf)>)> {
         let Some(field) = &spec.field else { return Some((None, Type::Integer, Vec::new())) };
         let leads = self.path_of(input, field)?;
         let kind = match (spec.function, &leads.kind) {
@@ -246,13 +242,13 @@ fn span_of(path: &Path) -> Span {
     }
 }
 
-fn function(function: Function) -> plan::Function {
+fn function(function: Function) -> ir::Function {
     match function {
-        Function::Count => plan::Function::Count,
-        Function::Sum => plan::Function::Sum,
-        Function::Avg => plan::Function::Avg,
-        Function::Min => plan::Function::Min,
-        Function::Max => plan::Function::Max,
+        Function::Count => ir::Function::Count,
+        Function::Sum => ir::Function::Sum,
+        Function::Avg => ir::Function::Avg,
+        Function::Min => ir::Function::Min,
+        Function::Max => ir::Function::Max,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Catalog, Type};
 
-use crate::plan::EntityOf;
+use crate::ir::EntityOf;
 
 #[derive(Debug, Clone)]
 pub struct RowType {

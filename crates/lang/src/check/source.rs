@@ -6,7 +6,7 @@ use catalog::{Capability, Param};
 
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{Args, Called, StepKind};
+use crate::ir::{Args, Called, StepKind};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value};
 
@@ -185,6 +185,7 @@ impl<'s> Cx<'s> {
             let Some(first) = pred.path.names.first() else { continue };
             let param = match pred.path.names.as_slice() {
                 [only] => self.scope.param(&exposed.catalog, params.iter().copied(), &only.text),
+                [slot, key] => self.param_by_key(exposed, params, slot, key),
                 _ => None,
             };
             let Some(param) = param else {
@@ -216,6 +217,15 @@ impl<'s> Cx<'s> {
             }
         }
         right.then_some(args)
+    }
+
+    /// `owner.id` is `owner`, where that is a reference whose key is `id`.
+    fn param_by_key<'p>(&self, exposed: &Exposed, params: &[&'p Param], slot: &Name, key: &Name) -> Option<&'p Param> {
+        let param = self.scope.param(&exposed.catalog, params.iter().copied(), &slot.text)?;
+        let catalog::Type::Ref(target) = &param.kind else { return None };
+        let wire = self.scope.slot_name(&exposed.catalog, &key.text);
+        let entity = exposed.catalog.entity(target)?;
+        matches!(entity.key.as_slice(), [only] if only == wire).then_some(param)
     }
 
     /// A field that the API does not filter by can still be filtered by once it is read.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::{CheckedNode, Cx, NodeId, RowType};
-use crate::plan::{EntityOf, Path, Says, Step, StepKind};
+use crate::ir::{EntityOf, Path, Says, Step, StepKind};
 
 #[derive(Debug, Default)]
 pub(super) struct Space {
@@ -42,8 +42,8 @@ impl Cx<'_> {
     pub(super) fn push_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
         let catalogs = if kind.calls_api() { self.read_of(&kind, &rows) } else { None };
         let after = catalogs.filter(|_| space == 0);
-        let columns: Vec<&str> = rows.columns.iter().map(|c| c.name.as_str()).collect();
-        let meaning = format!("{kind:?} {:?} {columns:?} {} {after:?}", rows.entity_of(), rows.many);
+        // What the rows are follows from the kind and from what it names.
+        let meaning = format!("{kind:?} {after:?}");
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());
         match space.known.entry(meaning) {

@@ -8,7 +8,7 @@ use super::path::{Lost, Why};
 use super::value::Home;
 use super::{Cx, NodeId, RowType};
 use crate::codes;
-use crate::plan::{EntityOf, Expr, Path, StepKind, chains};
+use crate::ir::{EntityOf, Expr, Path, StepKind, chains};
 use crate::syntax::tree::{Heredoc, Name};
 
 impl Cx<'_> {

@@ -40,7 +40,15 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
             Some(Via::Embedded { .. }) => read(0, most(limit).min(with.limits.rows)),
             _ => read(input, most(limit).min(input)),
         },
-        StepKind::Deref { limit, .. } => read(input, most(limit).min(input)),
+        StepKind::Deref { limit, input: from, field } => {
+            // A list of references leads to as many as it holds.
+            let column = steps.get(*from).and_then(|s| s.columns.iter().find(|c| c.name == *field));
+            let list = column.is_some_and(|c| matches!(c.kind, catalog::Type::Array(_)));
+            let references = if list { with.limits.rows } else { input };
+            // References beyond the limit are not read.
+            let references = most(limit).min(references);
+            read(references, references)
+        }
         StepKind::Attach { .. } | StepKind::Hydrate { .. } => read(input, input),
         StepKind::Limit { count, .. } => read(0, input.min(*count)),
         StepKind::First { .. }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use catalog::EffectClass;
 
-use super::show::{clip, names, shown_with, specs};
-use super::{Args, Expr, Plan, Step, StepKind, Verdict};
+use super::{Plan, Step, StepKind, Verdict, names};
+use crate::ir::show::{Name, doing};
 
 /// The dry-run text.
 pub fn explain(plan: &Plan) -> String {
@@ -82,8 +82,6 @@ fn times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
-type Name<'a> = &'a dyn Fn(usize) -> String;
-
 fn line(step: &Step, name: Name<'_>) -> String {
     let what = doing(step, name);
     match step.kind.input() {
@@ -91,97 +89,4 @@ fn line(step: &Step, name: Name<'_>) -> String {
         Some(input) => format!("{what} ← {}", name(input)),
         None => what,
     }
-}
-
-fn doing(step: &Step, name: Name<'_>) -> String {
-    let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
-    let pages = |size: &Option<usize>| size.map(|n| format!(" by {n}")).unwrap_or_default();
-    let entity = step.of.as_ref().map_or("rows", |of| of.entity.as_str());
-    let says = step.says.as_ref().map(|s| s.what.as_str());
-    let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
-    match &step.kind {
-        StepKind::Query { args, limit: n, page_size, fields, .. } => {
-            let what = says.map_or_else(|| format!("query {entity}"), str::to_owned);
-            let fields = fields.as_ref().map(|f| format!("[{}]", f.join(", "))).unwrap_or_default();
-            format!("{what}{}{fields}{}{}", braces(args, name), limit(n), pages(page_size))
-        }
-        StepKind::Get { args, .. } => {
-            let what = says.map_or_else(|| format!("get {entity}"), str::to_owned);
-            format!("{what}({})", list(args, name))
-        }
-        StepKind::Follow { relation, args, limit: n, page_size, .. } => {
-            format!("follow {relation}{} → {entity}{}{}", braces(args, name), limit(n), pages(page_size))
-        }
-        StepKind::Each { args, limit: n, .. } => {
-            format!("for each row query {entity}{}{}", braces(args, name), limit(n))
-        }
-        StepKind::Deref { field, limit: n, .. } => format!("follow {field} → {entity}{}", limit(n)),
-        StepKind::Attach { field, entity, .. } => format!("look up {} → {}", field.join("."), entity.entity),
-        StepKind::Hydrate { fields, .. } => format!("read {} of each row", fields.join(", ")),
-        StepKind::Filter { tests, .. } => {
-            let one = |t: &super::Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown_with(&t.value, name));
-            format!("filter {}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
-        }
-        StepKind::Sort { by, descending, .. } => {
-            format!("sort {}{}", by.join("."), if *descending { " desc" } else { "" })
-        }
-        StepKind::Limit { count, .. } => format!("limit {count}"),
-        StepKind::Distinct { by, .. } if by.is_empty() => "distinct".to_owned(),
-        StepKind::Distinct { by, .. } => format!("distinct {}", joined(by)),
-        StepKind::Aggregate { specs: made, .. } => specs(made),
-        StepKind::GroupBy { by, specs: made, .. } => {
-            let by: Vec<&str> = by.iter().map(|p| p.name.as_str()).collect();
-            format!("group by {}: {}", by.join(", "), specs(made))
-        }
-        StepKind::Project { columns, .. } => {
-            let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
-            format!("[{}]", names.join(", "))
-        }
-        StepKind::Derive { object, .. } => {
-            let pairs: Vec<String> =
-                object.iter().map(|(key, value)| format!("{key}: {}", shown_with(value, name))).collect();
-            format!("{{{}}}", pairs.join(", "))
-        }
-        StepKind::Template { source, .. } => format!("render {}", clip(first_line(source))),
-        StepKind::Rows { items } => {
-            clip(&format!("rows [{}]", items.iter().map(|i| shown_with(i, name)).collect::<Vec<_>>().join(", ")))
-        }
-        StepKind::Text { content } => format!("text {}", clip(first_line(content))),
-        StepKind::Effect { args, .. } => format!("{}({})", says.unwrap_or("effect"), list(args, name)),
-        StepKind::Page { handle, limit: n } => format!("page {handle}{}", limit(n)),
-        StepKind::Operation { handle, .. } => format!("{} {handle}", step.kind.word()),
-        StepKind::Given { step } => step.map_or_else(|| "_".to_owned(), name),
-        StepKind::First { .. } | StepKind::Last { .. } | StepKind::Singleton { .. } => step.kind.word().to_owned(),
-    }
-}
-
-/// A read for each row, on one line: `query Ticket{owner ← _.id}, n=count`.
-pub(super) fn read(steps: &[Step], outer: Name<'_>) -> String {
-    let inner = |at: usize| match steps.get(at).map(|s| &s.kind) {
-        Some(StepKind::Given { step: Some(given) }) => outer(*given),
-        Some(StepKind::Given { step: None }) => "_".to_owned(),
-        _ => format!("#{:02}", at + 1),
-    };
-    let one = |step: &Step| match &step.kind {
-        StepKind::Given { step } => step.map_or_else(|| "_".to_owned(), outer),
-        _ => doing(step, &inner),
-    };
-    steps.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim()
-}
-
-fn braces(args: &Args, name: Name<'_>) -> String {
-    if args.is_empty() { String::new() } else { format!("{{{}}}", list(args, name)) }
-}
-
-/// `state="open", ticket ← hot`
-fn list(args: &Args, name: Name<'_>) -> String {
-    let one = |(slot, value): (&String, &Expr)| match value {
-        Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => format!("{slot} ← {}", shown_with(value, name)),
-        known => format!("{slot}={}", shown_with(known, name)),
-    };
-    args.iter().map(one).collect::<Vec<_>>().join(", ")
 }

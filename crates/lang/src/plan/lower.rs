@@ -29,15 +29,17 @@ pub(super) struct Lowered {
 type Around = BTreeMap<usize, (usize, usize)>;
 
 /// `roots` are what must come out, in order, each with the fields that are wanted of it.
-pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], around: &Around) -> Lowered {
-    let order = order(with, raw, roots);
+pub(super) fn lower(with: With<'_>, raw: Vec<Step>, roots: &[(usize, Fields)], around: &Around) -> Lowered {
+    let uses = needs::all_uses(with.catalogs, &raw);
+    let order = order(&raw, &uses, roots);
     let mut cx = Cx {
         with,
-        raw,
         around,
-        needs: needs::needs(with.catalogs, raw, roots),
-        steps: Vec::new(),
+        needs: needs::needs(&raw, &uses, roots),
+        uses: &uses,
+        steps: Vec::with_capacity(raw.len() + 4),
         done: vec![None; raw.len()],
+        raw,
         whole: BTreeMap::new(),
         has: Vec::new(),
         used: BTreeSet::new(),
@@ -51,7 +53,7 @@ pub(super) fn lower(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)], aro
 
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
-fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> {
+fn order(raw: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Vec<usize> {
     let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
@@ -65,7 +67,7 @@ fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> 
                 reads.push(at);
             } else if !std::mem::replace(&mut seen[at], true) {
                 stack.push((at, true));
-                stack.extend(needs::uses(with.catalogs, raw, at).into_iter().rev().map(|used| (used.step, false)));
+                stack.extend(uses[at].iter().rev().map(|used| (used.step, false)));
             }
         }
     }
@@ -81,9 +83,11 @@ fn order(with: With<'_>, raw: &[Step], roots: &[(usize, Fields)]) -> Vec<usize> 
 
 struct Cx<'a> {
     with: With<'a>,
-    raw: &'a [Step],
+    /// Their columns move on with them.
+    raw: Vec<Step>,
     around: &'a Around,
     needs: Needs,
+    uses: &'a [Vec<Use>],
     steps: Vec<Step>,
     /// Where each node is.
     done: Vec<Option<usize>>,
@@ -102,9 +106,9 @@ impl Cx<'_> {
             if self.done[at].is_some() {
                 continue;
             }
-            let uses = needs::uses(self.with.catalogs, self.raw, at);
+            let uses = &self.uses[at];
             if ready {
-                let step = self.step(at, &uses);
+                let step = self.step(at, uses);
                 self.done[at] = Some(step);
                 continue;
             }
@@ -122,10 +126,11 @@ impl Cx<'_> {
             && self.is_bounded(*input, *count)
             && let Some(step) = self.done[*input]
         {
-            return self.name(step, raw.label.clone());
+            let label = raw.label.clone();
+            return self.name(step, label);
         }
         let places: BTreeMap<usize, usize> = uses.iter().map(|used| (used.step, self.with_fields(used))).collect();
-        let mut kind = raw.kind.clone();
+        let mut kind = self.raw[at].kind.clone();
         self.renumber(&mut kind, &places);
         self.bound(&mut kind, at);
         self.add(kind, at)
@@ -165,7 +170,7 @@ impl Cx<'_> {
         if hydrate.shape == Shape::Effect {
             hydrate.shape = Shape::List;
         }
-        let place = self.push(hydrate, None);
+        let place = self.push(hydrate);
         self.whole.insert(used.step, place);
         place
     }
@@ -296,6 +301,7 @@ impl Cx<'_> {
     }
 
     fn add(&mut self, kind: StepKind, at: usize) -> usize {
+        let columns = std::mem::take(&mut self.raw[at].columns);
         let raw = &self.raw[at];
         // A read that was bounded by its reader is not what the program gave the name to.
         let bounded = matches!(
@@ -309,19 +315,20 @@ impl Cx<'_> {
         let after = raw.after.and_then(|effect| self.done[effect]);
         let class = self.class(&kind);
         let says = raw.says.clone().or_else(|| self.says(&kind));
-        let step = Step { kind, label, after, class, says, ..raw.clone() };
-        self.push(step, Some(at))
+        let (of, shape) = (raw.of.clone(), raw.shape);
+        let step = Step { kind, of, columns, shape, class, calls: 0, rows: 0, effects: 0, after, label, says };
+        self.push(step)
     }
 
-    fn push(&mut self, mut step: Step, from: Option<usize>) -> usize {
+    fn push(&mut self, mut step: Step) -> usize {
         if let Some(of) = &step.of {
             self.used.insert(of.catalog.clone());
         }
         if let StepKind::Effect { call, .. } = &step.kind {
             self.used.insert(call.catalog.clone());
         }
-        let around = match (&mut step.kind, from) {
-            (StepKind::Given { step: Some(outer) }, _) => {
+        let around = match &mut step.kind {
+            StepKind::Given { step: Some(outer) } => {
                 let found = self.around.get(outer).copied().unwrap_or((0, 1));
                 *outer = found.0;
                 Some(found.1)
@@ -388,7 +395,7 @@ fn lower_read(with: With<'_>, steps: &[Step], take: &Take, around: &Around) -> V
         Take::Path(path) => path.first().cloned().into_iter().collect(),
         Take::Key(_) => Fields::new(),
     };
-    let mut lowered = lower(with, steps, &[(last, fields)], around);
+    let mut lowered = lower(with, steps.to_vec(), &[(last, fields)], around);
     // What is taken must be the last one; a node before it may have been what it came to.
     if let Some(root) = lowered.roots.first() {
         lowered.steps.truncate(root + 1);

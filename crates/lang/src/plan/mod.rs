@@ -3,30 +3,25 @@
 
 mod cost;
 mod explain;
-mod expr;
-mod jinja;
 mod lower;
 mod needs;
-mod show;
-mod step;
 mod verdict;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{CatalogId, Digest, Limits};
 use catalog::Catalog;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::check::{Checked, CheckedNode};
 
+pub use crate::ir::{
+    Args, Called, Column, EntityOf, Expr, Function, NamedPath, Path, Says, Shape, Spec, Step, StepKind, Take, Test,
+    TestOp,
+};
 pub use explain::explain;
-pub use expr::{Args, Expr, Path, Take};
-pub(crate) use jinja::chains;
-pub(crate) use needs::relation_needs;
-pub(crate) use show::{shown, specs};
-pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 
 pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
@@ -80,7 +75,7 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let returned = checked.returns().iter().map(|r| (r.node.0, columns(r.node.0)));
     let roots: Vec<(usize, needs::Fields)> = effects.chain(returned).collect();
     let with = lower::With { catalogs: checked.catalogs(), limits };
-    let lower::Lowered { steps, roots, used } = lower::lower(with, &raw, &roots, &BTreeMap::new());
+    let lower::Lowered { steps, roots, used } = lower::lower(with, raw, &roots, &BTreeMap::new());
     let first = roots.len() - checked.returns().len();
     let returns: Vec<Returned> = checked
         .returns()
@@ -141,34 +136,76 @@ fn reads_in(value: &Expr) -> Vec<&Step> {
     }
 }
 
-/// Over steps, edges, order, returns and catalogs, and nothing else.
+/// Over steps, edges, order, returns and catalogs, and nothing else. The columns follow from the steps and the catalogs.
 fn digest(steps: &[Step], returns: &[Returned], catalogs: &[(CatalogId, Digest)]) -> Digest {
-    let steps: Vec<_> = steps.iter().map(meaning).collect();
+    let mut text = Vec::with_capacity(256 * steps.len() + 256);
+    for step in steps {
+        let plain = needs::values(&step.kind).into_iter().all(is_plain);
+        let kind = if plain { Cow::Borrowed(&step.kind) } else { Cow::Owned(meaning(&step.kind)) };
+        add(&mut text, &(kind, &step.of, step.after));
+    }
     let returns: Vec<usize> = returns.iter().map(|r| r.step).collect();
-    let whole = json!({"steps": steps, "returns": returns, "catalogs": catalogs});
-    Digest::of(base::canonical(&whole).as_bytes())
+    add(&mut text, &(returns, catalogs));
+    Digest::of(&text)
 }
 
-/// A step without what is only for reading.
-fn meaning(step: &Step) -> serde_json::Value {
-    let mut kind = step.kind.clone();
-    if let StepKind::Derive { object, .. } = &mut kind {
-        object.iter_mut().for_each(|(_, value)| nameless(value));
+/// As JSON, which does not fail on what a plan is made of.
+fn add(text: &mut Vec<u8>, part: &impl Serialize) {
+    if serde_json::to_writer(&mut *text, part).is_err() {
+        text.extend_from_slice(b"null");
     }
-    if let StepKind::Effect { args, .. } = &mut kind {
-        args.values_mut().for_each(nameless);
-    }
-    json!({"kind": kind, "of": step.of, "columns": step.columns, "after": step.after})
+    text.push(b'\n');
 }
 
-/// The steps of a read inside a value have no names of their own, but what they are given may.
-fn nameless(value: &mut Expr) {
+/// Whether a value is written in one way only, and has nothing in it that is only for reading.
+fn is_plain(value: &Expr) -> bool {
     match value {
-        Expr::Read { steps, .. } => steps.iter_mut().for_each(|step| {
-            (step.label, step.says) = (None, None);
-        }),
-        Expr::List(items) => items.iter_mut().for_each(nameless),
-        Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| nameless(item)),
+        Expr::Value(known) => !known.is_object() && !known.is_array(),
+        Expr::Step { .. } | Expr::Row(_) | Expr::Template { .. } => true,
+        Expr::List(_) | Expr::Object(_) | Expr::Read { .. } => false,
+    }
+}
+
+/// A step without what is only for reading, with objects in one order.
+fn meaning(kind: &StepKind) -> StepKind {
+    let mut kind = kind.clone();
+    match &mut kind {
+        StepKind::Query { args, .. }
+        | StepKind::Get { args, .. }
+        | StepKind::Follow { args, .. }
+        | StepKind::Each { args, .. }
+        | StepKind::Effect { args, .. } => args.values_mut().for_each(ordered),
+        StepKind::Filter { tests, .. } => tests.iter_mut().for_each(|t| ordered(&mut t.value)),
+        StepKind::Derive { object, .. } => object.iter_mut().for_each(|(_, value)| ordered(value)),
+        StepKind::Rows { items } => items.iter_mut().for_each(ordered),
         _ => {}
     }
+    kind
+}
+
+fn ordered(value: &mut Expr) {
+    match value {
+        Expr::Value(known) if known.is_object() || known.is_array() => {
+            *known = serde_json::Value::String(base::canonical(known));
+        }
+        Expr::Read { steps, .. } => {
+            for step in steps {
+                step.kind = meaning(&step.kind);
+                (step.label, step.says) = (None, None);
+                step.columns.clear();
+            }
+        }
+        Expr::List(items) => items.iter_mut().for_each(ordered),
+        Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| ordered(item)),
+        Expr::Value(_) | Expr::Step { .. } | Expr::Row(_) | Expr::Template { .. } => {}
+    }
+}
+
+/// What each step is called: by the program, by the result that it is, or by its number.
+fn names(steps: &[Step], returns: &[Returned]) -> Vec<String> {
+    let one = |(at, step): (usize, &Step)| {
+        let returned = returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
+        step.label.clone().or(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
+    };
+    steps.iter().enumerate().map(one).collect()
 }

@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalog::{Entity, Relation, Via};
-
-use super::jinja::chains;
-use super::{Catalogs, EntityOf, Expr, Path, Step, StepKind, Take};
+use super::Catalogs;
+use crate::ir::{EntityOf, Expr, Path, Step, StepKind, Take, chains, relation_needs};
 
 /// How many rows of a node its readers need, all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +42,7 @@ pub(super) enum Bound {
 }
 
 /// `roots` with the fields that are wanted of them.
-pub(super) fn needs(catalogs: &Catalogs, steps: &[Step], roots: &[(usize, Fields)]) -> Needs {
+pub(super) fn needs(steps: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Needs {
     let mut needs = Needs { rows: vec![Rows::Nothing; steps.len()], fields: vec![Fields::new(); steps.len()] };
     for (root, fields) in roots {
         needs.rows[*root] = Rows::All;
@@ -55,23 +53,32 @@ pub(super) fn needs(catalogs: &Catalogs, steps: &[Step], roots: &[(usize, Fields
         if own == Rows::Nothing {
             continue;
         }
-        for used in uses(catalogs, steps, at) {
+        for used in &uses[at] {
             let rows = match used.rows {
                 Bound::All => Rows::All,
                 Bound::Same => own,
                 Bound::AtMost(most) => own.min(Rows::First(most)),
             };
             needs.rows[used.step] = needs.rows[used.step].max(rows);
-            let passed = if used.pass { needs.fields[at].clone() } else { Fields::new() };
-            needs.fields[used.step].extend(passed);
-            needs.fields[used.step].extend(used.fields);
+            let (below, own) = needs.fields.split_at_mut(at);
+            if used.pass && below[used.step].is_empty() {
+                below[used.step].clone_from(&own[0]);
+            } else if used.pass {
+                below[used.step].extend(own[0].iter().cloned());
+            }
+            below[used.step].extend(used.fields.iter().cloned());
         }
     }
     needs
 }
 
+/// What each step needs of those that it names.
+pub(super) fn all_uses(catalogs: &Catalogs, steps: &[Step]) -> Vec<Vec<Use>> {
+    (0..steps.len()).map(|at| uses(catalogs, steps, at)).collect()
+}
+
 /// What a step needs of each step that it names, its input first, each once.
-pub(super) fn uses(catalogs: &Catalogs, steps: &[Step], at: usize) -> Vec<Use> {
+fn uses(catalogs: &Catalogs, steps: &[Step], at: usize) -> Vec<Use> {
     let step = &steps[at];
     let mut found: Vec<Use> = Vec::new();
     let mut row = Fields::new();
@@ -204,7 +211,7 @@ fn value_uses(catalogs: &Catalogs, steps: &[Step], value: &Expr, row: &mut Field
 /// A read for a row needs of the plan around it what it was given, and of the row what its steps take of it.
 fn read_uses(catalogs: &Catalogs, inner: &[Step], take: &Take, row: &mut Fields, found: &mut Vec<Use>) {
     let Some(last) = inner.len().checked_sub(1) else { return };
-    let needs = needs(catalogs, inner, &[(last, taken(catalogs, take))]);
+    let needs = needs(inner, &all_uses(catalogs, inner), &[(last, taken(catalogs, take))]);
     for (at, step) in inner.iter().enumerate() {
         match &step.kind {
             StepKind::Given { step: Some(outer) } => {
@@ -226,17 +233,4 @@ fn relation_fields(catalogs: &Catalogs, parent: &EntityOf, relation: &str) -> Fi
     let entity = catalogs.get(&parent.catalog).and_then(|c| c.entity(&parent.entity));
     let relation = entity.and_then(|e| e.relations.get(relation));
     relation.map(|relation| relation_needs(entity, relation).into_iter().collect()).unwrap_or_default()
-}
-
-/// The fields of the parent that a relation starts from; of an embedded one, the relation itself.
-pub fn relation_needs(entity: Option<&Entity>, relation: &Relation) -> Vec<String> {
-    match &relation.via {
-        Via::Key { field } => vec![field.clone()],
-        Via::Embedded { .. } => vec![relation.name.clone()],
-        Via::Call { fill, .. } => {
-            let key = entity.map(|e| e.key.clone()).unwrap_or_default();
-            let whole = if fill.values().any(Option::is_none) { key } else { Vec::new() };
-            fill.values().flatten().cloned().chain(whole).collect()
-        }
-    }
 }

@@ -4,7 +4,7 @@
 use catalog::EffectClass;
 
 use super::lower::With;
-use super::{Returned, Step, StepKind, Verdict, cost, show};
+use super::{Returned, Step, StepKind, Verdict, cost, names};
 
 pub(super) fn verdict(with: With<'_>, steps: &[Step], returns: &[Returned]) -> (Verdict, Vec<String>) {
     let limit = with.limits.fan_out;
@@ -19,7 +19,7 @@ pub(super) fn verdict(with: With<'_>, steps: &[Step], returns: &[Returned]) -> (
     if calls > limit && warnings.is_empty() {
         warnings.push(format!("the relations together may make {calls} calls; {limit} run without a review"));
     }
-    let names = show::names(steps, returns);
+    let names = names(steps, returns);
     warnings.extend(unbounded(with, steps).into_iter().map(|at| format!("{} reads all pages (no bound)", names[at])));
     let effects = steps.iter().any(|step| step.class != EffectClass::Read);
     let verdict = if effects || calls > limit { Verdict::Review } else { Verdict::Ok };

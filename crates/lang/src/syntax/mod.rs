@@ -1,8 +1,9 @@
 //! Program text to tree: `lexer` makes tokens, `brackets` and `layout` find where groups and statements end, `parser` makes
-//! the tree, `print` shows it.
+//! the tree, `print` shows it, `format` writes it back.
 //! Invariant: every input yields a tree with spans and all its diagnostics; time is linear; depth is bounded.
 
 mod brackets;
+mod format;
 mod layout;
 mod lexer;
 mod parser;
@@ -16,6 +17,7 @@ pub mod tree;
 use base::{Diagnostic, Limits, Span};
 
 use crate::codes;
+pub use format::{format, format_text};
 use layout::Layout;
 pub use print::outline;
 use reports::Reports;

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::check::Cx;
 use crate::codes;
-use crate::plan::Expr;
+use crate::ir::Expr;
 
 const DAY: i64 = 86_400_000;
 

@@ -10,7 +10,7 @@ use super::hole::{Base, Found};
 use super::{Home, listed};
 use crate::check::Cx;
 use crate::codes;
-use crate::plan::{Expr, Take};
+use crate::ir::{Expr, Take};
 
 impl Cx<'_> {
     pub(super) fn fit(&mut self, home: Home<'_>, kind: &Type, found: Found, span: Span) -> Option<Expr> {

@@ -10,7 +10,7 @@ use super::reference::reference_of;
 use super::{list_of, object_of};
 use crate::check::Cx;
 use crate::check::source::alphabet_of;
-use crate::plan::Expr;
+use crate::ir::Expr;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 
 /// A value and what it is.

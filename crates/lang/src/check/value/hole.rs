@@ -8,8 +8,11 @@ use serde_json::Value as Json;
 
 use crate::check::path::Leads;
 use crate::check::{Cx, NodeId, RowAt, RowType};
-use crate::plan::{EntityOf, Expr, Path, Step, StepKind, Take};
+use crate::ir::{EntityOf, Expr, Path, Step, StepKind, Take};
 use crate::syntax::tree::{Args, Name, Node, Part, PartKind, Pred, Primary, Value, ValueKind};
+
+/// Bytes of a text that is still copied to where it is used.
+const LONG: usize = 4096;
 
 /// What was found, before it is known what is wanted of it.
 #[derive(Debug, Clone)]
@@ -135,7 +138,8 @@ impl<'s> Cx<'s> {
         Some(whole(Base::Step(at), &rows))
     }
 
-    /// A block bound to a name is its text, wherever it is used.
+    /// A block bound to a name is its text, wherever it is used. A long one stays where it is: a program that uses it often
+    /// must not become a plan of many copies.
     fn known_text(&self, node: NodeId) -> Option<Found> {
         let node = self.at(node);
         let content = match &node.kind {
@@ -146,6 +150,9 @@ impl<'s> Cx<'s> {
             },
             _ => return None,
         };
+        if content.len() > LONG {
+            return None;
+        }
         Some(Found { base: Base::Known(Json::String(content)), ..whole(Base::Row, &node.rows) })
     }
 }

@@ -20,7 +20,7 @@ use serde_json::Value as Json;
 
 use super::Cx;
 use crate::codes;
-use crate::plan::Expr;
+use crate::ir::Expr;
 use crate::scope::Alphabet;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 

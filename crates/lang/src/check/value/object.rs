@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::{Home, object_of};
 use crate::check::Cx;
 use crate::codes;
-use crate::plan::Expr;
+use crate::ir::Expr;
 use crate::scope::Alphabet;
 use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
 

@@ -10,7 +10,7 @@ use crate::check::node::entity_span;
 use crate::check::source::alphabet_of;
 use crate::check::{Cx, NodeId};
 use crate::codes;
-use crate::plan::{Args, Expr, StepKind};
+use crate::ir::{Args, Expr, StepKind};
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{EntityName, Key, Value};
 

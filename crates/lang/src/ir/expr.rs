@@ -77,6 +77,16 @@ impl Expr {
         }
     }
 
+    /// Whether it takes something of the row at hand.
+    pub fn of_row(&self) -> bool {
+        match self {
+            Expr::Row(_) | Expr::Template { .. } | Expr::Read { .. } => true,
+            Expr::List(items) => items.iter().any(Expr::of_row),
+            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.of_row()),
+            Expr::Value(_) | Expr::Step { .. } => false,
+        }
+    }
+
     /// The value, where it is known already.
     pub fn known(&self) -> Option<&Value> {
         match self {

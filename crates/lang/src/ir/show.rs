@@ -1,0 +1,164 @@
+//! Steps and values in words.
+//! Invariant: a value that is known is shown as JSON, a hole as where it comes from; long ones are clipped.
+
+use super::{Args, Expr, Function, Spec, Step, StepKind, Take, Test};
+
+/// A value, with steps by their numbers.
+pub(crate) fn shown(value: &Expr) -> String {
+    shown_with(value, &|step| format!("n{step}"))
+}
+
+fn shown_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
+    let joined = |items: Vec<String>| items.join(", ");
+    match value {
+        Expr::Value(value) => clip(&value.to_string()),
+        Expr::Step { step, take, many } => {
+            let each = if *many { "each " } else { "" };
+            format!("{each}{}{}", name(*step), taken(take))
+        }
+        Expr::Row(take) => format!("_{}", taken(take)),
+        Expr::List(items) => format!("[{}]", joined(items.iter().map(|i| shown_with(i, name)).collect())),
+        Expr::Object(pairs) => {
+            format!("{{{}}}", joined(pairs.iter().map(|(k, v)| format!("{k}: {}", shown_with(v, name))).collect()))
+        }
+        Expr::Template { source, .. } => clip(&serde_json::Value::from(source.as_str()).to_string()),
+        Expr::Read { steps, take } => {
+            let inner = read(steps, name);
+            format!("({inner}){}", taken(take))
+        }
+    }
+}
+
+fn taken(take: &Take) -> String {
+    match take {
+        Take::Path(path) if path.is_empty() => String::new(),
+        Take::Path(path) => format!(".{}", path.join(".")),
+        Take::Key(_) => String::new(),
+    }
+}
+
+/// `n=count, total=sum(votes)`
+pub(crate) fn specs(specs: &[Spec]) -> String {
+    let one = |spec: &Spec| {
+        let function = match spec.function {
+            Function::Count => "count",
+            Function::Sum => "sum",
+            Function::Avg => "avg",
+            Function::Min => "min",
+            Function::Max => "max",
+        };
+        match &spec.path {
+            Some(path) => format!("{}={function}({})", spec.name, path.join(".")),
+            None => format!("{}={function}", spec.name),
+        }
+    };
+    specs.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn clip(text: &str) -> String {
+    if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
+}
+
+/// What a step is called.
+pub(crate) type Name<'a> = &'a dyn Fn(usize) -> String;
+
+/// What a step does, without what it works on.
+pub(crate) fn doing(step: &Step, name: Name<'_>) -> String {
+    let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
+    let pages = |size: &Option<usize>| size.map(|n| format!(" by {n}")).unwrap_or_default();
+    let entity = step.of.as_ref().map_or("rows", |of| of.entity.as_str());
+    let says = step.says.as_ref().map(|s| s.what.as_str());
+    let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
+    match &step.kind {
+        StepKind::Query { args, limit: n, page_size, fields, .. } => {
+            let what = says.map_or_else(|| format!("query {entity}"), str::to_owned);
+            let fields = fields.as_ref().map(|f| format!("[{}]", f.join(", "))).unwrap_or_default();
+            format!("{what}{}{fields}{}{}", braces(args, name), limit(n), pages(page_size))
+        }
+        StepKind::Get { args, .. } => {
+            let what = says.map_or_else(|| format!("get {entity}"), str::to_owned);
+            format!("{what}({})", list(args, name))
+        }
+        StepKind::Follow { relation, args, limit: n, page_size, .. } => {
+            format!("follow {relation}{} → {entity}{}{}", braces(args, name), limit(n), pages(page_size))
+        }
+        StepKind::Each { args, limit: n, .. } => {
+            format!("for each row query {entity}{}{}", braces(args, name), limit(n))
+        }
+        StepKind::Deref { field, limit: n, .. } => format!("follow {field} → {entity}{}", limit(n)),
+        StepKind::Attach { field, entity, .. } => format!("look up {} → {}", field.join("."), entity.entity),
+        StepKind::Hydrate { fields, .. } => format!("read {} of each row", fields.join(", ")),
+        StepKind::Filter { tests, .. } => {
+            let one = |t: &Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown_with(&t.value, name));
+            format!("filter {}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
+        }
+        StepKind::Sort { by, descending, .. } => {
+            format!("sort {}{}", by.join("."), if *descending { " desc" } else { "" })
+        }
+        StepKind::Limit { count, .. } => format!("limit {count}"),
+        StepKind::Distinct { by, .. } if by.is_empty() => "distinct".to_owned(),
+        StepKind::Distinct { by, .. } => format!("distinct {}", joined(by)),
+        StepKind::Aggregate { specs: made, .. } => specs(made),
+        StepKind::GroupBy { by, specs: made, .. } => {
+            let by: Vec<&str> = by.iter().map(|p| p.name.as_str()).collect();
+            format!("group by {}: {}", by.join(", "), specs(made))
+        }
+        StepKind::Project { columns, .. } => {
+            let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+            format!("[{}]", names.join(", "))
+        }
+        StepKind::Derive { object, .. } => {
+            let pairs: Vec<String> =
+                object.iter().map(|(key, value)| format!("{key}: {}", shown_with(value, name))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        StepKind::Effect { args, .. } => format!("{}({})", says.unwrap_or("effect"), list(args, name)),
+        StepKind::Page { handle, limit: n } => format!("page {handle}{}", limit(n)),
+        other => given(other, name),
+    }
+}
+
+/// Texts, literals, and what needs no more than its word.
+fn given(kind: &StepKind, name: Name<'_>) -> String {
+    match kind {
+        StepKind::Template { source, .. } => format!("render {}", clip(first_line(source))),
+        StepKind::Rows { items } => {
+            clip(&format!("rows [{}]", items.iter().map(|i| shown_with(i, name)).collect::<Vec<_>>().join(", ")))
+        }
+        StepKind::Text { content } => format!("text {}", clip(first_line(content))),
+        StepKind::Operation { handle, .. } => format!("{} {handle}", kind.word()),
+        StepKind::Given { step } => step.map_or_else(|| "_".to_owned(), name),
+        other => other.word().to_owned(),
+    }
+}
+
+/// A read for each row, on one line: `query Ticket{owner ← _.id}, n=count`.
+fn read(steps: &[Step], outer: Name<'_>) -> String {
+    let inner = |at: usize| match steps.get(at).map(|s| &s.kind) {
+        Some(StepKind::Given { step: Some(given) }) => outer(*given),
+        Some(StepKind::Given { step: None }) => "_".to_owned(),
+        _ => format!("#{:02}", at + 1),
+    };
+    let one = |step: &Step| match &step.kind {
+        StepKind::Given { step } => step.map_or_else(|| "_".to_owned(), outer),
+        _ => doing(step, &inner),
+    };
+    steps.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim()
+}
+
+fn braces(args: &Args, name: Name<'_>) -> String {
+    if args.is_empty() { String::new() } else { format!("{{{}}}", list(args, name)) }
+}
+
+/// `state="open", ticket ← hot`
+fn list(args: &Args, name: Name<'_>) -> String {
+    let one = |(slot, value): (&String, &Expr)| match value {
+        Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => format!("{slot} ← {}", shown_with(value, name)),
+        known => format!("{slot}={}", shown_with(known, name)),
+    };
+    args.iter().map(one).collect::<Vec<_>>().join(", ")
+}
