@@ -301,7 +301,12 @@ impl Cx<'_> {
     }
 
     fn add(&mut self, kind: StepKind, at: usize) -> usize {
-        let columns = std::mem::take(&mut self.raw[at].columns);
+        let mut columns = std::mem::take(&mut self.raw[at].columns);
+        // Fields that were read on the way stay with the rows.
+        let below = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
+        if let Some(below) = below.filter(|below| below.columns.len() > columns.len()) {
+            columns.clone_from(&below.columns);
+        }
         let raw = &self.raw[at];
         // A read that was bounded by its reader is not what the program gave the name to.
         let bounded = matches!(
@@ -345,16 +350,8 @@ impl Cx<'_> {
 
     /// The fields that the rows of a step carry, where some are missing.
     fn carried(&self, step: &Step) -> Option<Fields> {
-        let passed = || step.kind.input().and_then(|input| self.has.get(input).cloned().flatten());
         match &step.kind {
-            StepKind::Filter { .. }
-            | StepKind::Sort { .. }
-            | StepKind::Limit { .. }
-            | StepKind::First { .. }
-            | StepKind::Last { .. }
-            | StepKind::Singleton { .. }
-            | StepKind::Distinct { .. }
-            | StepKind::Attach { .. } => passed(),
+            kind if keeps_rows(kind) => kind.input().and_then(|input| self.has.get(input).cloned().flatten()),
             kind => {
                 let catalog = self.with.catalogs.get(&step.of.as_ref()?.catalog)?;
                 let capability = cost::capability_of(kind, &self.steps, catalog)?;
@@ -385,6 +382,21 @@ impl Cx<'_> {
         };
         Some(Says { what, undo: None })
     }
+}
+
+/// Whether a step's rows are those of its input, or some of them.
+fn keeps_rows(kind: &StepKind) -> bool {
+    matches!(
+        kind,
+        StepKind::Filter { .. }
+            | StepKind::Sort { .. }
+            | StepKind::Limit { .. }
+            | StepKind::First { .. }
+            | StepKind::Last { .. }
+            | StepKind::Singleton { .. }
+            | StepKind::Distinct { .. }
+            | StepKind::Attach { .. }
+    )
 }
 
 /// The steps of a read for a row, of which the last is taken.

@@ -75,13 +75,13 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let returned = checked.returns().iter().map(|r| (r.node.0, columns(r.node.0)));
     let roots: Vec<(usize, needs::Fields)> = effects.chain(returned).collect();
     let with = lower::With { catalogs: checked.catalogs(), limits };
-    let lower::Lowered { steps, roots, used } = lower::lower(with, raw, &roots, &BTreeMap::new());
+    let lower::Lowered { mut steps, roots, used } = lower::lower(with, raw, &roots, &BTreeMap::new());
     let first = roots.len() - checked.returns().len();
     let returns: Vec<Returned> = checked
         .returns()
         .iter()
         .zip(&roots[first..])
-        .map(|(r, step)| Returned { label: r.label.clone(), step: *step })
+        .map(|(r, step)| Returned { label: r.label.clone(), step: only_columns(&mut steps, *step, checked, r.node.0) })
         .collect();
     let catalogs: Vec<(CatalogId, Digest)> =
         used.into_iter().filter_map(|id| Some((id.clone(), checked.catalogs().get(&id)?.digest()))).collect();
@@ -89,6 +89,26 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let (verdict, warnings) = verdict::verdict(with, &steps, &returns);
     let bounds = bounds(&steps, limits);
     Plan { steps, returns, catalogs, digest, verdict, bounds, warnings }
+}
+
+/// A result shows the columns that the program gave it, not fields that were read on the way.
+fn only_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked, node: usize) -> usize {
+    let (Some(step), Some(node)) = (steps.get(at), checked.nodes().get(node)) else { return at };
+    if step.columns.len() <= node.rows.columns.len() {
+        return at;
+    }
+    let wanted = &node.rows.columns;
+    let columns = wanted.iter().map(|c| NamedPath { name: c.name.clone(), path: vec![c.name.clone()] }).collect();
+    let mut shown = step.clone();
+    shown.columns.retain(|c| wanted.iter().any(|w| w.name == c.name));
+    shown.kind = StepKind::Project { input: at, columns };
+    (shown.calls, shown.effects, shown.after, shown.says) = (0, 0, None, None);
+    (shown.class, shown.label) = (catalog::EffectClass::Read, None);
+    if shown.shape == Shape::Effect {
+        shown.shape = Shape::List;
+    }
+    steps.push(shown);
+    steps.len() - 1
 }
 
 fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
