@@ -10,3 +10,4 @@ say "building in release and measuring"
 for bench in round_trip pages allocations catalogs; do
   cargo bench --locked --quiet --package cli --bench "$bench"
 done
+cargo bench --locked --quiet --package exec --bench rows

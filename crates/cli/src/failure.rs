@@ -62,8 +62,6 @@ pub enum Failure {
     NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
     #[error("--param {given}: {why}")]
     Param { given: String, why: String },
-    #[error("cannot write {path}: {cause}")]
-    Unwritable { path: PathBuf, cause: std::io::Error },
     #[error("this graph is too large for a picture; choose entities with --entity, or take --graph mermaid")]
     Undrawable,
     #[error("cannot make a folder for the tour: {0}")]
@@ -128,7 +126,6 @@ impl Failure {
             Failure::Seed(_) => "no_entity",
             Failure::NoCapability { .. } => "no_capability",
             Failure::Param { .. } => "bad_param",
-            Failure::Unwritable { .. } => "unwritable",
             Failure::Undrawable => "undrawable",
             Failure::Scratch(_) => "scratch",
             Failure::Found(_) => "found",

@@ -3,12 +3,12 @@
 //! a call that a bound forbids does not leave.
 
 use base::Response;
-use catalog::{Answer, Args, Ask, Asked, Capability, Catalog, DecodeError, Decoded, bind, decode};
+use catalog::{Answer, Args, Ask, Asked, Capability, Catalog, DecodeError, Decoded, Kind, Transport, bind, decode};
 use ports::upstream::Call;
 
 use crate::budget::{Allowance, Counted};
 use crate::ctx::Ctx;
-use crate::error::StepError;
+use crate::error::{ApiProblem, StepError};
 
 /// What a step reads with.
 #[derive(Clone, Copy)]
@@ -57,7 +57,18 @@ pub async fn read(
     let Some(decoded) = decode_off(ctx, (catalog, capability), response, args, asked).await else {
         return Err(StepError::Interrupted(label));
     };
-    decoded.map_err(|source| StepError::from_decode(label, source))
+    decoded.map_err(|source| match source {
+        // How GraphQL says that there is none.
+        DecodeError::NoRows(_) if capability.kind == Kind::Get && is_graphql(capability) => {
+            let message = format!("there is no such {}", capability.entity);
+            StepError::Refused { label, problem: ApiProblem::NotFound, message }
+        }
+        source => StepError::from_decode(label, source),
+    })
+}
+
+fn is_graphql(capability: &Capability) -> bool {
+    matches!(capability.transport, Transport::Graphql(_))
 }
 
 /// Above this, decoding takes long enough to be felt by other sessions on the same thread.

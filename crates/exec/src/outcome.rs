@@ -77,11 +77,14 @@ impl Rowset {
     }
 }
 
+/// A reference and where it leads.
+type Led = (Value, Option<Arc<Row>>);
+
 /// The rows that the references at one path lead to. `None`: it was asked for and is not there.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attached {
     pub path: Path,
-    found: HashMap<u64, Vec<(Value, Option<Arc<Row>>)>>,
+    found: HashMap<u64, Vec<Led>>,
 }
 
 impl Attached {

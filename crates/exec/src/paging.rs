@@ -45,15 +45,15 @@ pub async fn read_on(
     let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
     let mut list = Reading { rows: Vec::new(), wanted: want.rows.unwrap_or(allowed).min(allowed), at: from, end: None };
     for _ in 0..want.pages.min(reads.ctx.limits.pages) {
+        if list.end.is_some() || list.rows.len() >= list.wanted {
+            break;
+        }
         match list.page(reads, target).await {
             Err(StepError::Bound { .. }) => {
                 list.end = Some(Coverage::partial(Why::Bound));
                 break;
             }
             other => other?,
-        }
-        if list.end.is_some() || list.rows.len() >= list.wanted {
-            break;
         }
     }
     Ok(list.rowset(want.rows, allowed == reads.ctx.limits.rows))

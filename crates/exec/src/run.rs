@@ -24,7 +24,8 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     let (budget, ledger) = (Budget::new(ctx, &plan.bounds), Ledger::default());
     let embedded = embedded(ctx, plan);
     let ended = AtomicUsize::new(0);
-    let running = Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended: &ended };
+    let needs = plan.steps.iter().map(|step| step.kind.inputs()).collect();
+    let running = Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended: &ended, needs };
     let done = running.all().await;
     let finished = |returned: &lang::plan::Returned| {
         let step = plan.steps.get(returned.step);
@@ -58,6 +59,8 @@ struct Running<'a> {
     /// For each step, the relations that its payload must carry.
     embedded: &'a [Vec<String>],
     ended: &'a AtomicUsize,
+    /// For each step, the earlier ones that it needs.
+    needs: Vec<Vec<usize>>,
 }
 
 /// What a step that has not started is to do.
@@ -103,16 +106,16 @@ impl Running<'_> {
 
     fn next(&self, at: usize, done: &[Option<StepResult>]) -> Next {
         let step = &self.plan.steps[at];
-        let needed = step.kind.inputs();
+        let needed = &self.needs[at];
         let known = |at: &usize| done.get(*at).is_some_and(Option::is_some);
         if !needed.iter().all(known) || !step.after.iter().all(known) {
             return Next::Wait;
         }
         let mut inputs = Inputs::new();
         for at in needed {
-            match done.get(at).and_then(Option::as_ref) {
-                Some(Ok(rows)) => drop(inputs.insert(at, rows.clone())),
-                Some(Err(error)) => return Next::Fail(self.because(at, error)),
+            match done.get(*at).and_then(Option::as_ref) {
+                Some(Ok(rows)) => drop(inputs.insert(*at, rows.clone())),
+                Some(Err(error)) => return Next::Fail(self.because(*at, error)),
                 None => return Next::Wait,
             }
         }

@@ -199,6 +199,37 @@ async fn an_open_receipt_of_a_keyed_effect_is_sent_again_with_its_key() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_tried_again_and_reads_other_rows_takes_no_receipt_for_another() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let receipts = MemoryReceipts::new();
+    for (title, expected) in [("a", "ok"), ("b", "it did not happen")] {
+        let mut plans = Plans::new(&catalog());
+        plans.effect("Ticket", "ticket_plain", create(value(json!(title))), None);
+        let outcome = go(&upstream, &plans, &receipts).await;
+        assert!(error(&outcome, 0).contains(expected), "{}", error(&outcome, 0));
+    }
+    assert_eq!(upstream.calls().len(), 1);
+}
+
+/// With one place in the session, a probe must not wait for the effect that it is to find out about.
+#[tokio::test]
+async fn a_probe_needs_no_second_place() {
+    let listed = json!({"data": [ticket(3, "x")], "total": 1});
+    let upstream = ScriptedUpstream::new()
+        .with(Rule::post(TICKETS).fails(|label| Error::Lost { label, cause: "reset".into() }))
+        .with(Rule::get("/api/tickets").json(200, listed));
+    let mut plans = Plans::new(&catalog());
+    plans.effect("Ticket", "ticket_probed", create(value(json!("x"))), None);
+    let receipts = MemoryReceipts::new();
+    let limits = Limits { calls_per_session: 1, calls_per_origin: 1, ..Limits::default() };
+    let with = With { receipts: Some(&receipts), limits, ..With::default() };
+    let (plan, catalog) = (plans.plan(), plans.catalog.clone());
+    let running = go_with(&upstream, &plan, &catalog, with);
+    let outcome = tokio::time::timeout(Duration::from_secs(10), running).await.unwrap();
+    assert_eq!(rows(&outcome, 0)[0]["number"], json!(3));
+}
+
+#[tokio::test]
 async fn more_rows_than_the_plan_showed_do_nothing() {
     let upstream = ScriptedUpstream::new();
     let mut plans = Plans::new(&catalog());

@@ -346,3 +346,12 @@ async fn graphql_says_no_in_words_that_mean_something() {
         assert!(outcome.receipts[0].state.to_string().starts_with(state), "{answer}: {:?}", outcome.receipts[0].state);
     }
 }
+
+#[tokio::test]
+async fn graphql_null_for_a_get_is_not_found() {
+    let upstream = ScriptedUpstream::new().with(Rule::post("/graphql").json(200, json!({"data": {"order": null}})));
+    let mut plans = Plans::new(&shop());
+    plans.get("Order", "order_get", args(&[("id", value(json!("o9")))]));
+    let outcome = go(&upstream, &plans).await;
+    assert!(outcome.returns[0].result.as_ref().unwrap_err().is_not_found(), "{}", error(&outcome, 0));
+}

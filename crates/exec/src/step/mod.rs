@@ -47,6 +47,10 @@ pub async fn run(work: &Work<'_>) -> Result<Rowset, StepError> {
     };
     // Whatever is made with the help of something partial is partial.
     let main = step.kind.input();
+    if matches!(step.kind, StepKind::Effect { .. }) {
+        // What the API answered is what it answered.
+        return Ok(rows);
+    }
     for other in work.inputs.iter().filter(|(at, _)| Some(**at) != main).map(|(_, rows)| &rows.coverage) {
         rows.leading &= *other == Coverage::Complete;
         rows = rows.covered(other);
@@ -68,7 +72,7 @@ fn pure(work: &Work<'_>, step: &Step) -> Result<Option<Rowset>, StepError> {
 }
 
 async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
-    let (ctx, limits) = (work.ctx, work.ctx.limits);
+    let ctx = work.ctx;
     let reads = &Reads::of(ctx, work.allowance);
     match &step.kind {
         StepKind::Query { call, args, limit, page_size, .. } => {
@@ -109,11 +113,7 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
             page::apply(reads, handle, Want { rows: *limit, page_size: None, pages: step.calls }).await
         }
         StepKind::Derive { object, .. } => derive::apply(&work.scope(), &work.view()?, object).await,
-        StepKind::Template { source, names, .. } => {
-            let view = work.view()?;
-            let text = template::render_rows(limits, (source, names), &view)?;
-            Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
-        }
+        StepKind::Template { source, names, .. } => rendered(work, (source, names)).await,
         StepKind::Rows { items } => literals(&work.scope(), items),
         StepKind::Text { content } => Ok(one_row(CONTENT, Value::String(content.clone()))),
         StepKind::Effect { call, args, each } => work.effect(call, args, each.is_some()).await,
@@ -127,6 +127,15 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
 }
 
 const CONTENT: &str = "content";
+
+async fn rendered(work: &Work<'_>, source: template::Source<'_>) -> Result<Rowset, StepError> {
+    let view = work.view()?;
+    let job = template::over_rows(work.ctx.limits, source, &view);
+    // A template has its fuel, and may take all of it: not on a thread that others wait for.
+    let text = tokio::task::spawn_blocking(|| job.render()).await;
+    let text = text.map_err(|_| StepError::Interrupted("a template".to_owned()))??;
+    Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
+}
 
 fn literals(scope: &Scope<'_>, items: &[Expr]) -> Result<Rowset, StepError> {
     let row = |item: &Expr| Ok(Map::from_iter([(VALUE.to_owned(), scope.known(item)?)]));

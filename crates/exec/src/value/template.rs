@@ -21,14 +21,29 @@ use crate::outcome::Attached;
 /// A template's source, and the symbols that it may use for columns.
 pub type Source<'a> = (&'a str, &'a [(String, String)]);
 
+/// A rendering that needs nothing but itself, so that another thread can do it: it may take a while.
+pub struct Job {
+    limits: Limits,
+    source: String,
+    globals: Globals,
+}
+
+type Globals = BTreeMap<&'static str, Shown>;
+
+impl Job {
+    pub fn render(self) -> Result<String, StepError> {
+        render(&self.limits, &self.source, self.globals)
+    }
+}
+
 /// Over all rows, as `rows`; where there is one, it is `_` too.
-pub fn render_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Result<String, StepError> {
+pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Job {
     let seen = Arc::new(Seen::new(source, names, view));
     let rows: Vec<Shown> = view.rows.rows.iter().map(|row| seen.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
-    let mut globals: BTreeMap<&str, Shown> = only.into_iter().map(|row| ("_", row)).collect();
+    let mut globals: Globals = only.into_iter().map(|row| ("_", row)).collect();
     globals.insert("rows", Shown::from(rows));
-    render(limits, source, globals)
+    Job { limits: limits.clone(), source: source.to_owned(), globals }
 }
 
 /// Over the row at hand, as `_`.
@@ -42,7 +57,7 @@ pub fn render_row(
     render(limits, source, BTreeMap::from([("_", seen.row(view, row))]))
 }
 
-fn render(limits: &Limits, source: &str, globals: BTreeMap<&str, Shown>) -> Result<String, StepError> {
+fn render(limits: &Limits, source: &str, globals: Globals) -> Result<String, StepError> {
     if source.len() > limits.template_bytes {
         return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
     }
@@ -157,14 +172,14 @@ impl Seen {
         if view.is_literal() {
             return self.shown(Vec::new(), row.get(VALUE).unwrap_or(&Value::Null));
         }
-        Shown::from_object(Fields { seen: self.clone(), path: Vec::new(), row: row.clone(), alone: None })
+        Shown::from_object(Fields { seen: self.clone(), path: Vec::new(), row: row.clone(), alone: None, open: false })
     }
 
     fn shown(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
         let looked_into = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
         match value {
-            Value::Null => Shown::from(()),
             value if looked_into && !path.is_empty() => self.reference(path, value),
+            Value::Null => Shown::from(()),
             Value::Bool(flag) => Shown::from(*flag),
             Value::Number(n) => match (n.as_i64(), n.as_u64()) {
                 (Some(whole), _) => Shown::from(whole),
@@ -175,7 +190,7 @@ impl Seen {
             Value::Array(items) => items.iter().map(|item| self.shown(path.clone(), item)).collect::<Vec<_>>().into(),
             Value::Object(map) => {
                 let row = Arc::new(map.clone());
-                Shown::from_object(Fields { seen: self.clone(), path, row, alone: None })
+                Shown::from_object(Fields { seen: self.clone(), path, row, alone: None, open: false })
             }
         }
     }
@@ -190,13 +205,14 @@ impl Seen {
                     row.entry(part.clone()).or_insert_with(|| value.clone());
                 }
             }
+            (Value::Null, _) => {}
             (scalar, Some(part)) => {
                 row.entry(part.clone()).or_insert_with(|| scalar.clone());
             }
             _ => {}
         }
         let alone = (!value.is_object()).then(|| value.clone());
-        Shown::from_object(Fields { seen: self.clone(), path, row: Arc::new(row), alone })
+        Shown::from_object(Fields { seen: self.clone(), path, row: Arc::new(row), alone, open: true })
     }
 }
 
@@ -208,6 +224,8 @@ struct Fields {
     row: Arc<Row>,
     /// The reference itself, where it is a scalar.
     alone: Option<Value>,
+    /// What a reference leads to may not be there: then its fields are `null`, which is no mistake of the template's.
+    open: bool,
 }
 
 impl Fields {
@@ -234,9 +252,18 @@ impl Object for Fields {
         match self.dotted(name) {
             Some(row) => {
                 let alone = self.row.get(name).filter(|v| !v.is_object()).cloned();
-                Some(Shown::from_object(Fields { seen: self.seen.clone(), path, row: Arc::new(row), alone }))
+                Some(Shown::from_object(Fields {
+                    seen: self.seen.clone(),
+                    path,
+                    row: Arc::new(row),
+                    alone,
+                    open: false,
+                }))
             }
-            None => Some(self.seen.shown(path, self.row.get(name)?)),
+            None => match self.row.get(name) {
+                Some(value) => Some(self.seen.shown(path, value)),
+                None => self.open.then(|| Shown::from(())),
+            },
         }
     }
 
@@ -246,6 +273,7 @@ impl Object for Fields {
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.alone {
+            Some(Value::Null) => Ok(()),
             Some(Value::String(text)) => f.write_str(text),
             Some(other) => write!(f, "{other}"),
             None => write!(f, "{}", Value::Object(Row::clone(&self.row))),
@@ -274,7 +302,7 @@ mod tests {
         let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
         let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
         let names = [("p9".to_owned(), "number".to_owned()), ("p13".to_owned(), "owner".to_owned())];
-        render_rows(limits, (source, &names), &view)
+        over_rows(limits, (source, &names), &view).render()
     }
 
     fn text(source: &str, rows: Value) -> String {
@@ -289,6 +317,7 @@ mod tests {
         ]);
         assert_eq!(text("{% for r in rows %}{{ r.p9 }} {{ r.number }}\n{% endfor %}", rows.clone()), "1 1\n2.5 2.5");
         assert_eq!(text("{{ rows[0].p13 }} is {{ rows[0].p13.name }}", rows.clone()), "ada is Ada");
+        assert_eq!(text("Hi {{ rows[1].owner.name }}{% if rows[1].owner %}!{% endif %}", rows.clone()), "Hi ");
         assert_eq!(text("{{ rows[0].title }}{{ rows[0].due }}|{{ rows|length }}", rows.clone()), "a <b>|2");
         assert_eq!(text("{% for r in rows %}{{ r.lead.name }},{% endfor %}", rows.clone()), "Lin,,");
         assert_eq!(text("{{ rows|map(attribute='number')|join('+') }}\n\n", rows.clone()), "1+2.5\n");

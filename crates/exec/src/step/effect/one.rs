@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::verdict::{self, Verdict};
 use super::{Doing, probe};
-use crate::budget::Counted;
+use crate::budget::{Counted, Place};
 use crate::call::decode_off;
 use crate::error::{ApiProblem, StepError};
 
@@ -36,7 +36,7 @@ pub async fn perform(doing: &Doing<'_>, row: usize, args: &Args) -> Ended {
         Ok(request) => request,
         Err(error) => return StepError::from(error).into(),
     };
-    let _place = doing.reads.allowance.place(doing.reads.ctx, catalog).await;
+    let place = doing.reads.allowance.place(doing.reads.ctx, catalog).await;
     if let Err(error) = doing.reads.allowance.call(doing.reads.ctx, catalog, Counted::ByPlan) {
         return error.into();
     }
@@ -56,7 +56,7 @@ pub async fn perform(doing: &Doing<'_>, row: usize, args: &Args) -> Ended {
     };
     let call =
         Call { tenant: doing.reads.ctx.tenant.clone(), request, repeatable: doing.repeatable(), pace: catalog.pace };
-    let mut one = One { doing, args, call, receipt: Receipt::open(intent) };
+    let mut one = One { doing, args, call, receipt: Receipt::open(intent), place: Some(place) };
     let result = match earlier {
         None => one.first().await,
         Some(earlier) => match one.again(earlier).await {
@@ -76,12 +76,19 @@ struct One<'a> {
     args: &'a Args,
     call: Call,
     receipt: Receipt,
+    /// Held while it is sent.
+    place: Option<Place<'a>>,
 }
 
 impl One<'_> {
     /// A receipt of an earlier try of this run: `Some` where nothing is left to do. What the API recognises is sent again.
     async fn again(&mut self, earlier: Receipt) -> Option<Ended> {
         let label = earlier.intent.request.clone();
+        // The same place in the plan, and not the same effect: nothing that is known of that one holds for this one.
+        if earlier.intent.args != self.receipt.intent.args {
+            let why = "the run was resumed, and what it read since is not what it had read".to_owned();
+            return Some(Ended { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
+        }
         match &earlier.state {
             State::Done => {
                 let rows = earlier.rows.clone();
@@ -170,6 +177,8 @@ impl One<'_> {
 
     /// Asks the probe about an effect of which nobody knows.
     async fn resolve(&mut self, error: StepError) -> Result<Vec<Row>, StepError> {
+        // The probe takes a place of its own, and there may be only one.
+        self.place = None;
         let Some((capability, probed)) = probe::ask(self.doing, self.args).await else { return Err(error) };
         self.receipt.resolved = Some(Resolved::Probe { capability: capability.clone() });
         match probed {

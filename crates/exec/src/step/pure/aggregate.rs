@@ -49,12 +49,19 @@ impl<'a> Readers<'a> {
     where
         'a: 'v,
     {
+        let mut before: Option<(&Spec, Option<&Value>)> = None;
         for ((spec, walk, kind), tally) in self.0.iter().zip(tallies) {
             let Some(walk) = walk else {
                 tally.count += 1;
                 continue;
             };
-            let Some(value) = walk.find(row) else { continue };
+            // `sum(votes), max(votes)` looks for the votes once.
+            let found = match before {
+                Some((other, found)) if other.path == spec.path => found,
+                _ => walk.find(row),
+            };
+            before = Some((spec, found));
+            let Some(value) = found else { continue };
             match spec.function {
                 Function::Count => tally.count += 1,
                 Function::Sum | Function::Avg => tally.number(value),

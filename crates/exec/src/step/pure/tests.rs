@@ -255,8 +255,75 @@ fn naive_fits(name: &str, found: &Value, op: TestOp, want: &Value) -> bool {
 
 const NAMES: [&str; 4] = ["n", "s", "t", "b"];
 
+#[derive(Debug, Clone)]
+enum Do {
+    Filter(i64),
+    Sort(bool),
+    Limit(usize),
+    Distinct,
+    Group,
+    Count,
+    Last,
+}
+
+fn any_do() -> impl Strategy<Value = Do> {
+    prop_oneof![
+        (-3i64..4).prop_map(Do::Filter),
+        any::<bool>().prop_map(Do::Sort),
+        (0usize..6).prop_map(Do::Limit),
+        Just(Do::Distinct),
+        Just(Do::Group),
+        Just(Do::Count),
+        Just(Do::Last),
+    ]
+}
+
+/// A chain of steps, each over what the one before it gave.
+fn chained(table: &Table, chain: &[Do]) -> Rowset {
+    let count = [spec("n", Function::Count, None)];
+    let by = [NamedPath { name: "s".into(), path: path("s") }];
+    let mut rows = table.rows.clone();
+    for step in chain {
+        let view = View { rows: &rows, columns: &table.columns, of: None, catalogs: &table.catalogs };
+        rows = match step {
+            Do::Filter(than) => {
+                let test = Test { path: path("n"), op: TestOp::Ge, value: json!(than).into(), kind: Type::Number };
+                filter::apply(&view, &[test], &[json!(than)])
+            }
+            Do::Sort(descending) => sort::apply(&view, &path("n"), *descending),
+            Do::Limit(count) => pick::limit(&rows, *count),
+            Do::Distinct => distinct::apply(&view, &[path("s")]),
+            Do::Group => group::apply(&view, &by, &count),
+            Do::Count => aggregate::apply(&view, &count),
+            Do::Last => pick::last(&rows),
+        };
+    }
+    rows
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The law that coverage is for: what calls itself complete is what one would have got from all of the rows.
+    #[test]
+    fn complete_means_the_same_as_over_everything(
+        world in any_table(), read in 0usize..12, chain in prop::collection::vec(any_do(), 1..6),
+    ) {
+        let mut whole = world;
+        whole.rows.coverage = Coverage::Complete;
+        let read = read.min(whole.rows.rows.len());
+        let mut part = Table::new(Vec::new(), Coverage::Complete);
+        part.rows.rows = whole.rows.rows[..read].to_vec();
+        if read < whole.rows.rows.len() {
+            part.rows.coverage = Coverage::partial(Why::PageBudget);
+        }
+        let found = chained(&part, &chain);
+        let truth = chained(&whole, &chain);
+        prop_assert_eq!(&truth.coverage, &Coverage::Complete);
+        if found.coverage == Coverage::Complete {
+            prop_assert_eq!(json_rows(&found), json_rows(&truth), "{:?} over {} rows", chain, read);
+        }
+    }
 
     #[test]
     fn filters_equal_the_reference(table in any_table(), other in any_row(), at in 0usize..5, op in 0usize..7) {

@@ -60,7 +60,7 @@ fn embedded(reads: &Reads<'_>, hop: &Hop<'_>, input: &Rowset) -> Rowset {
     if let Some(limit) = hop.want.rows {
         all = all.first_rows(limit);
     }
-    let allowed = reads.ctx.limits.rows;
+    let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
     if all.rows.len() > allowed {
         all.rows.truncate(allowed);
         all.coverage = all.coverage.and(Coverage::partial(Why::RowBudget));
