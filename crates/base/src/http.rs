@@ -174,6 +174,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     pub body: Option<Payload>,
     pub auth: Option<Auth>,
+    /// It goes without the credential where its secret is not set.
+    pub anonymous: bool,
 }
 
 /// What a request carries. Values are as they are meant; encoded where the request is sent.

@@ -70,6 +70,21 @@ impl Template {
         })
     }
 
+    /// Holes that stand between quotes of a language inside the text: `project = "{project}"`.
+    pub fn quoted(&self) -> impl Iterator<Item = &Hole> {
+        let ends = |piece: Option<&Piece>| matches!(piece, Some(Piece::Literal(text)) if text.ends_with(['"', '\'']));
+        let starts =
+            |piece: Option<&Piece>| matches!(piece, Some(Piece::Literal(text)) if text.starts_with(['"', '\'']));
+        self.pieces.iter().enumerate().filter_map(move |(at, piece)| match piece {
+            Piece::Hole(hole)
+                if ends(at.checked_sub(1).and_then(|n| self.pieces.get(n))) && starts(self.pieces.get(at + 1)) =>
+            {
+                Some(hole)
+            }
+            _ => None,
+        })
+    }
+
     pub fn has_holes(&self) -> bool {
         self.holes().next().is_some()
     }
@@ -203,6 +218,14 @@ mod tests {
         for bad in ["", "/etc", "a//b", "a/../b", "a/.", "..", "a/"] {
             assert_eq!(path("/f/{+x}", bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn holes_between_quotes_are_known() {
+        let quoted = |text: &str| Template::parse(text).unwrap().quoted().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(quoted("project = \"{project}\" AND {rest}"), ["{project}"]);
+        assert_eq!(quoted("name = '{a.b}'"), ["{a.b}"]);
+        assert!(quoted("{a}\"{b} \"{c}").is_empty());
     }
 
     #[test]

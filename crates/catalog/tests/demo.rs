@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::Response;
-use catalog::{After, Answer, Ask, PageAt, PageRequest, bind, decode, from_canonical, read};
+use catalog::{After, Answer, Ask, BindError, PageAt, PageRequest, bind, decode, from_canonical, read};
 use serde_json::{Value, json};
 
 fn demo() -> catalog::Catalog {
@@ -82,4 +82,22 @@ fn the_documented_example_loads() {
     let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let catalog = read("docs/catalog.md", example).unwrap_or_else(|rejected| panic!("{rejected}"));
     assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 7));
+}
+
+/// A value between quotes of the API's own query language cannot end them.
+#[test]
+fn a_quoted_hole_takes_no_quote() {
+    let jira = read("jira.yaml", include_str!("../../../catalogs/jira.yaml")).unwrap();
+    let list = jira.capability("issue_list").unwrap();
+    let bound = |project: &str| {
+        let args = BTreeMap::from([
+            ("site".to_owned(), json!("11223344-a1b2-3b33-c444-def123456789")),
+            ("project".to_owned(), json!(project)),
+        ]);
+        bind(&jira, list, &Ask::new(&args)).map(|request| request.query[0].1.clone())
+    };
+    assert_eq!(bound("OPS").unwrap(), "project = \"OPS\" ORDER BY created DESC");
+    for hostile in ["OPS\" OR project = \"SECRET", "a\\", "a\nb", "it's"] {
+        assert!(matches!(bound(hostile), Err(BindError::Quoted { .. })), "{hostile:?}");
+    }
 }

@@ -300,6 +300,7 @@ mod tests {
             headers: Vec::new(),
             body: body.map(Payload::json),
             auth: None,
+            anonymous: false,
         };
         Call { tenant: TenantId::local(), request, repeatable: true, pace: None }
     }

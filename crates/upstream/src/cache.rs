@@ -160,6 +160,7 @@ mod tests {
             query: vec![],
             headers: vec![],
             body: None,
+            anonymous: false,
             auth: Some(Auth::Bearer("T".into())),
         };
         let call = Call { tenant: TenantId::parse(tenant).unwrap(), request, repeatable: true, pace: None };

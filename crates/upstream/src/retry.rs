@@ -102,6 +102,7 @@ mod tests {
             headers: vec![],
             body: None,
             auth: None,
+            anonymous: false,
         };
         Retries::of(&Call { tenant: TenantId::local(), request, repeatable, pace: None }, 3)
     }

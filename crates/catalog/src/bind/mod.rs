@@ -44,6 +44,10 @@ pub enum BindError {
     NotAHeader { capability: String, param: String },
     #[error("`{capability}`: a value of the list `{param}` has the `{separator}` that separates them")]
     Separator { capability: String, param: String, separator: char },
+    #[error(
+        "`{capability}`: `{param}` stands between quotes there, so it can have no quote, backslash or control character"
+    )]
+    Quoted { capability: String, param: String },
 }
 
 impl<'a> Ask<'a> {
@@ -55,6 +59,7 @@ impl<'a> Ask<'a> {
 pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result<Request, BindError> {
     let values = Values { catalog, capability, args: ask.args };
     values.separable()?;
+    values.quotable()?;
     let mut request = match &capability.transport {
         Transport::Http(http) => bind_http(catalog, &values, http, ask)?,
         Transport::Graphql(graphql) => Request {
@@ -65,10 +70,12 @@ pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result
             headers: Vec::new(),
             body: Some(graphql::body(catalog, &values, graphql, ask)),
             auth: None,
+            anonymous: false,
         },
     };
     request.headers.extend(catalog.headers.iter().cloned());
     request.auth.clone_from(&catalog.auth);
+    request.anonymous = catalog.anonymous;
     if let (Some(once), Some(idempotency)) = (ask.once, capability.effect.as_ref().and_then(|e| e.idempotency.as_ref()))
     {
         match idempotency {
@@ -106,7 +113,16 @@ fn bind_http(catalog: &Catalog, values: &Values<'_>, http: &Http, ask: &Ask<'_>)
         }
     }
     let headers = values.headers(&http.headers)?;
-    Ok(Request { method: http.method, origin: catalog.origin.clone(), path, query, headers, body, auth: None })
+    Ok(Request {
+        method: http.method,
+        origin: catalog.origin.clone(),
+        path,
+        query,
+        headers,
+        body,
+        auth: None,
+        anonymous: false,
+    })
 }
 
 /// The values of one call, by hole.
@@ -171,6 +187,18 @@ impl<'a> Values<'a> {
             {
                 let (capability, param) = (self.capability.name.clone(), param.name.clone());
                 return Err(BindError::Separator { capability, param, separator });
+            }
+        }
+        Ok(())
+    }
+
+    /// A value between quotes of a language that the API reads must not be able to end them.
+    fn quotable(&self) -> Result<(), BindError> {
+        for hole in self.capability.transport.texts().into_iter().flat_map(Template::quoted) {
+            let breaks = |c: char| matches!(c, '"' | '\'' | '\\') || c.is_control();
+            if self.text(hole).is_some_and(|text| text.contains(breaks)) {
+                let (capability, param) = (self.capability.name.clone(), hole.param.clone());
+                return Err(BindError::Quoted { capability, param });
             }
         }
         Ok(())

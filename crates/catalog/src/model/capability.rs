@@ -108,6 +108,19 @@ pub enum Transport {
     Graphql(Graphql),
 }
 
+impl Transport {
+    /// The templates that make text around holes, outside the path.
+    pub fn texts(&self) -> Vec<&Template> {
+        match self {
+            Transport::Http(http) => {
+                let pairs = http.query.iter().chain(&http.headers).map(|(_, template)| template);
+                pairs.chain(http.body.iter().flat_map(Body::texts)).collect()
+            }
+            Transport::Graphql(graphql) => graphql.variables.values().flat_map(Shape::texts).collect(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Http {
     pub method: Method,

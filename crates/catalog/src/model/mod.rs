@@ -33,6 +33,9 @@ pub struct Catalog {
     /// Goes before every path; empty or `/…` without a trailing slash.
     pub base_path: String,
     pub auth: Option<Auth>,
+    /// Calls go without the credential where its secret is not set: the API answers some of them to anyone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anonymous: bool,
     /// Sent with every request, such as the version of the API that the catalog was written for.
     pub headers: Vec<(String, String)>,
     /// What the origin allows, by all callers together.

@@ -78,7 +78,29 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// The templates in it that make text around holes.
+    pub fn texts(&self) -> Vec<&Template> {
+        match self {
+            Shape::Fixed(_) | Shape::Hole(_) => Vec::new(),
+            Shape::Text(template) => vec![template],
+            Shape::Object(parts) => parts.values().flat_map(Shape::texts).collect(),
+            Shape::Array(items) => items.iter().flat_map(Shape::texts).collect(),
+        }
+    }
+}
+
 impl Body {
+    pub fn texts(&self) -> Vec<&Template> {
+        match self {
+            Body::Json { shape, .. } | Body::Form(shape) => shape.texts(),
+            Body::Raw { value, .. } => value.texts(),
+            Body::Multipart(parts) => {
+                parts.iter().flat_map(|p| p.value.texts().into_iter().chain(&p.file_name)).collect()
+            }
+        }
+    }
+
     pub fn holes(&self) -> Vec<&Hole> {
         match self {
             Body::Json { shape, .. } | Body::Form(shape) => shape.holes(),

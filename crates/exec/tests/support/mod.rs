@@ -227,6 +227,7 @@ impl Demo {
             headers: Vec::new(),
             body: body.map(Payload::json),
             auth: None,
+            anonymous: false,
         };
         let call = Call { tenant: TenantId::local(), request, repeatable: false, pace: None };
         let response = self.http.send(call).await.unwrap();

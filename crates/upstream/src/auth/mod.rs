@@ -40,6 +40,16 @@ impl Signer<'_> {
     /// `stale`: the token that the origin has just refused.
     pub(crate) async fn sign(&self, outgoing: &mut Outgoing, stale: Option<u64>) -> Result<Signed, Error> {
         let Some(auth) = &self.call.request.auth else { return Ok(Signed::default()) };
+        match self.signed(outgoing, auth, stale).await {
+            // What the API shows to anyone needs no credential; one that is set and cannot be used is still told.
+            Err(Error::Secret { source: secrets::Error::NotSet { .. }, .. }) if self.call.request.anonymous => {
+                Ok(Signed::default())
+            }
+            signed => signed,
+        }
+    }
+
+    async fn signed(&self, outgoing: &mut Outgoing, auth: &Auth, stale: Option<u64>) -> Result<Signed, Error> {
         let fixed = |secret: Secret| Signed { token: None, values: vec![secret.clone()], credential: Some(secret) };
         match auth {
             Auth::Bearer(name) => {

@@ -57,6 +57,22 @@ async fn every_form_is_accepted_by_the_demo() {
 }
 
 #[tokio::test]
+async fn a_call_goes_without_its_credential_only_where_the_catalog_says_so_and_none_is_set() {
+    let demo = demo().await;
+    let world = World::new();
+    let unset = || Auth::Bearer("NOT_SET_ANYWHERE".to_owned());
+    let open = || with(unset(), get(&demo, "/api/projects"));
+    assert!(matches!(world.read(open()).await, Err(Error::Secret { .. })));
+    let anonymous = Request { anonymous: true, ..open() };
+    assert_eq!(world.read(anonymous).await.unwrap().status, 200);
+    let closed = Request { anonymous: true, ..with(unset(), get(&demo, "/auth/bearer")) };
+    assert_eq!(world.read(closed).await.unwrap().status, 401, "the API itself says no");
+    let set = Auth::Bearer("DEMO_TOKEN".to_owned());
+    let signed = Request { anonymous: true, ..with(set, get(&demo, "/auth/bearer")) };
+    assert_eq!(world.read(signed).await.unwrap().status, 200, "a credential that is there is used");
+}
+
+#[tokio::test]
 async fn a_query_credential_is_data_and_is_shown_nowhere() {
     let server = Server::start(|_, _| vec![Act::Close]).await;
     let world = World::with(Options { retries: 0, ..Options::default() });

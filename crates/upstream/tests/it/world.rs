@@ -160,6 +160,7 @@ pub fn get(origin: &Origin, path: &str) -> Request {
         headers: vec![],
         body: None,
         auth: None,
+        anonymous: false,
     }
 }
 

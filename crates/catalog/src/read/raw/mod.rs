@@ -29,6 +29,9 @@ pub struct Catalog {
     pub origin: String,
     #[serde(default)]
     pub auth: Option<Auth>,
+    /// Calls go without the credential where its secret is not set.
+    #[serde(default)]
+    pub anonymous: bool,
     /// Sent with every request.
     #[serde(default)]
     pub headers: IndexMap<String, String>,

@@ -61,6 +61,7 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
             origin,
             base_path,
             auth: raw.auth.clone(),
+            anonymous: raw.anonymous,
             headers: raw.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             pace: raw.pace.as_ref().map(|p| Pace {
                 per_second: p.per_second,
