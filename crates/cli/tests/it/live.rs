@@ -23,12 +23,12 @@ fn of<'a>(report: &'a Value, capability: &str) -> &'a Value {
 fn every_read_of_the_demo_is_called() {
     let ended = tokamak(&["catalog", "test", "demo"]);
     assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
-    assert!(ended.out.trim_end().ends_with("7 capabilities: 7 ok, 0 failed, 0 skipped · 9 calls"), "{}", ended.out);
-    assert!(ended.err.starts_with("1/7 project_list\n") && !ended.out.contains("1/7"), "{}", ended.err);
+    assert!(ended.out.trim_end().ends_with("14 capabilities: 8 ok, 0 failed, 6 skipped · 10 calls"), "{}", ended.out);
+    assert!(ended.err.starts_with("1/8 project_list\n") && !ended.out.contains("1/8"), "{}", ended.err);
     let ended = tokamak(&["catalog", "test", "demo", "--json"]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     let report = ended.json();
-    assert_eq!((&report["ok"], &report["failed"], &report["calls"]), (&json!(7), &json!(0), &json!(9)));
+    assert_eq!((&report["ok"], &report["failed"], &report["calls"]), (&json!(8), &json!(0), &json!(10)));
     let list = of(&report, "ticket_list");
     assert_eq!((&list["rows"], &list["calls"], &list["outcome"]), (&json!(300), &json!(3), &json!("ok")));
     assert_eq!(list["fields"]["never_seen"], json!([]));
@@ -66,7 +66,7 @@ fn a_lie_is_a_failure_with_a_code() {
 fn one_failure_keeps_the_rest() {
     let lie = ("    http: GET /tickets?", "    headers: {X-Demo-Fault: wrong-type}\n    http: GET /tickets?");
     let (report, exit) = report(&[lie], &[]);
-    assert_eq!((exit, &report["ok"], &report["failed"], &report["skipped"]), (1, &json!(4), &json!(1), &json!(2)));
+    assert_eq!((exit, &report["ok"], &report["failed"], &report["skipped"]), (1, &json!(4), &json!(1), &json!(9)));
     let skipped = &of(&report, "comment_list")["skipped"];
     assert_eq!((&skipped["why"], &skipped["params"]), (&json!("no_value"), &json!(["ticket"])));
     let said = of(&report, "ticket_get")["skipped"]["message"].as_str().unwrap().to_owned();
@@ -96,11 +96,8 @@ fn what_the_catalog_does_not_know_is_named() {
 
 #[test]
 fn writes_are_never_called() {
-    let close = "capabilities:\n  ticket_close:\n    action: Ticket\n    about: close it\n    \
-                 params: {note: {type: markdown, required: true}}\n    \
-                 http: POST /projects/{project}/tickets/{number}/close\n    body: {note: \"{note}\"}\n";
-    let (report, exit) = report(&[("capabilities:\n", close)], &["--writes", "never"]);
-    assert_eq!((exit, &report["ok"], &report["skipped"]), (0, &json!(7), &json!(1)), "{report}");
+    let (report, exit) = report(&[], &["--writes", "never"]);
+    assert_eq!((exit, &report["ok"], &report["skipped"]), (0, &json!(8), &json!(6)), "{report}");
     assert_eq!(of(&report, "ticket_close")["skipped"]["why"], "write");
 }
 

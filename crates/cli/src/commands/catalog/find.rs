@@ -16,7 +16,12 @@ use crate::failure::Failure;
 /// The settings of a command that keeps nothing.
 pub fn config(file: Option<&Path>, folders: &Folders) -> Result<Config, Failure> {
     let Folders { catalogs, no_demo } = folders.clone();
-    Config::read(file, &Settings { catalogs, no_demo, ..Settings::default() })
+    let settings = Settings { catalogs, no_demo, ..Settings::default() };
+    match Config::read(file, &settings) {
+        // Only the encrypted secrets would be looked for there; nothing is kept.
+        Err(Failure::NoDataFolder) => Config::read(file, &Settings { data: Some(std::env::temp_dir()), ..settings }),
+        read => read,
+    }
 }
 
 pub fn catalog(config: &Config, name: &str) -> Result<Arc<Catalog>, Failure> {
