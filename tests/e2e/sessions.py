@@ -4,6 +4,7 @@ Invariant: what a client was told stays true: the same intent, id or slot names 
 """
 
 import json
+import re
 from pathlib import Path
 
 import anyio
@@ -123,7 +124,9 @@ async def restart(case, over_http, _over_stdio):
     with Server() as first:
         crash = {"intent": "crash", "seeds": seeds("Project", "Ticket")}
         before = text_of(modern_call(first.port, "plasm_context", crash))
-        program = {"logical_session_ref": "s0", "program": 'e2{p13="OPS"}.limit(4)[p10]'}
+        project = re.search(r"^e2\{(p\d+)=\$", before, re.MULTILINE).group(1)
+        number = re.search(r"^e2\[p\d+,(p\d+)", before, re.MULTILINE).group(1)
+        program = {"logical_session_ref": "s0", "program": f'e2{{{project}="OPS"}}.limit(4)[{number}]'}
         ran = text_of(modern_call(first.port, "plasm_run", program))
         async with over_http(first)("legacy") as stays:
             await stays.call_tool("plasm_context", {"intent": "stays", "seeds": seeds("Person")})
