@@ -26,6 +26,29 @@ impl DataPath {
         self.0.is_empty()
     }
 
+    /// What is there, taken out; `None` also where the path leads to several places.
+    pub fn take(&self, value: &mut Value) -> Option<Value> {
+        let place = self.0.iter().try_fold(value, |at, step| match (step, at) {
+            (Step::Name(name), Value::Object(map)) => map.get_mut(name),
+            (Step::Name(name), Value::Array(items)) => items.get_mut(name.parse::<usize>().ok()?),
+            _ => None,
+        });
+        place.map(Value::take)
+    }
+
+    /// The name it starts with; `None` for the whole value and for each of several.
+    pub fn first(&self) -> Option<&str> {
+        match self.0.first() {
+            Some(Step::Name(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether it leads to one place.
+    pub fn is_single(&self) -> bool {
+        self.0.iter().all(|step| matches!(step, Step::Name(_)))
+    }
+
     /// The names on the way, for a selection; `[]` selects nothing of its own.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|step| match step {

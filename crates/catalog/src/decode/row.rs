@@ -14,12 +14,18 @@ pub(super) struct Reader<'a> {
     pub entity: &'a Entity,
     pub answer: &'a Answer<'a>,
     /// The row that embeds these: parts of the key that they leave out are taken from it.
-    pub parent: Option<&'a Row>,
-    pub many: bool,
+    parent: Option<&'a Row>,
+    many: bool,
+    /// For each field, whether nothing else reads below the same name, so that its value can be moved into its row.
+    alone: Vec<bool>,
 }
 
-impl Reader<'_> {
-    pub(super) fn row(&self, at: usize, item: &Value) -> Result<Row, DecodeError> {
+impl<'a> Reader<'a> {
+    pub(super) fn new(catalog: &'a Catalog, entity: &'a Entity, answer: &'a Answer<'a>, many: bool) -> Self {
+        Self { catalog, entity, answer, parent: None, many, alone: alone(entity) }
+    }
+
+    pub(super) fn row(&self, at: usize, item: &mut Value) -> Result<Row, DecodeError> {
         let entity = self.entity;
         let wrong = |field: &Field, cause| DecodeError::Field {
             row: at,
@@ -30,22 +36,23 @@ impl Reader<'_> {
         // An answer with nothing of the entity in it is no row of it, whatever was asked for.
         let empty = entity.fields.values().all(|field| self.find(field, item).is_null());
         let mut row = Row::with_capacity(entity.fields.len());
-        for field in entity.fields.values() {
+        for (field, alone) in entity.fields.values().zip(&self.alone) {
             let is_key = entity.key.contains(&field.name);
-            let value = match self.find(field, item) {
+            let (name, found) = if *alone { moved(field, item) } else { (None, self.find(field, item).into_owned()) };
+            let value = if found.is_null() && is_key && !empty {
                 // What was asked, or the parent, is as a session keeps it: it did not travel.
-                found if found.is_null() && is_key && !empty => self.known(field).cloned().unwrap_or_default(),
-                Cow::Borrowed(value) => field.kind.from_wire(field.wire, value).into_owned(),
-                Cow::Owned(value) => match field.kind.from_wire(field.wire, &value) {
-                    Cow::Borrowed(_) => value,
+                self.known(field).cloned().unwrap_or_default()
+            } else {
+                match field.kind.from_wire(field.wire, &found) {
+                    Cow::Borrowed(_) => found,
                     Cow::Owned(other) => other,
-                },
+                }
             };
             if value.is_null() && is_key {
                 return Err(DecodeError::NoKey { row: at, entity: entity.name.clone(), field: field.name.clone() });
             }
             check(self.catalog, field, &value).map_err(|cause| wrong(field, cause))?;
-            row.insert(field.name.clone(), value);
+            row.insert(name.unwrap_or_else(|| field.name.clone()), value);
         }
         self.embedded(at, item, &mut row)?;
         Ok(row)
@@ -99,19 +106,62 @@ impl Reader<'_> {
                 _ => Vec::new(),
             };
             let rows: Vec<Value> = {
-                let reader = Reader {
-                    catalog: self.catalog,
-                    entity: target,
-                    answer: self.answer,
-                    parent: Some(row),
-                    many: true,
-                };
-                items.into_iter().map(|item| reader.row(at, item).map(Value::Object)).collect::<Result<_, _>>()?
+                let reader = Reader { parent: Some(row), ..Reader::new(self.catalog, target, self.answer, true) };
+                items
+                    .into_iter()
+                    .map(|item| reader.row(at, &mut item.clone()).map(Value::Object))
+                    .collect::<Result<_, _>>()?
             };
             row.insert(relation.name.clone(), Value::Array(rows));
         }
         Ok(())
     }
+}
+
+/// Which fields come from one place that no other field or embedded relation reads below.
+fn alone(entity: &Entity) -> Vec<bool> {
+    let embedded = entity.relations.values().filter_map(|r| match &r.via {
+        Via::Embedded { path } => Some(path.first()),
+        _ => None,
+    });
+    fn of_field(field: &Field) -> Vec<Option<&str>> {
+        match &field.source {
+            Source::Paths(paths) => paths.iter().map(|path| path.first()).collect(),
+            Source::Parts(parts) => parts.values().map(|path| path.first()).collect(),
+            Source::Header(_) => Vec::new(),
+        }
+    }
+    let tops: Vec<Option<&str>> = entity.fields.values().flat_map(of_field).chain(embedded).collect();
+    let whole = tops.contains(&None);
+    fn single(field: &Field) -> Option<&str> {
+        match &field.source {
+            Source::Paths(paths) => match paths.as_slice() {
+                [path] if path.is_single() => path.first(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+    let is_alone = |field| {
+        single(field).is_some_and(|top| !whole && tops.iter().flatten().filter(|other| **other == top).count() == 1)
+    };
+    entity.fields.values().map(is_alone).collect()
+}
+
+/// The value taken out of its item; what came as a member of the field's own name brings that name along.
+fn moved(field: &Field, item: &mut Value) -> (Option<String>, Value) {
+    let Source::Paths(paths) = &field.source else { return (None, Value::Null) };
+    let Some(path) = paths.first() else { return (None, Value::Null) };
+    if let Value::Object(members) = item
+        && path.first() == Some(field.name.as_str())
+        && path.names().count() == 1
+    {
+        return match members.swap_remove_entry(&field.name) {
+            Some((name, value)) => (Some(name), value),
+            None => (None, Value::Null),
+        };
+    }
+    (None, path.take(item).unwrap_or_default())
 }
 
 fn check(catalog: &Catalog, field: &Field, value: &Value) -> Result<(), TypeError> {
