@@ -79,7 +79,9 @@ pub fn error(error: &Error) -> String {
                 error.code()
             )
         }
-        Error::Interrupted { receipts } => format!("{}: {error}\n{}", error.code(), effects::lines(receipts)),
+        Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => {
+            format!("{}: {error}\n{}", error.code(), effects::lines(receipts))
+        }
         Error::Shared(inner) => self::error(inner),
         other => format!("{}: {other}", other.code()),
     }

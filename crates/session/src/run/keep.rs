@@ -2,6 +2,7 @@
 //! Invariant: blob before pointer; everything that names the result is written in one transaction.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::RunId;
 use exec::{Continuation, Coverage, Outcome};
@@ -20,6 +21,10 @@ use crate::program::Planned;
 use crate::rows::{self, LogicalRow, RunRow};
 use crate::service::Service;
 
+/// How often a result is tried to be kept while the storage fails, and how long between two tries.
+const KEEP_TRIES: usize = 3;
+const KEEP_AGAIN: Duration = Duration::from_millis(300);
+
 pub(super) struct Kept {
     pub number: u64,
     /// Label of a result and the handle of its rest.
@@ -27,12 +32,31 @@ pub(super) struct Kept {
 }
 
 impl Service {
+    /// A storage that fails for a moment loses no result.
     pub(super) async fn keep(
         &self,
         caller: &Caller,
         session: &Session,
+        ended: (&Live, &Planned, &Outcome),
+    ) -> Result<Kept, Error> {
+        let mut tried = 1;
+        loop {
+            match self.keep_once(caller, session, ended).await {
+                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < KEEP_TRIES => {
+                    tracing::warn!(%error, tried, "a result could not be kept, trying again");
+                    self.ports.clock.sleep(KEEP_AGAIN).await;
+                    tried += 1;
+                }
+                kept => return kept,
+            }
+        }
+    }
+
+    async fn keep_once(
+        &self,
+        caller: &Caller,
+        session: &Session,
         (live, planned, outcome): (&Live, &Planned, &Outcome),
-        claim: Option<(Key, ClaimRow)>,
     ) -> Result<Kept, Error> {
         let finished = self.ports.clock.now();
         let artifact = Artifact::of(live.run, planned.plan.digest, finished, outcome);
@@ -56,17 +80,34 @@ impl Service {
             for ((_, rest), (_, page)) in rests.iter().zip(&pages) {
                 batch = batch.put(page_key(caller, session, *page), rows::write(rest.as_ref()), Expect::Absent);
             }
-            if let Some((key, row)) = &claim {
-                let done = ClaimRow { state: Claim::Done(number), ..row.clone() };
+            if let Some((key, row)) = &live.claim {
+                let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
                 batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
             }
             batch = self.end_operation(caller, session, (live, number), batch).await?;
-            if self.try_commit(batch).await?.is_some() {
+            if self.is_kept(caller, session, (live, number), batch).await? {
+                live.is_kept();
                 let shown = |(label, page): (String, u64)| (label, page_handle(session.slot, page));
                 return Ok(Kept { number, pages: pages.into_iter().map(shown).collect() });
             }
         }
         Err(Error::Busy)
+    }
+
+    /// Whether the batch is in the store. Where its answer was lost, the row of the run tells.
+    async fn is_kept(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, number): (&Live, u64),
+        batch: Batch,
+    ) -> Result<bool, Error> {
+        let error = match self.try_commit(batch).await {
+            Ok(committed) => return Ok(committed.is_some()),
+            Err(error) => error,
+        };
+        let found = self.fetch::<RunRow>(&rows::run_key(&caller.tenant, session.id, number)).await.ok().flatten();
+        if found.is_some_and(|found| found.row.run == live.run) { Ok(true) } else { Err(error) }
     }
 
     /// Whoever asks the operation that speaks for this run gets its result from now on.
@@ -80,6 +121,10 @@ impl Service {
         let Some(operation) = live.operation() else { return Ok(batch) };
         let key = operation_key(caller, session, operation);
         let Some(found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(batch) };
+        // Its result is the new owner's to keep.
+        if !found.row.is_of(live) {
+            return Err(Error::TakenOver(format!("{}_o{operation}", session.slot)));
+        }
         let row = OperationRow { state: OperationState::Ended { number }, ..found.row };
         Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
     }
