@@ -89,9 +89,7 @@ impl Service {
     ) -> Result<RunAnswer, Error> {
         if let Some(live) = self.lives.get(run) {
             return match self.detach(caller, session, &live).await? {
-                RunAnswer::Finished(ran) => {
-                    self.replay(caller, session, ran.number).await.map(RunAnswer::Finished)
-                }
+                RunAnswer::Finished(ran) => self.replay(caller, session, ran.number).await.map(RunAnswer::Finished),
                 running => Ok(running),
             };
         }

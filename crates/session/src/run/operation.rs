@@ -163,7 +163,12 @@ impl Service {
     }
 
     /// What is known of an operation, without doing anything about it.
-    pub(super) async fn look(&self, caller: &Caller, session: &Session, number: u64) -> Result<Option<Operation>, Error> {
+    pub(super) async fn look(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        number: u64,
+    ) -> Result<Option<Operation>, Error> {
         let found: Option<Versioned<OperationRow>> = self.fetch(&operation_key(caller, session, number)).await?;
         let running = found.filter(|found| matches!(found.row.state, OperationState::Running { .. }));
         Ok(running.map(|found| elsewhere(session, number, &found.row)))
