@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::ran::{Ran, Told};
-use crate::run::ClaimRow;
+use crate::rows::ClaimRow;
 
 pub(crate) type End = Result<Arc<Ran>, Arc<Error>>;
 

@@ -82,6 +82,29 @@ pub struct RunRow {
     pub pages: Vec<(String, u64)>,
 }
 
+/// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClaimRow {
+    pub plan: Digest,
+    pub program: String,
+    /// The moment that `now` means in it.
+    pub planned: Timestamp,
+    pub state: Claim,
+    /// The number of the operation that speaks for the run.
+    #[serde(default)]
+    pub operation: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    Unused,
+    /// By this run, which may be going on, or have died with its process.
+    Claimed(RunId),
+    /// Its result is this run's number.
+    Done(u64),
+}
+
 /// Runs of a session, in the order of their numbers.
 pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))

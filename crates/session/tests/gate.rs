@@ -3,12 +3,12 @@
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod house;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{
+use house::{
     House, THREE, caller, commit_of, finished, forced, me, open, open_as, plan, program_of, running, states, told,
 };
 use session::{Error, RunAnswer, RunRequest, Service};
@@ -86,7 +86,7 @@ async fn of_many_callers_at_once_one_runs_it() {
 async fn whoever_comes_while_it_runs_gets_its_handle() {
     let (house, gate) = (House::new(), Arc::new(Notify::new()));
     house.upstream.add(
-        Rule::post(common::TICKETS_AT)
+        Rule::post(house::TICKETS_AT)
             .waits_for(&gate)
             .once()
             .json(201, serde_json::json!({"project": "OPS", "number": 1})),

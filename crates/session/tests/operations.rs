@@ -3,17 +3,17 @@
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod house;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limits;
-use common::{
+use exec::{ReceiptState, Resolved};
+use house::{
     House, REMARKS, REMARKS_AT, THREE, TICKETS_AT, commit_of, detached, finished, forced, me, plan, program_of,
     running, states,
 };
-use exec::{ReceiptState, Resolved};
 use serde_json::json;
 use session::RunRequest;
 use testkit::faults::{Fault, Operation};
@@ -312,7 +312,7 @@ fn a_process_that_dies_before_its_run_has_a_handle_leaves_receipts() {
     drop(one);
     for _ in 0..2 {
         let answer = house.process().run(commit_of(&commit));
-        assert_eq!(states(&common::told(&answer)), ["done", "open"]);
+        assert_eq!(states(&house::told(&answer)), ["done", "open"]);
         assert_eq!(answer.unwrap_err().code(), "interrupted");
     }
     assert_eq!(house.sent().len(), 2);
@@ -328,7 +328,7 @@ fn a_run_whose_handle_cannot_be_kept_is_waited_for() {
     gate.notify_one();
     let answer = process.run(detached(r#"Ticket.open(project="OPS", title="one")"#));
     // Either way it is told what came of it.
-    let told = common::told(&answer);
+    let told = house::told(&answer);
     match answer {
         Ok(session::RunAnswer::Running(operation)) => {
             let ended = finished(process.ask(&format!("wait({})", operation.handle)));
@@ -348,7 +348,7 @@ fn an_operation_whose_result_could_not_be_kept_is_made_good_later() {
     house.faults.fail_always(Operation::PutBlob, Fault::Full);
     gate.notify_one();
     let failed = process.ask("wait(s0_o1)");
-    assert_eq!(states(&common::told(&failed)), ["done"; 3]);
+    assert_eq!(states(&house::told(&failed)), ["done"; 3]);
     assert_eq!(failed.unwrap_err().code(), "storage_full");
     house.faults.heal();
     house.clock.advance(DEAD);
@@ -362,7 +362,7 @@ fn handles_of_others_and_of_nobody() {
     let house = House::working();
     let process = house.process();
     process.open();
-    process.block(common::open_as(&process.service, &me(), "another task"));
+    process.block(house::open_as(&process.service, &me(), "another task"));
     running_or_done(&process);
     for program in ["wait(s0_o9)", "cancel(s0_o9)"] {
         assert_eq!(process.ask(program).unwrap_err().code(), "no_handle");
@@ -372,6 +372,6 @@ fn handles_of_others_and_of_nobody() {
     assert!(format!("{refused} {refused:?}").contains("s1_o1"), "{refused:?}");
 }
 
-fn running_or_done(process: &common::Process) {
+fn running_or_done(process: &house::Process) {
     process.run(detached(THREE)).unwrap();
 }

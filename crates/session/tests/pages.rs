@@ -3,10 +3,10 @@
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod house;
 
 use base::{Limits, Response};
-use common::{House, caller, finished, me, open, open_as, program_of};
+use house::{House, caller, finished, me, open, open_as, program_of};
 use serde_json::json;
 use session::{Ran, RunRequest};
 use testkit::upstream::Rule;
@@ -108,10 +108,10 @@ async fn a_replay_names_the_handles_of_the_first_run() {
     let house = with_projects(10);
     let service = house.service_with(limits(4));
     open(&service).await;
-    let program = format!("{}, Project[key]", common::THREE);
-    let commit = common::plan(&service, &program).await;
-    let first = finished(service.run(&me(), &common::commit_of(&commit)).await);
-    let again = finished(service.run(&me(), &common::commit_of(&commit)).await);
+    let program = format!("{}, Project[key]", house::THREE);
+    let commit = house::plan(&service, &program).await;
+    let first = finished(service.run(&me(), &house::commit_of(&commit)).await);
+    let again = finished(service.run(&me(), &house::commit_of(&commit)).await);
     assert_eq!((again.replayed, first.pages.len()), (true, 1));
     assert_eq!(again.pages, first.pages);
 }

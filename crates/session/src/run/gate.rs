@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use base::{Digest, RunId, Timestamp};
+use base::{Digest, RunId};
 use exec::Continuation;
 use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
-use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
@@ -15,35 +14,12 @@ use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::RunRequest;
-use crate::rows::{self, LogicalRow};
+use crate::rows::{self, Claim, ClaimRow, LogicalRow};
 use crate::service::Service;
 
 /// An unused commit is good for this long.
 const GOOD_FOR_MS: i64 = 10 * 60 * 1000;
 const REQUEST_ID_BYTES: usize = 200;
-
-/// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ClaimRow {
-    pub plan: Digest,
-    pub program: String,
-    /// The moment that `now` means in it.
-    pub planned: Timestamp,
-    pub state: Claim,
-    /// The number of the operation that speaks for the run.
-    #[serde(default)]
-    pub operation: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Claim {
-    Unused,
-    /// By this run, which may be going on, or have died with its process.
-    Claimed(RunId),
-    /// Its result is this run's number.
-    Done(u64),
-}
 
 /// Whether a run may start.
 pub(super) enum Gate {

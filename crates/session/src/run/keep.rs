@@ -8,7 +8,6 @@ use base::RunId;
 use exec::{Continuation, Coverage, Outcome};
 use ports::store::{Batch, Expect, Key, Range, Table};
 
-use super::gate::{Claim, ClaimRow};
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{page_handle, page_key};
 use crate::artifact::Artifact;
@@ -18,7 +17,7 @@ use crate::error::Error;
 use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
-use crate::rows::{self, LogicalRow, RunRow};
+use crate::rows::{self, Claim, ClaimRow, LogicalRow, RunRow};
 use crate::service::Service;
 
 /// How often a result is tried to be kept while the storage fails, and how long between two tries.

@@ -23,7 +23,6 @@ use crate::live::Live;
 use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
-pub(crate) use gate::ClaimRow;
 use gate::Gate;
 
 /// Without a handle nobody could ask for the run, so it is tried again for as long as its caller is there.

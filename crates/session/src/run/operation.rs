@@ -13,7 +13,7 @@ use lang::plan::Plan;
 use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
-use super::gate::{ClaimRow, Ticket};
+use super::gate::Ticket;
 use super::page::{Handle, own};
 use super::start::{Resumed, Work};
 use crate::caller::Caller;
@@ -23,7 +23,7 @@ use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::{Operation, Ran, RunAnswer, Told};
-use crate::rows::{self, LogicalRow};
+use crate::rows::{self, ClaimRow, LogicalRow};
 use crate::service::Service;
 
 const BEAT: Duration = Duration::from_secs(5);
