@@ -80,6 +80,9 @@ pub struct RunRow {
     /// Labels of results that were not read to their end, and the numbers of their page handles.
     #[serde(default)]
     pub pages: Vec<(String, u64)>,
+    /// By the number of a page handle, the steps that its rows have not been through.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub before: BTreeMap<u64, String>,
 }
 
 /// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.

@@ -8,7 +8,7 @@ mod house;
 use base::{Limits, Response};
 use house::{House, caller, finished, me, open, open_as, program_of};
 use serde_json::json;
-use session::{Ran, RunRequest};
+use session::{More, Ran, RunRequest};
 use testkit::upstream::Rule;
 
 /// A list of projects, in pages of what is asked for.
@@ -48,7 +48,7 @@ async fn a_list_that_was_cut_goes_on_to_its_end_without_gap_or_repetition() {
         open(&service).await;
         let mut ran = finished(service.run(&me(), &program_of("Project[key]")).await);
         let mut read = keys(&ran);
-        while let [(label, handle)] = ran.pages.as_slice() {
+        while let [More { label, handle, before: None }] = ran.pages.as_slice() {
             assert_eq!((label.as_str(), keys(&ran).len()), ("result", rows));
             let program = format!("page({handle})");
             ran = finished(service.run(&me(), &program_of(&program)).await);
@@ -65,7 +65,7 @@ async fn a_handle_gives_the_same_rows_each_time_and_after_a_restart() {
     let service = house.service_with(limits(4));
     open(&service).await;
     let first = finished(service.run(&me(), &program_of("Project[key], Project[key, name]")).await);
-    assert_eq!(first.pages.iter().map(|(_, h)| h.as_str()).collect::<Vec<_>>(), ["s0_pg1", "s0_pg2"]);
+    assert_eq!(first.pages.iter().map(|more| more.handle.as_str()).collect::<Vec<_>>(), ["s0_pg1", "s0_pg2"]);
     for service in [service.clone(), service, house.service_with(limits(4))] {
         let again = finished(service.run(&me(), &program_of("page(s0_pg1)")).await);
         assert_eq!(keys(&again), expected(4..8));
@@ -114,4 +114,19 @@ async fn a_replay_names_the_handles_of_the_first_run() {
     let again = finished(service.run(&me(), &house::commit_of(&commit)).await);
     assert_eq!((again.replayed, first.pages.len()), (true, 1));
     assert_eq!(again.pages, first.pages);
+}
+
+#[tokio::test]
+async fn the_rest_looks_like_its_list_and_says_what_it_has_not_been_through() {
+    let house = with_projects(10);
+    let service = house.service_with(limits(4));
+    open(&service).await;
+    let plain = finished(service.run(&me(), &program_of("Project[key]")).await);
+    assert_eq!(plain.pages[0].before, None);
+    let rest = finished(service.run(&me(), &program_of("page(s0_pg1)")).await);
+    assert_eq!((&rest.outcome.returns[0].columns, rest.pages.len()), (&vec!["key".to_owned()], 1));
+    let last = finished(service.run(&me(), &program_of(&format!("page({})", rest.pages[0].handle))).await);
+    assert_eq!((&last.outcome.returns[0].columns, keys(&last)), (&vec!["key".to_owned()], expected(8..10)));
+    let sorted = finished(service.run(&me(), &program_of("Project.sort(key, desc)[key]")).await);
+    assert_eq!(sorted.pages[0].before.as_deref(), Some("sort"));
 }

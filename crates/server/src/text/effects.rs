@@ -2,7 +2,7 @@
 //! Invariant: an effect that may have happened is always said; many that went well are one line.
 
 use exec::{Receipt, ReceiptState};
-use session::{Operation, Ran};
+use session::{More, Operation, Ran};
 
 /// Receipts of effects that did not simply go well are shown one by one, up to this many.
 const SHOWN: usize = 20;
@@ -16,8 +16,9 @@ pub fn after_rows(ran: &Ran) -> String {
     if ran.outcome.cancelled {
         out.push("cancelled: it stopped before its next effect".to_owned());
     }
-    for (label, handle) in &ran.pages {
-        out.push(format!("more of {label}: page({handle})"));
+    for More { label, handle, before } in &ran.pages {
+        let before = before.as_ref().map(|steps| format!(", before its {steps}")).unwrap_or_default();
+        out.push(format!("more of {label}{before}: page({handle})"));
     }
     if !ran.outcome.receipts.is_empty() {
         out.push(lines(&ran.outcome.receipts));

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use base::{Digest, RunId};
-use exec::Continuation;
 use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
 
+use super::page::PageRow;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
@@ -36,7 +36,7 @@ pub(super) struct Ticket {
     pub run: RunId,
     pub program: String,
     /// Lists that it reads on, by handle.
-    pub pages: BTreeMap<String, Continuation>,
+    pub pages: BTreeMap<String, PageRow>,
     /// What is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
 }

@@ -1,15 +1,14 @@
 //! The result of a run, kept: artifact, run, page handles, and the end of what it was claimed or detached by.
 //! Invariant: blob before pointer; everything that names the result is written in one transaction.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base::RunId;
-use exec::{Continuation, Coverage, Outcome};
+use exec::Outcome;
 use ports::store::{Batch, Expect, Key, Range, Table};
 
 use super::operation::{OperationRow, OperationState, operation_key};
-use super::page::{page_handle, page_key};
+use super::page::{Rest, more, page_key, rests};
 use crate::artifact::Artifact;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
@@ -17,6 +16,7 @@ use crate::error::Error;
 use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
+use crate::ran::More;
 use crate::rows::{self, Claim, ClaimRow, LogicalRow, RunRow};
 use crate::service::Service;
 
@@ -26,8 +26,7 @@ const KEEP_AGAIN: Duration = Duration::from_millis(300);
 
 pub(super) struct Kept {
     pub number: u64,
-    /// Label of a result and the handle of its rest.
-    pub pages: Vec<(String, String)>,
+    pub pages: Vec<More>,
 }
 
 impl Service {
@@ -60,7 +59,7 @@ impl Service {
         let finished = self.ports.clock.now();
         let artifact = Artifact::of(live.run, planned.plan.digest, finished, outcome);
         let artifact = self.ports.blobs.put(&artifact.bytes()).await?;
-        let rests = rests(outcome);
+        let rests = rests(&planned.plan, outcome);
         let _turn = self.turn(&session.id.to_string()).await;
         for _ in 0..TRIES {
             let logical =
@@ -69,15 +68,17 @@ impl Service {
             let next = LogicalRow { runs: number, pages: logical.row.pages + rests.len() as u64, ..logical.row };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
             let pages: Vec<(String, u64)> =
-                rests.iter().zip(first_page..).map(|((label, _), page)| (label.clone(), page)).collect();
-            let row = RunRow { run: live.run, plan: planned.plan.digest, artifact, finished, pages: pages.clone() };
+                rests.iter().zip(first_page..).map(|(rest, page)| (rest.label.clone(), page)).collect();
+            let before = rests.iter().zip(first_page..).filter_map(|(rest, page)| Some((page, rest.before.clone()?)));
+            let (run, plan, before) = (live.run, planned.plan.digest, before.collect());
+            let row = RunRow { run, plan, artifact, finished, pages, before };
             let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
                 rows::run_key(&caller.tenant, session.id, number),
                 rows::write(&row),
                 Expect::Absent,
             );
-            for ((_, rest), (_, page)) in rests.iter().zip(&pages) {
-                batch = batch.put(page_key(caller, session, *page), rows::write(rest.as_ref()), Expect::Absent);
+            for (Rest { page, .. }, number) in rests.iter().zip(first_page..) {
+                batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
             }
             if let Some((key, row)) = &live.claim {
                 let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
@@ -86,8 +87,7 @@ impl Service {
             batch = self.end_operation(caller, session, (live, number), batch).await?;
             if self.is_kept(caller, session, (live, number), batch).await? {
                 live.is_kept();
-                let shown = |(label, page): (String, u64)| (label, page_handle(session.slot, page));
-                return Ok(Kept { number, pages: pages.into_iter().map(shown).collect() });
+                return Ok(Kept { number, pages: more(session.slot, &row) });
             }
         }
         Err(Error::Busy)
@@ -150,13 +150,3 @@ impl Service {
 }
 
 const LOOKED_AT: u64 = 256;
-
-/// The results that stopped before their end, with where they go on.
-fn rests(outcome: &Outcome) -> Vec<(String, Arc<Continuation>)> {
-    let rest = |finished: &exec::Finished| {
-        // A program that asked for so many rows and got them asked for no more.
-        let rowset = finished.result.as_ref().ok().filter(|rowset| rowset.coverage != Coverage::Complete)?;
-        Some((finished.label.clone(), rowset.rest.clone()?))
-    };
-    outcome.returns.iter().filter_map(rest).collect()
-}

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::gate::Ticket;
 use super::operation::Asks;
+use super::page::as_before;
 use super::receipts::StoredReceipts;
 use crate::caller::Caller;
 use crate::error::Error;
@@ -87,9 +88,11 @@ impl Service {
             .with_effects(run, &receipts);
         ctx.cancel = live.cancel.clone();
         ctx.progress = Some(&telling);
-        ctx.pages = Some(&pages);
+        let unread = pages.iter().map(|(handle, page)| (handle.clone(), page.from.clone())).collect();
+        ctx.pages = Some(&unread);
         ctx.operations = Some(&asks);
         let mut outcome = exec::run(&ctx, &planned.plan).await;
+        as_before(&pages, &planned.plan, &mut outcome);
         if resumed.is_some() {
             let earlier = self.receipts_of(caller, session.id, run).await?;
             outcome.receipts = with_earlier(outcome.receipts, earlier);
