@@ -125,7 +125,7 @@ def said(answer, error=False):
 
 def receipts(text):
     """How many are done, unknown and failed, by the text that a model reads."""
-    done = sum(int(times or 1) for times in re.findall(r"^done: [^,\n]*(?:, (\d+) times)?$", text, re.MULTILINE))
+    done = sum(int(times or 1) for times in re.findall(r"^done: [^,\n]*?(?:, (\d+) times)?$", text, re.MULTILINE))
     return done, len(re.findall(r"^unknown\b", text, re.MULTILINE)), len(re.findall(r"^failed\b", text, re.MULTILINE))
 
 
@@ -232,7 +232,7 @@ async def pages(api):
                     answer = await call(client, "plasm_run", ref, program=program)
                     text = said(answer)
             more = re.search(r"^more of result: (page\(s0_pg\d+\))$", text, re.MULTILINE)
-            rows = tables(re.sub(r"^more of .*", "", text, flags=re.MULTILINE))["result"]
+            rows = tables(text)["result"]
             numbers += [(row["project"], row["number"]) for row in rows]
             program = more and more[1]
         assert len(numbers) == len(set(numbers)) == 321, f"{len(numbers)} rows, {len(set(numbers))} different ones"

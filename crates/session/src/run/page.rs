@@ -53,13 +53,18 @@ pub(super) struct Rest {
 /// The results that stopped before their end, with where they go on.
 pub(super) fn rests(plan: &Plan, outcome: &Outcome) -> Vec<Rest> {
     let rest = |(finished, returned): (&Finished, &lang::plan::Returned)| {
-        // A program that asked for so many rows and got them asked for no more.
-        let rowset = finished.result.as_ref().ok().filter(|rowset| rowset.coverage != Coverage::Complete)?;
+        // A program that asked for so many rows and got them asked for no more, unless it goes through a list piece by piece.
+        let goes_on = |coverage: &Coverage| *coverage != Coverage::Complete || is_page(plan, returned.step);
+        let rowset = finished.result.as_ref().ok().filter(|rowset| goes_on(&rowset.coverage))?;
         let from = rowset.rest.as_ref()?.as_ref().clone();
         let page = PageRow { from, columns: finished.columns.clone(), entity: finished.entity.clone() };
         Some(Rest { label: finished.label.clone(), page, before: before(plan, returned.step) })
     };
     outcome.returns.iter().zip(&plan.returns).filter_map(rest).collect()
+}
+
+fn is_page(plan: &Plan, result: usize) -> bool {
+    plan.steps.get(result).is_some_and(|step| matches!(step.kind, StepKind::Page { .. }))
 }
 
 /// What the program does to the rows between their reading and the result, apart from choosing columns.
