@@ -26,7 +26,8 @@ def tables(text):
     returns = {}
     for block in re.split(r"^#{2,3} ", text, flags=re.MULTILINE)[1:]:
         heading, *lines = block.strip("\n").split("\n")
-        lines = [line for line in lines if line and not line.startswith(("(", "all of it: "))]
+        lines = lines[: lines.index("")] if "" in lines else lines  # what follows an empty line is no row
+        lines = [line for line in lines if not line.startswith(("(", "all of it: "))]
         columns = lines[0].split("\t")
         rows = [dict(zip(columns, line.split("\t"), strict=True)) for line in lines[1:]]
         returns[heading.split(" ")[0]] = rows

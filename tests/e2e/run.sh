@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|hostile]...
+# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|effects|hostile]...
 # $TOKAMAK is the binary (default: target/debug/tokamak); $TOOLS is where setup.sh installs (default: .tools).
 # Invariants: one line for each check; nothing that was started is left running and no file is left outside $TOOLS.
 set -uo pipefail
@@ -13,7 +13,7 @@ TOOLS=$(cd "$TOOLS" && pwd)
 export TOOLS
 # A suite that takes longer hangs.
 SECONDS_FOR_A_SUITE=${SECONDS_FOR_A_SUITE:-150}
-ALL="clients typescript inspector conformance foreign hostile"
+ALL="clients typescript inspector conformance foreign effects hostile"
 
 main() {
   check_binary
@@ -64,7 +64,7 @@ run_suite() {
   local node="$TOOLS/e2e-node/node_modules"
   local -a command
   case $suite in
-    clients | foreign) command=("$TOOLS/e2e-python/bin/python" "$here/$suite.py") ;;
+    clients | effects | foreign) command=("$TOOLS/e2e-python/bin/python" "$here/$suite.py") ;;
     typescript) command=("$node/node/bin/node" "$here/typescript.mjs") ;;
     hostile) command=(python3 "$here/hostile.py") ;;
     *) command=("$here/$suite.sh") ;;

@@ -7,20 +7,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Limits, Origin, Principal, TenantId, Timestamp};
+use serde_json::json;
 use server::text;
-use session::{Caller, Connection, OpenRequest, Ports, RunRequest, SeedRequest, Service};
+use session::{Caller, Connection, OpenRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
+use testkit::golden::Case;
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 
 fn caller() -> Caller {
     Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
 }
 
-async fn service(limits: Limits) -> Arc<Service> {
+async fn service(limits: Limits) -> (Arc<Service>, Origin) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     tokio::spawn(demo::serve(listener, std::future::pending()));
     let catalog = catalog::read("demo.yaml", include_str!("../../../catalogs/demo.yaml")).unwrap();
-    let routes = BTreeMap::from([(catalog.origin.clone(), address)]);
+    let routes = BTreeMap::from([(catalog.origin.clone(), address.clone())]);
     let clock = Arc::new(ManualClock::at(Timestamp(0)));
     let options = upstream::Options { routes, ..upstream::Options::default() };
     let http = upstream::HttpUpstream::new(options, Arc::new(MapSecrets::new()), clock.clone()).unwrap();
@@ -31,20 +33,50 @@ async fn service(limits: Limits) -> Arc<Service> {
         clock,
         entropy: Arc::new(CountingEntropy::new()),
     };
-    Arc::new(Service::new(ports, catalog::Registry::new([Arc::new(catalog)]).unwrap(), limits))
+    let registry = catalog::Registry::new([Arc::new(catalog)]).unwrap();
+    (Arc::new(Service::new(ports, registry, limits)), address)
 }
 
-async fn run(service: &Arc<Service>, program: &str, force: bool) -> String {
+async fn open(service: &Arc<Service>) {
     let seeds = ["Project", "Person", "Ticket", "Comment"];
     let seeds = seeds.map(|e| SeedRequest { api: "demo".to_owned(), entity: e.to_owned() }).to_vec();
     let open = OpenRequest { intent: "golden".to_owned(), seeds, replay: false };
     service.open(&caller(), &open).await.unwrap();
-    let program = Some(program.to_owned());
-    let request = RunRequest { session: "s0".to_owned(), program, force, ..RunRequest::default() };
-    match service.run(&caller(), &request).await {
-        Ok(answer) => text::ran(&answer.finished().unwrap(), service.limits().shown_chars).text,
+}
+
+async fn run(service: &Arc<Service>, request: &RunRequest) -> String {
+    match service.run(&caller(), request).await {
+        Ok(RunAnswer::Finished(ran)) => text::ran(&ran, service.limits().shown_chars).text,
+        Ok(RunAnswer::Running(operation)) => text::running(&operation),
         Err(error) => text::error(&error),
     }
+}
+
+/// The calls of a case: its program, and one for each line `then: …`, which is a program or `commit pc0`.
+fn calls(case: &Case) -> Vec<RunRequest> {
+    let request = |program: &str| RunRequest {
+        session: "s0".to_owned(),
+        program: Some(program.to_owned()),
+        force: case.attribute("force").is_some(),
+        wait: case.attribute("wait").map(|wait| wait == "true"),
+        ..RunRequest::default()
+    };
+    let later = |line: &str| match line.strip_prefix("commit ") {
+        Some(commit) => RunRequest { program: None, plan_commit_ref: Some(commit.to_owned()), ..request("") },
+        None => request(line),
+    };
+    let mut parts = case.input.split("\nthen: ");
+    let first = parts.next().map(request);
+    first.into_iter().chain(parts.map(|line| later(line.trim_end()))).collect()
+}
+
+/// Tells the demo API to break what is written to it.
+async fn break_writes(address: &Origin, fault: &str) {
+    let rules = json!({"rules": [{"fault": fault, "method": "POST", "path": "/api/*"}]});
+    let client = reqwest::Client::new();
+    let told = client.post(format!("{address}/control/faults")).body(rules.to_string());
+    let told = told.header("content-type", "application/json").send().await.unwrap();
+    assert!(told.status().is_success(), "{}", told.status());
 }
 
 #[test]
@@ -59,8 +91,16 @@ fn golden_run() {
             if let Some(pages) = case.attribute("pages") {
                 limits.pages = pages.parse().unwrap();
             }
-            let service = service(limits).await;
-            run(&service, &case.input, case.attribute("force").is_some()).await
+            let (service, address) = service(limits).await;
+            if let Some(fault) = case.attribute("faults") {
+                break_writes(&address, fault).await;
+            }
+            open(&service).await;
+            let mut answers = Vec::new();
+            for request in calls(case) {
+                answers.push(run(&service, &request).await);
+            }
+            answers.join("\n\n~~~\n")
         })
     });
 }

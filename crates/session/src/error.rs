@@ -49,8 +49,17 @@ pub enum Error {
     #[error("`{handle}` is not of this session; here it would be `{right}`")]
     ForeignHandle { handle: String, right: String },
     /// The process that ran it died, or another one still runs it.
-    #[error("this run was started before and has no result; nothing was run again")]
+    #[error(
+        "this run was started before and has no result: its process died, or another one still runs it; nothing was run \
+         again"
+    )]
     Interrupted { receipts: Vec<Receipt> },
+    /// It ran, and its result is nowhere but here.
+    #[error("the run ended and its result could not be kept ({cause}); what it did:")]
+    NotKept { receipts: Vec<Receipt>, cause: Box<Error> },
+    /// This process was silent for so long that another one was let to go on with the run.
+    #[error("another process has taken this run over; ask it with wait({0})")]
+    TakenOver(String),
     /// The task that ran it ended without a word: a defect of ours.
     #[error("the run ended without a result; its receipts are kept")]
     Lost,
@@ -93,6 +102,8 @@ impl Error {
             Error::NoHandle(_) => "no_handle",
             Error::ForeignHandle { .. } => "foreign_handle",
             Error::Interrupted { .. } => "interrupted",
+            Error::NotKept { cause, .. } => cause.code(),
+            Error::TakenOver(_) => "taken_over",
             Error::Lost => "internal",
             Error::Shared(error) => error.code(),
             Error::NoArtifact(_) => "no_artifact",
@@ -113,6 +124,7 @@ impl Error {
         matches!(
             self,
             Error::Lost
+                | Error::NotKept { .. }
                 | Error::Store(_)
                 | Error::Blobs(_)
                 | Error::Pin(_)

@@ -26,6 +26,6 @@ pub use caller::{Caller, Connection};
 pub use error::Error;
 pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
-pub use ran::{Operation, Ran, RunAnswer, RunRequest, Told};
+pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use rows::{ExecuteBinding, Revision};
 pub use service::{Ports, Service};

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::RunId;
 use lang::plan::Plan;
+use ports::store::Key;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::ran::{Ran, Told};
+use crate::rows::ClaimRow;
 
 pub(crate) type End = Result<Arc<Ran>, Arc<Error>>;
 
@@ -24,9 +26,24 @@ pub(crate) struct Live {
     pub told: watch::Receiver<Told>,
     pub plan: Arc<Plan>,
     pub program: String,
+    /// What is marked as done when it ends.
+    pub claim: Option<(Key, ClaimRow)>,
+    /// How often the run was taken over before: an operation's row that says another number has another owner.
+    pub owner: u32,
     end: watch::Receiver<Option<End>>,
+    kept: Arc<AtomicBool>,
     /// The number of the operation that speaks for it, once somebody stopped waiting for it.
     operation: Arc<Mutex<Option<u64>>>,
+}
+
+/// What a run is begun with.
+pub(crate) struct Begun {
+    pub run: RunId,
+    pub plan: Plan,
+    pub program: String,
+    pub claim: Option<(Key, ClaimRow)>,
+    /// The number of the operation that is taken up again, and its owner.
+    pub resumed: Option<(u64, u32)>,
 }
 
 #[derive(Default)]
@@ -37,12 +54,24 @@ impl Lives {
         lock(&self.0).insert(live.run, live);
     }
 
-    pub fn remove(&self, run: RunId) {
+    fn remove(&self, run: RunId) {
         lock(&self.0).remove(&run);
     }
 
     pub fn get(&self, run: RunId) -> Option<Live> {
         lock(&self.0).get(&run).cloned()
+    }
+}
+
+/// Takes a run off the list however its task ends, also when that panics.
+pub(crate) struct Listed<'a> {
+    pub lives: &'a Lives,
+    pub run: RunId,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.lives.remove(self.run);
     }
 }
 
@@ -53,11 +82,22 @@ pub(crate) struct Ending {
 }
 
 impl Live {
-    pub fn new(run: RunId, plan: Plan, program: String, operation: Option<u64>) -> (Self, Ending) {
+    pub fn new(begun: Begun) -> (Self, Ending) {
         let (told_to, told) = watch::channel(Told::default());
         let (end_to, end) = watch::channel(None);
-        let (plan, operation) = (Arc::new(plan), Arc::new(Mutex::new(operation)));
-        let live = Self { run, cancel: CancellationToken::new(), told, plan, program, end, operation };
+        let Begun { run, plan, program, claim, resumed } = begun;
+        let live = Self {
+            run,
+            cancel: CancellationToken::new(),
+            told,
+            plan: Arc::new(plan),
+            program,
+            claim,
+            owner: resumed.map_or(0, |(_, owner)| owner),
+            end,
+            kept: Arc::default(),
+            operation: Arc::new(Mutex::new(resumed.map(|(number, _)| number))),
+        };
         (live, Ending { told: told_to, end: end_to })
     }
 
@@ -72,8 +112,14 @@ impl Live {
         }
     }
 
+    /// Its result is kept, or there will be none: from here on it needs nobody to speak for it.
     pub fn has_ended(&self) -> bool {
-        self.end.borrow().is_some()
+        self.kept.load(Ordering::Acquire) || self.end.borrow().is_some()
+    }
+
+    /// Said by whoever kept the result, in the same turn of the session.
+    pub fn is_kept(&self) {
+        self.kept.store(true, Ordering::Release);
     }
 
     pub fn operation(&self) -> Option<u64> {
@@ -85,25 +131,26 @@ impl Live {
     }
 
     pub fn stop_on_drop(&self) -> StopOnDrop {
-        StopOnDrop { cancel: self.cancel.clone(), armed: AtomicBool::new(true) }
+        StopOnDrop { live: self.clone(), armed: true }
     }
 }
 
+/// Stops a run whose caller has gone, unless someone else was given a handle for it.
 pub(crate) struct StopOnDrop {
-    cancel: CancellationToken,
-    armed: AtomicBool,
+    live: Live,
+    armed: bool,
 }
 
 impl StopOnDrop {
-    pub fn disarm(self) {
-        self.armed.store(false, Ordering::Relaxed);
+    pub fn disarm(mut self) {
+        self.armed = false;
     }
 }
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        if self.armed.load(Ordering::Relaxed) {
-            self.cancel.cancel();
+        if self.armed && self.live.operation().is_none() {
+            self.live.cancel.cancel();
         }
     }
 }

@@ -52,10 +52,21 @@ pub struct Ran {
     /// The run's number in its session: the last part of `plasm://session/s0/r/3`.
     pub number: u64,
     pub run: RunId,
-    /// Handles for what was left unread, by the label of the result.
-    pub pages: Vec<(String, String)>,
+    /// Handles for what was left unread.
+    pub pages: Vec<More>,
     /// Nothing ran: this is what an earlier call with the same commit or request id did.
     pub replayed: bool,
+}
+
+/// What was left unread of one result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct More {
+    /// Of the result.
+    pub label: String,
+    /// `s0_pg1`
+    pub handle: String,
+    /// The steps of the program that the rest has not been through.
+    pub before: Option<String>,
 }
 
 /// A run that goes on, as its caller sees it.

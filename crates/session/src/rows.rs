@@ -80,6 +80,32 @@ pub struct RunRow {
     /// Labels of results that were not read to their end, and the numbers of their page handles.
     #[serde(default)]
     pub pages: Vec<(String, u64)>,
+    /// By the number of a page handle, the steps that its rows have not been through.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub before: BTreeMap<u64, String>,
+}
+
+/// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClaimRow {
+    pub plan: Digest,
+    pub program: String,
+    /// The moment that `now` means in it.
+    pub planned: Timestamp,
+    pub state: Claim,
+    /// The number of the operation that speaks for the run.
+    #[serde(default)]
+    pub operation: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    Unused,
+    /// By this run, which may be going on, or have died with its process.
+    Claimed(RunId),
+    /// Its result is this run's number.
+    Done(u64),
 }
 
 /// Runs of a session, in the order of their numbers.

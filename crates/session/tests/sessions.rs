@@ -250,7 +250,10 @@ async fn a_run_is_answered_only_when_its_artifact_is_stored() {
         let me = caller("local", "a");
         world.upstream.add(ops());
         world.service.open(&me, &open("task", &["Project"])).await.unwrap();
-        world.faults.fail(operation, 1, fault);
+        match fault {
+            Fault::Conflict => world.faults.fail(operation, 1, fault),
+            _ => world.faults.fail_always(operation, fault),
+        }
         match world.service.run(&me, &run("Project(\"OPS\")")).await {
             // A lost race is tried again and lands.
             Ok(ran) => assert_eq!((fault, ran.finished().unwrap().number), (Fault::Conflict, 1)),

@@ -3,7 +3,7 @@
 
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};
-use session::{ArtifactUri, Caller, Connection, Opened, Operation, Planned, Ran, Told};
+use session::{ArtifactUri, Caller, Connection, More, Opened, Operation, Planned, Ran, Told};
 
 pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
     let lost = opened.continuity.previous_execute.as_ref();
@@ -78,8 +78,7 @@ pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
         })
     };
     let receipts: Vec<Value> = ran.outcome.receipts.iter().map(receipt).collect();
-    let page =
-        |(label, handle): &(String, String)| json!({"label": label, "next_page_handle": handle, "has_more": true});
+    let page = |more: &More| json!({"label": more.label, "next_page_handle": more.handle, "has_more": true});
     let paging: Vec<Value> = ran.pages.iter().map(page).collect();
     wrap(json!({
         "receipts": receipts,

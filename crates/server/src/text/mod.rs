@@ -48,6 +48,8 @@ pub fn ran(ran: &Ran, shown_chars: usize) -> Shown {
     let artifact = ArtifactUri::short(ran.slot, ran.number);
     let Shown { text, lossy } = run_result(&ran.outcome, &artifact, shown_chars);
     let (after, notes) = (after_rows(ran), render_for_model(&ran.program, &ran.notes));
+    // An empty line: what follows is no row of the last table.
+    let after = if after.is_empty() { after } else { format!("\n{after}") };
     let parts: Vec<&str> = [text.as_str(), &after, &notes].into_iter().filter(|part| !part.is_empty()).collect();
     Shown { text: parts.join("\n"), lossy }
 }
@@ -79,7 +81,9 @@ pub fn error(error: &Error) -> String {
                 error.code()
             )
         }
-        Error::Interrupted { receipts } => format!("{}: {error}\n{}", error.code(), effects::lines(receipts)),
+        Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => {
+            format!("{}: {error}\n{}", error.code(), effects::alone(receipts))
+        }
         Error::Shared(inner) => self::error(inner),
         other => format!("{}: {other}", other.code()),
     }

@@ -1,51 +1,33 @@
 //! What a plan with a `review` verdict needs before it runs: a commit that a dry run gave, or `force`.
 //! Invariant: a claim is durable before anything leaves, and is made once; whoever comes later gets what became of it.
 
-use base::{Digest, RunId, Timestamp};
+use std::collections::BTreeMap;
+
+use base::{Digest, RunId};
 use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
-use serde::{Deserialize, Serialize};
 
+use super::page::PageRow;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::RunRequest;
-use crate::rows::{self, LogicalRow};
+use crate::rows::{self, Claim, ClaimRow, LogicalRow};
 use crate::service::Service;
 
 /// An unused commit is good for this long.
 const GOOD_FOR_MS: i64 = 10 * 60 * 1000;
 const REQUEST_ID_BYTES: usize = 200;
 
-/// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ClaimRow {
-    pub plan: Digest,
-    pub program: String,
-    /// The moment that `now` means in it.
-    pub planned: Timestamp,
-    pub state: Claim,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Claim {
-    Unused,
-    /// By this run, which may be going on, or have died with its process.
-    Claimed(RunId),
-    /// Its result is this run's number.
-    Done(u64),
-}
-
 /// Whether a run may start.
 pub(super) enum Gate {
     Go(Box<Ticket>),
     /// It ran already, with this number.
     Ran(u64),
-    /// It was started by this run and has no result yet.
-    Started(RunId),
+    /// It was started by this run and has no result yet; the operation that speaks for it, where there is one.
+    Started(RunId, Option<u64>),
 }
 
 /// Leave to run one plan.
@@ -53,6 +35,8 @@ pub(super) struct Ticket {
     pub planned: Planned,
     pub run: RunId,
     pub program: String,
+    /// Lists that it reads on, by handle.
+    pub pages: BTreeMap<String, PageRow>,
     /// What is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
 }
@@ -73,6 +57,7 @@ impl Service {
             program: program.to_owned(),
             planned: planned.now,
             state: Claim::Unused,
+            operation: None,
         };
         let _turn = self.turn(&session.id.to_string()).await;
         for _ in 0..TRIES {
@@ -99,21 +84,18 @@ impl Service {
         }
         let program = request.program.as_deref().ok_or(Error::NoProgram)?;
         let planned = self.plan_in(session, program, self.now())?;
-        let program_of = || program.to_owned();
-        let ticket = |planned| {
-            Gate::Go(Box::new(Ticket { planned, run: self.new_run_id(), program: program_of(), claim: None }))
-        };
-        if planned.plan.verdict == Verdict::Ok {
-            return Ok(ticket(planned));
-        }
-        match (&request.request_id, request.force) {
-            (_, false) => {
+        if planned.plan.verdict == Verdict::Review {
+            if !request.force {
                 let commit = self.mint_commit(caller, session, (&planned, program)).await?.unwrap_or_default();
-                Err(Error::Review { explained: planned.explained, commit })
+                return Err(Error::Review { explained: planned.explained, commit });
             }
-            (None, true) => Ok(ticket(planned)),
-            (Some(id), true) => self.by_request(caller, session, id, (planned, program)).await,
+            if let Some(id) = &request.request_id {
+                return self.by_request(caller, session, id, (planned, program)).await;
+            }
         }
+        let pages = self.pages_of(caller, session, &planned.plan).await?;
+        let (run, program) = (self.new_run_id(), program.to_owned());
+        Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: None })))
     }
 
     async fn by_commit(
@@ -136,18 +118,19 @@ impl Service {
             }
             match row.state {
                 Claim::Done(number) => return Ok(Gate::Ran(number)),
-                Claim::Claimed(run) => return Ok(Gate::Started(run)),
+                Claim::Claimed(run) => return Ok(Gate::Started(run, row.operation)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
                     return Err(Error::CommitExpired(commit.to_owned()));
                 }
                 Claim::Unused => {}
             }
+            // All that can fail comes before the claim, which is good for one run.
+            let pages = self.pages_of(caller, session, &planned.plan).await?;
             let run = self.new_run_id();
             let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
-            let batch = Batch::default().put(key.clone(), rows::write(&claimed), Expect::Version(found.version));
-            if self.try_commit(batch).await?.is_some() {
+            if self.claim(&key, &claimed, Expect::Version(found.version)).await? {
                 let program = claimed.program.clone();
-                return Ok(Gate::Go(Box::new(Ticket { planned, run, program, claim: Some((key, claimed)) })));
+                return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
             }
         }
         Err(Error::Busy)
@@ -166,13 +149,13 @@ impl Service {
         }
         // Any text may be an id; its row is found by its digest.
         let key = Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())));
+        let pages = self.pages_of(caller, session, &planned.plan).await?;
         let run = self.new_run_id();
-        let (plan, now) = (planned.plan.digest, planned.now);
-        let claimed = ClaimRow { plan, program: program.to_owned(), planned: now, state: Claim::Claimed(run) };
-        let batch = Batch::default().put(key.clone(), rows::write(&claimed), Expect::Absent);
-        if self.try_commit(batch).await?.is_some() {
-            let program = program.to_owned();
-            return Ok(Gate::Go(Box::new(Ticket { planned, run, program, claim: Some((key, claimed)) })));
+        let (plan, now, program) = (planned.plan.digest, planned.now, program.to_owned());
+        let state = Claim::Claimed(run);
+        let claimed = ClaimRow { plan, program: program.clone(), planned: now, state, operation: None };
+        if self.claim(&key, &claimed, Expect::Absent).await? {
+            return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
         }
         let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
         if found.row.program != program {
@@ -180,9 +163,32 @@ impl Service {
         }
         Ok(match found.row.state {
             Claim::Done(number) => Gate::Ran(number),
-            Claim::Claimed(run) => Gate::Started(run),
+            Claim::Claimed(run) => Gate::Started(run, found.row.operation),
             Claim::Unused => return Err(Error::Busy),
         })
+    }
+}
+
+impl Service {
+    /// Whether it is this run's now. An answer that was lost is asked for once more: the run's id is in the row, and nobody else's.
+    async fn claim(&self, key: &Key, claimed: &ClaimRow, expect: Expect) -> Result<bool, Error> {
+        let batch = Batch::default().put(key.clone(), rows::write(claimed), expect);
+        let error = match self.try_commit(batch).await {
+            Ok(made) => return Ok(made.is_some()),
+            Err(error) => error,
+        };
+        let found: Option<Versioned<ClaimRow>> = self.fetch(key).await.ok().flatten();
+        if found.is_some_and(|found| found.row.state == claimed.state) { Ok(true) } else { Err(error) }
+    }
+
+    /// Between a claim and the start of its run nobody in this process looks at it.
+    pub(super) async fn claim_turn(
+        &self,
+        session: &Session,
+        request: &RunRequest,
+    ) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        let by = request.plan_commit_ref.as_ref().or(request.request_id.as_ref())?;
+        Some(self.turn(&format!("{}/{}", session.id, Digest::of(by.trim().as_bytes()))).await)
     }
 }
 

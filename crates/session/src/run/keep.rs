@@ -1,15 +1,14 @@
 //! The result of a run, kept: artifact, run, page handles, and the end of what it was claimed or detached by.
 //! Invariant: blob before pointer; everything that names the result is written in one transaction.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use base::RunId;
-use exec::{Continuation, Coverage, Outcome};
+use exec::Outcome;
 use ports::store::{Batch, Expect, Key, Range, Table};
 
-use super::gate::{Claim, ClaimRow};
 use super::operation::{OperationRow, OperationState, operation_key};
-use super::page::{page_handle, page_key};
+use super::page::{Rest, more, page_key, rests};
 use crate::artifact::Artifact;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
@@ -17,27 +16,50 @@ use crate::error::Error;
 use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
-use crate::rows::{self, LogicalRow, RunRow};
+use crate::ran::More;
+use crate::rows::{self, Claim, ClaimRow, LogicalRow, RunRow};
 use crate::service::Service;
+
+/// How often a result is tried to be kept while the storage fails, and how long between two tries.
+const KEEP_TRIES: usize = 3;
+const KEEP_AGAIN: Duration = Duration::from_millis(300);
 
 pub(super) struct Kept {
     pub number: u64,
-    /// Label of a result and the handle of its rest.
-    pub pages: Vec<(String, String)>,
+    pub pages: Vec<More>,
 }
 
 impl Service {
+    /// A storage that fails for a moment loses no result.
     pub(super) async fn keep(
         &self,
         caller: &Caller,
         session: &Session,
+        ended: (&Live, &Planned, &Outcome),
+    ) -> Result<Kept, Error> {
+        let mut tried = 1;
+        loop {
+            match self.keep_once(caller, session, ended).await {
+                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < KEEP_TRIES => {
+                    tracing::warn!(%error, tried, "a result could not be kept, trying again");
+                    self.ports.clock.sleep(KEEP_AGAIN).await;
+                    tried += 1;
+                }
+                kept => return kept,
+            }
+        }
+    }
+
+    async fn keep_once(
+        &self,
+        caller: &Caller,
+        session: &Session,
         (live, planned, outcome): (&Live, &Planned, &Outcome),
-        claim: Option<(Key, ClaimRow)>,
     ) -> Result<Kept, Error> {
         let finished = self.ports.clock.now();
         let artifact = Artifact::of(live.run, planned.plan.digest, finished, outcome);
         let artifact = self.ports.blobs.put(&artifact.bytes()).await?;
-        let rests = rests(outcome);
+        let rests = rests(&planned.plan, outcome);
         let _turn = self.turn(&session.id.to_string()).await;
         for _ in 0..TRIES {
             let logical =
@@ -46,27 +68,45 @@ impl Service {
             let next = LogicalRow { runs: number, pages: logical.row.pages + rests.len() as u64, ..logical.row };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
             let pages: Vec<(String, u64)> =
-                rests.iter().zip(first_page..).map(|((label, _), page)| (label.clone(), page)).collect();
-            let row = RunRow { run: live.run, plan: planned.plan.digest, artifact, finished, pages: pages.clone() };
+                rests.iter().zip(first_page..).map(|(rest, page)| (rest.label.clone(), page)).collect();
+            let before = rests.iter().zip(first_page..).filter_map(|(rest, page)| Some((page, rest.before.clone()?)));
+            let (run, plan, before) = (live.run, planned.plan.digest, before.collect());
+            let row = RunRow { run, plan, artifact, finished, pages, before };
             let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
                 rows::run_key(&caller.tenant, session.id, number),
                 rows::write(&row),
                 Expect::Absent,
             );
-            for ((_, rest), (_, page)) in rests.iter().zip(&pages) {
-                batch = batch.put(page_key(caller, session, *page), rows::write(rest.as_ref()), Expect::Absent);
+            for (Rest { page, .. }, number) in rests.iter().zip(first_page..) {
+                batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
             }
-            if let Some((key, row)) = &claim {
-                let done = ClaimRow { state: Claim::Done(number), ..row.clone() };
+            if let Some((key, row)) = &live.claim {
+                let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
                 batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
             }
             batch = self.end_operation(caller, session, (live, number), batch).await?;
-            if self.try_commit(batch).await?.is_some() {
-                let shown = |(label, page): (String, u64)| (label, page_handle(session.slot, page));
-                return Ok(Kept { number, pages: pages.into_iter().map(shown).collect() });
+            if self.is_kept(caller, session, (live, number), batch).await? {
+                live.is_kept();
+                return Ok(Kept { number, pages: more(session.slot, &row) });
             }
         }
         Err(Error::Busy)
+    }
+
+    /// Whether the batch is in the store. Where its answer was lost, the row of the run tells.
+    async fn is_kept(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, number): (&Live, u64),
+        batch: Batch,
+    ) -> Result<bool, Error> {
+        let error = match self.try_commit(batch).await {
+            Ok(committed) => return Ok(committed.is_some()),
+            Err(error) => error,
+        };
+        let found = self.fetch::<RunRow>(&rows::run_key(&caller.tenant, session.id, number)).await.ok().flatten();
+        if found.is_some_and(|found| found.row.run == live.run) { Ok(true) } else { Err(error) }
     }
 
     /// Whoever asks the operation that speaks for this run gets its result from now on.
@@ -80,6 +120,10 @@ impl Service {
         let Some(operation) = live.operation() else { return Ok(batch) };
         let key = operation_key(caller, session, operation);
         let Some(found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(batch) };
+        // Its result is the new owner's to keep.
+        if !found.row.is_of(live) {
+            return Err(Error::TakenOver(format!("{}_o{operation}", session.slot)));
+        }
         let row = OperationRow { state: OperationState::Ended { number }, ..found.row };
         Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
     }
@@ -106,13 +150,3 @@ impl Service {
 }
 
 const LOOKED_AT: u64 = 256;
-
-/// The results that stopped before their end, with where they go on.
-fn rests(outcome: &Outcome) -> Vec<(String, Arc<Continuation>)> {
-    let rest = |finished: &exec::Finished| {
-        // A program that asked for so many rows and got them asked for no more.
-        let rowset = finished.result.as_ref().ok().filter(|rowset| rowset.coverage != Coverage::Complete)?;
-        Some((finished.label.clone(), rowset.rest.clone()?))
-    };
-    outcome.returns.iter().filter_map(rest).collect()
-}

@@ -19,60 +19,87 @@ use ports::receipts::Receipt;
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::live::Live;
 use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
-use gate::{Gate, Ticket};
+use gate::Gate;
+
+/// Without a handle nobody could ask for the run, so it is tried again for as long as its caller is there.
+const HANDLE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Service {
     pub async fn run(self: &Arc<Self>, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, Error> {
         let session = self.session(caller, &request.session).await?;
-        match self.gate(caller, &session, request).await? {
-            Gate::Ran(number) => self.replay(caller, &session, number).await.map(RunAnswer::Finished),
-            Gate::Started(run) => self.started(caller, &session, run).await,
-            Gate::Go(ticket) => match only_operation(&ticket.planned.plan) {
-                Some((handle, cancel)) => self.ask(caller, &session, &handle, cancel).await,
-                None => self.go(caller, session, *ticket, request.wait).await,
-            },
+        let turn = self.claim_turn(&session, request).await;
+        let ticket = match self.gate(caller, &session, request).await? {
+            Gate::Ran(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
+            Gate::Started(run, operation) => {
+                drop(turn);
+                return self.started(caller, &session, (run, operation)).await;
+            }
+            Gate::Go(ticket) => *ticket,
+        };
+        if let Some((handle, cancel)) = only_operation(&ticket.planned.plan) {
+            drop(turn);
+            return self.ask(caller, &session, &handle, cancel).await;
         }
+        let session = Arc::new(session);
+        let live = self.start(caller, &session, start::Work { ticket, resumed: None });
+        drop(turn);
+        self.follow(caller, &session, &live, request.wait).await
     }
 
-    async fn go(
-        self: &Arc<Self>,
+    /// Waits for a run, and gives it a handle when that takes too long.
+    async fn follow(
+        &self,
         caller: &Caller,
-        session: Session,
-        ticket: Ticket,
+        session: &Session,
+        live: &Live,
         wait: Option<bool>,
     ) -> Result<RunAnswer, Error> {
-        let pages = self.pages_of(caller, &session, &ticket.planned.plan).await?;
-        let session = Arc::new(session);
-        let live = self.start(caller, &session, start::Work::new(ticket, pages));
-        if wait == Some(false) {
-            return self.detach(caller, &session, &live).await;
-        }
         // Whoever stops waiting for a run that nobody else can ask about wants it to stop.
         let guard = live.stop_on_drop();
-        match tokio::time::timeout(Duration::from_millis(self.limits.inline_ms), live.ended()).await {
-            Ok(ended) => {
+        let mut patience = Duration::from_millis(if wait == Some(false) { 0 } else { self.limits.inline_ms });
+        loop {
+            if !patience.is_zero()
+                && let Ok(ended) = tokio::time::timeout(patience, live.ended()).await
+            {
                 guard.disarm();
-                ended.map(RunAnswer::Finished)
+                return ended.map(RunAnswer::Finished);
             }
-            Err(_) => {
-                let answer = self.detach(caller, &session, &live).await;
-                guard.disarm();
-                answer
+            match self.detach(caller, session, live).await {
+                Ok(answer) => {
+                    guard.disarm();
+                    return Ok(answer);
+                }
+                Err(error) => tracing::warn!(%error, "a run could not be given a handle, trying again"),
             }
+            patience = HANDLE_AGAIN;
         }
     }
 
     /// A commit or a request id that someone used before, whose run has no result yet.
-    async fn started(self: &Arc<Self>, caller: &Caller, session: &Session, run: RunId) -> Result<RunAnswer, Error> {
+    async fn started(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &Session,
+        (run, operation): (RunId, Option<u64>),
+    ) -> Result<RunAnswer, Error> {
         if let Some(live) = self.lives.get(run) {
-            return self.detach(caller, session, &live).await;
+            return match self.detach(caller, session, &live).await? {
+                RunAnswer::Finished(ran) => self.replay(caller, session, ran.number).await.map(RunAnswer::Finished),
+                running => Ok(running),
+            };
         }
         // It may have ended between the two looks.
         if let Some(number) = self.number_of(caller, session, run).await? {
             return self.replay(caller, session, number).await.map(RunAnswer::Finished);
+        }
+        if let Some(number) = operation
+            && let Some(running) = self.look(caller, session, number).await?
+        {
+            return Ok(RunAnswer::Running(running));
         }
         let receipts: Vec<Receipt> = self.receipts_of(caller, session.id, run).await?;
         Err(Error::Interrupted { receipts })

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gate::Ticket;
 use super::page::{Handle, own};
-use super::start::Work;
+use super::start::{Resumed, Work};
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
@@ -23,7 +23,7 @@ use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::{Operation, Ran, RunAnswer, Told};
-use crate::rows::{self, LogicalRow};
+use crate::rows::{self, ClaimRow, LogicalRow};
 use crate::service::Service;
 
 const BEAT: Duration = Duration::from_secs(5);
@@ -41,6 +41,26 @@ pub(super) struct OperationRow {
     /// Someone wants it to stop, perhaps from another process.
     pub cancel: bool,
     pub told: Told,
+    /// How often it was taken over: whoever took it over last has it.
+    #[serde(default)]
+    pub owner: u32,
+    #[serde(default)]
+    pub claim: Option<ClaimAt>,
+}
+
+/// The commit or the request id that a run was asked for with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ClaimAt {
+    table: Table,
+    id: String,
+    row: ClaimRow,
+}
+
+impl OperationRow {
+    /// Whether this process still has it.
+    pub fn is_of(&self, live: &Live) -> bool {
+        self.run == live.run && self.owner == live.owner && matches!(self.state, OperationState::Running { .. })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,13 +97,19 @@ impl Service {
                 state: OperationState::Running { beat: self.now() },
                 cancel: false,
                 told: *live.told.borrow(),
+                owner: live.owner,
+                claim: live.claim.clone().map(|(key, row)| ClaimAt { table: key.table, id: key.id, row }),
             };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
-            let batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+            let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
                 operation_key(caller, session, number),
                 rows::write(&row),
                 Expect::Absent,
             );
+            if let Some((key, claimed)) = &live.claim {
+                let claimed = ClaimRow { operation: Some(number), ..claimed.clone() };
+                batch = batch.put(key.clone(), rows::write(&claimed), Expect::Any);
+            }
             if self.try_commit(batch).await?.is_some() {
                 live.speak_as(number);
                 return Ok(RunAnswer::Running(operation(session, number, live)));
@@ -104,23 +130,28 @@ impl Service {
         let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
         own(session, parsed.slot, handle)?;
         let key = operation_key(caller, session, parsed.number);
-        let mut found: Versioned<OperationRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
-        if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
-            found = self.want_stop(&key, found).await?;
-        }
-        let beat = match found.row.state {
-            OperationState::Ended { number } => {
-                return self.replay(caller, session, number).await.map(|ran| RunAnswer::Finished(unmarked(ran)));
+        let live = loop {
+            let mut found: Versioned<OperationRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
+            if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
+                found = self.want_stop(&key, found).await?;
             }
-            OperationState::Running { beat } => beat,
-        };
-        let live = match self.lives.get(found.row.run) {
-            Some(live) => live,
-            None if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS => {
+            let beat = match found.row.state {
+                OperationState::Ended { number } => {
+                    return self.replay(caller, session, number).await.map(|ran| RunAnswer::Finished(unmarked(ran)));
+                }
+                OperationState::Running { beat } => beat,
+            };
+            if let Some(live) = self.lives.get(found.row.run) {
+                break live;
+            }
+            if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS {
                 // Another process has it.
-                return Ok(RunAnswer::Running(elsewhere(session, handle, &found.row)));
+                return Ok(RunAnswer::Running(elsewhere(session, parsed.number, &found.row)));
             }
-            None => self.take_over(caller, session, (parsed.number, key, found)).await?,
+            // Whoever loses the race for it looks again, and finds that it lives.
+            if let Some(live) = self.take_over(caller, session, (parsed.number, &key, found)).await? {
+                break live;
+            }
         };
         if cancel {
             live.cancel.cancel();
@@ -129,6 +160,18 @@ impl Service {
             Ok(ended) => ended.map(RunAnswer::Finished),
             Err(_) => Ok(RunAnswer::Running(operation(session, parsed.number, &live))),
         }
+    }
+
+    /// What is known of an operation, without doing anything about it.
+    pub(super) async fn look(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        number: u64,
+    ) -> Result<Option<Operation>, Error> {
+        let found: Option<Versioned<OperationRow>> = self.fetch(&operation_key(caller, session, number)).await?;
+        let running = found.filter(|found| matches!(found.row.state, OperationState::Running { .. }));
+        Ok(running.map(|found| elsewhere(session, number, &found.row)))
     }
 
     async fn want_stop(&self, key: &Key, mut found: Versioned<OperationRow>) -> Result<Versioned<OperationRow>, Error> {
@@ -152,20 +195,23 @@ impl Service {
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
-        (number, key, found): (u64, Key, Versioned<OperationRow>),
-    ) -> Result<Live, Error> {
-        let row = OperationRow { state: OperationState::Running { beat: self.now() }, ..found.row };
-        let batch = Batch::default().put(key, rows::write(&row), Expect::Version(found.version));
+        (number, key, found): (u64, &Key, Versioned<OperationRow>),
+    ) -> Result<Option<Live>, Error> {
+        // All that can fail comes first: once it is ours, it runs.
+        let pages = self.pages_of(caller, session, &found.row.plan).await?;
+        let session = Arc::new(self.session(caller, &session.slot.to_string()).await?);
+        let (state, owner) = (OperationState::Running { beat: self.now() }, found.row.owner + 1);
+        let row = OperationRow { state, owner, ..found.row };
+        let batch = Batch::default().put(key.clone(), rows::write(&row), Expect::Version(found.version));
         if self.try_commit(batch).await?.is_none() {
-            return Err(Error::Busy);
+            return Ok(None);
         }
         tracing::info!(run = %row.run, "an operation whose process died goes on here");
-        let pages = self.pages_of(caller, session, &row.plan).await?;
+        let resumed = Resumed { number, owner, cancel: row.cancel };
         let planned = Planned::resumed(session.slot, row.plan);
-        let ticket = Ticket { planned, run: row.run, program: row.program, claim: None };
-        let work = Work { ticket, pages, operation: Some(number) };
-        let session = Arc::new(self.session(caller, &session.slot.to_string()).await?);
-        Ok(self.start(caller, &session, work))
+        let claim = row.claim.map(|at| (Key::new(&caller.tenant, at.table, at.id), at.row));
+        let ticket = Ticket { planned, run: row.run, program: row.program, pages, claim };
+        Ok(Some(self.start(caller, &session, Work { ticket, resumed: Some(resumed) })))
     }
 
     /// Says every few seconds that the operation lives, how far it is, and hears whether it shall stop.
@@ -176,10 +222,10 @@ impl Service {
             let key = operation_key(caller, session, number);
             let found: Result<Option<Versioned<OperationRow>>, Error> = self.fetch(&key).await;
             let Ok(Some(found)) = found else { continue };
-            if found.row.cancel {
+            if found.row.cancel || !found.row.is_of(live) {
                 live.cancel.cancel();
             }
-            if let OperationState::Running { .. } = found.row.state {
+            if found.row.is_of(live) {
                 let (state, told) = (OperationState::Running { beat: self.now() }, *live.told.borrow());
                 let row = OperationRow { state, told, ..found.row };
                 let batch = Batch::default().put(key, rows::write(&row), Expect::Version(found.version));
@@ -199,8 +245,9 @@ fn operation(session: &Session, number: u64, live: &Live) -> Operation {
     }
 }
 
-fn elsewhere(session: &Session, handle: &str, row: &OperationRow) -> Operation {
-    Operation { slot: session.slot, handle: handle.to_owned(), told: row.told, stopping: row.cancel }
+fn elsewhere(session: &Session, number: u64, row: &OperationRow) -> Operation {
+    let handle = format!("{}_o{number}", session.slot);
+    Operation { slot: session.slot, handle, told: row.told, stopping: row.cancel }
 }
 
 /// The result of an operation is not a replay: its caller has not had it yet.

@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 
 use base::Slot;
-use exec::Continuation;
+use exec::{Continuation, Coverage, Finished, Outcome};
 use lang::plan::{Plan, StepKind};
 use ports::store::{Key, Table};
+use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::{Session, Versioned};
+use crate::ran::More;
+use crate::rows::RunRow;
 use crate::service::Service;
 
 /// `s0_pg3`, `s0_o1`: a slot, a kind and a number.
@@ -28,8 +31,76 @@ impl Handle {
     }
 }
 
-pub(crate) fn page_handle(slot: Slot, number: u64) -> String {
-    format!("{slot}_pg{number}")
+/// Where a list goes on, and how its result looked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PageRow {
+    #[serde(flatten)]
+    pub from: Continuation,
+    #[serde(default)]
+    pub columns: Vec<String>,
+    #[serde(default)]
+    pub entity: String,
+}
+
+/// A result that stopped before its end.
+pub(super) struct Rest {
+    pub label: String,
+    pub page: PageRow,
+    /// The steps of the program that the rest has not been through.
+    pub before: Option<String>,
+}
+
+/// The results that stopped before their end, with where they go on.
+pub(super) fn rests(plan: &Plan, outcome: &Outcome) -> Vec<Rest> {
+    let rest = |(finished, returned): (&Finished, &lang::plan::Returned)| {
+        // A program that asked for so many rows and got them asked for no more, unless it goes through a list piece by piece.
+        let goes_on = |coverage: &Coverage| *coverage != Coverage::Complete || is_page(plan, returned.step);
+        let rowset = finished.result.as_ref().ok().filter(|rowset| goes_on(&rowset.coverage))?;
+        let from = rowset.rest.as_ref()?.as_ref().clone();
+        let page = PageRow { from, columns: finished.columns.clone(), entity: finished.entity.clone() };
+        Some(Rest { label: finished.label.clone(), page, before: before(plan, returned.step) })
+    };
+    outcome.returns.iter().zip(&plan.returns).filter_map(rest).collect()
+}
+
+fn is_page(plan: &Plan, result: usize) -> bool {
+    plan.steps.get(result).is_some_and(|step| matches!(step.kind, StepKind::Page { .. }))
+}
+
+/// What the program does to the rows between their reading and the result, apart from choosing columns.
+fn before(plan: &Plan, result: usize) -> Option<String> {
+    let (mut words, mut at) = (Vec::new(), Some(result));
+    while let Some(step) = at.and_then(|at| plan.steps.get(at)) {
+        if !step.kind.calls_api() && !matches!(step.kind, StepKind::Project { .. }) {
+            words.push(step.kind.word());
+        }
+        at = step.kind.input();
+    }
+    words.reverse();
+    words.dedup();
+    (!words.is_empty()).then(|| words.join(" and "))
+}
+
+/// As its caller sees it.
+pub(super) fn more(slot: Slot, row: &RunRow) -> Vec<More> {
+    let shown = |(label, number): &(String, u64)| More {
+        label: label.clone(),
+        handle: format!("{slot}_pg{number}"),
+        before: row.before.get(number).cloned(),
+    };
+    row.pages.iter().map(shown).collect()
+}
+
+/// The rest of a list is shown as the list was.
+pub(super) fn as_before(pages: &BTreeMap<String, PageRow>, plan: &Plan, outcome: &mut Outcome) {
+    for (finished, returned) in outcome.returns.iter_mut().zip(&plan.returns) {
+        let Some(StepKind::Page { handle, .. }) = plan.steps.get(returned.step).map(|step| &step.kind) else {
+            continue;
+        };
+        let Some(page) = pages.get(handle).filter(|page| !page.columns.is_empty()) else { continue };
+        finished.columns.clone_from(&page.columns);
+        finished.entity.clone_from(&page.entity);
+    }
 }
 
 pub(crate) fn page_key(caller: &Caller, session: &Session, number: u64) -> Key {
@@ -43,14 +114,14 @@ impl Service {
         caller: &Caller,
         session: &Session,
         plan: &Plan,
-    ) -> Result<BTreeMap<String, Continuation>, Error> {
+    ) -> Result<BTreeMap<String, PageRow>, Error> {
         let mut found = BTreeMap::new();
         for step in &plan.steps {
             let StepKind::Page { handle, .. } = &step.kind else { continue };
             let unknown = || Error::NoHandle(handle.chars().take(60).collect());
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
-            let row: Option<Versioned<Continuation>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
+            let row: Option<Versioned<PageRow>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
             found.insert(handle.clone(), row.ok_or_else(unknown)?.row);
         }
         Ok(found)

@@ -2,50 +2,95 @@
 //! Invariant: a row is committed before `open` returns; a receipt that was closed is never opened again.
 
 use async_trait::async_trait;
-use base::{LogicalSessionId, RunId, TenantId};
-use ports::Store;
-use ports::receipts::{Error, Intent, Receipt, Receipts};
+use base::{LogicalSessionId, RunId};
+use ports::receipts::{Error, Intent, Receipt, Receipts, State};
 use ports::store::{Batch, Expect, Key, Range, Table};
 
+use super::operation::{OperationRow, operation_key};
 use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::live::Live;
+use crate::load::{Session, Versioned};
 use crate::rows;
 use crate::service::Service;
 
-/// Of one session.
+/// Of one run.
 pub(super) struct StoredReceipts<'a> {
-    pub store: &'a dyn Store,
-    pub tenant: &'a TenantId,
-    pub session: LogicalSessionId,
+    pub service: &'a Service,
+    pub caller: &'a Caller,
+    pub session: &'a Session,
+    pub live: &'a Live,
 }
 
 impl StoredReceipts<'_> {
     fn key(&self, intent: &Intent) -> Key {
         let id = intent.id;
         // Numbers of one width, so that rows come back in the order of the effects.
-        let name = format!("{}/{}/{:06}/{:08}", self.session, id.run, id.step, id.row);
-        Key::new(self.tenant, Table::Receipt, name)
+        let name = format!("{}/{}/{:06}/{:08}", self.session.id, id.run, id.step, id.row);
+        Key::new(&self.caller.tenant, Table::Receipt, name)
+    }
+
+    /// A process that was silent for too long does nothing more: another one has the run.
+    async fn check_owner(&self) -> Result<(), Error> {
+        let Some(number) = self.live.operation() else { return Ok(()) };
+        let key = operation_key(self.caller, self.session, number);
+        let found: Option<Versioned<OperationRow>> = self.service.fetch(&key).await.map_err(ours)?;
+        match found {
+            Some(found) if !found.row.is_of(self.live) => {
+                Err(Error::Unavailable("another process has taken the run over".into()))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 #[async_trait]
 impl Receipts for StoredReceipts<'_> {
     async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, Error> {
-        let key = self.key(intent);
+        self.check_owner().await?;
+        let (store, key) = (&self.service.ports.store, self.key(intent));
         let value = rows::write(&Receipt::open(intent.clone()));
-        match self.store.commit(Batch::default().put(key.clone(), value, Expect::Absent)).await {
+        match store.commit(Batch::default().put(key.clone(), value, Expect::Absent)).await {
             Ok(()) => return Ok(None),
             Err(ports::store::Error::Conflict(_)) => {}
             Err(error) => return Err(unavailable(error)),
         }
-        let found = self.store.get(&key).await.map_err(unavailable)?;
+        let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
         let found = found.ok_or_else(|| Error::Unavailable("a receipt that is there cannot be read".into()))?;
-        serde_json::from_slice(&found.value).map(Some).map_err(|error| Error::Unavailable(Box::new(error)))
+        Ok(Some(found.row))
     }
 
     async fn close(&self, receipt: &Receipt) -> Result<(), Error> {
-        let batch = Batch::default().put(self.key(&receipt.intent), rows::write(receipt), Expect::Any);
-        self.store.commit(batch).await.map_err(unavailable)
+        let key = self.key(&receipt.intent);
+        for _ in 0..TRIES {
+            let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
+            // Two processes may speak of one effect; what one of them knows, the other's doubt does not undo.
+            if found.as_ref().is_some_and(|found| known(&found.row.state) > known(&receipt.state)) {
+                return Ok(());
+            }
+            let version = found.map_or(0, |found| found.version);
+            let batch = Batch::default().put(key.clone(), rows::write(receipt), unchanged(version));
+            match self.service.ports.store.commit(batch).await {
+                Err(ports::store::Error::Conflict(_)) => {}
+                ended => return ended.map_err(unavailable),
+            }
+        }
+        Err(ours(crate::Error::Busy))
     }
+}
+
+/// How much a state says.
+fn known(state: &State) -> u8 {
+    match state {
+        State::Open => 0,
+        State::Unknown { .. } => 1,
+        State::Failed { .. } => 2,
+        State::Done => 3,
+    }
+}
+
+fn ours(error: crate::Error) -> Error {
+    Error::Unavailable(Box::new(error))
 }
 
 fn unavailable(error: ports::store::Error) -> Error {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use exec::{Coverage, Finished, Outcome, Rowset, StepError};
 
-use super::page::page_handle;
+use super::page::more;
 use crate::artifact::ArtifactUri;
 use crate::caller::Caller;
 use crate::error::Error;
@@ -19,7 +19,7 @@ impl Service {
         let uri = ArtifactUri::short(session.slot, number);
         let artifact = self.artifact(caller, &uri).await?;
         let row: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, session.id, number)).await?;
-        let pages = row.map(|found| found.row.pages).unwrap_or_default();
+        let pages = row.map(|found| more(session.slot, &found.row)).unwrap_or_default();
         let returns = artifact.returns.into_iter().map(|r| Finished {
             label: r.label,
             entity: r.entity,
@@ -36,7 +36,6 @@ impl Service {
         });
         let outcome =
             Outcome { returns: returns.collect(), receipts: artifact.receipts, cancelled: artifact.cancelled };
-        let pages = pages.into_iter().map(|(label, page)| (label, page_handle(session.slot, page))).collect();
         Ok(Arc::new(Ran {
             slot: session.slot,
             plan: artifact.plan,

@@ -2,33 +2,35 @@
 //! Invariant: it is in the list of runs under way from before its first call until its result is kept, and only a result that is
 //! durable is told.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use exec::{Continuation, Ctx};
+use exec::{Ctx, Receipt, ReceiptState};
 use tokio::sync::watch;
 
 use super::gate::Ticket;
 use super::operation::Asks;
+use super::page::as_before;
 use super::receipts::StoredReceipts;
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::live::Live;
+use crate::live::{Begun, Listed, Live};
 use crate::load::Session;
 use crate::ran::{Ran, Told};
 use crate::service::Service;
 
 pub(crate) struct Work {
     pub ticket: Ticket,
-    pub pages: BTreeMap<String, Continuation>,
-    /// The operation that is taken up again after a restart.
-    pub operation: Option<u64>,
+    /// Whose run goes on here after its process died.
+    pub resumed: Option<Resumed>,
 }
 
-impl Work {
-    pub fn new(ticket: Ticket, pages: BTreeMap<String, Continuation>) -> Self {
-        Self { ticket, pages, operation: None }
-    }
+/// An operation that is taken up again.
+#[derive(Clone, Copy)]
+pub(crate) struct Resumed {
+    pub number: u64,
+    pub owner: u32,
+    /// It was told to stop before its process died.
+    pub cancel: bool,
 }
 
 /// Hands what a run says of its progress to whoever asks.
@@ -43,11 +45,21 @@ impl exec::Progress for Telling {
 impl Service {
     /// Starts a run in a task of its own.
     pub(super) fn start(self: &Arc<Self>, caller: &Caller, session: &Arc<Session>, work: Work) -> Live {
-        let ticket = &work.ticket;
-        let (live, ending) = Live::new(ticket.run, ticket.planned.plan.clone(), ticket.program.clone(), work.operation);
+        let Ticket { run, planned, program, claim, .. } = &work.ticket;
+        let (live, ending) = Live::new(Begun {
+            run: *run,
+            plan: planned.plan.clone(),
+            program: program.clone(),
+            claim: claim.clone(),
+            resumed: work.resumed.map(|r| (r.number, r.owner)),
+        });
+        if work.resumed.is_some_and(|r| r.cancel) {
+            live.cancel.cancel();
+        }
         self.lives.add(live.clone());
         let (service, caller, session, mine) = (self.clone(), caller.clone(), session.clone(), live.clone());
         let task = async move {
+            let listed = Listed { lives: &service.lives, run: mine.run };
             let beating = service.beat(&caller, &session, &mine);
             let running = service.execute_run(&caller, &session, (work, &mine), Telling(ending.told));
             let ended = tokio::select! {
@@ -55,7 +67,7 @@ impl Service {
                 never = beating => match never {},
             };
             ending.end.send_replace(Some(ended.map(Arc::new).map_err(Arc::new)));
-            service.lives.remove(mine.run);
+            drop(listed);
         };
         tokio::spawn(tracing::Instrument::in_current_span(task));
         live
@@ -68,23 +80,49 @@ impl Service {
         (work, live): (Work, &Live),
         telling: Telling,
     ) -> Result<Ran, Error> {
-        let Work { ticket: Ticket { planned, run, program, claim }, pages, .. } = work;
+        let Work { ticket: Ticket { planned, run, program, pages, .. }, resumed } = work;
         let calls = self.calls_of(session.id);
-        let receipts = StoredReceipts { store: self.ports.store.as_ref(), tenant: &caller.tenant, session: session.id };
+        let receipts = StoredReceipts { service: self, caller, session, live };
         let asks = Asks { service: self, caller, session };
         let mut ctx = Ctx::new(self.ports.upstream.as_ref(), &caller.tenant, &session.catalogs, &self.limits, &calls)
             .with_effects(run, &receipts);
         ctx.cancel = live.cancel.clone();
         ctx.progress = Some(&telling);
-        ctx.pages = Some(&pages);
+        let unread = pages.iter().map(|(handle, page)| (handle.clone(), page.from.clone())).collect();
+        ctx.pages = Some(&unread);
         ctx.operations = Some(&asks);
-        let outcome = exec::run(&ctx, &planned.plan).await;
+        let mut outcome = exec::run(&ctx, &planned.plan).await;
+        as_before(&pages, &planned.plan, &mut outcome);
+        if resumed.is_some() {
+            let earlier = self.receipts_of(caller, session.id, run).await?;
+            outcome.receipts = with_earlier(outcome.receipts, earlier);
+        }
         for failed in outcome.returns.iter().filter_map(|r| r.result.as_ref().err()) {
             tracing::warn!(error = %failed, "a step failed");
         }
-        let kept = self.keep(caller, session, (live, &planned, &outcome), claim).await?;
+        let kept = match self.keep(caller, session, (live, &planned, &outcome)).await {
+            Ok(kept) => kept,
+            Err(error) if outcome.receipts.is_empty() => return Err(error),
+            Err(error) => return Err(Error::NotKept { receipts: outcome.receipts, cause: Box::new(error) }),
+        };
         let (number, pages) = (kept.number, kept.pages);
         let (plan, notes) = (planned.plan.digest, planned.notes);
         Ok(Ran { slot: session.slot, plan, program, notes, outcome, number, run, pages, replayed: false })
     }
+}
+
+/// What a run did before its process died belongs to its result, also where this time it did not come so far.
+fn with_earlier(mut receipts: Vec<Receipt>, earlier: Vec<Receipt>) -> Vec<Receipt> {
+    for mut receipt in earlier {
+        if receipts.iter().any(|known| known.intent.id == receipt.intent.id) {
+            continue;
+        }
+        if receipt.state == ReceiptState::Open {
+            let why = "the run was interrupted while it was under way".to_owned();
+            receipt.state = ReceiptState::Unknown { status: None, why };
+        }
+        receipts.push(receipt);
+    }
+    receipts.sort_by_key(|receipt| receipt.intent.id);
+    receipts
 }
