@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::span::{LineIndex, Span};
 
-/// A stable number with a page in `docs/errors.md`: `E0204`.
+/// A stable number with a page in `docs/errors/`: `E0204`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u16);
 

@@ -1,5 +1,5 @@
 //! Diagnostic codes of the catalog reader.
-//! Invariant: a code never changes its meaning; each has a paragraph in `docs/errors.md` (a test compares).
+//! Invariant: a code never changes its meaning; each has a page in `docs/errors/` (a test compares).
 
 use base::Code;
 

@@ -60,6 +60,8 @@ pub enum Failure {
     Seed(#[from] teach::SeedError),
     #[error("`{catalog}` has no capability `{name}`{}", one_of(.near))]
     NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
+    #[error("there is no error code `{code}`{}; docs/errors.md lists them", one_of(.near))]
+    NoCode { code: String, near: Vec<String> },
     #[error("--param {given}: {why}")]
     Param { given: String, why: String },
     #[error("this graph is too large for a picture; choose entities with --entity, or take --graph mermaid")]
@@ -95,7 +97,8 @@ impl Failure {
             | Failure::NoSecret { .. }
             | Failure::NoCatalog { .. }
             | Failure::Seed(_)
-            | Failure::NoCapability { .. } => 3,
+            | Failure::NoCapability { .. }
+            | Failure::NoCode { .. } => 3,
             _ => 1,
         })
     }
@@ -125,6 +128,7 @@ impl Failure {
             Failure::NoCatalog { .. } => "no_catalog",
             Failure::Seed(_) => "no_entity",
             Failure::NoCapability { .. } => "no_capability",
+            Failure::NoCode { .. } => "no_code",
             Failure::Param { .. } => "bad_param",
             Failure::Undrawable => "undrawable",
             Failure::Scratch(_) => "scratch",

@@ -1,5 +1,5 @@
 //! Every diagnostic code of the language, in one list.
-//! Invariant: a code never changes its meaning and is never reused; each has a paragraph in `docs/errors.md` (a test compares).
+//! Invariant: a code never changes its meaning and is never reused; each has a page in `docs/errors/` (a test compares).
 
 use base::Code;
 

@@ -76,9 +76,24 @@ fn is_date(text: &[u8]) -> bool {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else {
         return false;
     };
-    let digits = [y1, y2, y3, y4, m1, m2, d1, d2].iter().all(|b| b.is_ascii_digit());
-    let number = |a: &u8, b: &u8| (a.wrapping_sub(b'0')) * 10 + b.wrapping_sub(b'0');
-    digits && (1..=12).contains(&number(m1, m2)) && (1..=31).contains(&number(d1, d2))
+    if ![y1, y2, y3, y4, m1, m2, d1, d2].iter().all(|b| b.is_ascii_digit()) {
+        return false;
+    }
+    let (century, year) = (two(y1, y2), two(y3, y4));
+    let leap = if year == 0 { century % 4 == 0 } else { year % 4 == 0 };
+    let days = match two(m1, m2) {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&two(d1, d2))
+}
+
+/// Two digits as a number.
+fn two(a: &u8, b: &u8) -> u8 {
+    a.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(b.wrapping_sub(b'0'))
 }
 
 /// `HH:MM:SS`, an optional fraction, then `Z` or an offset.
@@ -87,6 +102,10 @@ fn is_time(text: &[u8]) -> bool {
         return false;
     };
     if ![h1, h2, m1, m2, s1, s2].iter().all(|b| b.is_ascii_digit()) {
+        return false;
+    }
+    // A leap second is a second.
+    if two(h1, h2) > 23 || two(m1, m2) > 59 || two(s1, s2) > 60 {
         return false;
     }
     let fraction = rest.strip_prefix(b".").map_or(0, |r| 1 + r.iter().take_while(|b| b.is_ascii_digit()).count());
@@ -104,6 +123,20 @@ fn is_time(text: &[u8]) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn only_days_and_hours_that_exist() {
+        for day in ["2026-02-28", "2024-02-29", "2000-02-29", "2026-12-31"] {
+            assert!(DateFormat::IsoDate.accepts(day), "{day}");
+        }
+        for day in ["2026-02-29", "1900-02-29", "2026-02-30", "2026-04-31", "2026-00-01", "2026-13-01", "2026-01-00"] {
+            assert!(!DateFormat::IsoDate.accepts(day), "{day}");
+            assert!(!DateFormat::Rfc3339.accepts(&format!("{day}T00:00:00Z")), "{day}");
+        }
+        for time in ["24:00:00", "23:60:00", "23:59:61"] {
+            assert!(!DateFormat::Rfc3339.accepts(&format!("2026-01-01T{time}Z")), "{time}");
+        }
+    }
 
     #[test]
     fn numbers_become_moments_and_go_back() {

@@ -62,6 +62,12 @@ pub enum Command {
         after_help = "Examples:\n  tokamak fmt program.plasm          rewrites the file\n  tokamak fmt --check program.plasm  fails when it would change\n  tokamak fmt < program.plasm        from standard input to standard output"
     )]
     Fmt(Fmt),
+    /// Print the page of an error code: what it means, an example, what to write instead
+    #[command(after_help = "Examples:\n  tokamak explain E0204\n  tokamak explain 204")]
+    Explain {
+        /// As a message shows it
+        code: String,
+    },
     /// Print shell completions
     Completions {
         /// bash, zsh, fish, elvish or powershell

@@ -6,6 +6,7 @@ mod completions;
 mod debug;
 mod demo;
 mod doctor;
+mod explain;
 mod fmt;
 mod mcp_config;
 mod secret;
@@ -26,6 +27,7 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
+        Command::Explain { code } => explain::run(&code, output),
         Command::Completions { shell } => completions::run(shell, output),
     }
 }

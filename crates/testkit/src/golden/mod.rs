@@ -62,6 +62,21 @@ pub fn cases(dir: impl AsRef<Path>) -> Vec<Case> {
     all
 }
 
+/// Every case under `dir` with what is expected of it.
+pub fn with_expectations(dir: impl AsRef<Path>) -> Vec<(Case, String)> {
+    let (mut paths, mut all, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    problems.extend(collect(dir.as_ref(), &mut paths).err());
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        match CaseFile::parse(&path, &text) {
+            Ok(file) => all.extend(file.sections.into_iter().map(|s| (s.case, s.expected.unwrap_or_default()))),
+            Err(error) => problems.push(problem(&path, error.line, error.kind.to_string())),
+        }
+    }
+    fail_on(&problems);
+    all
+}
+
 fn fail_on(problems: &[Problem]) {
     let text: Vec<String> = problems.iter().map(Problem::to_string).collect();
     assert!(

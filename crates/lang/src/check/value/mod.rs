@@ -88,6 +88,16 @@ impl<'s> Cx<'s> {
 
     /// A choice in another case is mended, a day for a moment is its beginning; all else that does not fit is refused.
     fn accept(&mut self, kind: &Type, json: Json, span: Span) -> Option<Expr> {
+        if let (Type::String(TextStyle::JsonText), Json::String(text)) = (kind, &json)
+            && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+        {
+            self.error(
+                codes::WRONG_TYPE,
+                span,
+                "expected a text of JSON, and this is none; an object may stand here too",
+            );
+            return None;
+        }
         let error = match kind.accept(&json) {
             Ok(()) => return Some(json.into()),
             Err(error) => error,
@@ -142,7 +152,11 @@ impl<'s> Cx<'s> {
             (Primary::Get { entity, key }, true) => self.reference(home, kind, (entity, key), node.span),
             _ => {
                 let found = self.found(node)?;
-                self.fit(home, kind, found, node.span)
+                match found.label.as_deref().filter(|label| is_choice(kind, label) && found.value.is_none()) {
+                    // Rows are no choice: after `open = Ticket`, `state=open` still means the word.
+                    Some(word) if !matches!(found.base, Base::Known(_)) => self.word(home, kind, word, node.span),
+                    _ => self.fit(home, kind, found, node.span),
+                }
             }
         }
     }
@@ -159,11 +173,7 @@ impl<'s> Cx<'s> {
             catalog: None,
             name: crate::syntax::tree::Name { text: word.to_owned(), span },
         };
-        let choice = match kind {
-            Type::Select(choices) | Type::MultiSelect(choices) => choices.iter().any(|c| c == word),
-            _ => false,
-        };
-        if !choice && (self.scope.slots.contains_key(word) || self.scope.entity(&entity).is_ok()) {
+        if !is_choice(kind, word) && (self.scope.slots.contains_key(word) || self.scope.entity(&entity).is_ok()) {
             let message = format!("`{word}` is a name, not a value");
             self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("\"{word}\"")));
             return None;
@@ -177,6 +187,10 @@ impl<'s> Cx<'s> {
         }
         Some(found)
     }
+}
+
+fn is_choice(kind: &Type, word: &str) -> bool {
+    matches!(kind, Type::Select(choices) | Type::MultiSelect(choices) if choices.iter().any(|c| c == word))
 }
 
 /// A single value for a list slot is a list of one.

@@ -113,7 +113,12 @@ impl Parser<'_, '_> {
     fn plain(&mut self, group: Group, whole: Span, kind: PartKind) -> PartKind {
         if self.in_group(group) {
             let name = whole.of(self.text).split(['(', '{']).next().unwrap_or("first");
-            if self.kind() == TokenKind::Number && kind != PartKind::Singleton {
+            if self.kind() == TokenKind::Number && kind == PartKind::Last {
+                // The first rows are not the last ones, so `.limit` is no correction.
+                let n = self.written();
+                let message = format!("`.last()` is one row; the last {n} are `.sort(slot, desc).limit({n})`");
+                self.unexpected_fix(message, whole, "last()");
+            } else if self.kind() == TokenKind::Number && kind != PartKind::Singleton {
                 let copy = format!("limit({})", self.written());
                 let message = format!("`.{name}()` takes one row and nothing in its brackets; several are `.{copy}`");
                 self.unexpected_fix(message, whole, &copy);
