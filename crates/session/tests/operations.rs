@@ -276,6 +276,32 @@ fn doubt_does_not_undo_what_is_known() {
     assert_eq!(house.sent().len(), 2);
 }
 
+#[test]
+fn an_answer_that_came_first_stays_when_the_repetition_is_lost() {
+    let (house, gate, lost) = (House::new(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let row = json!({"project": "OPS", "number": 1});
+    let timeout = |label| ports::upstream::Error::Timeout { label, ms: 10 };
+    house.upstream.add(Rule::post(TICKETS_AT).once().json(201, row.clone()));
+    house.upstream.add(Rule::post(TICKETS_AT).waits_for(&gate).once().json(201, row));
+    house.upstream.add(Rule::post(TICKETS_AT).waits_for(&lost).once().fails(timeout));
+    house.upstream.add(Rule::post(TICKETS_AT).fails(timeout));
+    let (one, two) = (house.process(), house.process());
+    one.open();
+    running(one.run(detached(THREE)));
+    one.block(house.upstream.arrived(2));
+    house.clock.advance(DEAD);
+    running(two.ask("wait(s0_o1)"));
+    assert_eq!(house.times("two"), 2, "sent again under its key");
+    // The sleeper wakes up, has its answer and keeps it; then the other one hears that nobody knows.
+    gate.notify_one();
+    one.rest(1);
+    assert_eq!(states(&receipts(&house)), ["done", "done"]);
+    lost.notify_one();
+    let ended = finished(two.ask("wait(s0_o1)"));
+    assert_eq!((states(&receipts(&house)), house.times("three")), (vec!["done", "done"], 0));
+    assert_eq!(states(&ended.outcome.receipts), ["done", "done"]);
+}
+
 fn receipts(house: &House) -> Vec<exec::Receipt> {
     let rows = house.store.rows().into_iter().filter(|(key, _)| key.table == ports::store::Table::Receipt);
     rows.map(|(_, row)| serde_json::from_slice(&row.value).unwrap()).collect()

@@ -114,7 +114,12 @@ impl Service {
 /// What a run did before its process died belongs to its result, also where this time it did not come so far.
 fn with_earlier(mut receipts: Vec<Receipt>, earlier: Vec<Receipt>) -> Vec<Receipt> {
     for mut receipt in earlier {
-        if receipts.iter().any(|known| known.intent.id == receipt.intent.id) {
+        if let Some(mine) = receipts.iter_mut().find(|mine| mine.intent.id == receipt.intent.id) {
+            // The old process may have lived long enough to hear what this one could not.
+            let told = matches!(receipt.state, ReceiptState::Done | ReceiptState::Failed { .. });
+            if told && matches!(mine.state, ReceiptState::Unknown { .. }) {
+                *mine = receipt;
+            }
             continue;
         }
         if receipt.state == ReceiptState::Open {
