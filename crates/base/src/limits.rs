@@ -53,7 +53,7 @@ impl Default for Limits {
             fan_out: 50,
             template_bytes: 64 * 1024,
             template_output_bytes: 1024 * 1024,
-            template_fuel: 1_000_000,
+            template_fuel: 300_000,
             inline_ms: 45_000,
             shown_chars: 4_000,
         }

@@ -134,7 +134,8 @@ impl Paging {
             PagingForm::Link => link_next(page.response).map(|url| place(origin, &url)).transpose()?,
             PagingForm::Next { read } => match read.find(page.body).as_deref() {
                 Some(Value::String(url)) if !url.is_empty() => Some(place(origin, url)?),
-                _ => None,
+                None | Some(Value::Null | Value::Bool(false) | Value::String(_)) => None,
+                Some(_) => return Err(PagingError::NotUrl),
             },
             PagingForm::Last { field, .. } => {
                 let full = self.size.is_none() || page.rows >= asked.size;

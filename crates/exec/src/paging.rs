@@ -43,7 +43,13 @@ pub async fn read_on(
     want: Want,
 ) -> Result<Rowset, StepError> {
     let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
-    let mut list = Reading { rows: Vec::new(), wanted: want.rows.unwrap_or(allowed).min(allowed), at: from, end: None };
+    let mut list = Reading {
+        rows: Vec::new(),
+        wanted: want.rows.unwrap_or(allowed).min(allowed),
+        at: from,
+        end: None,
+        been: Vec::new(),
+    };
     for _ in 0..want.pages.min(reads.ctx.limits.pages) {
         if list.end.is_some() || list.rows.len() >= list.wanted {
             break;
@@ -66,6 +72,8 @@ struct Reading {
     at: Continuation,
     /// How the list ended, once it has.
     end: Option<Coverage>,
+    /// Pages that were read: an API that leads back to one of them would be read for ever.
+    been: Vec<PageAt>,
 }
 
 impl Reading {
@@ -85,7 +93,9 @@ impl Reading {
         match decoded.after {
             After::End => self.end = Some(Coverage::Complete),
             After::Lost => self.end = Some(Coverage::Unknown),
+            After::Next(at) if self.been.contains(&at) => self.end = Some(Coverage::Unknown),
             After::Next(at) => {
+                self.been.push(at.clone());
                 let size = self.at.page.as_ref().map_or(0, |page| page.size);
                 self.at.page = Some(PageRequest { at, size });
             }

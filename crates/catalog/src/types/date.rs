@@ -22,11 +22,16 @@ impl DateFormat {
     /// Whether this text, as a session keeps it, is of this format.
     pub fn accepts(self, text: &str) -> bool {
         match self {
-            DateFormat::IsoDate => is_date(text.as_bytes()),
+            DateFormat::IsoDate => is_date(text.as_bytes()) && text.parse::<jiff::civil::Date>().is_ok(),
             DateFormat::Rfc3339 | DateFormat::Unix | DateFormat::UnixMs => {
                 let bytes = text.as_bytes();
                 let time_at = bytes.get(10).is_some_and(|b| matches!(b, b'T' | b't' | b' '));
-                text.is_ascii() && bytes.len() >= 20 && is_date(&bytes[..10]) && time_at && is_time(&bytes[11..])
+                text.is_ascii()
+                    && bytes.len() >= 20
+                    && is_date(&bytes[..10])
+                    && time_at
+                    && is_time(&bytes[11..])
+                    && text[..10].parse::<jiff::civil::Date>().is_ok()
             }
         }
     }

@@ -125,7 +125,8 @@ impl Type {
             (Type::String(TextStyle::Blob), Value::String(text)) => wire::is_base64(text),
             (Type::String(_), Value::String(_)) => true,
             (Type::Integer, Value::Number(n)) => {
-                n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0)
+                // A float beyond 2^53 has lost digits: two ids would be one.
+                n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9e15)
             }
             (Type::Number, Value::Number(_)) | (Type::Boolean, Value::Bool(_)) => true,
             (Type::Select(choices), Value::String(text)) => return one_of(choices, text),

@@ -1,6 +1,7 @@
 //! Values of a plan: what is known, and holes that are filled from finished steps and from the row at hand.
 //! Invariant: a hole is filled with data, never with text put into text; what is missing is an error that names it.
 
+mod fence;
 pub mod template;
 pub mod view;
 

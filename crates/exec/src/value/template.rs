@@ -14,6 +14,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr};
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown};
 use serde_json::Value;
 
+use super::fence::{self, Fenced};
 use super::view::{VALUE, View};
 use crate::error::{StepError, TemplateProblem};
 use crate::outcome::Attached;
@@ -61,6 +62,9 @@ fn render(limits: &Limits, source: &str, globals: Globals) -> Result<String, Ste
     if source.len() > limits.template_bytes {
         return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
     }
+    if let Err(Fenced { line, why }) = fence::check(source) {
+        return Err(problem(Some(line), TemplateProblem::Syntax(why)));
+    }
     let environment = environment(limits);
     let mut out = Bounded { bytes: Vec::new(), limit: limits.template_output_bytes, over: false };
     let told = |error: minijinja::Error, over: bool| told(limits, &error, over);
@@ -89,12 +93,33 @@ fn environment(limits: &Limits) -> Environment<'static> {
     environment.remove_global("debug");
     // Without it a loop cannot double a text until memory ends.
     environment.remove_global("namespace");
+    // These make much from little, whatever the fuel; what is left of them is bounded.
+    for filter in ["format", "indent", "batch", "slice", "pprint"] {
+        environment.remove_filter(filter);
+    }
+    environment.add_filter("replace", replace);
     environment.set_formatter(
         |out, state, value| {
             if value.is_none() { Ok(()) } else { minijinja::escape_formatter(out, state, value) }
         },
     );
     environment
+}
+
+/// Text that a filter may make.
+const MADE: usize = 1024 * 1024;
+
+fn replace(text: String, from: String, to: String) -> Result<String, minijinja::Error> {
+    let times = if from.is_empty() { text.len() + 1 } else { text.matches(&from).count() };
+    bounded(text.len().saturating_add(times.saturating_mul(to.len())))?;
+    Ok(text.replace(&from, &to))
+}
+
+fn bounded(bytes: usize) -> Result<(), minijinja::Error> {
+    if bytes <= MADE {
+        return Ok(());
+    }
+    Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("a filter makes at most {MADE} bytes of text")))
 }
 
 fn told(limits: &Limits, error: &minijinja::Error, over: bool) -> StepError {

@@ -73,6 +73,10 @@ pub async fn apply(doing: &Doing<'_>, each: Vec<Args>, input: &Rowset) -> Result
     if each.len() > doing.step.effects {
         return Err(StepError::Bound { what: "effects", bound: doing.step.effects });
     }
+    // A value that cannot travel is told before anything leaves, not after some of the rows have.
+    for args in &each {
+        catalog::bind(doing.target.0, doing.target.1, &catalog::Ask::new(args))?;
+    }
     let (of, stopped) = (each.len(), AtomicBool::new(false));
     let concurrent = doing.effect().is_some_and(|e| e.concurrent);
     let at_once = if concurrent { doing.reads.ctx.limits.calls_per_origin.max(1) } else { 1 };

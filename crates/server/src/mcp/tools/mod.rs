@@ -116,7 +116,9 @@ fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
     let mut tool = Tool::new(Cow::Borrowed(name.as_str()), Cow::Borrowed(description), schema);
     tool.title = Some(title.to_owned());
-    let hints = ToolAnnotations::new().read_only(read_only).destructive(!read_only).idempotent(read_only);
+    // Only a run changes anything outside the session.
+    let runs = name == Name::PlasmRun;
+    let hints = ToolAnnotations::new().read_only(read_only).destructive(runs).idempotent(!runs);
     tool.annotations = Some(hints);
     tool
 }

@@ -1,0 +1,172 @@
+//! What a template may contain, seen before it is compiled.
+//! Invariant: a template that passes can neither exhaust the stack of its parser nor double a value until memory ends: tags are
+//! short, few and shallow, nothing keeps a value for a later tag, and there is no `*`, which repeats text.
+
+/// Characters of one tag.
+const TAG: usize = 1_000;
+const TAGS: usize = 2_000;
+/// Brackets in a tag, and blocks in each other.
+const DEPTH: usize = 16;
+const BRANCHES: usize = 100;
+
+const WORDS: [&str; 6] = ["for", "if", "elif", "else", "endfor", "endif"];
+
+/// Why it may not run, and the line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fenced {
+    pub line: usize,
+    pub why: String,
+}
+
+pub fn check(source: &str) -> Result<(), Fenced> {
+    let (mut rest, mut tags, mut depth, mut branches) = (source, 0, 0usize, 0);
+    while let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min() {
+        let line = source[..source.len() - rest.len() + at].matches('\n').count() + 1;
+        let refuse = |why: String| Err(Fenced { line, why });
+        let kind = rest.as_bytes()[at + 1];
+        let close = match kind {
+            b'{' => "}}",
+            b'%' => "%}",
+            _ => "#}",
+        };
+        let inner = &rest[at + 2..];
+        let Some(end) = tag_end(inner, close, kind == b'#') else {
+            // Unclosed, or a quote that is not: the compiler says which, if it is short enough to be read.
+            return if inner.len() > TAG { refuse(format!("a tag has at most {TAG} characters")) } else { Ok(()) };
+        };
+        let tag = &inner[..end];
+        rest = &inner[end + 2..];
+        tags += 1;
+        if kind == b'#' {
+            continue;
+        }
+        if tag.len() > TAG {
+            return refuse(format!("a tag has at most {TAG} characters"));
+        }
+        if tags > TAGS {
+            return refuse(format!("a template has at most {TAGS} tags"));
+        }
+        if kind == b'%' {
+            let word = tag.trim_start_matches(['-', '+']).split_whitespace().next().unwrap_or_default();
+            let word = word.trim_end_matches(['-', '+']);
+            match word {
+                "for" | "if" => depth += 1,
+                "endfor" | "endif" => depth = depth.saturating_sub(1),
+                "elif" => branches += 1,
+                _ => {}
+            }
+            if !WORDS.contains(&word) {
+                return refuse(format!(
+                    "`{{% {} %}}` is not for templates here; they have for, if, elif, else",
+                    clip(word)
+                ));
+            }
+        }
+        if depth > DEPTH || branches > BRANCHES || brackets(tag) > DEPTH {
+            return refuse(format!("nested deeper than {DEPTH}, or more than {BRANCHES} `elif`"));
+        }
+        if outside_strings(tag).any(|c| c == '*') {
+            return refuse("`*` is not for templates here: it repeats text".to_owned());
+        }
+        if outside_strings(tag).collect::<String>().contains("indent") {
+            return refuse("`indent` is not for templates here".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Where the tag closes: not inside one of its strings.
+fn tag_end(inner: &str, close: &str, comment: bool) -> Option<usize> {
+    if comment {
+        return inner.find(close);
+    }
+    let (mut quote, mut escaped) = (None, false);
+    for (at, c) in inner.char_indices() {
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(_) if c == '\\' => escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if inner[at..].starts_with(close) => return Some(at),
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None => {}
+        }
+    }
+    None
+}
+
+fn outside_strings(tag: &str) -> impl Iterator<Item = char> + '_ {
+    let (mut quote, mut escaped) = (None, false);
+    tag.chars().filter(move |c| match quote {
+        Some(_) if escaped => {
+            escaped = false;
+            false
+        }
+        Some(open) => {
+            escaped = *c == '\\';
+            if *c == open {
+                quote = None;
+            }
+            false
+        }
+        None => {
+            if matches!(c, '"' | '\'') {
+                quote = Some(*c);
+            }
+            quote.is_none()
+        }
+    })
+}
+
+fn brackets(tag: &str) -> usize {
+    let (mut depth, mut most) = (0usize, 0);
+    for c in outside_strings(tag) {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
+fn clip(word: &str) -> String {
+    word.chars().take(30).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_templates_are_for_passes() {
+        let report = "{% for r in rows %}{% if r.votes > 3 %}- {{ r.title|upper }} \"{{ '}}*' ~ r.n }}\"\n{% elif r.x %}{% else %}{% endif %}{% endfor %}{# a * note #}";
+        assert_eq!(check(report), Ok(()));
+        assert_eq!(check("no tags { at all }"), Ok(()));
+        assert_eq!(check("{{ unclosed"), Ok(()), "the compiler says so");
+    }
+
+    #[test]
+    fn what_could_end_the_server_is_refused_with_its_line() {
+        let bombs = [
+            format!("a\n{{{{ {}1 }}}}", "-".repeat(20_000)),
+            format!("\n{{{{ 1{} }}}}", " + 1".repeat(15_000)),
+            format!("\n{{{{ rows{} }}}}", ".a".repeat(15_000)),
+            format!("\n{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(5_000)),
+            format!("\n{}", "{% if 1 %}".repeat(1_000)),
+            format!("\n{{{{ {}1{} }}}}", "[".repeat(100), "]".repeat(100)),
+            "\n{% set a = rows %}".to_owned(),
+            "\n{% with a = rows %}".to_owned(),
+            "\n{% macro m() %}".to_owned(),
+            "\n{%- set b = a ~ a -%}".to_owned(),
+            "\n{{ 'a' * 1000000000 }}".to_owned(),
+            "\n{{ rows|tojson(indent=100000000) }}".to_owned(),
+            format!("\n{{{{ 'a{} }}}}", "x".repeat(2_000)),
+        ];
+        for bomb in bombs {
+            assert_eq!(check(&bomb).unwrap_err().line, 2, "{}", &bomb[..40.min(bomb.len())]);
+        }
+        assert!(check(&"{{ 1 }}".repeat(3_000)).is_err());
+    }
+}
