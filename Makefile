@@ -1,10 +1,11 @@
 # Thin: each target calls one command. `make` alone says what there is.
-.PHONY: help run test bench fmt golden
+.PHONY: help run test bench fuzz fmt golden
 
 help:
 	@echo "make run     install what is missing, build in release, serve on http://127.0.0.1:3000  (ARGS=\"--port 4000\")"
 	@echo "make test    install what is missing, run every check and test; what CI runs"
 	@echo "make bench   measure, printing ratios side by side"
+	@echo "make fuzz    fuzz lexer, parser, checker and catalog reader, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
 	@echo "make fmt     format the code"
 	@echo "make golden  rewrite the golden files from what the code does now; read the diff"
 
@@ -22,3 +23,6 @@ fmt:
 
 golden:
 	@UPDATE=1 cargo test --workspace --quiet golden
+
+fuzz:
+	@scripts/fuzz.sh $(TARGETS)

@@ -50,8 +50,12 @@ impl Parser<'_, '_> {
             self.bump();
             specs = self.enter().map_or(Vec::new(), |group| self.specs(group));
         } else if specs.is_empty() {
-            let place = Span { start: self.last_end().saturating_sub(1), end: self.last_end() };
-            let wrong = Span { start: place.start, end: place.start };
+            // The last character is the closer only where there is one.
+            let end = self.last_end();
+            let before = self.text.floor_char_boundary((end as usize).saturating_sub(1)) as u32;
+            let place = Span { start: before, end };
+            let at = if place.of(self.text) == ")" { before } else { end };
+            let wrong = Span { start: at, end: at };
             let message = "`.group_by` needs at least one result after its slots, such as `n=count`";
             self.fix(place, message, wrong, if fields.is_empty() { "p1, n=count" } else { ", n=count" });
         }

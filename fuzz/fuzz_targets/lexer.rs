@@ -1,0 +1,14 @@
+//! Any text has tokens, in order, that do not overlap and lie on characters.
+//! Invariant: nothing panics.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let mut end = 0;
+    for token in lang::syntax::tokens(text) {
+        assert!(token.span.start >= end, "tokens overlap");
+        assert!(text.get(token.span.start as usize..token.span.end as usize).is_some_and(|t| !t.is_empty()));
+        end = token.span.end;
+    }
+});

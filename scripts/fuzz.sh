@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# `make fuzz`: each target of fuzz/ for FUZZ_SECONDS (60), from the golden cases as seeds. `scripts/fuzz.sh parser` runs one.
+# Findings are kept in <target>/fuzz/findings and fail the run. No sanitizer: our own code has no `unsafe`, so what can be found
+# is a panic, an overflow, a broken promise, time and memory; and without one the stable compiler is enough.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/prerequisites.sh
+
+need_rust
+need_c_compiler
+command -v c++ >/dev/null || command -v g++ >/dev/null || apt_install "a C++ compiler (libFuzzer is C++)" g++
+work="$(target_dir)/fuzz"
+mkdir -p "$work"
+work="$(cd "$work" && pwd)"
+tool="$work/tool/bin/cargo-fuzz"
+if ! command -v cargo-fuzz >/dev/null && [ ! -x "$tool" ]; then
+  say "installing cargo-fuzz into $work/tool (once)"
+  CARGO_TARGET_DIR="$work/tool/build" cargo install --quiet --locked --version 0.13.2 --root "$work/tool" cargo-fuzz \
+    || stop "cargo-fuzz could not be installed; \`cargo install cargo-fuzz\` says why."
+fi
+PATH="$work/tool/bin:$PATH"
+
+# seeds TARGET FILE…: one file for each golden case, its input only.
+seeds() {
+  local into="$work/corpus/$1"; shift
+  mkdir -p "$into"
+  awk -v into="$into" '
+    FNR == 1 { file = FILENAME; gsub(/[^A-Za-z0-9]/, "_", file); n = 0; input = 1; if (out) close(out); out = into "/seed_" file "_0"; printf "" > out }
+    /^===( |$)/ { close(out); n++; input = 1; out = into "/seed_" file "_" n; printf "" > out; next }
+    /^---$/ { input = 0; next }
+    /^#!/ { next }
+    input { print > out }
+  ' "$@"
+}
+
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog)
+seconds="${FUZZ_SECONDS:-60}"
+failed=0
+for target in "${targets[@]}"; do
+  options=(-max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -verbosity=0)
+  case "$target" in
+    catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
+    *) seeds "$target" tests/lang/*/*.case tests/run/*.case; options+=(-max_len=8192 -dict="$PWD/fuzz/program.dict") ;;
+  esac
+  mkdir -p "$work/findings/$target"
+  say "fuzzing $target for $seconds s"
+  if CARGO_TARGET_DIR="$work/build" cargo fuzz run --sanitizer none "$target" "$work/corpus/$target" -- \
+    "${options[@]}" -artifact_prefix="$work/findings/$target/" >"$work/$target.log" 2>&1; then
+    grep -E 'number_of_executed_units|average_exec_per_sec' "$work/$target.log" || true
+  else
+    failed=1
+    grep -vE '^\s+#|^INFO' "$work/$target.log" | tail -n 25
+    say "$target: a finding is kept in $work/findings/$target; $work/$target.log has the whole output"
+  fi
+done
+[ "$failed" -eq 0 ] || stop "the fuzzer found something; see above."
