@@ -42,7 +42,7 @@ impl<'t> Reports<'t> {
 
     /// Whether an error at this place would be kept: ask before building a costly one.
     pub(super) fn accepts(&self, span: Span) -> bool {
-        self.list.len() < MOST && !self.places.contains(&(true, span.start))
+        (self.list.len() < MOST || self.last_note().is_some()) && !self.places.contains(&(true, span.start))
     }
 
     pub(super) fn add(&mut self, diagnostic: Diagnostic) {
@@ -61,9 +61,19 @@ impl<'t> Reports<'t> {
 
     fn put(&mut self, diagnostic: Diagnostic, edit: Option<Edit>) {
         let key = (diagnostic.severity == Severity::Error, diagnostic.span.start);
-        if self.list.len() < MOST && self.places.insert(key) {
+        // Twenty notes must not hide an error: the program would pass for a right one.
+        let crowded = self.list.len() >= MOST;
+        let note = if crowded && key.0 { self.last_note() } else { None };
+        if (!crowded || note.is_some()) && self.places.insert(key) {
+            if let Some(note) = note {
+                self.list.remove(note);
+            }
             self.list.push(Report { diagnostic, edit });
         }
+    }
+
+    fn last_note(&self) -> Option<usize> {
+        self.list.iter().rposition(|report| report.diagnostic.severity != Severity::Error)
     }
 
     /// `3:14`
