@@ -22,10 +22,6 @@ impl DataPath {
         walk(&self.0, value)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// What is there, taken out; `None` also where the path leads to several places.
     pub fn take(&self, value: &mut Value) -> Option<Value> {
         let place = self.0.iter().try_fold(value, |at, step| match (step, at) {

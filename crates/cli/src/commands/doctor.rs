@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::TenantId;
-use catalog::Registry;
+use catalog::{Catalog, Registry};
 use ports::secrets::Error;
 use serde_json::json;
 use store::secrets::SecretStore;
@@ -138,17 +138,20 @@ fn opens(store: &SecretStore) -> Result<String, Failure> {
 fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
     let kept = wiring::secrets(config, store);
     let tenant = TenantId::local();
-    let named = registry.iter().filter_map(|c| Some((c.id.clone(), c.auth.clone()?)));
-    let names = named.flat_map(|(id, auth)| {
-        let names: Vec<String> = auth.secret_names().into_iter().map(str::to_owned).collect();
-        names.into_iter().map(move |name| (id.clone(), name))
-    });
+    let named = |catalog: &Catalog| -> Vec<String> {
+        catalog.auth.iter().flat_map(base::Auth::secret_names).map(str::to_owned).collect()
+    };
+    let names = registry.iter().flat_map(|catalog| named(catalog).into_iter().map(move |name| (catalog, name)));
     names
-        .map(|(id, name)| {
+        .map(|(catalog, name)| {
+            let id = &catalog.id;
             let result = match kept.find(&tenant, &name) {
                 Ok(_) => Ok(format!("{name} is set")),
+                Err(Error::NotSet { .. }) if catalog.anonymous => {
+                    Ok(format!("{name} is not set, so {id} is called without it: only what anyone may read"))
+                }
                 // A shipped catalog is there for whoever has a key; nobody has them all.
-                Err(Error::NotSet { .. }) if shipped::is_shipped(&id) => {
+                Err(Error::NotSet { .. }) if shipped::is_shipped(id) => {
                     Ok(format!("{name} is not set, so {id} cannot be called"))
                 }
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),

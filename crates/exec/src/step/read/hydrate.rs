@@ -7,8 +7,8 @@ use catalog::Row;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
-use super::lookup::key_args;
-use crate::call::{self, Reads, Target};
+use super::lookup::{Read, by_key, key_args};
+use crate::call::{Reads, Target};
 use crate::coverage::{Coverage, Why};
 use crate::error::StepError;
 use crate::outcome::Rowset;
@@ -39,12 +39,6 @@ pub async fn apply(
     Ok(all)
 }
 
-enum Read {
-    Row(Arc<Row>),
-    Gone,
-    Forbidden,
-}
-
 async fn one(
     reads: &Reads<'_>,
     target: Target<'_>,
@@ -53,16 +47,13 @@ async fn one(
 ) -> Result<Read, StepError> {
     let args =
         key_args(key, &Value::Object(key.iter().filter_map(|k| Some((k.clone(), row.get(k)?.clone()))).collect()));
-    let read = match call::read(reads, target, &args, None).await {
-        Ok(decoded) => decoded.rows.into_iter().next(),
-        Err(error) if error.is_not_found() => None,
-        Err(StepError::Bound { .. }) => return Ok(Read::Forbidden),
-        Err(error) => return Err(error),
+    let whole = match by_key(reads, target, &args).await? {
+        Read::Row(whole) => whole,
+        other => return Ok(other),
     };
-    let Some(mut whole) = read else { return Ok(Read::Gone) };
     let mut row = Row::clone(row);
     for field in fields {
-        row.insert(field.clone(), whole.remove(field).unwrap_or_default());
+        row.insert(field.clone(), whole.get(field).cloned().unwrap_or_default());
     }
     Ok(Read::Row(Arc::new(row)))
 }

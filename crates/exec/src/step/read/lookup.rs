@@ -81,7 +81,8 @@ pub async fn read(
     Ok(found)
 }
 
-enum Read {
+/// What a get by a key comes to.
+pub enum Read {
     Row(Arc<Row>),
     Gone,
     /// The plan's bound was reached before.
@@ -94,13 +95,16 @@ async fn one(
     key: &[String],
     reference: &Value,
 ) -> Result<(Value, Read), StepError> {
-    let read = match call::read(reads, target, &key_args(key, reference), None).await {
-        Ok(decoded) => decoded.rows.into_iter().next().map_or(Read::Gone, |row| Read::Row(Arc::new(row))),
-        Err(error) if error.is_not_found() => Read::Gone,
-        Err(StepError::Bound { .. }) => Read::Forbidden,
-        Err(error) => return Err(error),
-    };
-    Ok((reference.clone(), read))
+    Ok((reference.clone(), by_key(reads, target, &key_args(key, reference)).await?))
+}
+
+pub async fn by_key(reads: &Reads<'_>, target: Target<'_>, args: &Args) -> Result<Read, StepError> {
+    match call::read(reads, target, args, None).await {
+        Ok(decoded) => Ok(decoded.rows.into_iter().next().map_or(Read::Gone, |row| Read::Row(Arc::new(row)))),
+        Err(error) if error.is_not_found() => Ok(Read::Gone),
+        Err(StepError::Bound { .. }) => Ok(Read::Forbidden),
+        Err(error) => Err(error),
+    }
 }
 
 pub fn key_args(key: &[String], reference: &Value) -> Args {
