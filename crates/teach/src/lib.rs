@@ -7,6 +7,7 @@
 
 mod ledger;
 mod table;
+pub mod words;
 
 pub use ledger::{Catalogs, Extended, Ledger, Seed, SeedError, Taught, TaughtRelation, Wave};
 pub use table::{Rendered, UNCHANGED_USE, render_wave};
