@@ -18,6 +18,7 @@ mod program;
 mod ran;
 mod rows;
 mod run;
+mod seen;
 mod service;
 mod transport;
 
@@ -28,4 +29,5 @@ pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use rows::{ExecuteBinding, Revision};
+pub use seen::Tenants;
 pub use service::{Ports, Service};

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
+use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::live::Lives;
+use crate::seen::Tenants;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ pub struct Service {
     /// Replaced as a whole: who took it sees one registry from start to end.
     registry: RwLock<Arc<Registry>>,
     pub(crate) limits: Limits,
+    pub(crate) teaching: Teaching,
+    pub(crate) tenants: Tenants,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
@@ -44,6 +48,8 @@ impl Service {
             ports,
             registry,
             limits,
+            teaching: Teaching::default(),
+            tenants: Tenants::default(),
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
@@ -51,7 +57,19 @@ impl Service {
         }
     }
 
-    /// What is offered at this moment.
+    /// How it teaches, where that is not the default.
+    #[must_use]
+    pub fn with_teaching(self, teaching: Teaching) -> Self {
+        Self { teaching, ..self }
+    }
+
+    /// What tenants may use, where that is not everything.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Tenants) -> Self {
+        Self { tenants, ..self }
+    }
+
+    /// What is offered at this moment, to whoever may use everything.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
