@@ -68,7 +68,8 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
         }
         Err(found) => {
             diagnostics.extend(found);
-            return Stages { parsed, checked: None, plan: None, diagnostics: first_ones(diagnostics) };
+            let diagnostics = check::corrected(scope, program, limits, first_ones(diagnostics));
+            return Stages { parsed, checked: None, plan: None, diagnostics };
         }
     };
     if let Some(refusal) = size_mistake(&checked, limits) {

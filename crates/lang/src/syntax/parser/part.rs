@@ -172,6 +172,7 @@ impl Parser<'_, '_> {
     fn effect(&mut self) -> Node {
         let start = self.span().start;
         let primary = self.primary();
+        let head = self.since(start);
         let mut parts = Vec::new();
         while !self.lost {
             let start = self.span().start;
@@ -187,7 +188,7 @@ impl Parser<'_, '_> {
                 parts.push(Part { kind, span: self.since(start) });
             }
         }
-        Node { primary, parts, span: self.since(start) }
+        Node { primary, head, parts, span: self.since(start) }
     }
 
     fn at_segment(&self) -> bool {
