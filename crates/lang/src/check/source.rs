@@ -112,7 +112,8 @@ impl<'s> Cx<'s> {
                 };
                 let moves: Vec<bool> = preds.iter().map(|p| !known(p)).collect();
                 let mut fix = if moves.contains(&true) { braces.moved(preds, &moves) } else { Vec::new() };
-                fix.insert(0, Edit::insert(braces.head, "~$"));
+                let end = if preds.is_empty() { braces.end } else { braces.head };
+                fix.insert(0, Edit::replace(Span { start: braces.head, end }, "~$"));
                 (format!("{name} cannot be listed, only searched"), fix)
             }
             None => (format!("{name} cannot be listed"), vec![Edit::replace(span, self.key_sample(exposed, alphabet))]),

@@ -1,7 +1,7 @@
 //! Methods that were called wrongly: on what, with what, or by what name.
 //! Invariant: arguments that were written stay; what lacks is added after them.
 
-use base::{Diagnostic, Edit, Span, near};
+use base::{Diagnostic, Edit, near};
 use catalog::{Capability, Kind, Param};
 
 use super::super::Cx;
@@ -10,7 +10,7 @@ use super::super::path::alphabet_of;
 use super::{added, renamed};
 use crate::codes;
 use crate::scope::{Alphabet, Exposed};
-use crate::syntax::tree::{Args, Name};
+use crate::syntax::tree::{Args, Name, ValueKind};
 
 impl Cx<'_> {
     /// Arguments that a call lacks, after those that it has.
@@ -25,10 +25,26 @@ impl Cx<'_> {
             return Vec::new();
         }
         let alphabet = alphabet_of(&written.name.text);
-        let more = self.slot_samples(exposed, missing.iter().copied(), alphabet);
+        // What was given as nothing lacks a value, not a slot.
+        let empty = |p: &&&Param| match written.args {
+            Args::Slots(slots) => slots.iter().find(|arg| {
+                arg.value.kind == ValueKind::Null && self.scope.slot_name(&exposed.catalog, &arg.slot.text) == p.name
+            }),
+            Args::Variant { .. } => None,
+        };
+        let fill = |p: &&Param| {
+            let sample = self.sample(&exposed.catalog, &p.kind, alphabet);
+            empty(&p).map(|arg| Edit::replace(arg.value.span, sample))
+        };
+        let mut edits: Vec<Edit> = missing.iter().filter_map(fill).collect();
+        let more = missing.iter().filter(|p| empty(p).is_none()).copied();
+        let more = self.slot_samples(exposed, more, alphabet);
         let end = written.span.end.saturating_sub(1);
         match written.args {
-            Args::Slots(slots) => vec![added(slots.last().map(|arg| arg.value.span), end, &more)],
+            Args::Slots(slots) => {
+                edits.extend((!more.is_empty()).then(|| added(slots.last().map(|arg| arg.value.span), end, &more)));
+                edits
+            }
             // An arm alone stands for the one slot that takes it; beside others the slot is named.
             Args::Variant { name, .. } => {
                 let takes = capability.params.values().find(|p| self.arms(&p.kind).is_some());
@@ -182,9 +198,4 @@ fn meant<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> 
     let mut of_kind = taught.iter().copied().filter(|c| c.kind == kind);
     let first = of_kind.next()?;
     of_kind.next().is_none().then_some(first)
-}
-
-/// From the start of a node to the dot of a part.
-pub(in crate::check) fn before(start: u32, part: Span) -> Span {
-    Span { start, end: part.start.max(start) }
 }

@@ -13,7 +13,7 @@ use base::{Code, Diagnostic, Edit, Limits, Span, edited, nearest};
 
 use super::{check, check_taught};
 use crate::lines::with_lines;
-use crate::scope::Scope;
+use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::tree::Name;
 use crate::syntax::{parse, parse_taught};
 
@@ -70,8 +70,12 @@ fn mistakes(scope: &Scope, text: &str, limits: &Limits) -> Vec<(Code, String)> {
     }
 }
 
-/// The one of these names that was surely meant, in place of a wrong one.
+/// The one of these names that was surely meant, in place of a wrong one. A symbol is not like another: its number is its
+/// meaning; nor is a name of a letter or two.
 pub(super) fn renamed<'n>(name: &Name, known: impl IntoIterator<Item = &'n str>) -> Option<Edit> {
+    if looks_like_symbol(&name.text) || name.text.chars().count() < 3 {
+        return None;
+    }
     nearest(&name.text, known).map(|meant| Edit::replace(name.span, meant))
 }
 

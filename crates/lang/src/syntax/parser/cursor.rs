@@ -242,7 +242,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// What the lexer refused has its report.
-    fn reports_here(&self) -> bool {
+    pub(super) fn reports_here(&self) -> bool {
         !self.lost && self.kind() != TokenKind::Bad
     }
 

@@ -132,6 +132,13 @@ impl Parser<'_, '_> {
 
     /// `(p4)`, `(p4, desc)` or `(p4 desc)`
     fn sort(&mut self, group: Group, whole: Span) -> Option<PartKind> {
+        let named = ["by", "key", "field", "on", "column", "slot"].iter().any(|word| self.is_word(word));
+        if named && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
+            let wrong = Span { start: self.span().start, end: self.token(2).span.start };
+            self.fix(self.span(), "`.sort` takes the slot itself, then `asc` or `desc`", wrong, "");
+            self.bump();
+            self.bump();
+        }
         let minus = self.kind() == TokenKind::Minus;
         let place = self.span();
         if minus {
