@@ -11,7 +11,28 @@ pub(crate) const LINE: usize = 320;
 
 /// Reports in the order of their places, with their lines to copy. A line's corrections are made together and stand with its
 /// first report, so that no line to copy is still wrong where another report says so.
-pub(crate) fn with_lines(text: &str, mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub(crate) fn with_lines(text: &str, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    copied(text, found, |range, edits| alone(text, range, edits))
+}
+
+/// The same with the lines of the program that it becomes, which may need more than these corrections.
+pub(crate) fn with_lines_of(text: &str, found: Vec<Diagnostic>, settled: &str) -> Vec<Diagnostic> {
+    let (lines, before): (Vec<&str>, usize) = (settled.lines().collect(), text.lines().count());
+    copied(text, found, |range, edits| {
+        let number = text.get(..range.start)?.matches('\n').count();
+        let spans_lines = text.get(range.clone())?.contains('\n');
+        match lines.get(number) {
+            Some(line) if lines.len() == before && !spans_lines => Some(line.trim().to_owned()).filter(|l| copies(l)),
+            _ => alone(text, range, edits),
+        }
+    })
+}
+
+fn copied(
+    text: &str,
+    mut found: Vec<Diagnostic>,
+    line: impl Fn(Range<usize>, &[Edit]) -> Option<String>,
+) -> Vec<Diagnostic> {
     found.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
     let mut corrected: Vec<Line> = Vec::new();
     for (report, diagnostic) in found.iter_mut().enumerate() {
@@ -22,16 +43,16 @@ pub(crate) fn with_lines(text: &str, mut found: Vec<Diagnostic>) -> Vec<Diagnost
             }
             continue;
         };
-        let known = corrected.iter_mut().find(|line| line.range == range);
+        let known = corrected.iter_mut().find(|known| known.range == range);
         match known {
-            Some(line) if line.takes(&diagnostic.fix) => line.edits.extend(diagnostic.fix.iter().cloned()),
-            Some(_) => diagnostic.copy = alone(text, range, &diagnostic.fix),
+            Some(known) if known.takes(&diagnostic.fix) => known.edits.extend(diagnostic.fix.iter().cloned()),
+            Some(_) => diagnostic.copy = line(range, &diagnostic.fix),
             None => corrected.push(Line { range, report, edits: diagnostic.fix.clone() }),
         }
     }
-    for line in corrected {
-        if let Some(diagnostic) = found.get_mut(line.report) {
-            diagnostic.copy = alone(text, line.range, &line.edits);
+    for Line { range, report, edits } in corrected {
+        if let Some(diagnostic) = found.get_mut(report) {
+            diagnostic.copy = line(range, &edits);
         }
     }
     found
@@ -54,6 +75,12 @@ impl Line {
 fn alone(text: &str, range: Range<usize>, edits: &[Edit]) -> Option<String> {
     let line = edited(text, (range.start, range.end), edits);
     let line = line.trim_start_matches('\u{feff}').trim();
+    // Several lines are one where nothing in them depends on the line it stands in.
+    let plain = !["<<", ";;"].iter().any(|sign| line.contains(sign)) && line.matches('"').count() % 2 == 0;
+    if line.contains('\n') && plain {
+        let joined: Vec<&str> = line.lines().map(str::trim).collect();
+        return Some(joined.join(" ")).filter(|joined| copies(joined));
+    }
     copies(line).then(|| line.to_owned())
 }
 
@@ -61,7 +88,7 @@ fn copies(line: &str) -> bool {
     line.len() <= 2 * LINE && !line.contains('\n')
 }
 
-/// The line that holds all of the edits, unless it is long.
+/// The line, or lines, that hold all of the edits, unless they are long.
 fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
     let span = edits.iter().map(|edit| edit.wrong).reduce(Span::to)?;
     let (start, end) = (span.start as usize, span.end as usize);
@@ -79,5 +106,5 @@ fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
         None if tail.len() == after.len() => text.len(),
         None => return None,
     };
-    (last - first <= LINE && !span.of(text).contains('\n')).then_some(first..last)
+    (last - first <= LINE).then_some(first..last)
 }

@@ -22,7 +22,13 @@ impl Parser<'_, '_> {
         }
         if let Some((postfix, name)) = Postfix::foreign(word) {
             let span = self.span();
-            self.fix(span, format!("`.{}` is written `.{name}`", shown(word)), span, name);
+            let mut edits = vec![Edit::replace(span, name)];
+            if postfix == Postfix::Filter {
+                let (whole, inner) = self.group_spans_at(1);
+                edits = vec![Edit::replace(Span { start: span.start, end: inner.start }, format!("{name}{{"))];
+                edits.push(Edit::replace(Span { start: inner.end, end: whole.end }, "}"));
+            }
+            self.say(span, format!("`.{}` is written `.{name}`", shown(word)), edits);
             return Some(self.postfix(postfix));
         }
         if function_of(word).is_some() {
@@ -89,7 +95,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn say(&mut self, place: Span, message: String, edits: Vec<Edit>) {
+    pub(super) fn say(&mut self, place: Span, message: String, edits: Vec<Edit>) {
         if self.reports_here() {
             self.reports.add(Diagnostic::error(codes::UNEXPECTED, place, message).with_fix(edits));
         }
