@@ -3,48 +3,12 @@
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+mod scopes;
 
 use base::{Diagnostic, Limits, render_for_model};
-use catalog::Catalog;
 use lang::{check, plan};
+use scopes::scope;
 use session::stages;
-use teach::{Ledger, Seed};
-
-/// 2026-11-15T12:30:45.678Z, a Sunday.
-const NOW: base::Timestamp = base::Timestamp(1_794_745_845_678);
-
-/// A session that was taught everything the catalogs have, or only the demo's entities that `teach = …` names, or no writes (`writes = untaught`).
-fn scope(case: &testkit::golden::Case) -> lang::scope::Scope {
-    fn read(name: &str, text: &str) -> Arc<Catalog> {
-        Arc::new(catalog::read(name, text).unwrap())
-    }
-    static READ: LazyLock<[Arc<Catalog>; 3]> = LazyLock::new(|| {
-        let demo = read("demo.yaml", include_str!("../../../catalogs/demo.yaml"));
-        let shop = read("shop.yaml", include_str!("../../../tests/lang/shop.yaml"));
-        [demo, shop, read("tracker.yaml", include_str!("../../../tests/lang/catalogs/tracker.yaml"))]
-    });
-    let [demo, shop, tracker] = READ.clone();
-    let loaded = match (case.attribute("catalog"), case.attribute("with")) {
-        (Some("tracker"), Some("shop")) => vec![tracker, shop],
-        (Some("tracker"), _) => vec![tracker],
-        (_, Some("shop")) => vec![demo, shop],
-        _ => vec![demo],
-    };
-    let wanted: Option<Vec<&str>> = case.attribute("teach").map(|names| names.split(' ').collect());
-    let catalogs: BTreeMap<_, _> = loaded.into_iter().map(|c| (c.id.clone(), c)).collect();
-    let all = catalogs.values().flat_map(|c| c.entities.keys().map(|e| (c.id.clone(), e.clone())));
-    let taught = all.filter(|(_, entity)| wanted.as_ref().is_none_or(|w| w.contains(&entity.as_str())));
-    let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed::new(catalog, entity)).collect();
-    let mut ask = teach::Ask::all(&seeds);
-    // An intent that speaks of nothing.
-    ask.intent = (case.attribute("writes") == Some("untaught")).then_some("");
-    let mut scope = Ledger::default().extend(&catalogs, &ask).unwrap().ledger.scope(&catalogs);
-    scope.now = Some(NOW);
-    scope.offered = Some(Arc::new(catalog::Registry::new(catalogs.into_values()).unwrap()));
-    scope
-}
 
 fn found(case: &testkit::golden::Case) -> String {
     let stages = stages(&scope(case), &case.input, &Limits::default());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::{Diagnostic, near};
 use catalog::{Catalog, Type, Via};
 
+use super::hint::renamed;
 use super::{Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityOf, Path};
@@ -186,7 +187,9 @@ impl<'s> Cx<'s> {
             }
         };
         let alternatives = near(&name.text, known.iter().map(String::as_str));
-        self.report(Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message).with_alternatives(alternatives));
+        let fix = renamed(name, known.iter().map(String::as_str));
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
     fn no_column(&self, rows: &RowType, name: &Name, alphabet: Alphabet) -> (String, Vec<String>) {
