@@ -9,6 +9,7 @@ use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use tokio::sync::Semaphore;
 
+use crate::discover::Indexed;
 use crate::live::Lives;
 
 /// Every effect the service has.
@@ -25,6 +26,8 @@ pub struct Service {
     pub(crate) ports: Ports,
     /// Replaced as a whole: who took it sees one registry from start to end.
     registry: RwLock<Arc<Registry>>,
+    /// The words of what is offered.
+    pub(crate) indexed: Indexed,
     pub(crate) limits: Limits,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
@@ -43,6 +46,7 @@ impl Service {
         Self {
             ports,
             registry,
+            indexed: Indexed::default(),
             limits,
             pinned: Mutex::default(),
             calls: Mutex::default(),
@@ -58,6 +62,8 @@ impl Service {
 
     /// From here on new sessions get what `registry` offers; sessions that pinned something else keep it.
     pub fn offer(&self, registry: Arc<Registry>) {
+        // Before anyone can ask for it: the next `discover` need not wait for the words of what changed.
+        self.indexed.of(&registry);
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 

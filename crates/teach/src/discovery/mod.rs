@@ -67,6 +67,7 @@ pub struct Index {
 }
 
 impl Index {
+    /// Of whole catalogs: a part of one has the digest of the whole. Who may see what is for `allowed` to say.
     pub fn new(registry: &Registry) -> Self {
         Self { catalogs: Vec::new(), synonyms: Arc::new(Synonyms::built_in()) }.next(registry)
     }
@@ -85,9 +86,11 @@ impl Index {
     pub fn discover(&self, query: &Query, allowed: Allowed<'_>) -> Found {
         rank::discover(self, query, allowed)
     }
+}
 
-    /// What to do about an intent: go ahead with these seeds, or ask first.
-    pub fn decide(&self, query: &Query, allowed: Allowed<'_>) -> Typed {
-        decide::decide(&self.discover(query, allowed))
+impl Found {
+    /// What to do about the intent: go ahead with these seeds, or ask first.
+    pub fn decide(&self) -> Typed {
+        decide::decide(self)
     }
 }

@@ -20,6 +20,8 @@ const NOT_NAMED: f32 = 0.5;
 const BESIDE: f32 = 0.12;
 /// Each further row of an API counts so much of the one before: with one API named, with none, with several.
 const AGAIN: [f32; 3] = [1.0, 0.93, 0.8];
+/// What is worth less than this of the best was not found.
+const TAIL: f32 = 0.15;
 /// Rows whose words count as answered.
 const ANSWERING: usize = 5;
 
@@ -214,5 +216,7 @@ fn fair(catalogs: &[&CatalogIndex], asked: &Asked, mut scores: Vec<(Place, f32)>
         rows[*catalog] += 1;
     }
     scores.sort_by(by_score);
+    let least = scores.first().map_or(0.0, |(_, best)| TAIL * best);
+    scores.retain(|(_, score)| *score >= least);
     scores
 }

@@ -71,7 +71,7 @@ pub fn outcomes(index: &Index, intents: &[Labelled]) -> Vec<Outcome> {
         let everything = |_: &catalog::Catalog, _: &catalog::Capability| true;
         let found = index.discover(&query, &everything);
         let rows: Vec<String> = found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect();
-        let decision = index.decide(&query, &everything).decision;
+        let decision = found.decide().decision;
         let expected = &labelled.expected;
         let rank = |any: &Vec<String>| rows.iter().position(|row| any.contains(row));
         let hits = expected.iter().filter(|any| rank(any).is_some_and(|at| at < 5)).count();
