@@ -30,6 +30,8 @@ mod weight {
 /// Of a name of several words, what the last counts (`Run` of `WorkflowRun`) and what each of the others does.
 const HEAD: f32 = 0.7;
 const MODIFIER: f32 = 0.45;
+/// What a word counts in its second place.
+const AGAIN: f32 = 0.15;
 
 #[derive(Debug)]
 pub struct CatalogIndex {
@@ -125,15 +127,21 @@ fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String,
     terms
 }
 
-/// Sums what several places give, each place once.
+/// What the best place of a stem gives, and a share of the others: standing in many places makes no name of a word.
 #[derive(Default)]
 struct Weights(HashMap<String, f32>);
+
+/// Of two places for one stem.
+pub fn both(one: f32, other: f32) -> f32 {
+    one.max(other) + AGAIN * one.min(other)
+}
 
 impl Weights {
     fn add<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>, weight: f32) {
         let found: BTreeSet<String> = texts.into_iter().flat_map(stems).collect();
         for stem in found {
-            *self.0.entry(stem).or_default() += weight;
+            let known = self.0.entry(stem).or_default();
+            *known = both(*known, weight);
         }
     }
 }
@@ -141,7 +149,7 @@ impl Weights {
 fn of_entity(entity: &Entity, api: &[String]) -> HashMap<String, f32> {
     let mut weights = Weights::default();
     for (stem, share) in name_parts(&entity.name) {
-        *weights.0.entry(stem).or_default() += weight::NAME * share;
+        weights.0.insert(stem, weight::NAME * share);
     }
     weights.add(entity.words.iter().map(String::as_str), weight::WORDS);
     weights.add([entity.about.as_str()], weight::ABOUT);

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::{Found, Hit};
 
 /// From this share of the intent on there is something here for it: or from this much in its best row, however long it is.
-const ANSWERED: f32 = 0.2;
-const SAID: f32 = 0.9;
+const ANSWERED: f32 = 0.265;
+const SAID: f32 = 1.3;
 /// A row within this of the best is meant as well as the best.
 const EQUAL: f32 = 0.9;
 /// Rows of one API so close to each other are not told apart by the intent.
@@ -47,8 +47,11 @@ pub fn decide(found: &Found) -> Typed {
     if found.named.is_empty() && rivals.len() > 1 {
         return typed(Decision::ClarifyApi, rivals);
     }
-    // Nothing but the API's name is said, or three of its entities are meant alike.
-    let alike: Vec<Hit> = near(ALIKE).filter(|hit| hit.api == best.api).cloned().collect();
+    // Nothing but names of APIs is said, or three entities of one API are meant alike.
+    let alike: Vec<Hit> = match found.said == 0.0 {
+        true => rows.iter().filter(|hit| found.named.contains(&hit.api)).cloned().collect(),
+        false => near(ALIKE).filter(|hit| hit.api == best.api).cloned().collect(),
+    };
     if alike.len() > 2 || (found.said == 0.0 && alike.len() > 1) {
         return typed(Decision::ClarifyEntity, alike);
     }

@@ -53,7 +53,7 @@ pub struct Found {
     pub omitted: usize,
     /// What share of the intent's words the first rows answer, 0 to 1.
     answered: f32,
-    /// What the intent's words found in the best row, added up: 1 is a word that only it has, as its name.
+    /// How strongly the intent's words stand in the best row, added up.
     said: f32,
     /// APIs that the intent names.
     named: Vec<CatalogId>,
@@ -81,6 +81,11 @@ impl Index {
             None => Arc::new(CatalogIndex::new(catalog.clone())),
         };
         Self { catalogs: registry.iter().map(index).collect(), synonyms: self.synonyms.clone() }
+    }
+
+    /// How many catalogs have their words in common with another index, without having been read again.
+    pub fn shared_with(&self, other: &Index) -> usize {
+        self.catalogs.iter().filter(|mine| other.catalogs.iter().any(|theirs| Arc::ptr_eq(mine, theirs))).count()
     }
 
     pub fn discover(&self, query: &Query, allowed: Allowed<'_>) -> Found {

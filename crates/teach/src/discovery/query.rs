@@ -29,6 +29,8 @@ pub struct Word {
     pub weight: f32,
     /// A number or a name, which no catalog need know: what is asked about, not what is asked for.
     pub value: bool,
+    /// It is part of an API's name.
+    pub api: bool,
     /// Its stem, then those it may stand for, with what a hit on each counts.
     pub variants: Vec<(String, f32)>,
 }
@@ -46,7 +48,7 @@ pub fn read(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> As
             let pair = before.replace(stem.clone()).map(|before| format!("{before}_{stem}"));
             if let Some(pair) = pair {
                 let to = synonyms.of(&pair).map(|to| (to.to_owned(), SYNONYM)).collect();
-                add(&mut words, Word { weight: 1.0, value: true, variants: to });
+                add(&mut words, Word { weight: 1.0, value: true, api: false, variants: to });
             }
             let weight = if used {
                 API_NAME
@@ -59,7 +61,7 @@ pub fn read(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> As
             if !used {
                 variants.extend(synonyms.of(&stem).map(|to| (to.to_owned(), SYNONYM)));
             }
-            add(&mut words, Word { weight, value, variants });
+            add(&mut words, Word { weight, value, api: used, variants });
         }
     }
     Asked { words, named }

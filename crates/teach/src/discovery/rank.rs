@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use catalog::Catalog;
 
-use super::catalog_index::{CatalogIndex, Term};
+use super::catalog_index::{CatalogIndex, Term, both};
 use super::query::{self, Asked, Word};
 use super::{Allowed, Found, Hit, Index, Query};
 
@@ -85,42 +85,56 @@ struct Board<'a> {
     permits: &'a [Permits<'a>],
     /// By catalog and entity.
     sums: Vec<Vec<f32>>,
-    /// For each word counted: where it was found and how well, 0 to 1.
-    hits: Vec<Vec<(Place, f32)>>,
+    /// For each word of the intent.
+    counted: Vec<Counted>,
     entities: f32,
+}
+
+struct Counted {
+    /// Where it was found, and how strongly it stands there, 0 to 1.
+    hits: Vec<(Place, f32)>,
+    /// What it tells.
+    worth: f32,
 }
 
 impl<'a> Board<'a> {
     fn new(catalogs: &'a [&'a CatalogIndex], permits: &'a [Permits<'a>]) -> Self {
         let sums: Vec<Vec<f32>> = catalogs.iter().map(|c| vec![0.0; c.entities.len()]).collect();
         let entities = sums.iter().map(Vec::len).sum::<usize>() as f32;
-        Self { catalogs, permits, sums, hits: Vec::new(), entities }
+        Self { catalogs, permits, sums, counted: Vec::new(), entities }
     }
 
     /// Adds the best that the word or one of those it stands for finds in each entity.
     fn count(&mut self, word: &Word) {
-        let mut best: Vec<Vec<f32>> = self.catalogs.iter().map(|_| Vec::new()).collect();
+        let mut best: Vec<Vec<(f32, f32)>> = self.catalogs.iter().map(|_| Vec::new()).collect();
+        let mut rarity = None;
         for (stem, counts) in &word.variants {
             let found: Vec<Option<&Term>> = self.catalogs.iter().map(|c| c.terms.get(stem)).collect();
             let with = found.iter().flatten().map(|term| term.entities).sum::<usize>();
-            let worth = self.rarity(with) * counts;
+            let worth = self.rarity(with);
+            // What the word itself tells, or, where nothing here has it, what the best of those it stands for does.
+            if with > 0 && rarity.is_none() {
+                rarity = Some(worth);
+            }
             for (at, term) in found.iter().enumerate().filter_map(|(at, term)| Some((at, (*term)?))) {
                 let best = &mut best[at];
-                best.resize(self.catalogs[at].entities.len(), 0.0);
+                best.resize(self.catalogs[at].entities.len(), (0.0, 0.0));
                 for (entity, strength) in self.strengths(at, term) {
-                    best[entity] = best[entity].max(worth * strength);
+                    let strength = counts * strength;
+                    if worth * strength > best[entity].0 {
+                        best[entity] = (worth * strength, strength);
+                    }
                 }
             }
         }
-        let most = self.rarity(0).max(f32::EPSILON);
         let mut hits = Vec::new();
         for (at, best) in best.iter().enumerate() {
-            for (entity, found) in best.iter().enumerate().filter(|(_, found)| **found > 0.0) {
+            for (entity, (found, strength)) in best.iter().enumerate().filter(|(_, (found, _))| *found > 0.0) {
                 self.sums[at][entity] += word.weight * found;
-                hits.push(((at, entity), found / most));
+                hits.push(((at, entity), *strength));
             }
         }
-        self.hits.push(hits);
+        self.counted.push(Counted { hits, worth: word.weight * rarity.unwrap_or_else(|| self.rarity(0)) });
     }
 
     /// How strongly a stem stands in each entity of a catalog, 0 to 1.
@@ -138,7 +152,7 @@ impl<'a> Board<'a> {
         }
         for (entity, weight) in done {
             match weights.iter_mut().find(|(own, _)| *own == entity) {
-                Some((_, own)) => *own = own.max(weight) + 0.3 * own.min(weight),
+                Some((_, own)) => *own = both(*own, weight),
                 None => weights.push((entity, weight)),
             }
         }
@@ -183,21 +197,23 @@ impl<'a> Board<'a> {
     fn answered(&self, asked: &Asked, order: &[(Place, f32)]) -> f32 {
         let rows: Vec<Place> = order.iter().take(ANSWERING).map(|(place, _)| *place).collect();
         let (mut found, mut all) = (0.0, 0.0);
-        for (hits, word) in self.hits.iter().zip(&asked.words) {
-            let best = hits.iter().filter(|(place, _)| rows.contains(place)).map(|(_, hit)| *hit).fold(0.0, f32::max);
-            found += word.weight * best;
+        for (counted, word) in self.counted.iter().zip(&asked.words) {
+            let hits = counted.hits.iter().filter(|(place, _)| rows.contains(place));
+            let best = hits.map(|(_, strength)| *strength).fold(0.0, f32::max);
+            found += counted.worth * best;
             // A number or a name that nothing here has is no sign that there is nothing here.
             if !word.value || best > 0.0 {
-                all += word.weight;
+                all += counted.worth;
             }
         }
         if all > 0.0 { found / all } else { 0.0 }
     }
 
-    /// What the intent's words found in one entity, added up.
+    /// How strongly the intent's words stand in one entity, added up; the names of APIs do not count.
     fn said(&self, asked: &Asked, place: Place) -> f32 {
-        let found = |hits: &Vec<(Place, f32)>| hits.iter().find(|(at, _)| *at == place).map_or(0.0, |(_, hit)| *hit);
-        self.hits.iter().zip(&asked.words).map(|(hits, word)| word.weight * found(hits)).sum()
+        let strength = |counted: &Counted| counted.hits.iter().find(|(at, _)| *at == place).map_or(0.0, |(_, s)| *s);
+        let words = self.counted.iter().zip(&asked.words).filter(|(_, word)| !word.api);
+        words.map(|(counted, word)| word.weight * strength(counted)).sum()
     }
 }
 

@@ -2,6 +2,8 @@
 
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
+// why: the test and the benchmark each read a part of it.
+#![allow(dead_code)]
 
 use std::path::PathBuf;
 use std::sync::Arc;
