@@ -226,7 +226,7 @@ impl Service {
         for seed in &asked.request.seeds {
             let catalog = called(&catalogs, &seed.api)
                 .or_else(|| asked.registry.get(&seed.api).cloned())
-                .ok_or_else(|| unknown_api(asked.registry, &seed.api))?;
+                .ok_or_else(|| unknown_api(asked.registry.iter(), &seed.api))?;
             let id = catalog.id.clone();
             let (entity, capabilities) = (seed.entity.clone(), seed.capabilities.clone());
             seeds.push(Seed { catalog: id.clone(), entity, capabilities });
@@ -296,8 +296,8 @@ fn offered(registry: &Registry) -> String {
     apis.join("; ")
 }
 
-fn unknown_api(registry: &Registry, api: &str) -> SeedError {
-    let near = base::near(api, registry.iter().map(|c| c.id.as_str()));
+pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
+    let near = base::near(api, known.map(|c| c.id.as_str()));
     SeedError::UnknownApi { api: api.chars().take(80).collect(), near }
 }
 

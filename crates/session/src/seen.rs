@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Digest, TenantId};
-use catalog::{Allow, Catalog, Registry};
+use catalog::{Allow, Capability, Catalog, Registry};
 
 use crate::error::Error;
 use crate::service::Service;
@@ -32,6 +32,10 @@ impl Tenants {
     pub fn new(allowed: BTreeMap<TenantId, Allow>) -> Self {
         let allowed = allowed.into_iter().filter(|(_, allow)| !allow.is_everything()).collect();
         Self { allowed, cache: Mutex::default() }
+    }
+
+    pub(crate) fn permit(&self, tenant: &TenantId, catalog: &Catalog, capability: &Capability) -> bool {
+        self.allowed.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
     }
 
     fn registry(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {

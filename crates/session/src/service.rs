@@ -10,6 +10,7 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
+use crate::discover::Indexed;
 use crate::live::Lives;
 use crate::seen::Tenants;
 
@@ -27,6 +28,8 @@ pub struct Service {
     pub(crate) ports: Ports,
     /// Replaced as a whole: who took it sees one registry from start to end.
     registry: RwLock<Arc<Registry>>,
+    /// The words of what is offered.
+    pub(crate) indexed: Indexed,
     pub(crate) limits: Limits,
     pub(crate) teaching: Teaching,
     pub(crate) tenants: Tenants,
@@ -47,6 +50,7 @@ impl Service {
         Self {
             ports,
             registry,
+            indexed: Indexed::default(),
             limits,
             teaching: Teaching::default(),
             tenants: Tenants::default(),
@@ -76,6 +80,8 @@ impl Service {
 
     /// From here on new sessions get what `registry` offers; sessions that pinned something else keep it.
     pub fn offer(&self, registry: Arc<Registry>) {
+        // Before anyone can ask for it: the next `discover` need not wait for the words of what changed.
+        self.indexed.of(&registry);
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 

@@ -5,6 +5,7 @@
 //! - The ledger is append-only: a symbol never changes its meaning.
 //! - A taught line is parsed and checked by the code that runs programs before it is shown.
 
+pub mod discovery;
 mod exposure;
 mod ledger;
 mod seed;

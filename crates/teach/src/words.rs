@@ -126,26 +126,39 @@ fn weighted(capability: &Capability) -> BTreeMap<String, f32> {
     add(&capability.name, NAME);
     capability.words.iter().for_each(|word| add(word, NAME));
     add(&capability.about, ABOUT);
-    // A capability that says in its own words that it creates is not better than one that says it by its kind.
-    let kind: &[&str] = match capability.kind {
+    kind_words(capability.kind).iter().for_each(|word| add(word, KIND));
+    words
+}
+
+/// What a kind says by itself, in a capability that does not say it in its own words.
+pub(crate) fn kind_words(kind: Kind) -> &'static [&'static str] {
+    match kind {
         Kind::Create => &["create", "add", "new", "make"],
         Kind::Update => &["update", "change", "edit", "modify", "set"],
         Kind::Delete => &["delete", "remove"],
         _ => &[],
-    };
-    kind.iter().for_each(|word| add(word, KIND));
-    words
+    }
 }
 
 /// The stems of a text in its order: split at everything that is no letter or digit and inside `camelCase`, which also stays
 /// whole; words that only hold a sentence together are left out.
 pub fn stems(text: &str) -> Vec<String> {
+    split(text, true)
+}
+
+/// As [`stems`], without the wholes: `PullRequest` is two.
+pub fn parts(name: &str) -> Vec<String> {
+    split(name, false)
+}
+
+fn split(text: &str, wholes: bool) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut out = Vec::new();
     for word in text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’').filter(|word| !word.is_empty()) {
+        // Of `customer's` the first part.
         let word = word.split(['\'', '’']).next().unwrap_or(word);
         let parts = camel(word);
-        if parts.len() > 1 {
+        if wholes && parts.len() > 1 {
             push(&stemmer, word, &mut out);
         }
         parts.into_iter().for_each(|part| push(&stemmer, part, &mut out));
@@ -200,14 +213,16 @@ fn american(word: String) -> String {
 }
 
 /// In the order of their letters.
-const FILLERS: [&str; 104] = [
-    "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because",
-    "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing", "each", "either", "else",
-    "every", "for", "from", "had", "has", "have", "he", "her", "here", "him", "his", "how", "i", "if", "in", "into",
-    "is", "it", "its", "just", "let", "like", "many", "may", "me", "might", "more", "most", "much", "must", "my",
-    "need", "no", "nor", "not", "of", "off", "on", "one", "ones", "or", "our", "out", "over", "please", "s", "she",
-    "should", "so", "some", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
-    "this", "those", "to", "too", "us", "very", "want", "was", "we", "were", "with", "would", "you", "your",
+const FILLERS: [&str; 129] = [
+    "a", "about", "after", "again", "against", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
+    "because", "been", "before", "being", "between", "both", "but", "by", "can", "could", "did", "do", "does", "doing",
+    "during", "each", "either", "else", "ever", "every", "for", "from", "had", "has", "have", "he", "her", "here",
+    "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "like", "many", "may", "me",
+    "might", "more", "most", "much", "must", "my", "need", "no", "nor", "not", "of", "on", "one", "ones", "only", "or",
+    "other", "others", "our", "out", "over", "own", "per", "please", "s", "same", "she", "should", "since", "so",
+    "some", "still", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+    "those", "to", "too", "until", "upon", "us", "very", "via", "want", "was", "we", "were", "what", "when", "where",
+    "which", "while", "whose", "why", "will", "with", "within", "would", "yet", "you", "your",
 ];
 
 #[cfg(test)]

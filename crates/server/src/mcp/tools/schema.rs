@@ -26,7 +26,9 @@ fn strip(schema: &mut Value) {
             map.retain(|key, value| match key.as_str() {
                 "format" => !value.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int")),
                 "title" => !value.is_string(),
-                "default" => !(value.is_null() || value == &Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty)),
+                "default" => {
+                    !(value.is_null() || value == &Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty))
+                }
                 _ => true,
             });
             if let Some(Value::Array(types)) = map.get_mut("type") {
