@@ -24,11 +24,12 @@ const ROWS: usize = 100_000;
 const ROUNDS: usize = 15;
 
 fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
-    let columns = columns.iter().map(|(name, kind)| Column { name: (*name).to_owned(), kind: kind.clone() }).collect();
+    let columns: Vec<Column> =
+        columns.iter().map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone() }).collect();
     Step {
         kind,
         of: None,
-        columns,
+        columns: columns.into(),
         shape: Shape::List,
         class: EffectClass::Read,
         calls: 1,
@@ -83,10 +84,10 @@ fn main() {
     println!("{:<46} {:>11} {:>11} {:>7}", format!("{ROWS} rows"), "by hand", "step", "ratio");
     let rows = tickets();
     let input = Rowset::complete(rows.clone());
-    let number = |name: &str| Column { name: name.to_owned(), kind: Type::Integer };
-    let text = |name: &str| Column { name: name.to_owned(), kind: Type::String(TextStyle::Short) };
+    let number = |name: &str| Column { name: name.into(), kind: Type::Integer };
+    let text = |name: &str| Column { name: name.into(), kind: Type::String(TextStyle::Short) };
     let mut from = step(StepKind::Rows { items: vec![] }, &[]);
-    from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")];
+    from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")].into();
     from.columns.push(Column { name: "created".into(), kind: Type::Date(catalog::DateFormat::Rfc3339) });
     let catalogs = BTreeMap::new();
     let run = |kind: StepKind| {
@@ -124,7 +125,7 @@ fn filters<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
 }
 
 fn sorts<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
-    let sort = |by: &str| StepKind::Sort { input: 0, by: vec![by.to_owned()], descending: false };
+    let sort = |by: &str| StepKind::Sort { input: 0, by: vec![by.into()], descending: false };
     let hand = || {
         let mut keyed: Vec<(i64, &Row)> = rows.iter().map(|row| (row["votes"].as_i64().unwrap_or(0), row)).collect();
         keyed.sort_by_key(|(votes, _)| *votes);
@@ -153,7 +154,7 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
             Spec { name: "votes".into(), function: Function::Sum, path: Some(vec!["votes".into()]) },
         ]
     };
-    let named = |name: &str| NamedPath { name: name.to_owned(), path: vec![name.to_owned()] };
+    let named = |name: &str| NamedPath { name: name.into(), path: vec![name.into()] };
     let hand = || {
         let mut groups: HashMap<&str, (u64, i64)> = HashMap::new();
         for row in rows {

@@ -28,7 +28,7 @@ impl<'s> Cx<'s> {
             match self.free(&entry.value) {
                 Some(free) => {
                     columns.push(Col { name: name.clone(), kind: free.kind, home: free.home });
-                    values.push((name.clone(), free.expr));
+                    values.push((name.to_string(), free.expr));
                 }
                 None => right = false,
             }
@@ -95,7 +95,7 @@ impl<'s> Cx<'s> {
         let of = match (&found.key, &found.value) {
             (Some((home, entity)), _) => found.key_of().map(|of| (home.clone(), entity.clone(), Take::Key(of))),
             (None, Some((path, Type::Ref(entity), Some(home)))) => {
-                Some((home.clone(), entity.clone(), Take::Path(path.clone())))
+                Some((home.clone(), entity.into(), Take::Path(path.clone())))
             }
             _ => None,
         };

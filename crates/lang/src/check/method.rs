@@ -4,6 +4,7 @@
 use base::{Diagnostic, Span, near};
 use catalog::{Capability, Kind, Param};
 use serde_json::Value as Json;
+use smol_str::SmolStr;
 
 use super::path::alphabet_of;
 use super::source::called;
@@ -101,7 +102,7 @@ impl<'s> Cx<'s> {
     /// Many rows: what would do it for each of them.
     fn for_each(&mut self, input: NodeId, exposed: &Exposed, name: &Name, span: Span) {
         let alphabet = alphabet_of(&name.text);
-        let label = self.at(input).label.clone().unwrap_or_else(|| "rows".to_owned());
+        let label = self.at(input).label.clone().unwrap_or_else(|| "rows".into());
         let key: Vec<String> = exposed
             .definition()
             .into_iter()
@@ -143,11 +144,11 @@ impl<'s> Cx<'s> {
         };
         let given = self.arguments(exposed, capability, method, alphabet)?;
         args.extend(given);
-        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
+        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         let key_missing = capability.kind == Kind::Get
-            && exposed
-                .definition()
-                .is_some_and(|e| e.key.iter().any(|k| capability.params.contains_key(k) && !args.contains_key(k)));
+            && exposed.definition().is_some_and(|e| {
+                e.key.iter().any(|k| capability.params.contains_key(k) && !args.contains_key(k.as_str()))
+            });
         if !missing.is_empty() || key_missing {
             let copy = self.call_sample(exposed, capability, alphabet);
             let names: Vec<String> = missing
@@ -254,7 +255,7 @@ impl<'s> Cx<'s> {
             if is_null(&value) {
                 continue;
             }
-            if args.insert(param.name.clone(), value).is_some() {
+            if args.insert(SmolStr::new(&param.name), value).is_some() {
                 self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
                 right = false;
             }
@@ -299,7 +300,7 @@ impl<'s> Cx<'s> {
         };
         let arm = self.arm_of_args(Some(&exposed.catalog), union, (name, args), name.span)?;
         let arm = if matches!(param.kind, catalog::Type::Array(_)) { super::value::listed(arm) } else { arm };
-        Some(Args::from([(param.name.clone(), arm)]))
+        Some(Args::from([(SmolStr::new(&param.name), arm)]))
     }
 
     /// The call itself: a read, an effect, or an effect for each row.
@@ -343,15 +344,15 @@ fn anchor(exposed: &Exposed, capability: &Capability, reference: &Expr) -> Args 
         Kind::Get => capability.params.contains_key(*part),
         _ => capability.anchor.contains(part),
     };
-    key.iter().filter(filled).map(|part| (part.clone(), part_of(reference, part, key.len()))).collect()
+    key.iter().filter(filled).map(|part| (SmolStr::new(part), part_of(reference, part, key.len()))).collect()
 }
 
 /// One part of the key that a reference is.
 fn part_of(reference: &Expr, part: &str, parts: usize) -> Expr {
     let inner = |take: &Take| match take {
-        Take::Key(_) => Take::Path(vec![part.to_owned()]),
+        Take::Key(_) => Take::Path(vec![part.into()]),
         Take::Path(path) if parts == 1 => Take::Path(path.clone()),
-        Take::Path(path) => Take::Path(path.iter().cloned().chain([part.to_owned()]).collect()),
+        Take::Path(path) => Take::Path(path.iter().cloned().chain([part.into()]).collect()),
     };
     match reference {
         Expr::Value(Json::Object(map)) if parts > 1 => map.get(part).cloned().unwrap_or(Json::Null).into(),

@@ -3,6 +3,7 @@
 
 use base::{Diagnostic, Span, near};
 use catalog::{Capability, Param};
+use smol_str::SmolStr;
 
 use super::{Cx, NodeId};
 use crate::codes;
@@ -25,7 +26,7 @@ impl<'s> Cx<'s> {
             return None;
         };
         let args = self.read_args(exposed, capability, preds, alphabet)?;
-        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
+        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
             self.missing_scope(exposed, &missing, alphabet, span);
             return None;
@@ -70,8 +71,8 @@ impl<'s> Cx<'s> {
         };
         let words = self.value(&exposed.catalog, &param.kind, text);
         let mut args = self.read_args(exposed, capability, preds, alphabet)?;
-        args.insert(param.name.clone(), words?);
-        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
+        args.insert(SmolStr::new(&param.name), words?);
+        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
             let copy = self.search_sample(exposed, capability, alphabet);
             self.missing(exposed, &missing, alphabet, (span, copy));
@@ -211,7 +212,7 @@ impl<'s> Cx<'s> {
             if value.known().is_some_and(serde_json::Value::is_null) {
                 continue;
             }
-            if args.insert(param.name.clone(), value).is_some() {
+            if args.insert(SmolStr::new(&param.name), value).is_some() {
                 self.error(codes::DUPLICATE_ARGUMENT, first.span, format!("`{}` is given twice", first.text));
                 right = false;
             }
@@ -294,7 +295,7 @@ impl<'s> Cx<'s> {
         let mut args = Args::new();
         match (key, fields.as_slice()) {
             (Key::Unary(value), [only]) => {
-                args.insert(only.name.clone(), self.value(&exposed.catalog, &only.kind, value)?);
+                args.insert(SmolStr::new(&only.name), self.value(&exposed.catalog, &only.kind, value)?);
             }
             (Key::Unary(_), _) => {
                 self.key_mismatch(exposed, alphabet, span);
@@ -308,7 +309,7 @@ impl<'s> Cx<'s> {
                         return None;
                     };
                     let value = self.value(&exposed.catalog, &field.kind, value)?;
-                    if args.insert(field.name.clone(), value).is_some() {
+                    if args.insert(SmolStr::new(&field.name), value).is_some() {
                         self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
                         return None;
                     }
@@ -336,5 +337,5 @@ pub(super) fn alphabet_of(written: &EntityName) -> Alphabet {
 }
 
 pub(super) fn called(exposed: &Exposed, capability: &Capability) -> Called {
-    Called { catalog: exposed.catalog.id.clone(), capability: capability.name.clone() }
+    Called { catalog: exposed.catalog.id.clone(), capability: SmolStr::new(&capability.name) }
 }

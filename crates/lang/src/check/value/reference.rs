@@ -22,7 +22,7 @@ impl<'s> Cx<'s> {
         (entity, key): (&EntityName, &Key),
         span: Span,
     ) -> Option<Expr> {
-        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(&entity.name.text)) {
+        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(entity.name.text.as_str())) {
             let copy = self.sample_arm(home, &entity.name.text, union, Alphabet::Names);
             let message = format!("an arm of a union takes braces: `{}{{…}}`", entity.name.text);
             self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_copy(copy));
@@ -80,9 +80,10 @@ impl<'s> Cx<'s> {
 /// The reference that a whole key makes: the part itself, or an object of the parts.
 pub(in crate::check) fn reference_of(exposed: &Exposed, mut args: Args) -> Option<Expr> {
     match exposed.definition()?.key.as_slice() {
-        [only] => args.remove(only),
+        [only] => args.remove(only.as_str()),
         parts => {
-            let pairs: Option<Vec<(String, Expr)>> = parts.iter().map(|p| Some((p.clone(), args.remove(p)?))).collect();
+            let pairs: Option<Vec<(String, Expr)>> =
+                parts.iter().map(|p| Some((p.clone(), args.remove(p.as_str())?))).collect();
             pairs.map(object_of)
         }
     }

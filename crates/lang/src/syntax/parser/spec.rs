@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
         };
         let wrong = Span { start: start.start, end: start.start };
         self.fix(start, "a result needs a name", wrong, &format!("{name}="));
-        Some(Spec { name: Name { text: name, span: start }, function, field })
+        Some(Spec { name: Name { text: name.into(), span: start }, function, field })
     }
 
     fn function(&mut self) -> Option<(Function, Option<Path>)> {
