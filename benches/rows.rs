@@ -24,12 +24,15 @@ const ROWS: usize = 100_000;
 const ROUNDS: usize = 15;
 
 fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
-    let columns: Vec<Column> =
-        columns.iter().map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone() }).collect();
+    let columns = columns
+        .iter()
+        .map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone() })
+        .collect::<Vec<_>>()
+        .into();
     Step {
         kind,
         of: None,
-        columns: columns.into(),
+        columns,
         shape: Shape::List,
         class: EffectClass::Read,
         calls: 1,
@@ -88,7 +91,8 @@ fn main() {
     let text = |name: &str| Column { name: name.into(), kind: Type::String(TextStyle::Short) };
     let mut from = step(StepKind::Rows { items: vec![] }, &[]);
     from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")].into();
-    from.columns.push(Column { name: "created".into(), kind: Type::Date(catalog::DateFormat::Rfc3339) });
+    Arc::make_mut(&mut from.columns)
+        .push(Column { name: "created".into(), kind: Type::Date(catalog::DateFormat::Rfc3339) });
     let catalogs = BTreeMap::new();
     let run = |kind: StepKind| {
         let (step, from, input, catalogs) = (step(kind, &[]), &from, &input, &catalogs);
@@ -215,7 +219,7 @@ fn side_by_side() {
     let catalog = Arc::new(catalog::read("c.yaml", text).unwrap());
     let get = |at: usize| {
         let call = Called { catalog: catalog.id.clone(), capability: "person_get".into() };
-        let args = BTreeMap::from([("id".to_owned(), Expr::Value(json!(format!("p{at}"))))]);
+        let args = BTreeMap::from([("id".into(), Expr::Value(json!(format!("p{at}"))))]);
         step(StepKind::Get { call, args, fields: None }, &[])
     };
     let plan = Plan {

@@ -3,6 +3,7 @@
 
 mod back;
 mod each;
+mod hint;
 mod host;
 mod method;
 mod node;
@@ -28,6 +29,7 @@ use crate::codes;
 use crate::ir::{Says, Shape, Step, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
+pub use hint::corrected;
 pub use outline::outline;
 pub use rows::{Col, Of, RowType};
 use space::Space;

@@ -7,6 +7,7 @@ use base::{Diagnostic, near};
 use catalog::{Catalog, Type, Via};
 use smol_str::SmolStr;
 
+use super::hint::renamed;
 use super::{Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityOf, Path};
@@ -199,7 +200,9 @@ impl<'s> Cx<'s> {
             }
         };
         let alternatives = near(&name.text, known.iter().map(String::as_str));
-        self.report(Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message).with_alternatives(alternatives));
+        let fix = renamed(name, known.iter().map(String::as_str));
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
     fn no_column(&self, rows: &RowType, name: &Name, alphabet: Alphabet) -> (String, Vec<String>) {

@@ -85,6 +85,8 @@ impl Cx<'_> {
                 Ok(attach) => wanted.extend(attach),
                 Err(lost) if strict => {
                     self.lost(rows, &names, &lost);
+                    // The names have no places of their own inside the template.
+                    self.found.iter_mut().rev().take(1).for_each(|report| report.fix.clear());
                     right = false;
                 }
                 Err(_) => {}

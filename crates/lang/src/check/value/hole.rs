@@ -117,7 +117,7 @@ impl<'s> Cx<'s> {
     fn of_step(&mut self, node: &Node) -> Option<Found> {
         let plain = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
         let from = node.parts.iter().rposition(|part| !plain(part)).map_or(0, |at| at + 1);
-        let mut at = self.chain(&node.primary, &node.parts[..from], node.span)?;
+        let mut at = self.chain(&node.primary, &node.parts[..from], node.head)?;
         let rest = &node.parts[from..];
         for done in 0..rest.len() {
             let names = plain_names(&rest[done..])?;
@@ -130,7 +130,7 @@ impl<'s> Cx<'s> {
                 let at = self.attach(here, at, &leads.attach);
                 return Some(at_path(Base::Step(at), &rows, leads));
             }
-            at = self.part(at, &rest[done])?;
+            at = self.part(at, &rest[done], node.head.start)?;
         }
         if let Some(known) = self.known_text(at) {
             return Some(known);
