@@ -60,9 +60,11 @@ impl<'a> Scope<'a> {
         for (name, expr) in args {
             let value = self.value(expr).await?.0;
             if !value.is_null() {
-                out.insert(name.clone(), value);
-            } else if capability.params.get(name).is_some_and(|p| p.required) || capability.anchor.contains(name) {
-                return Err(StepError::Missing { what: name.clone(), of: Some(self.source(expr)) });
+                out.insert(name.to_string(), value);
+            } else if capability.params.get(name.as_str()).is_some_and(|p| p.required)
+                || capability.anchor.iter().any(|part| part == name)
+            {
+                return Err(StepError::Missing { what: name.to_string(), of: Some(self.source(expr)) });
             }
         }
         Ok(out)
@@ -120,7 +122,7 @@ impl<'a> Scope<'a> {
                     for (name, item) in pairs {
                         let (value, covered) = self.value(item).await?;
                         coverage = coverage.and(covered);
-                        out.insert(name.clone(), value);
+                        out.insert(name.to_string(), value);
                     }
                     Value::Object(out)
                 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use catalog::Row;
+use lang::plan::Path;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Enumerator, Object, ObjectRepr};
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown};
@@ -174,7 +175,7 @@ struct Seen {
     names: HashMap<String, String>,
     attached: Vec<Arc<Attached>>,
     /// References that the template looks into: by path, the part of the key that they are.
-    keys: HashMap<Vec<String>, String>,
+    keys: HashMap<Path, String>,
 }
 
 impl Seen {
@@ -200,7 +201,7 @@ impl Seen {
         Shown::from_object(Fields { seen: self.clone(), path: Vec::new(), row: row.clone(), alone: None, open: false })
     }
 
-    fn shown(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
+    fn shown(self: &Arc<Self>, path: Path, value: &Value) -> Shown {
         let looked_into = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
         match value {
             value if looked_into && !path.is_empty() => self.reference(path, value),
@@ -221,7 +222,7 @@ impl Seen {
     }
 
     /// Shown as its key, and leads to what was attached.
-    fn reference(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
+    fn reference(self: &Arc<Self>, path: Path, value: &Value) -> Shown {
         let table = self.attached.iter().find(|t| t.path == path);
         let mut row = table.and_then(|t| t.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
         match (value, self.keys.get(&path)) {
@@ -245,7 +246,7 @@ impl Seen {
 #[derive(Debug)]
 struct Fields {
     seen: Arc<Seen>,
-    path: Vec<String>,
+    path: Path,
     row: Arc<Row>,
     /// The reference itself, where it is a scalar.
     alone: Option<Value>,
@@ -273,7 +274,7 @@ impl Object for Fields {
         let key = key.as_str()?;
         let known = self.row.contains_key(key) || !self.seen.names.contains_key(key);
         let name = if known { key } else { self.seen.names.get(key)? };
-        let path: Vec<String> = self.path.iter().cloned().chain([name.to_owned()]).collect();
+        let path: Path = self.path.iter().cloned().chain([name.into()]).collect();
         match self.dotted(name) {
             Some(row) => {
                 let alone = self.row.get(name).filter(|v| !v.is_object()).cloned();
@@ -322,7 +323,7 @@ mod tests {
         table.insert(json!("ada"), Some(Arc::new(json!({"id": "ada", "name": "Ada"}).as_object().unwrap().clone())));
         rows.attached.push(Arc::new(table));
         let catalogs = Catalogs::new();
-        let column = |name: &str| Column { name: name.to_owned(), kind: Type::Json };
+        let column = |name: &str| Column { name: name.into(), kind: Type::Json };
         let columns = [column("number"), column("title"), column("owner")];
         let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
         let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };

@@ -3,6 +3,7 @@
 
 use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
+use smol_str::SmolStr;
 
 use super::hint::test_op;
 use super::path::Leads;
@@ -109,7 +110,7 @@ impl Cx<'_> {
 
     pub(super) fn group_by(&mut self, input: NodeId, fields: &[Path], specs: &[Spec]) -> Option<NodeId> {
         let groups = self.paths(input, fields);
-        let names: Vec<String> = groups.iter().flatten().map(Leads::name).collect();
+        let names: Vec<SmolStr> = groups.iter().flatten().map(Leads::name).collect();
         let counted = self.specs(input, specs, names);
         let (groups, (input, made, aliases)) = (groups?, counted?);
         let wanted: Vec<_> = groups.iter().flat_map(|l| l.attach.clone()).collect();
@@ -127,7 +128,7 @@ impl Cx<'_> {
         &mut self,
         input: NodeId,
         specs: &[Spec],
-        mut taken: Vec<String>,
+        mut taken: Vec<SmolStr>,
     ) -> Option<(NodeId, Vec<ir::Spec>, Vec<Col>)> {
         let (mut made, mut columns, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         let mut right = true;
@@ -184,7 +185,7 @@ impl Cx<'_> {
             StepKind::Follow { input: parent, relation, .. } => {
                 let of = self.rows(NodeId(*parent)).of.clone();
                 let entity = of.as_ref().and_then(|of| of.catalog.entity(&of.entity));
-                match entity.and_then(|e| e.relations.get(relation)).map(|r| &r.via) {
+                match entity.and_then(|e| e.relations.get(relation.as_str())).map(|r| &r.via) {
                     Some(Via::Call { capability, .. }) => self.most_per_page(input, capability),
                     _ => None,
                 }
