@@ -54,12 +54,12 @@ impl<'a> Scope<'a> {
         Self { row: Some(At { view, row }), ..self }
     }
 
-    /// The values of a call. `null` is the same as absent, except for what the capability must have.
+    /// The values of a call. `null` is the same as absent, except for what the capability must have and what it empties.
     pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
         let mut out = catalog::Args::new();
         for (name, expr) in args {
             let value = self.value(expr).await?.0;
-            if !value.is_null() {
+            if !value.is_null() || capability.empties(name) {
                 out.insert(name.clone(), value);
             } else if capability.params.get(name).is_some_and(|p| p.required) || capability.anchor.contains(name) {
                 return Err(StepError::Missing { what: name.clone(), of: Some(self.source(expr)) });
