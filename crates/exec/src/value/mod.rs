@@ -2,6 +2,7 @@
 //! Invariant: a hole is filled with data, never with text put into text; what is missing is an error that names it.
 
 mod fence;
+mod meter;
 pub mod template;
 pub mod view;
 
