@@ -122,6 +122,7 @@ impl Service {
     pub(crate) fn plan_in(&self, session: &Session, program: &str, now: base::Timestamp) -> Result<Planned, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
         (scope.now, scope.slot) = (Some(now), Some(session.slot));
+        scope.offered = Some(session.offered.clone());
         let stages = stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {
             // A program over its limit is not kept to be shown back.

@@ -9,7 +9,7 @@ use super::method::Written;
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::StepKind;
-use crate::scope::{Exposed, NoEntity};
+use crate::scope::{Exposed, NoEntity, Untaught};
 use crate::syntax::tree::{EntityName, Heredoc, Name, Node, Part, PartKind, Primary, Value};
 
 impl<'s> Cx<'s> {
@@ -110,6 +110,17 @@ impl<'s> Cx<'s> {
             Err(NoEntity::Ambiguous(names)) => {
                 let message = format!("`{shown}` is in several catalogs of this session");
                 self.report(Diagnostic::error(codes::AMBIGUOUS_ENTITY, span, message).with_alternatives(names));
+                None
+            }
+            Err(NoEntity::Untaught(found)) => {
+                let seed = |u: &Untaught| format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", u.catalog, u.entity);
+                let seeds: Vec<String> = found.iter().map(seed).collect();
+                let message = format!("`{shown}` was not taught to this session; add it to the seeds of plasm_context");
+                let untaught = Diagnostic::error(codes::NOT_TAUGHT, span, message);
+                self.report(match seeds.as_slice() {
+                    [only] => untaught.with_copy(only),
+                    _ => untaught.with_alternatives(seeds),
+                });
                 None
             }
             Err(NoEntity::Unknown(near)) => {

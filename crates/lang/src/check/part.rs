@@ -140,9 +140,9 @@ impl<'s> Cx<'s> {
         }
         let whole = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has(f)));
         // Embedded rows travel with a row that was not projected, without being a column of it.
-        let has = |n: &String| rows.has(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
+        let has = |n: &str| rows.has(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
         let needed = crate::ir::relation_needs(exposed.definition(), relation);
-        let lost: Vec<String> = needed.into_iter().filter(|n| !has(n)).collect();
+        let lost: Vec<&str> = needed.filter(|n| !has(n)).collect();
         if lost.is_empty() {
             return Some(());
         }

@@ -92,8 +92,7 @@ impl<'s> Cx<'s> {
                 return Some((column, used));
             }
         }
-        let literal = rows.columns.first().filter(|_| rows.literal)?;
-        Some((literal.clone(), 0))
+        Some((rows.at(0).filter(|_| rows.literal)?, 0))
     }
 
     fn inside(&self, leads: &mut Leads, name: &Name) -> Result<(), Why> {

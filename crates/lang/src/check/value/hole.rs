@@ -162,11 +162,11 @@ fn whole(base: Base, rows: &RowType) -> Found {
         let key = of.catalog.entity(&of.entity).map(|e| e.key.as_slice()).unwrap_or_default();
         rows.beyond || key.iter().all(|part| rows.has(part))
     });
-    let value = match rows.columns.as_slice() {
-        [only] if rows.literal => Some((Vec::new(), only.kind.clone(), only.home.clone())),
-        [only] => Some((vec![only.name.clone()], only.kind.clone(), only.home.clone())),
-        _ if rows.open => Some((Vec::new(), Type::Json, None)),
-        _ => None,
+    let value = match rows.at(0).filter(|_| rows.columns.len() == 1) {
+        Some(only) if rows.literal => Some((Vec::new(), only.kind, only.home)),
+        Some(only) => Some((vec![only.name], only.kind, only.home)),
+        None if rows.open => Some((Vec::new(), Type::Json, None)),
+        None => None,
     };
     let key = key.map(|of| (of.catalog.clone(), of.entity.clone()));
     Found { base, key, value, many: rows.many, label: None }
