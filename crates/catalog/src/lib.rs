@@ -22,7 +22,7 @@ mod types;
 pub use allow::Allow;
 pub use bind::{Args, Ask, BindError, bind};
 pub use canonical::{PinError, from_canonical};
-pub use decode::{Answer, Asked, DecodeError, Decoded, Refusal, decode};
+pub use decode::{Answer, Asked, DecodeError, Decoded, Refusal, Window, decode};
 pub use model::{
     Body, Capability, Catalog, Document, DocumentPiece, Effect, EffectClass, Entity, Failure, Field, Graphql, Http,
     Idempotency, Kind, ListStyle, Param, Part, Probe, Relation, Role, Row, RowForm, Rows, Shape, Show, Source,

@@ -32,7 +32,7 @@ pub fn listed(listed: &Listed) -> Value {
         "version": catalog.version,
         "aliases": catalog.aliases,
         "digest": catalog.digest(),
-        "entities": catalog.entities.keys().collect::<Vec<_>>(),
+        "entities": catalog.offered().map(|e| &e.name).collect::<Vec<_>>(),
         "capabilities": catalog.capabilities.len(),
         "auth": auth(&listed.access),
     })
@@ -43,7 +43,7 @@ pub fn registered(one: &Listed) -> Value {
     let catalog = &one.catalog;
     let mut value = listed(one);
     value["origin"] = json!(catalog.origin);
-    value["entities"] = catalog.entities.values().map(|e| entity(catalog, e)).collect();
+    value["entities"] = catalog.offered().map(|e| entity(catalog, e)).collect();
     value
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{CatalogId, Limits};
-use catalog::{Capability, Catalog, Registry};
+use catalog::{Catalog, Registry};
 use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, Query};
 
 use crate::caller::Caller;
@@ -32,7 +32,12 @@ impl Service {
     pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<Discovered, Error> {
         let registry = self.registry();
         let index = self.indexed.of(&registry);
-        discover(&registry, &index, (&self.limits, &|catalog, capability| caller.may(catalog, capability)), request)
+        discover(
+            &registry,
+            &index,
+            (&self.limits, &|catalog, capability| self.tenants.permit(&caller.tenant, catalog, capability)),
+            request,
+        )
     }
 }
 
@@ -63,13 +68,6 @@ pub fn discover(
     let looked_at = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
     let apis = registry.iter().filter(|catalog| visible(catalog)).filter(looked_at).cloned().collect();
     Ok(Discovered { found, apis })
-}
-
-impl Caller {
-    /// The one place where discovery asks what this caller may use.
-    pub(crate) fn may(&self, _catalog: &Catalog, _capability: &Capability) -> bool {
-        true
-    }
 }
 
 /// The index of the registry that was last asked for; the next one is made from it, so a reload costs what it changed.

@@ -20,6 +20,7 @@ mod ran;
 mod registry;
 mod rows;
 mod run;
+mod seen;
 mod service;
 mod transport;
 
@@ -32,4 +33,5 @@ pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use registry::{Access, Listed};
 pub use rows::{ExecuteBinding, Revision};
+pub use seen::Tenants;
 pub use service::{Ports, Service};

@@ -33,9 +33,8 @@ impl Service {
     pub async fn list_registry(&self, caller: &Caller, query: Option<&str>) -> Vec<Listed> {
         let words: Vec<String> = query.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
         let mut listed = Vec::new();
-        for catalog in self.registry().iter() {
-            let visible = catalog.capabilities.values().any(|c| caller.may(catalog, c));
-            if visible && words.iter().all(|word| speaks_of(catalog, word)) {
+        for catalog in self.registry_for(&caller.tenant).iter() {
+            if words.iter().all(|word| speaks_of(catalog, word)) {
                 listed.push(Listed { access: self.access(caller, catalog).await, catalog: catalog.clone() });
             }
         }
@@ -44,9 +43,8 @@ impl Service {
 
     /// One of them, by id or alias.
     pub async fn registered(&self, caller: &Caller, name: &str) -> Option<Listed> {
-        let catalog = self.registry().get(name)?.clone();
-        let visible = catalog.capabilities.values().any(|c| caller.may(&catalog, c));
-        if visible { Some(Listed { access: self.access(caller, &catalog).await, catalog }) } else { None }
+        let catalog = self.registry_for(&caller.tenant).get(name)?.clone();
+        Some(Listed { access: self.access(caller, &catalog).await, catalog })
     }
 
     async fn access(&self, caller: &Caller, catalog: &Catalog) -> Access {
@@ -61,6 +59,6 @@ impl Service {
 
 fn speaks_of(catalog: &Catalog, word: &str) -> bool {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
-    let mut names = ids.chain([catalog.title.as_str()]).chain(catalog.entities.keys().map(String::as_str));
+    let mut names = ids.chain([catalog.title.as_str()]).chain(catalog.offered().map(|e| e.name.as_str()));
     names.any(|name| name.to_lowercase().contains(word))
 }

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
+use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::discover::Indexed;
 use crate::live::Lives;
+use crate::seen::Tenants;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ pub struct Service {
     /// The words of what is offered.
     pub(crate) indexed: Indexed,
     pub(crate) limits: Limits,
+    pub(crate) teaching: Teaching,
+    pub(crate) tenants: Tenants,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
@@ -48,6 +52,8 @@ impl Service {
             registry,
             indexed: Indexed::default(),
             limits,
+            teaching: Teaching::default(),
+            tenants: Tenants::default(),
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
@@ -55,7 +61,19 @@ impl Service {
         }
     }
 
-    /// What is offered at this moment.
+    /// How it teaches, where that is not the default.
+    #[must_use]
+    pub fn with_teaching(self, teaching: Teaching) -> Self {
+        Self { teaching, ..self }
+    }
+
+    /// What tenants may use, where that is not everything.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Tenants) -> Self {
+        Self { tenants, ..self }
+    }
+
+    /// What is offered at this moment, to whoever may use everything.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

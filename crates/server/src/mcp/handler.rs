@@ -47,7 +47,8 @@ impl Handler {
     }
 
     fn apis(&self) -> String {
-        let registry = self.service.registry();
+        // Instructions are made before a caller is known; every caller is this tenant until there are keys.
+        let registry = self.service.registry_for(&base::TenantId::local());
         let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
         ids.join(", ")
     }

@@ -65,15 +65,18 @@ impl House {
         self.service_with(Limits::default())
     }
 
-    pub fn service_with(&self, limits: Limits) -> Arc<Service> {
-        let ports = Ports {
+    pub fn ports(&self) -> Ports {
+        Ports {
             store: Arc::new(FaultyStore::new(self.store.clone(), &self.faults)),
             blobs: Arc::new(FaultyBlobs::new(self.blobs.clone(), &self.faults)),
             upstream: self.upstream.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
-        };
-        Arc::new(Service::new(ports, Registry::new([catalog()]).unwrap(), limits))
+        }
+    }
+
+    pub fn service_with(&self, limits: Limits) -> Arc<Service> {
+        Arc::new(Service::new(self.ports(), Registry::new([catalog()]).unwrap(), limits))
     }
 
     pub fn process(&self) -> Process {
@@ -179,8 +182,8 @@ pub async fn open(service: &Service) {
 
 pub async fn open_as(service: &Service, caller: &Caller, intent: &str) {
     let seeds = ["Ticket", "Comment", "Project", "Person"];
-    let seeds = seeds.map(|e| SeedRequest { api: "demo".to_owned(), entity: e.to_owned() }).to_vec();
-    service.open(caller, &OpenRequest { intent: intent.to_owned(), seeds, replay: false }).await.unwrap();
+    let seeds = seeds.map(|e| SeedRequest::all("demo", e)).to_vec();
+    service.open(caller, &OpenRequest::new(intent, seeds)).await.unwrap();
 }
 
 pub async fn plan(service: &Service, program: &str) -> String {
