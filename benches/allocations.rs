@@ -48,7 +48,13 @@ fn main() {
             catalog::decode(
                 &catalog,
                 capability,
-                &catalog::Answer { response: &response, args: &args, asked: Some(asked), nesting: 64 },
+                &catalog::Answer {
+                    response: &response,
+                    args: &args,
+                    asked: Some(asked),
+                    nesting: 64,
+                    window: catalog::Window::ALL,
+                },
             )
             .unwrap(),
         );

@@ -104,8 +104,8 @@ async fn main() {
     tokio::spawn(demo::serve(demo_listener, std::future::pending()));
     let folder = tempfile::tempdir().unwrap();
     let service = service(folder.path(), &Origin::parse(&format!("http://{demo_address}")).unwrap()).await;
-    let seeds = vec![SeedRequest { api: "demo".to_owned(), entity: "Ticket".to_owned() }];
-    let open = OpenRequest { intent: "bench".to_owned(), seeds, replay: false };
+    let seeds = vec![SeedRequest::all("demo", "Ticket")];
+    let open = OpenRequest::new("bench", seeds);
     service.open(&caller(), &open).await.unwrap();
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -24,7 +24,11 @@ const ROWS: usize = 100_000;
 const ROUNDS: usize = 15;
 
 fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
-    let columns = columns.iter().map(|(name, kind)| Column { name: (*name).to_owned(), kind: kind.clone() }).collect();
+    let columns = columns
+        .iter()
+        .map(|(name, kind)| Column { name: (*name).to_owned(), kind: kind.clone() })
+        .collect::<Vec<_>>()
+        .into();
     Step {
         kind,
         of: None,
@@ -86,8 +90,9 @@ fn main() {
     let number = |name: &str| Column { name: name.to_owned(), kind: Type::Integer };
     let text = |name: &str| Column { name: name.to_owned(), kind: Type::String(TextStyle::Short) };
     let mut from = step(StepKind::Rows { items: vec![] }, &[]);
-    from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")];
-    from.columns.push(Column { name: "created".into(), kind: Type::Date(catalog::DateFormat::Rfc3339) });
+    from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")].into();
+    Arc::make_mut(&mut from.columns)
+        .push(Column { name: "created".into(), kind: Type::Date(catalog::DateFormat::Rfc3339) });
     let catalogs = BTreeMap::new();
     let run = |kind: StepKind| {
         let (step, from, input, catalogs) = (step(kind, &[]), &from, &input, &catalogs);

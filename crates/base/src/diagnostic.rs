@@ -7,6 +7,7 @@ use std::fmt;
 use ariadne::{Config, IndexType, Label, Report, ReportKind, Source};
 use serde::Serialize;
 
+use crate::edit::Edit;
 use crate::span::{LineIndex, Span};
 
 /// A stable number with a page in `docs/errors/`: `E0204`.
@@ -47,12 +48,15 @@ pub struct Diagnostic {
     /// One line the author may copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<String>,
+    /// What would correct the text; the line to copy is made of it where the text is at hand.
+    #[serde(skip)]
+    pub fix: Vec<Edit>,
 }
 
 impl Diagnostic {
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, severity: Severity::Error, span, message, alternatives: Vec::new(), copy: None }
+        Self { code, severity: Severity::Error, span, message, alternatives: Vec::new(), copy: None, fix: Vec::new() }
     }
 
     pub fn note(code: Code, span: Span, message: impl Into<String>) -> Self {
@@ -66,6 +70,11 @@ impl Diagnostic {
 
     pub fn with_copy(mut self, line: impl Into<String>) -> Self {
         self.copy = Some(line.into());
+        self
+    }
+
+    pub fn with_fix(mut self, fix: impl IntoIterator<Item = Edit>) -> Self {
+        self.fix.extend(fix);
         self
     }
 

@@ -7,6 +7,7 @@
 
 mod diagnostic;
 mod digest;
+mod edit;
 mod http;
 mod id;
 mod json;
@@ -18,6 +19,7 @@ mod time;
 
 pub use diagnostic::{Code, Diagnostic, Severity, render_for_model, render_for_people};
 pub use digest::{Digest, DigestError};
+pub use edit::{Edit, Piece, edited};
 pub use http::{Auth, FormPart, Method, Origin, OriginError, Pace, Payload, Request, Response};
 pub use id::{
     CatalogId, ExecuteSessionId, IdError, LogicalSessionId, Principal, RequestId, RunId, Slot, SlotError, TenantId,

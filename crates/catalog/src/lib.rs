@@ -6,6 +6,7 @@
 //! - A [`Catalog`] that exists is valid and immutable, and is named by the digest of its canonical form.
 //! - A value can never become syntax: templates are parsed once into literals and holes, and each hole encodes its value.
 
+mod allow;
 mod bind;
 mod canonical;
 pub mod codes;
@@ -18,9 +19,10 @@ mod registry;
 mod template;
 mod types;
 
+pub use allow::Allow;
 pub use bind::{Args, Ask, BindError, bind};
 pub use canonical::{PinError, from_canonical};
-pub use decode::{Answer, Asked, DecodeError, Decoded, Refusal, decode};
+pub use decode::{Answer, Asked, DecodeError, Decoded, Refusal, Window, decode};
 pub use model::{
     Body, Capability, Catalog, Document, DocumentPiece, Effect, EffectClass, Entity, Failure, Field, Graphql, Http,
     Idempotency, Kind, ListStyle, Param, Part, Probe, Relation, Role, Row, RowForm, Rows, Shape, Show, Source,

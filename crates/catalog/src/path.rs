@@ -17,6 +17,21 @@ enum Step {
     Each,
 }
 
+/// How a path goes on from a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beyond<'p> {
+    /// It ends there.
+    Nothing,
+    Member(&'p str),
+    /// By number, or to each; a number can also be a member's name.
+    Items,
+}
+
+/// As `walk` reads it.
+fn is_number(name: &str) -> bool {
+    name.parse::<usize>().is_ok()
+}
+
 impl DataPath {
     pub fn find<'a>(&self, value: &'a Value) -> Option<Cow<'a, Value>> {
         walk(&self.0, value)
@@ -32,17 +47,26 @@ impl DataPath {
         place.map(Value::take)
     }
 
-    /// The name it starts with; `None` for the whole value and for each of several.
-    pub fn first(&self) -> Option<&str> {
-        match self.0.first() {
-            Some(Step::Name(name)) => Some(name),
+    /// Its names, where it walks down objects only; an item's number is no name.
+    pub(crate) fn members(&self) -> Option<Vec<&str>> {
+        let member = |step| match step {
+            &Step::Name(ref name) if !is_number(name) => Some(name.as_str()),
             _ => None,
-        }
+        };
+        self.0.iter().map(member).collect()
     }
 
-    /// Whether it leads to one place.
-    pub fn is_single(&self) -> bool {
-        self.0.iter().all(|step| matches!(step, Step::Name(_)))
+    /// Where it goes on after these names; `None` where it does not begin with them.
+    pub(crate) fn beyond(&self, names: &[&str]) -> Option<Beyond<'_>> {
+        let along = |(step, name): (&Step, &&str)| matches!(step, Step::Name(own) if own == name);
+        if self.0.len() < names.len() || !self.0.iter().zip(names).all(along) {
+            return None;
+        }
+        Some(match self.0.get(names.len()) {
+            None => Beyond::Nothing,
+            Some(Step::Name(name)) if !is_number(name) => Beyond::Member(name),
+            Some(_) => Beyond::Items,
+        })
     }
 
     /// The names on the way, for a selection; `[]` selects nothing of its own.

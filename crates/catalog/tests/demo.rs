@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::Response;
-use catalog::{After, Answer, Ask, BindError, PageAt, PageRequest, bind, decode, from_canonical, read};
+use catalog::{After, Answer, Ask, BindError, PageAt, PageRequest, Window, bind, decode, from_canonical, read};
 use serde_json::{Value, json};
 
 fn demo() -> catalog::Catalog {
@@ -54,7 +54,11 @@ fn rows_are_checked_against_their_types() {
     let list = catalog.capability("person_list").unwrap();
     let answer = |body: &str| {
         let response = Response { status: 200, headers: vec![], body: body.into() };
-        decode(&catalog, list, &Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64 })
+        decode(
+            &catalog,
+            list,
+            &Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64, window: Window::ALL },
+        )
     };
     let rows =
         answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();

@@ -7,7 +7,7 @@
 use base::{Method, Payload, Request, Response};
 use base64::Engine;
 use catalog::{
-    After, Answer, Args, Ask, Asked, BindError, Catalog, PageAt, PageRequest, PagingError, bind, decode, read,
+    After, Answer, Args, Ask, Asked, BindError, Catalog, PageAt, PageRequest, PagingError, Window, bind, decode, read,
 };
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
@@ -237,7 +237,7 @@ proptest! {
         let page = PageRequest { at: PageAt::First, size: 10 };
         let asked = Some(Asked { page: &page, seen: 0 });
         let list = catalog.capability("comment_list").unwrap();
-        let decoded = decode(catalog, list, &Answer { response: &answer, args: &Args::new(), asked, nesting: 64 });
+        let decoded = decode(catalog, list, &Answer { response: &answer, args: &Args::new(), asked, nesting: 64, window: Window::ALL });
         if let Ok(After::Next(at @ PageAt::Place { .. })) = decoded.map(|d| d.after) {
             let given = args(&[("ticket", json!({"project": "p", "number": 1}))]);
             let request = ask("comment_list", &given, Some(&PageRequest { at, size: 10 })).unwrap();
@@ -256,7 +256,7 @@ proptest! {
         let page = PageRequest { at: PageAt::First, size: 2 };
         let asked = Some(Asked { page: &page, seen: 0 });
         let given = args(&[("project", json!("p")), ("number", json!(1))]);
-        let answer = Answer { response: &response, args: &given, asked, nesting: 16 };
+        let answer = Answer { response: &response, args: &given, asked, nesting: 16, window: Window::ALL };
         match decode(catalog, capability, &answer) {
             Ok(decoded) => {
                 let entity = catalog.entity(&capability.returns).unwrap();
@@ -372,6 +372,7 @@ fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
             args: &Args::new(),
             asked: Some(Asked { page: &page, seen: 0 }),
             nesting: 64,
+            window: Window::ALL,
         };
         decode(catalog, list, &answer).map(|d| d.after)
     };

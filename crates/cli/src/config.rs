@@ -1,11 +1,14 @@
 //! The settings, from file, environment and flags, read once.
 //! Invariant: an unknown key is an error with its place; a flag beats the file.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use base::{Limits, Secret};
+use base::{Limits, Secret, TenantId};
+use catalog::Allow;
 use serde::Deserialize;
+use teach::Teaching;
 
 use crate::args::Settings;
 use crate::failure::Failure;
@@ -28,6 +31,9 @@ pub struct Config {
     /// Opens the encrypted secrets in the data folder.
     pub secrets_key: Option<Secret>,
     pub limits: Limits,
+    pub teaching: Teaching,
+    /// What tenants may use; who is not named may use everything.
+    pub tenants: BTreeMap<TenantId, Allow>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -44,6 +50,8 @@ struct File {
     secrets_dir: Option<PathBuf>,
     secrets_key_file: Option<PathBuf>,
     limits: Limits,
+    teaching: Teaching,
+    tenants: BTreeMap<TenantId, Allow>,
 }
 
 impl Config {
@@ -65,6 +73,8 @@ impl Config {
             secrets_dir: file.secrets_dir,
             secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
             limits: file.limits,
+            teaching: file.teaching,
+            tenants: file.tenants,
         })
     }
 }

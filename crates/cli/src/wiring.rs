@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::Origin;
 use catalog::Catalog;
-use session::{Ports, Service};
+use session::{Ports, Service, Tenants};
 use store::secrets::SecretStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,10 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
-    let service = Arc::new(Service::new(ports, catalogs.registry(), config.limits.clone()));
+    let service = Service::new(ports, catalogs.registry(), config.limits.clone())
+        .with_teaching(config.teaching)
+        .with_tenants(Tenants::new(config.tenants.clone()));
+    let service = Arc::new(service);
     Ok(Wired { service, catalogs })
 }
 

@@ -3,7 +3,9 @@
 //! a call that a bound forbids does not leave.
 
 use base::Response;
-use catalog::{Answer, Args, Ask, Asked, Capability, Catalog, DecodeError, Decoded, Kind, Transport, bind, decode};
+use catalog::{
+    Answer, Args, Ask, Asked, Capability, Catalog, DecodeError, Decoded, Kind, Transport, Window, bind, decode,
+};
 use ports::upstream::Call;
 
 use crate::budget::{Allowance, Counted};
@@ -23,6 +25,18 @@ pub struct Reads<'a> {
 /// What is called.
 pub type Target<'a> = (&'a Catalog, &'a Capability);
 
+/// Which part of what the API has.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    pub page: Option<Asked<'a>>,
+    pub rows: Window,
+}
+
+impl Part<'_> {
+    /// The one answer there is, with all of its rows.
+    pub const WHOLE: Part<'static> = Part { page: None, rows: Window::ALL };
+}
+
 impl<'a> Reads<'a> {
     pub fn of(ctx: &'a Ctx<'a>, allowance: &'a Allowance<'a>) -> Self {
         Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
@@ -38,10 +52,10 @@ pub async fn read(
     reads: &Reads<'_>,
     (catalog, capability): Target<'_>,
     args: &Args,
-    asked: Option<Asked<'_>>,
+    part: Part<'_>,
 ) -> Result<Decoded, StepError> {
     let ctx = reads.ctx;
-    let ask = Ask { page: asked.map(|a| a.page), fields: reads.fields, ..Ask::new(args) };
+    let ask = Ask { page: part.page.map(|asked| asked.page), fields: reads.fields, ..Ask::new(args) };
     let request = bind(catalog, capability, &ask)?;
     let label = request.label();
     let response: Response = {
@@ -54,7 +68,7 @@ pub async fn read(
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    let Some(decoded) = decode_off(ctx, (catalog, capability), response, args, asked).await else {
+    let Some(decoded) = decode_off(ctx, (catalog, capability), response, args, part).await else {
         return Err(StepError::Interrupted(label));
     };
     decoded.map_err(|source| match source {
@@ -80,17 +94,18 @@ pub async fn decode_off(
     (catalog, capability): Target<'_>,
     response: Response,
     args: &Args,
-    asked: Option<Asked<'_>>,
+    Part { page: asked, rows: window }: Part<'_>,
 ) -> Option<Result<Decoded, DecodeError>> {
     let nesting = ctx.limits.nesting;
     let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > SMALL_BYTES).cloned();
     let Some(catalog_of_its_own) = pinned else {
-        return Some(decode(catalog, capability, &Answer { response: &response, args, asked, nesting }));
+        return Some(decode(catalog, capability, &Answer { response: &response, args, asked, nesting, window }));
     };
     let (capability, args, page) = (capability.clone(), args.clone(), asked.map(|a| (a.page.clone(), a.seen)));
     let work = move || {
         let asked = page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
-        decode(&catalog_of_its_own, &capability, &Answer { response: &response, args: &args, asked, nesting })
+        let answer = Answer { response: &response, args: &args, asked, nesting, window };
+        decode(&catalog_of_its_own, &capability, &answer)
     };
     tokio::task::spawn_blocking(work).await.ok()
 }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use catalog::{After, Args, Asked, PageAt, PageRequest, Row};
+use catalog::{After, Args, Asked, PageAt, PageRequest, Row, Window};
 use lang::plan::Called;
 
-use crate::call::{self, Reads, Target};
+use crate::call::{self, Part, Reads, Target};
 use crate::continuation::Continuation;
 use crate::coverage::{Coverage, Why};
 use crate::error::StepError;
@@ -78,11 +78,14 @@ struct Reading {
 
 impl Reading {
     async fn page(&mut self, reads: &Reads<'_>, target: Target<'_>) -> Result<(), StepError> {
-        let asked = self.at.page.as_ref().map(|page| Asked { page, seen: self.at.seen });
-        let decoded = call::read(reads, target, &self.at.args, asked).await?;
-        let (came, skip) = (decoded.rows.len(), self.at.skip);
+        let page = self.at.page.as_ref().map(|page| Asked { page, seen: self.at.seen });
+        let skip = self.at.skip;
         let room = self.wanted - self.rows.len();
-        self.rows.extend(decoded.rows.into_iter().skip(skip).take(room));
+        // An API may send far more rows than were asked for: those without room are not even built.
+        let part = Part { page, rows: Window { skip, take: room } };
+        let decoded = call::read(reads, target, &self.at.args, part).await?;
+        let came = decoded.came;
+        self.rows.extend(decoded.rows.into_iter().skip(skip.saturating_sub(decoded.skipped)).take(room));
         if came > skip + room {
             // The rest of this page is read with it, another time.
             self.at.skip = skip + room;

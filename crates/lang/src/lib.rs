@@ -11,6 +11,7 @@
 pub mod check;
 pub mod codes;
 mod ir;
+mod lines;
 pub mod plan;
 pub mod scope;
 pub mod syntax;

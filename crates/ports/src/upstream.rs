@@ -3,12 +3,17 @@
 
 use async_trait::async_trait;
 pub use base::Pace;
-use base::{Request, Response, TenantId};
+use base::{Auth, Request, Response, TenantId};
 
 #[async_trait]
 pub trait Upstream: Send + Sync {
     /// Sends one request, retried where `repeatable` allows it. Any status is a `Response`; only the lack of one is an error.
     async fn send(&self, call: Call) -> Result<Response, Error>;
+
+    /// Names of the secrets that a call with this auth would ask for and not get. What signs nothing lacks nothing.
+    async fn lacking(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@
 //! - Host and Origin are checked before anything is read; every request has an id that all its log lines carry.
 //! - A failure is an answer with a code and what to do; it never ends the process.
 
+pub mod found;
 mod http;
 mod mcp;
 mod message;

@@ -39,8 +39,8 @@ async fn service(limits: Limits) -> (Arc<Service>, Origin) {
 
 async fn open(service: &Arc<Service>) {
     let seeds = ["Project", "Person", "Ticket", "Comment"];
-    let seeds = seeds.map(|e| SeedRequest { api: "demo".to_owned(), entity: e.to_owned() }).to_vec();
-    let open = OpenRequest { intent: "golden".to_owned(), seeds, replay: false };
+    let seeds = seeds.map(|e| SeedRequest::all("demo", e)).to_vec();
+    let open = OpenRequest::new("golden", seeds);
     service.open(&caller(), &open).await.unwrap();
 }
 

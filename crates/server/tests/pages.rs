@@ -105,8 +105,8 @@ async fn every_form_of_paging_goes_on_without_gap_or_repetition() {
     let house = House::new().await;
     let whole = Limits { rows: 1_000, ..Limits::default() };
     let service = house.service(&whole);
-    let seeds = FORMS.map(|(entity, ..)| SeedRequest { api: "lists".to_owned(), entity: entity.to_owned() }).to_vec();
-    let open = OpenRequest { intent: "lists".to_owned(), seeds, replay: false };
+    let seeds = FORMS.map(|(entity, ..)| SeedRequest::all("lists", entity)).to_vec();
+    let open = OpenRequest::new("lists", seeds);
     service.open(&caller(), &open).await.unwrap();
     let all = rows(&run(&service, "ByPage[project, number]").await);
     assert_eq!(all.len(), 321);

@@ -10,22 +10,28 @@
 mod artifact;
 mod caller;
 mod commit;
+mod discover;
 mod error;
 mod live;
 mod load;
 mod open;
 mod program;
 mod ran;
+mod registry;
 mod rows;
 mod run;
+mod seen;
 mod service;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
 pub use caller::{Caller, Connection};
+pub use discover::{DiscoverRequest, Discovered, discover};
 pub use error::Error;
 pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
+pub use registry::{Access, Listed};
 pub use rows::{ExecuteBinding, Revision};
+pub use seen::Tenants;
 pub use service::{Ports, Service};

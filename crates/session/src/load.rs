@@ -1,7 +1,10 @@
 //! From what a caller says to the session it means.
 //! Invariant: a reference is looked up under the caller's tenant only; another tenant's id reads as no session.
 
+use std::sync::Arc;
+
 use base::{LogicalSessionId, Slot};
+use catalog::Registry;
 use ports::store::{Key, Table};
 use teach::Catalogs;
 
@@ -22,7 +25,10 @@ pub struct Session {
     /// The caller's own slot for it.
     pub slot: Slot,
     pub execute: ExecuteRow,
+    /// As the caller's tenant sees them.
     pub catalogs: Catalogs,
+    /// What it could be taught beside them.
+    pub offered: Arc<Registry>,
 }
 
 impl Service {
@@ -33,9 +39,12 @@ impl Service {
         let execute = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?.row;
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
-            catalogs.insert(name.clone(), self.catalog(*digest).await?);
+            if let Some(seen) = self.catalog_for(&caller.tenant, *digest).await? {
+                catalogs.insert(name.clone(), seen);
+            }
         }
-        Ok(Session { id, slot, execute, catalogs })
+        let offered = self.registry_for(&caller.tenant);
+        Ok(Session { id, slot, execute, catalogs, offered })
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::{CatalogId, Digest, LogicalSessionId, Slot};
 use catalog::{Catalog, Registry};
 use ports::store::{Batch, Expect, Key, Table};
-use teach::{Catalogs, Extended, Seed, SeedError, TaughtRelation, render_wave};
+use teach::{Ask, Catalogs, Extended, Seed, SeedError, TaughtRelation, render_wave};
 
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
@@ -20,6 +20,8 @@ use crate::service::Service;
 pub struct OpenRequest {
     pub intent: String,
     pub seeds: Vec<SeedRequest>,
+    /// Capabilities to teach whatever the intent says: `ticket_close`, or `demo:ticket_close`.
+    pub ranked: Vec<String>,
     /// Send the cumulative table again under the same symbols.
     pub replay: bool,
 }
@@ -29,6 +31,21 @@ pub struct OpenRequest {
 pub struct SeedRequest {
     pub api: String,
     pub entity: String,
+    /// Names, or `*` for all of the entity.
+    pub capabilities: Vec<String>,
+}
+
+impl OpenRequest {
+    pub fn new(intent: &str, seeds: Vec<SeedRequest>) -> Self {
+        Self { intent: intent.to_owned(), seeds, ranked: Vec::new(), replay: false }
+    }
+}
+
+impl SeedRequest {
+    /// With everything that the entity has, whatever the intent says.
+    pub fn all(api: &str, entity: &str) -> Self {
+        Self { api: api.to_owned(), entity: entity.to_owned(), capabilities: vec!["*".to_owned()] }
+    }
 }
 
 #[derive(Debug)]
@@ -86,7 +103,7 @@ struct Step {
 impl Service {
     pub async fn open(&self, caller: &Caller, request: &OpenRequest) -> Result<Opened, Error> {
         // Taken once: a reload in the middle changes nothing for this call.
-        let asked = Asked { caller, request, registry: &self.registry() };
+        let asked = Asked { caller, request, registry: &self.registry_for(&caller.tenant) };
         self.check(&asked)?;
         let _turn = self.turn(&format!("{}/{}", caller.tenant, intent_id(&request.intent))).await;
         for _ in 0..TRIES {
@@ -109,8 +126,9 @@ impl Service {
         if request.seeds.is_empty() {
             return Err(Error::NoSeeds { known: offered(asked.registry) });
         }
-        if request.seeds.len() > limits.seeds {
-            return Err(Error::TooManySeeds { max: limits.seeds, found: request.seeds.len() });
+        let named = request.seeds.iter().map(|seed| seed.capabilities.len()).sum::<usize>() + request.ranked.len();
+        if request.seeds.len().max(named) > limits.seeds {
+            return Err(Error::TooManySeeds { max: limits.seeds, found: request.seeds.len().max(named) });
         }
         Ok(())
     }
@@ -146,7 +164,13 @@ impl Service {
         let (caller, request) = (asked.caller, asked.request);
         let (catalogs, seeds) = self.pinned_and_new(asked, &found).await?;
         let before = found.execute.as_ref().map(|(_, e)| e.row.ledger.clone()).unwrap_or_default();
-        let extended = before.extend(&catalogs, &seeds)?;
+        let ask = Ask {
+            seeds: &seeds,
+            ranked: &request.ranked,
+            intent: Some(&request.intent),
+            threshold: self.teaching.writes,
+        };
+        let extended = before.extend(&catalogs, &ask)?;
         let (slot, batch) = self.slot_batch(caller, found.id).await?;
         let continuity = Continuity { new_symbol_space: found.execute.is_none(), previous_execute: found.lost.clone() };
         if let (true, Some((_, execute))) = (extended.wave.is_empty(), &found.execute) {
@@ -165,13 +189,15 @@ impl Service {
     /// Renders the wave, pins its catalogs and commits all of it. `None` when someone else was faster.
     async fn teach(&self, caller: &Caller, request: &OpenRequest, step: Step) -> Result<Option<Opened>, Error> {
         let Step { found, catalogs, before, extended, slot, batch, continuity } = step;
-        let rendered = render_wave(&before, &extended.ledger, &catalogs, &extended.wave);
+        let rendered = render_wave(self.teaching.slots, &before, &extended.ledger, &catalogs, &extended.wave);
         for line in &rendered.dropped {
             tracing::error!(line, "a taught line does not check and was left out");
         }
         let used: BTreeSet<CatalogId> = extended.ledger.catalogs().into_iter().cloned().collect();
-        let mut pins = BTreeMap::new();
-        for catalog in catalogs.values().filter(|c| used.contains(&c.id)) {
+        let mut pins = found.execute.as_ref().map(|(_, e)| e.row.catalogs.clone()).unwrap_or_default();
+        for seen in catalogs.values().filter(|c| used.contains(&c.id)) {
+            // The whole is pinned, whatever this tenant may use of it today.
+            let catalog = self.catalog(seen.digest()).await?;
             // Blob before pointer: a crash between the two leaves garbage for gc, never a session that pins nothing.
             self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
             pins.insert(catalog.id.clone(), catalog.digest());
@@ -191,16 +217,19 @@ impl Service {
         let mut catalogs = Catalogs::new();
         if let Some((_, execute)) = &found.execute {
             for (id, digest) in &execute.row.catalogs {
-                catalogs.insert(id.clone(), self.catalog(*digest).await?);
+                if let Some(seen) = self.catalog_for(&asked.caller.tenant, *digest).await? {
+                    catalogs.insert(id.clone(), seen);
+                }
             }
         }
         let mut seeds = Vec::new();
         for seed in &asked.request.seeds {
             let catalog = called(&catalogs, &seed.api)
                 .or_else(|| asked.registry.get(&seed.api).cloned())
-                .ok_or_else(|| unknown_api(asked.registry, &seed.api))?;
+                .ok_or_else(|| unknown_api(asked.registry.iter(), &seed.api))?;
             let id = catalog.id.clone();
-            seeds.push(Seed { catalog: id.clone(), entity: seed.entity.clone() });
+            let (entity, capabilities) = (seed.entity.clone(), seed.capabilities.clone());
+            seeds.push(Seed { catalog: id.clone(), entity, capabilities });
             // An alias may have led to a newer version of what the session has pinned under that id.
             catalogs.entry(id).or_insert(catalog);
         }
@@ -262,13 +291,13 @@ fn called(pinned: &Catalogs, name: &str) -> Option<Arc<Catalog>> {
 
 /// `demo (Project, Person)`, for whoever does not know what to ask for.
 fn offered(registry: &Registry) -> String {
-    let entities = |c: &Catalog| c.entities.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
+    let entities = |c: &Catalog| c.offered().take(20).map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
     let apis: Vec<String> = registry.iter().take(20).map(|c| format!("{} ({})", c.id, entities(c))).collect();
     apis.join("; ")
 }
 
-fn unknown_api(registry: &Registry, api: &str) -> SeedError {
-    let near = base::near(api, registry.iter().map(|c| c.id.as_str()));
+pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
+    let near = base::near(api, known.map(|c| c.id.as_str()));
     SeedError::UnknownApi { api: api.chars().take(80).collect(), near }
 }
 

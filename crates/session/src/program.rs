@@ -59,7 +59,8 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
     }
     // A tree with holes in it would only yield mistakes that are not there.
     if diagnostics.iter().any(Diagnostic::is_error) {
-        return Stages { parsed, checked: None, plan: None, diagnostics: first_ones(diagnostics) };
+        let diagnostics = check::corrected(scope, program, limits, first_ones(diagnostics));
+        return Stages { parsed, checked: None, plan: None, diagnostics };
     }
     let checked = match check::check(scope, &parsed.program) {
         Ok((checked, notes)) => {
@@ -68,7 +69,8 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
         }
         Err(found) => {
             diagnostics.extend(found);
-            return Stages { parsed, checked: None, plan: None, diagnostics: first_ones(diagnostics) };
+            let diagnostics = check::corrected(scope, program, limits, first_ones(diagnostics));
+            return Stages { parsed, checked: None, plan: None, diagnostics };
         }
     };
     if let Some(refusal) = size_mistake(&checked, limits) {
@@ -120,6 +122,7 @@ impl Service {
     pub(crate) fn plan_in(&self, session: &Session, program: &str, now: base::Timestamp) -> Result<Planned, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
         (scope.now, scope.slot) = (Some(now), Some(session.slot));
+        scope.offered = Some(session.offered.clone());
         let stages = stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {
             // A program over its limit is not kept to be shown back.

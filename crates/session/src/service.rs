@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
+use teach::Teaching;
 use tokio::sync::Semaphore;
 
+use crate::discover::Indexed;
 use crate::live::Lives;
+use crate::seen::Tenants;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -25,7 +28,11 @@ pub struct Service {
     pub(crate) ports: Ports,
     /// Replaced as a whole: who took it sees one registry from start to end.
     registry: RwLock<Arc<Registry>>,
+    /// The words of what is offered.
+    pub(crate) indexed: Indexed,
     pub(crate) limits: Limits,
+    pub(crate) teaching: Teaching,
+    pub(crate) tenants: Tenants,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
@@ -43,7 +50,10 @@ impl Service {
         Self {
             ports,
             registry,
+            indexed: Indexed::default(),
             limits,
+            teaching: Teaching::default(),
+            tenants: Tenants::default(),
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
@@ -51,13 +61,27 @@ impl Service {
         }
     }
 
-    /// What is offered at this moment.
+    /// How it teaches, where that is not the default.
+    #[must_use]
+    pub fn with_teaching(self, teaching: Teaching) -> Self {
+        Self { teaching, ..self }
+    }
+
+    /// What tenants may use, where that is not everything.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Tenants) -> Self {
+        Self { tenants, ..self }
+    }
+
+    /// What is offered at this moment, to whoever may use everything.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// From here on new sessions get what `registry` offers; sessions that pinned something else keep it.
     pub fn offer(&self, registry: Arc<Registry>) {
+        // Before anyone can ask for it: the next `discover` need not wait for the words of what changed.
+        self.indexed.of(&registry);
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 

@@ -30,8 +30,8 @@ fn scope(code: &str) -> Scope {
     let catalogs: BTreeMap<_, _> = loaded.into_iter().map(|c| (c.id.clone(), Arc::new(c))).collect();
     let all = catalogs.values().flat_map(|c| c.entities.keys().map(|e| (c.id.clone(), e.clone())));
     let taught = all.filter(|(_, entity)| code != "E0209" || entity.as_str() == "Ticket");
-    let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed { catalog, entity }).collect();
-    Ledger::default().extend(&catalogs, &seeds).unwrap().ledger.scope(&catalogs)
+    let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed::new(catalog, entity)).collect();
+    Ledger::default().extend(&catalogs, &teach::Ask::all(&seeds)).unwrap().ledger.scope(&catalogs)
 }
 
 /// The blocks of a page that are fenced with this word.

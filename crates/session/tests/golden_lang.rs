@@ -3,37 +3,12 @@
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod scopes;
 
 use base::{Diagnostic, Limits, render_for_model};
 use lang::{check, plan};
+use scopes::scope;
 use session::stages;
-use teach::{Ledger, Seed};
-
-/// 2026-11-15T12:30:45.678Z, a Sunday.
-const NOW: base::Timestamp = base::Timestamp(1_794_745_845_678);
-
-/// A session that was taught everything the catalogs have, or only the demo's entities that `teach = …` names.
-fn scope(case: &testkit::golden::Case) -> lang::scope::Scope {
-    let demo = catalog::read("demo.yaml", include_str!("../../../catalogs/demo.yaml")).unwrap();
-    let shop = catalog::read("shop.yaml", include_str!("../../../tests/lang/shop.yaml")).unwrap();
-    let tracker = || catalog::read("tracker.yaml", include_str!("../../../tests/lang/catalogs/tracker.yaml")).unwrap();
-    let loaded = match (case.attribute("catalog"), case.attribute("with")) {
-        (Some("tracker"), Some("shop")) => vec![tracker(), shop],
-        (Some("tracker"), _) => vec![tracker()],
-        (_, Some("shop")) => vec![demo, shop],
-        _ => vec![demo],
-    };
-    let wanted: Option<Vec<&str>> = case.attribute("teach").map(|names| names.split(' ').collect());
-    let catalogs: BTreeMap<_, _> = loaded.into_iter().map(|c| (c.id.clone(), Arc::new(c))).collect();
-    let all = catalogs.values().flat_map(|c| c.entities.keys().map(|e| (c.id.clone(), e.clone())));
-    let taught = all.filter(|(_, entity)| wanted.as_ref().is_none_or(|w| w.contains(&entity.as_str())));
-    let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed { catalog, entity }).collect();
-    let mut scope = Ledger::default().extend(&catalogs, &seeds).unwrap().ledger.scope(&catalogs);
-    scope.now = Some(NOW);
-    scope
-}
 
 fn found(case: &testkit::golden::Case) -> String {
     let stages = stages(&scope(case), &case.input, &Limits::default());

@@ -48,8 +48,8 @@ fn me() -> Caller {
 }
 
 fn open(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
-    let seeds = seeds.iter().map(|(api, entity)| SeedRequest { api: (*api).to_owned(), entity: (*entity).to_owned() });
-    OpenRequest { intent: intent.to_owned(), seeds: seeds.collect(), replay: false }
+    let seeds = seeds.iter().map(|(api, entity)| SeedRequest::all(api, entity));
+    OpenRequest::new(intent, seeds.collect())
 }
 
 fn table(opened: &Opened) -> &str {

@@ -54,8 +54,8 @@ fn caller(tenant: &str, connection: &str) -> Caller {
 }
 
 fn open(intent: &str, entities: &[&str]) -> OpenRequest {
-    let seeds = entities.iter().map(|e| SeedRequest { api: "demo".to_owned(), entity: (*e).to_owned() }).collect();
-    OpenRequest { intent: intent.to_owned(), seeds, replay: false }
+    let seeds = entities.iter().map(|e| SeedRequest::all("demo", e)).collect();
+    OpenRequest::new(intent, seeds)
 }
 
 fn table(opened: &Opened) -> &str {
@@ -108,7 +108,7 @@ async fn an_unknown_seed_changes_nothing() {
     for bad in [open("task", &["Ticket", "Tikcet"]), open("", &["Ticket"]), open("task", &[])] {
         world.service.open(&me, &bad).await.unwrap_err();
     }
-    let foreign = SeedRequest { api: "nope".to_owned(), entity: "Ticket".to_owned() };
+    let foreign = SeedRequest::all("nope", "Ticket");
     let request = OpenRequest { seeds: vec![foreign], ..open("task", &["Ticket"]) };
     assert_eq!(world.service.open(&me, &request).await.unwrap_err().code(), "unknown_seed");
     assert_eq!(world.store.rows(), vec![]);

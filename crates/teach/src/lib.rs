@@ -5,8 +5,15 @@
 //! - The ledger is append-only: a symbol never changes its meaning.
 //! - A taught line is parsed and checked by the code that runs programs before it is shown.
 
+pub mod discovery;
+mod exposure;
 mod ledger;
+mod seed;
+mod settings;
 mod table;
+pub mod words;
 
-pub use ledger::{Catalogs, Extended, Ledger, Seed, SeedError, Taught, TaughtRelation, Wave};
-pub use table::{Rendered, UNCHANGED_USE, render_wave};
+pub use ledger::{Catalogs, Extended, Ledger, Taught, TaughtMethod, TaughtRelation, Wave};
+pub use seed::{Ask, Seed, SeedError};
+pub use settings::Teaching;
+pub use table::{Rendered, SlotStyle, UNCHANGED_USE, render_wave};

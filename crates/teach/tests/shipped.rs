@@ -1,47 +1,68 @@
-//! Every entity of every shipped catalog can be taught: alone, and all of a catalog together.
+//! Every entity of every shipped catalog can be taught: alone, and all of a catalog together, in both styles.
 
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod common;
+
+use std::collections::BTreeSet;
 
 use catalog::Catalog;
-use teach::{Catalogs, Ledger, Seed, render_wave};
+use teach::{Ask, Catalogs, Ledger, Seed, SeedError, SlotStyle, render_wave};
 
-fn shipped() -> Catalogs {
-    let files = std::fs::read_dir("../../catalogs").unwrap().map(|entry| entry.unwrap().path());
-    let read = |path: std::path::PathBuf| {
-        let text = std::fs::read_to_string(&path).unwrap();
-        catalog::read(&path.display().to_string(), &text).unwrap_or_else(|rejected| panic!("{rejected}"))
+fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: SlotStyle) -> Option<String> {
+    let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
+    let extended = match Ledger::default().extend(catalogs, &Ask::all(&seeds)) {
+        Ok(extended) => extended,
+        // Nothing but the rows of others holds it, and they are named.
+        Err(SeedError::OnlyAPart { holders, .. }) if entities.len() == 1 && !holders.is_empty() => return None,
+        Err(error) => panic!("{} {entities:?}: {error}", catalog.id),
     };
-    let yaml = files.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
-    yaml.map(read).map(|c: Catalog| (c.id.clone(), Arc::new(c))).collect::<BTreeMap<_, _>>()
+    let rendered = render_wave(style, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
+    assert_eq!(rendered.dropped, Vec::<String>::new(), "{} {entities:?}", catalog.id);
+    if style == SlotStyle::Symbols {
+        all_named(&rendered.text, catalog);
+    }
+    Some(rendered.text)
 }
 
-fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String]) -> String {
-    let seed = |entity: &&String| Seed { catalog: catalog.id.clone(), entity: (*entity).clone() };
-    let seeds: Vec<Seed> = entities.iter().map(seed).collect();
-    let extended = Ledger::default().extend(catalogs, &seeds).unwrap();
-    let rendered = render_wave(&Ledger::default(), &extended.ledger, catalogs, &extended.wave);
-    assert_eq!(rendered.dropped, Vec::<String>::new(), "{} {entities:?}", catalog.id);
-    rendered.text
+/// A slot that a row uses stands in a row that names it: in a list of fields, or as `p7 name`.
+fn all_named(text: &str, catalog: &Catalog) {
+    let symbols = |text: &str| -> BTreeSet<usize> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter_map(|word| word.strip_prefix('p')?.parse::<usize>().ok()).collect()
+    };
+    let (mut used, mut named): (BTreeSet<usize>, BTreeSet<usize>) = Default::default();
+    for (expr, meaning) in text.lines().filter_map(|line| line.split_once('\t')) {
+        used.extend(symbols(expr));
+        let listed = expr.rsplit_once('[').and_then(|(_, list)| list.strip_suffix(']')).unwrap_or_default();
+        named.extend(symbols(listed));
+        for part in meaning.split([',', '·']).map(|part| part.trim().trim_start_matches("opt ")) {
+            match part.split_once(' ') {
+                Some((symbol, _)) => named.extend(symbols(symbol)),
+                None => used.extend(symbols(part)),
+            }
+        }
+    }
+    let unnamed: Vec<&usize> = used.difference(&named).collect();
+    assert!(unnamed.is_empty(), "{}: {unnamed:?} are nowhere named in\n{text}", catalog.id);
 }
 
 #[test]
 fn no_line_of_a_shipped_catalog_is_dropped() {
-    let catalogs = shipped();
+    let catalogs = common::catalogs();
     for catalog in catalogs.values() {
         let all: Vec<&String> = catalog.entities.keys().collect();
-        for entity in &all {
-            taught(&catalogs, catalog, &[entity]);
-        }
-        let text = taught(&catalogs, catalog, &all);
-        println!("{:20} {:3} lines {:6} chars", catalog.id.as_str(), text.lines().count(), text.len());
-        // What nothing reads by itself is reached through the row that holds it.
-        let read = |name: &str| catalog.queries(name).next().is_some() || catalog.get_of(name).is_some();
-        for entity in all.iter().filter(|name| read(name)) {
-            assert!(text.contains(&format!("{entity} · ")), "{}: {entity} is not in its table", catalog.id);
+        for style in [SlotStyle::Symbols, SlotStyle::Names] {
+            for entity in &all {
+                taught(&catalogs, catalog, &[entity], style);
+            }
+            let text = taught(&catalogs, catalog, &all, style).unwrap();
+            println!("{:20} {style:?} {:3} lines {:6} chars", catalog.id, text.lines().count(), text.len());
+            for entity in &all {
+                let said = text.contains(&format!("\t{entity} · ")) || text.contains(&format!("\t{entity}\n"));
+                assert!(said, "{}: {entity} is not in its table\n{text}", catalog.id);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{Response, Timestamp};
+use base::{Auth, Response, TenantId, Timestamp};
 use ports::upstream::{Call, Error};
 use ports::{Clock, Secrets, Upstream};
 
@@ -60,6 +60,17 @@ impl fmt::Debug for HttpUpstream {
 
 #[async_trait]
 impl Upstream for HttpUpstream {
+    async fn lacking(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
+        let mut lacking = Vec::new();
+        for name in auth.secret_names() {
+            if self.secrets.get(tenant, name).await.is_err() {
+                lacking.push(name.to_owned());
+            }
+        }
+        lacking.dedup();
+        lacking
+    }
+
     async fn send(&self, call: Call) -> Result<Response, Error> {
         let label = label(&call.request);
         let mut outgoing = self.wire.outgoing(&call.request).map_err(|refusal| refused(&label, refusal))?;

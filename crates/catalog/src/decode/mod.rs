@@ -1,24 +1,36 @@
 //! An answer to rows: the fields of the capability's entity, by their paths, checked against their types.
 //! Invariant: a row that comes out has every field of its entity, in order, `null` where the answer had none, and a whole key.
 
+mod direct;
+mod item;
+mod look;
 mod refusal;
 mod row;
-
-use std::borrow::Cow;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 use base::Response;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::bind::Args;
-use crate::model::{Capability, Catalog, Row, RowForm, Rows, Transport};
+use crate::model::{Capability, Catalog, Row, Rows, Transport};
 use crate::paging::{After, Page, PageRequest, PagingError, PagingForm};
 use crate::types::TypeError;
+use direct::Way;
+use row::Reader;
+use shape::Shape;
 
 pub use refusal::Refusal;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
+    /// Those in the window.
     pub rows: Vec<Row>,
+    /// How many of the answer's rows come before these, and how many it has in all.
+    pub skipped: usize,
+    pub came: usize,
     /// Where the page leads; the end, where the capability has no pages.
     pub after: After,
 }
@@ -30,6 +42,21 @@ pub struct Asked<'a> {
     pub seen: usize,
 }
 
+/// Which rows of an answer are wanted: the others are counted, and neither kept nor checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub skip: usize,
+    pub take: usize,
+}
+
+impl Window {
+    pub const ALL: Window = Window { skip: 0, take: usize::MAX };
+
+    fn holds(self, at: usize) -> bool {
+        at >= self.skip && at - self.skip < self.take
+    }
+}
+
 /// An answer, and what it answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
@@ -38,6 +65,7 @@ pub struct Answer<'a> {
     pub args: &'a Args,
     pub asked: Option<Asked<'a>>,
     pub nesting: usize,
+    pub window: Window,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,126 +93,56 @@ pub fn decode(catalog: &Catalog, capability: &Capability, answer: &Answer<'_>) -
     let Answer { response, asked, nesting, .. } = *answer;
     let nothing = !capability.gives_rows();
     let silent = catalog.failure.is_none() && matches!(capability.transport, Transport::Http(_));
+    let none = Decoded { rows: Vec::new(), skipped: 0, came: 0, after: After::End };
     if nothing && (silent || response.body.is_empty()) {
-        return Ok(Decoded { rows: Vec::new(), after: After::End });
+        return Ok(none);
     }
     if base::depth_exceeds(&response.body, nesting) {
         return Err(DecodeError::TooDeep(nesting));
     }
-    let mut body: Value = serde_json::from_slice(&response.body).map_err(DecodeError::NotJson)?;
-    if let Some(refusal) = refusal::find(catalog, capability, &body) {
-        return Err(DecodeError::Refused(refusal));
-    }
     if nothing {
-        return Ok(Decoded { rows: Vec::new(), after: After::End });
+        let body: Value = serde_json::from_slice(&response.body).map_err(DecodeError::NotJson)?;
+        return refusal::find(catalog, capability, &body)
+            .map_or(Ok(none), |refusal| Err(DecodeError::Refused(refusal)));
     }
-    let entity =
-        catalog.entity(&capability.returns).ok_or_else(|| DecodeError::NoEntity(capability.returns.clone()))?;
-    let reader = row::Reader::new(catalog, entity, answer, capability.kind.is_list());
-    let follows = |body: &Value, rows: usize, last: Option<&Row>| match (&capability.paging, asked) {
+    let last = capability.paging.as_ref().is_some_and(|p| matches!(p.form, PagingForm::Last { .. }));
+    // The next page may start after the last row, also of an answer that has become shorter than what is skipped.
+    let window = if last {
+        Window { skip: 0, take: answer.window.skip.saturating_add(answer.window.take) }
+    } else {
+        answer.window
+    };
+    let answer = &Answer { window, ..*answer };
+    let Raw { rows, came, body } = raw(catalog, capability, answer)?;
+    let after = match (&capability.paging, asked) {
         (Some(paging), Some(asked)) => {
-            let page = Page { response, body, rows, last };
-            paging.after(&catalog.origin, asked.page, &page, asked.seen + rows)
+            let page = Page { response, body: &body, rows: came, last: rows.last() };
+            paging.after(&catalog.origin, asked.page, &page, asked.seen + came)?
         }
-        _ => Ok(After::End),
+        _ => After::End,
     };
-    if let Some(count) = movable(capability, &body) {
-        // Before the rows are taken out of the answer: a place may be told inside them. A row that is wrong is told first.
-        let after = follows(&body, count, None);
-        let rows = take_items(&capability.rows, &mut body).into_iter().enumerate();
-        let rows = rows.map(|(at, mut item)| reader.row(at, &mut item)).collect::<Result<_, _>>()?;
-        return Ok(Decoded { rows, after: after? });
-    }
-    let rows: Vec<Row> = items(&capability.rows, &body)?
-        .into_iter()
-        .enumerate()
-        .map(|(at, item)| reader.row(at, &mut item.into_owned()))
-        .collect::<Result<_, _>>()?;
-    let after = follows(&body, rows.len(), rows.last())?;
-    Ok(Decoded { rows, after })
+    Ok(Decoded { rows, skipped: window.skip.min(came), came, after })
 }
 
-/// How many rows there are, where they can be moved out of the answer: copying them was a third of what decoding allocates
-/// (docs/benchmarks.md). Not where the next page starts after the last of them.
-fn movable(capability: &Capability, body: &Value) -> Option<usize> {
-    let rows = &capability.rows;
-    let [path] = rows.at.as_slice() else { return None };
-    let by_last = capability.paging.as_ref().is_some_and(|p| matches!(p.form, PagingForm::Last { .. }));
-    if by_last || rows.item.is_some() || !path.is_single() {
-        return None;
-    }
-    match (&rows.form, path.find(body)?.as_ref()) {
-        (RowForm::List, Value::Array(items)) => Some(items.len()),
-        (RowForm::One, Value::Object(_)) => Some(1),
-        _ => None,
+/// Rows, how many there were, and what of the answer paging reads.
+struct Raw {
+    rows: Vec<Row>,
+    came: usize,
+    body: Value,
+}
+
+fn raw(catalog: &Catalog, capability: &Capability, answer: &Answer<'_>) -> Result<Raw, DecodeError> {
+    let Some(entity) = catalog.entity(&capability.returns) else {
+        return Err(DecodeError::NoEntity(capability.returns.clone()));
+    };
+    let shape = Shape::of(catalog, entity);
+    let reader = Reader::new(&shape, answer, capability.kind.is_list());
+    match Way::of(catalog, capability) {
+        Some(way) => direct::read(&way, catalog, capability, &reader),
+        None => tree::read(catalog, capability, &reader),
     }
 }
 
-fn take_items(rows: &Rows, body: &mut Value) -> Vec<Value> {
-    match rows.at.first().and_then(|path| path.take(body)) {
-        Some(Value::Array(items)) if rows.form == RowForm::List => items,
-        Some(one) => vec![one],
-        None => Vec::new(),
-    }
-}
-
-/// The items of an answer, each where its row is.
-fn items<'b>(rows: &Rows, body: &'b Value) -> Result<Vec<Cow<'b, Value>>, DecodeError> {
-    let places = || rows.at.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ");
-    let lacking = || DecodeError::NoRows(places());
-    let found = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
-        Some(found) => found,
-        None if rows.sparse && body.is_object() => return Ok(Vec::new()),
-        None => return Err(lacking()),
-    };
-    let whole: Vec<Cow<'b, Value>> = match (&rows.form, found) {
-        (RowForm::List, Cow::Borrowed(Value::Array(items))) => items.iter().map(Cow::Borrowed).collect(),
-        (RowForm::List, Cow::Owned(Value::Array(items))) => items.into_iter().map(Cow::Owned).collect(),
-        (RowForm::One, found) if found.is_object() => vec![found],
-        (RowForm::Wrap(field), found) => match found.as_ref() {
-            Value::Array(items) => items.iter().map(|item| Cow::Owned(wrapped(field, item.clone()))).collect(),
-            _ => return Err(lacking()),
-        },
-        (RowForm::Entries(field), found) => match found.as_ref() {
-            Value::Object(map) => map.iter().map(|(key, value)| Cow::Owned(entry(field, key, value))).collect(),
-            _ => return Err(lacking()),
-        },
-        (RowForm::Columns, found) => columns(&found).ok_or_else(lacking)?,
-        _ => return Err(lacking()),
-    };
-    let Some(inner) = &rows.item else { return Ok(whole) };
-    // An item without a row in it (a deleted one, an edge to nothing) is no row.
-    Ok(whole
-        .into_iter()
-        .filter_map(|item| match item {
-            Cow::Borrowed(item) => inner.find(item),
-            Cow::Owned(item) => inner.find(&item).map(|found| Cow::Owned(found.into_owned())),
-        })
-        .filter(|row| !row.is_null())
-        .collect())
-}
-
-fn wrapped(field: &str, value: Value) -> Value {
-    Value::Object(Map::from_iter([(field.to_owned(), value)]))
-}
-
-fn entry(field: &str, key: &str, value: &Value) -> Value {
-    let mut map = match value {
-        Value::Object(map) => map.clone(),
-        other => Map::from_iter([("value".to_owned(), other.clone())]),
-    };
-    map.insert(field.to_owned(), Value::String(key.to_owned()));
-    Value::Object(map)
-}
-
-/// `{"time": [1, 2], "rain": [0, 3]}` as two rows; what is not an array of that length belongs to none.
-fn columns<'b>(found: &Value) -> Option<Vec<Cow<'b, Value>>> {
-    let map = found.as_object()?;
-    let length = map.values().find_map(Value::as_array)?.len();
-    let columns: Vec<(&String, &Vec<Value>)> = map
-        .iter()
-        .filter_map(|(name, column)| Some((name, column.as_array().filter(|c| c.len() == length)?)))
-        .collect();
-    let row = |at: usize| columns.iter().map(|(name, column)| ((*name).clone(), column[at].clone())).collect();
-    Some((0..length).map(|at| Cow::Owned(Value::Object(row(at)))).collect())
+fn lacking(rows: &Rows) -> DecodeError {
+    DecodeError::NoRows(rows.at.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | "))
 }

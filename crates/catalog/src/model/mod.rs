@@ -46,6 +46,9 @@ pub struct Catalog {
     /// SHA-256 of the canonical form, which does not include this.
     #[serde(skip, default = "empty_digest")]
     pub(crate) digest: Digest,
+    /// In a tenant's view: entities that are only there so that references to them can be read.
+    #[serde(skip)]
+    pub(crate) hidden: Vec<String>,
 }
 
 /// How an API that answers 200 to everything says that it failed: `flag` is false, and `says` holds its words.
@@ -66,6 +69,16 @@ impl Catalog {
 
     pub fn entity(&self, name: &str) -> Option<&Entity> {
         self.entities.get(name)
+    }
+
+    /// Whether it can be seeded and found.
+    pub fn offers(&self, entity: &str) -> bool {
+        self.entities.contains_key(entity) && !self.hidden.iter().any(|h| h == entity)
+    }
+
+    /// The entities that can be seeded and found.
+    pub fn offered(&self) -> impl Iterator<Item = &Entity> {
+        self.entities.values().filter(|e| !self.hidden.contains(&e.name))
     }
 
     pub fn capability(&self, name: &str) -> Option<&Capability> {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use base::{CatalogId, Digest};
 
+use crate::allow::Allow;
 use crate::model::Catalog;
 
 pub use change::{Change, Report};
@@ -84,6 +85,13 @@ impl Registry {
         self.aliases.extend(catalog.aliases.iter().map(|alias| (alias.clone(), id.clone())));
         self.by_digest.insert(catalog.digest(), catalog.clone());
         self.by_id.insert(id, catalog);
+    }
+
+    /// As a tenant sees it: the catalogs of which something may be used, without what may not.
+    pub fn view(&self, allow: &Allow) -> Self {
+        let mut seen = Self::default();
+        self.by_id.values().filter_map(|catalog| allow.view(catalog)).for_each(|catalog| seen.add(catalog));
+        seen
     }
 
     /// By id or alias.

@@ -12,7 +12,9 @@
 //! Invariant: arguments are checked as a program's are, so that no case shows a request that no program could make.
 
 use base::{Auth, Payload, Request, Response};
-use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, Decoded, PageAt, PageRequest, Row, Type, bind};
+use catalog::{
+    After, Answer, Args, Ask, Asked, Capability, Catalog, Decoded, PageAt, PageRequest, Row, Type, Window, bind,
+};
 use serde_json::Value;
 
 /// What a write is recognised by, in every case.
@@ -70,7 +72,11 @@ impl<'a> Recorded<'a> {
     fn decoded(&self) -> Option<Result<Decoded, catalog::DecodeError>> {
         let response = self.response.as_ref()?;
         let asked = self.page.as_ref().map(|page| Asked { page, seen: 0 });
-        Some(catalog::decode(self.catalog, self.capability, &Answer { response, args: &self.args, asked, nesting: 64 }))
+        Some(catalog::decode(
+            self.catalog,
+            self.capability,
+            &Answer { response, args: &self.args, asked, nesting: 64, window: Window::ALL },
+        ))
     }
 
     fn shown_after(&self, after: &After) -> Vec<String> {

@@ -52,6 +52,11 @@ pub enum Command {
         after_help = "Examples:\n  tokamak catalog list\n  tokamak catalog check tracker.yaml\n  tokamak catalog show demo --graph svg -o demo.svg\n  tokamak catalog test demo"
     )]
     Catalog(CatalogCommand),
+    /// Find which entities of which APIs a goal needs, as a model would be told
+    #[command(
+        after_help = "Examples:\n  tokamak discover \"who is assigned to the open bugs on GitHub\"\n  tokamak discover --api stripe \"give a buyer the money back\" --json"
+    )]
+    Discover(Discover),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
@@ -157,6 +162,20 @@ pub enum SecretAction {
         /// What catalogs call it
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Discover {
+    /// The goal, in one sentence
+    pub intent: String,
+    /// Look only in this API, by its id or an alias; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub api: Vec<String>,
+    /// Show at most so many rows (8 unless given, 32 at most)
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub folders: Folders,
 }
 
 #[derive(Debug, Args)]

@@ -77,11 +77,9 @@ fn scope(args: &Debug) -> Result<Scope, Failure> {
     let mut all: Vec<Arc<Catalog>> = vec![shipped::demo()?];
     all.extend(catalogs::all_of(&args.catalogs)?);
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
-    let seeds: Vec<Seed> = catalogs
-        .values()
-        .flat_map(|c| c.entities.keys().map(|entity| Seed { catalog: c.id.clone(), entity: entity.clone() }))
-        .collect();
-    let extended = Ledger::default().extend(&catalogs, &seeds).map_err(session::Error::from)?;
+    let seeds: Vec<Seed> =
+        catalogs.values().flat_map(|c| c.entities.keys().map(|entity| Seed::new(c.id.clone(), entity))).collect();
+    let extended = Ledger::default().extend(&catalogs, &teach::Ask::all(&seeds)).map_err(session::Error::from)?;
     Ok(extended.ledger.scope(&catalogs))
 }
 

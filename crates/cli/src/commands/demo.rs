@@ -62,10 +62,10 @@ impl Tour<'_> {
     }
 
     async fn open(&self, entities: &[&str]) -> Result<(), Failure> {
-        let seeds = entities.iter().map(|e| SeedRequest { api: "demo".to_owned(), entity: (*e).to_owned() }).collect();
+        let seeds = entities.iter().map(|e| SeedRequest::all("demo", e)).collect();
         let shown: Vec<Value> = entities.iter().map(|e| json!({"api": "demo", "entity": e})).collect();
         self.call("plasm_context", &json!({"intent": "tour of the demo", "seeds": shown}));
-        let request = OpenRequest { intent: "tour of the demo".to_owned(), seeds, replay: false };
+        let request = OpenRequest::new("tour of the demo", seeds);
         let opened = self.service.open(&caller(), &request).await?;
         self.answer(&text::opened(&opened));
         Ok(())

@@ -107,8 +107,8 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     let config = Config { data: scratch.path().to_owned(), catalogs: Vec::new(), ..config.clone() };
     let service = wiring::service(&config, stop).await?.service;
     let caller = super::demo::caller();
-    let seeds = vec![session::SeedRequest { api: "demo".to_owned(), entity: "Project".to_owned() }];
-    let open = session::OpenRequest { intent: "tokamak doctor".to_owned(), seeds, replay: false };
+    let seeds = vec![session::SeedRequest::all("demo", "Project")];
+    let open = session::OpenRequest::new("tokamak doctor", seeds);
     let opened = service.open(&caller, &open).await?;
     let program = "Project[key]".to_owned();
     let run = session::RunRequest {

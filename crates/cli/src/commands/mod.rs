@@ -5,6 +5,7 @@ mod catalog;
 mod completions;
 mod debug;
 mod demo;
+mod discover;
 mod doctor;
 mod explain;
 mod fmt;
@@ -25,6 +26,7 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::McpConfig(args) => mcp_config::run(&args, output),
         Command::Secret(args) => secret::run(config, &args, output),
         Command::Catalog(command) => catalog::run(config, &command, output).await,
+        Command::Discover(args) => discover::run(config, &args, output),
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
         Command::Explain { code } => explain::run(&code, output),

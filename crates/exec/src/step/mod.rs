@@ -14,7 +14,7 @@ use lang::plan::{Called, Expr, Step, StepKind};
 use serde_json::{Map, Value};
 
 use crate::budget::Allowance;
-use crate::call::Reads;
+use crate::call::{self, Part, Reads};
 use crate::coverage::Coverage;
 use crate::ctx::Ctx;
 use crate::error::StepError;
@@ -83,7 +83,7 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
         StepKind::Get { call, args, .. } => {
             let target = called(ctx, call)?;
             let args = work.scope().args(target.1, args).await?;
-            Ok(Rowset::complete(crate::call::read(reads, target, &args, None).await?.rows))
+            Ok(Rowset::complete(call::read(reads, target, &args, Part::WHOLE).await?.rows))
         }
         StepKind::Follow { relation, args, limit, page_size, .. } => {
             let view = work.view()?;

@@ -58,7 +58,7 @@ impl Plans {
     /// Adds a step whose rows are those of its input.
     pub fn same(&mut self, kind: StepKind) -> usize {
         let input = &self.steps[kind.input().unwrap()];
-        let (of, columns) = (input.of.clone(), input.columns.clone());
+        let (of, columns) = (input.of.clone(), input.columns.to_vec());
         self.add(kind, of, columns)
     }
 
@@ -68,7 +68,7 @@ impl Plans {
         self.steps.push(Step {
             kind,
             of,
-            columns,
+            columns: columns.into(),
             shape: Shape::List,
             class: if effect { EffectClass::Write } else { EffectClass::Read },
             calls: 1_000,

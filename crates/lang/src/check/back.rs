@@ -2,9 +2,11 @@
 //! Invariant: it stands on a declared relation; where the row holds the reference it is followed, otherwise a query asks for
 //! whatever refers to the row.
 
-use base::{Diagnostic, Span};
+use base::{Diagnostic, Edit, Span};
 use catalog::{Capability, Param, Relation, Type, Via};
 
+use super::hint::Braces;
+use super::node::entity_span;
 use super::source::{alphabet_of, called};
 use super::{Cx, NodeId};
 use crate::codes;
@@ -36,7 +38,8 @@ impl<'s> Cx<'s> {
             Way::Field(field) => {
                 if !preds.is_empty() {
                     let message = "the row refers to it, so the API is not asked; filter with `.filter{…}` after it";
-                    self.error(codes::FILTER_ON_ROWS, span, message);
+                    let fix = Edit::insert(entity_span(written).end, ".filter");
+                    self.report(Diagnostic::error(codes::FILTER_ON_ROWS, span, message).with_fix([fix]));
                     return None;
                 }
                 let target = self.rows_of(&source.catalog, &source.entity, rows.many);
@@ -44,14 +47,14 @@ impl<'s> Cx<'s> {
             }
             Way::Query(capability, param) => {
                 let params: Vec<&Param> = capability.params.values().filter(|p| p.name != param).collect();
-                let mut args = self.filters(source, &params, preds, alphabet_of(written))?;
+                let braces = Braces { head: entity_span(written).end, end: span.end };
+                let mut args = self.filters(source, &params, (preds, braces), alphabet_of(written))?;
                 let missing: Vec<&Param> =
                     params.into_iter().filter(|p| p.required && !args.contains_key(&p.name)).collect();
                 if !missing.is_empty() {
                     let alphabet = alphabet_of(written);
                     let slots = self.slot_samples(source, missing.iter().copied(), alphabet);
-                    let copy = format!(".^{}{{{slots}}}", source.name_in(alphabet));
-                    self.missing(source, &missing, alphabet, (span, copy));
+                    self.missing(source, &missing, alphabet, (span, braces.with(preds, &slots)));
                     return None;
                 }
                 // In its arguments the row is the one it starts from.

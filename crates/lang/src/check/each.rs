@@ -1,11 +1,10 @@
 //! `=>`: a new row, or an effect, for each row.
 //! Invariant: `_` is the row of the nearest `=>`; an effect for each row is one method, and nothing after it but postfixes.
 
-use base::{Diagnostic, Span};
+use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
-use super::method::{Method, Receiver};
-use super::source::alphabet_of;
+use super::method::{Method, Receiver, Written};
 use super::value::{Base, Found, reference_of};
 use super::{Col, Cx, NodeId, RowAt, RowType};
 use crate::codes;
@@ -44,40 +43,47 @@ impl<'s> Cx<'s> {
     /// `rows => e1(…).m1(…)`
     pub(super) fn each_row(&mut self, input: NodeId, effect: &Node) -> Option<NodeId> {
         let last = effect.parts.split_last().and_then(|(last, before)| match &last.kind {
-            PartKind::Method { name, args } => Some((name, args, before)),
+            PartKind::Method { name, args } => Some((name, args, (before, last.span))),
             _ => None,
         });
         let is_method = |part: &Part| matches!(part.kind, PartKind::Method { .. });
-        let Some((name, args, before)) = last.filter(|(_, _, before)| !before.iter().any(is_method)) else {
-            self.not_an_effect(effect.span);
+        let Some((name, args, (before, span))) = last.filter(|(.., (before, _))| !before.iter().any(is_method)) else {
+            self.not_an_effect(effect);
             return None;
         };
         self.each.push(RowAt { space: self.here(), input });
-        let receiver = self.receiver(&effect.primary, before, effect.span);
-        let made = receiver.and_then(|receiver| self.method(&Method { receiver, name, args }));
+        let written = Written { name, args, span, receiver: Span { start: effect.span.start, end: span.start } };
+        let receiver = self.receiver(effect, before);
+        let made = receiver.and_then(|receiver| self.method(&Method { receiver, written }));
         let row = self.each.pop()?;
         let (exposed, capability, args) = made?;
         self.call(exposed, capability, args, (Some(row.input), name.span))
     }
 
-    fn not_an_effect(&mut self, span: Span) {
+    fn not_an_effect(&mut self, effect: &Node) {
         let message =
             "after `=>` stands `{key: value}`, which makes a row of each row, or one method, which is called for each";
-        let diagnostic = Diagnostic::error(codes::NOT_AN_EFFECT, span, message);
-        self.report(diagnostic.with_copy("rows => {title: _.title}"));
+        // A path of the row, or a read for it, is a value of a new row.
+        let name = match effect.parts.last().map(|part| &part.kind) {
+            Some(PartKind::Follow { name, .. }) => name.text.clone(),
+            _ => "value".to_owned(),
+        };
+        let fix = Edit::replace(effect.span, format!("{{{name}: ")).keep(effect.span).write("}");
+        self.report(Diagnostic::error(codes::NOT_AN_EFFECT, effect.span, message).with_fix([fix]));
     }
 
     /// What a method after `=>` is called on; nothing is read for it.
-    fn receiver(&mut self, primary: &Primary, before: &[Part], span: Span) -> Option<Receiver<'s>> {
-        match (primary, before) {
+    fn receiver(&mut self, effect: &Node, before: &[Part]) -> Option<Receiver<'s>> {
+        match (&effect.primary, before) {
             (Primary::Name(name), []) if !self.is_label(name) => Some(Receiver::Type(self.entity(name)?)),
             (Primary::Get { entity, key }, []) => {
                 let exposed = self.entity(entity)?;
-                let args = self.key_args(exposed, key, alphabet_of(entity), span)?;
+                let args = self.key_args(exposed, (entity, key), effect.head)?;
                 Some(Receiver::Instance(exposed, reference_of(exposed, args)?))
             }
             _ => {
-                let node = Node { primary: primary.clone(), parts: before.to_vec(), span };
+                let span = before.last().map_or(effect.head, |last| effect.head.to(last.span));
+                let node = Node { parts: before.to_vec(), span, ..effect.clone() };
                 let found = self.found(&node)?;
                 let (exposed, reference) = self.instance(found, span)?;
                 Some(Receiver::Instance(exposed, reference))

@@ -1,7 +1,7 @@
 //! `page(…)`, `wait(…)`, `cancel(…)`: what an earlier run left behind.
 //! Invariant: a handle names the slot of its session, so that it means one thing in any conversation.
 
-use base::Diagnostic;
+use base::{Diagnostic, Edit};
 
 use super::{Cx, NodeId, RowType};
 use crate::codes;
@@ -50,15 +50,15 @@ impl Cx<'_> {
             return Some(written.clone());
         }
         let slot = self.scope.slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
-        let (message, handle) = if numbered(written) {
-            (format!("`{written}` lacks the slot it belongs to"), format!("{slot}_{written}"))
+        let (message, fix) = if numbered(written) {
+            let fix = Edit::insert(call.handle.span.start, format!("{slot}_"));
+            (format!("`{written}` lacks the slot it belongs to"), Some(fix))
         } else {
             let message =
                 format!("`{written}` is no handle for `{word}`; a result shows it, such as `{slot}_{letters}1`");
-            (message, format!("{slot}_{letters}1"))
+            (message, None)
         };
-        let diagnostic = Diagnostic::error(codes::BAD_HANDLE, call.handle.span, message);
-        self.report(diagnostic.with_copy(format!("{word}({handle})")));
+        self.report(Diagnostic::error(codes::BAD_HANDLE, call.handle.span, message).with_fix(fix));
         None
     }
 }

@@ -1,7 +1,7 @@
 //! Methods: `Ticket.open(…)` on an entity as a whole, `Ticket(…).close(…)` on one of it.
 //! Invariant: an instance is named by its key and not read first; every argument is known and every required one given.
 
-use base::{Diagnostic, Span, near};
+use base::Span;
 use catalog::{Capability, Kind, Param};
 use serde_json::Value as Json;
 
@@ -23,10 +23,20 @@ pub(super) enum Receiver<'s> {
 }
 
 /// `.name(args)` as written.
-pub(super) struct Method<'a, 's> {
-    pub receiver: Receiver<'s>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written<'a> {
     pub name: &'a Name,
     pub args: &'a tree::Args,
+    /// From its dot to its closing bracket.
+    pub span: Span,
+    /// What stands before the dot.
+    pub receiver: Span,
+}
+
+/// A method and what it is called on.
+pub(super) struct Method<'a, 's> {
+    pub receiver: Receiver<'s>,
+    pub written: Written<'a>,
 }
 
 /// What is called, on what, with what.
@@ -41,46 +51,44 @@ impl<'s> Receiver<'s> {
 }
 
 impl<'s> Cx<'s> {
-    pub(super) fn method_of_type(&mut self, exposed: &'s Exposed, name: &Name, args: &tree::Args) -> Option<NodeId> {
-        let (exposed, capability, args) = self.method(&Method { receiver: Receiver::Type(exposed), name, args })?;
-        self.call(exposed, capability, args, (None, name.span))
+    pub(super) fn method_of_type(&mut self, exposed: &'s Exposed, written: Written<'_>) -> Option<NodeId> {
+        let (exposed, capability, args) = self.method(&Method { receiver: Receiver::Type(exposed), written })?;
+        self.call(exposed, capability, args, (None, written.name.span))
     }
 
     pub(super) fn method_of_instance(
         &mut self,
         exposed: &'s Exposed,
         (entity, key): (&EntityName, &Key),
-        (name, args): (&Name, &tree::Args),
-        span: Span,
+        written: Written<'_>,
     ) -> Option<NodeId> {
-        let key = self.key_args(exposed, key, super::source::alphabet_of(entity), span)?;
+        let key = self.key_args(exposed, (entity, key), written.receiver)?;
         let receiver = Receiver::Instance(exposed, reference_of(exposed, key)?);
-        let (exposed, capability, args) = self.method(&Method { receiver, name, args })?;
-        self.call(exposed, capability, args, (None, name.span))
+        let (exposed, capability, args) = self.method(&Method { receiver, written })?;
+        self.call(exposed, capability, args, (None, written.name.span))
     }
 
-    pub(super) fn method_of_rows(
-        &mut self,
-        input: NodeId,
-        name: &Name,
-        args: &tree::Args,
-        span: Span,
-    ) -> Option<NodeId> {
+    pub(super) fn method_of_rows(&mut self, input: NodeId, written: Written<'_>) -> Option<NodeId> {
+        let name = written.name;
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
         let whole = matches!(&self.at(input).kind, StepKind::Query { args, .. } if args.is_empty());
-        let of_type = exposed.and_then(|e| self.scope.method(e, &name.text)).is_some_and(|c| !c.needs_anchor());
+        let known = exposed.and_then(|e| self.scope.method(e, &name.text));
+        let of_type = known.is_some_and(|c| !c.needs_anchor());
+        if known.is_none() && self.foreign_method(&rows, written) {
+            return None;
+        }
         if let (true, true, Some(exposed)) = (whole, of_type, exposed) {
             // `x = E` and then `x.open(…)` is `E.open(…)`.
-            return self.method_of_type(exposed, name, args);
+            return self.method_of_type(exposed, written);
         }
-        if let (true, Some(exposed)) = (rows.many && !of_type, exposed) {
-            self.for_each(input, exposed, name, span);
+        if let (true, Some(exposed), Some(capability)) = (rows.many && !of_type, exposed, known) {
+            self.for_each(exposed, capability, written);
             return None;
         }
         let (Some(exposed), Some(of)) = (exposed, rows.entity_of()) else {
             let message = format!("`.{}(…)` is called on an entity, and these rows are of none", name.text);
-            self.error(codes::WRONG_RECEIVER, span, message);
+            self.error(codes::WRONG_RECEIVER, written.span, message);
             return None;
         };
         let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
@@ -94,48 +102,28 @@ impl<'s> Cx<'s> {
         let reference =
             self.key_written(input).unwrap_or(Expr::Step { step: input.0, take: Take::Key(of), many: false });
         let receiver = Receiver::Instance(exposed, reference);
-        let (exposed, capability, args) = self.method(&Method { receiver, name, args })?;
+        let (exposed, capability, args) = self.method(&Method { receiver, written })?;
         self.call(exposed, capability, args, (None, name.span))
-    }
-
-    /// Many rows: what would do it for each of them.
-    fn for_each(&mut self, input: NodeId, exposed: &Exposed, name: &Name, span: Span) {
-        let alphabet = alphabet_of(&name.text);
-        let label = self.at(input).label.clone().unwrap_or_else(|| "rows".to_owned());
-        let key: Vec<String> = exposed
-            .definition()
-            .into_iter()
-            .flat_map(|e| e.key.iter())
-            .map(|k| self.scope.slot_in(&exposed.catalog, k, alphabet))
-            .map(|slot| format!("{slot}=_.{slot}"))
-            .collect();
-        let args = self.scope.method(exposed, &name.text).map(|c| self.slot_samples(exposed, c.required(), alphabet));
-        let copy = format!(
-            "{label} => {}({}).{}({})",
-            exposed.name_in(alphabet),
-            key.join(", "),
-            name.text,
-            args.unwrap_or_default()
-        );
-        let message = format!("`.{}(…)` is called on one row and these are many; `=>` calls it for each", name.text);
-        self.report(Diagnostic::error(codes::MANY_ROWS, span, message).with_copy(copy));
     }
 
     /// The capability that a method is, with all that it is called with.
     pub(super) fn method(&mut self, method: &Method<'_, 's>) -> Option<Bound<'s>> {
-        let exposed = method.receiver.exposed();
-        let alphabet = alphabet_of(&method.name.text);
-        let Some(capability) = self.scope.method(exposed, &method.name.text) else {
-            self.unknown_method(exposed, method.name, alphabet);
+        let (exposed, written) = (method.receiver.exposed(), method.written);
+        let alphabet = alphabet_of(&written.name.text);
+        let Some(capability) = self.scope.method(exposed, &written.name.text) else {
+            let rows = self.rows_of(&exposed.catalog, &exposed.entity, true);
+            if !matches!(method.receiver, Receiver::Type(_)) || !self.foreign_method(&rows, written) {
+                self.unknown_method(exposed, written, alphabet);
+            }
             return None;
         };
         let mut args = match &method.receiver {
             Receiver::Type(_) if capability.needs_anchor() => {
-                self.wrong_receiver(exposed, capability, method.name, alphabet);
+                self.wrong_receiver(exposed, capability, written);
                 return None;
             }
             Receiver::Instance(..) if !capability.needs_anchor() && capability.kind != Kind::Get => {
-                self.wrong_receiver(exposed, capability, method.name, alphabet);
+                self.wrong_receiver(exposed, capability, written);
                 return None;
             }
             Receiver::Type(_) => Args::new(),
@@ -143,78 +131,15 @@ impl<'s> Cx<'s> {
         };
         let given = self.arguments(exposed, capability, method, alphabet)?;
         args.extend(given);
-        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
-        let key_missing = capability.kind == Kind::Get
-            && exposed
-                .definition()
-                .is_some_and(|e| e.key.iter().any(|k| capability.params.contains_key(k) && !args.contains_key(k)));
-        if !missing.is_empty() || key_missing {
-            let copy = self.call_sample(exposed, capability, alphabet);
-            let names: Vec<String> = missing
-                .iter()
-                .map(|p| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet)))
-                .collect();
-            let needs = if names.is_empty() { "its key".to_owned() } else { names.join(", ") };
-            let message = format!("`.{}` needs {needs}", method.name.text);
-            self.report(Diagnostic::error(codes::MISSING_ARGUMENT, method.name.span, message).with_copy(copy));
+        let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
+        let needed = |p: &&Param| p.required || (capability.kind == Kind::Get && key.contains(&p.name));
+        let missing: Vec<&Param> =
+            capability.params.values().filter(needed).filter(|p| !args.contains_key(&p.name)).collect();
+        if !missing.is_empty() {
+            self.missing_arguments(exposed, capability, written, &missing);
             return None;
         }
         Some((exposed, capability, args))
-    }
-
-    fn unknown_method(&mut self, exposed: &Exposed, name: &Name, alphabet: Alphabet) {
-        let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
-        let wanted = plain(&name.text);
-        let hidden = exposed
-            .catalog
-            .methods(&exposed.entity)
-            .find(|c| plain(c.method_name()) == wanted || plain(&c.name) == wanted);
-        if let Some(capability) = hidden {
-            let message = format!("`.{}` was not taught to this session; add it to the seeds", name.text);
-            let copy = format!(
-                "{{\"api\": \"{}\", \"entity\": \"{}\", \"capabilities\": [\"{}\"]}}",
-                exposed.catalog.id, exposed.entity, capability.name
-            );
-            self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
-            return;
-        }
-        let taught = exposed.methods.values().filter_map(|m| exposed.catalog.capability(m));
-        let known: Vec<String> = taught.map(|c| self.scope.method_in(exposed, c, alphabet)).collect();
-        let entity = exposed.name_in(alphabet);
-        let message = if known.is_empty() {
-            format!("no method `{}` on {entity}: this session was taught none", name.text)
-        } else {
-            format!("no method `{}` on {entity}", name.text)
-        };
-        let alternatives = near(&name.text, known.iter().map(String::as_str));
-        self.report(Diagnostic::error(codes::UNKNOWN_METHOD, name.span, message).with_alternatives(alternatives));
-    }
-
-    fn wrong_receiver(&mut self, exposed: &Exposed, capability: &Capability, name: &Name, alphabet: Alphabet) {
-        let entity = exposed.name_in(alphabet);
-        let message = if capability.needs_anchor() {
-            format!("`.{}` is done to one {entity}; say to which", name.text)
-        } else {
-            format!("`.{}` belongs to {entity} as a whole, not to one of it", name.text)
-        };
-        let copy = self.call_sample(exposed, capability, alphabet);
-        self.report(Diagnostic::error(codes::WRONG_RECEIVER, name.span, message).with_copy(copy));
-    }
-
-    /// `Ticket(project="words", number=1).close(note="words")`, to copy and change.
-    fn call_sample(&self, exposed: &Exposed, capability: &Capability, alphabet: Alphabet) -> String {
-        let receiver = if capability.needs_anchor() {
-            self.key_sample(exposed, alphabet)
-        } else {
-            exposed.name_in(alphabet).to_owned()
-        };
-        let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
-        let needed = capability
-            .params
-            .values()
-            .filter(|p| p.required || (capability.kind == Kind::Get && key.contains(&p.name)));
-        let method = self.scope.method_in(exposed, capability, alphabet);
-        format!("{receiver}.{method}({})", self.slot_samples(exposed, needed, alphabet))
     }
 
     fn arguments(
@@ -224,7 +149,7 @@ impl<'s> Cx<'s> {
         method: &Method<'_, 's>,
         alphabet: Alphabet,
     ) -> Option<Args> {
-        match method.args {
+        match method.written.args {
             tree::Args::Slots(slots) => self.slot_arguments(exposed, capability, slots, alphabet),
             tree::Args::Variant { name, args } => self.variant_argument(exposed, capability, (name, args)),
         }
@@ -260,25 +185,6 @@ impl<'s> Cx<'s> {
             }
         }
         right.then_some(args)
-    }
-
-    fn unknown_argument(&mut self, exposed: &Exposed, capability: &Capability, slot: &Name, alphabet: Alphabet) {
-        let method = self.scope.method_in(exposed, capability, alphabet);
-        let wire = self.scope.slot_name(&exposed.catalog, &slot.text);
-        let message = if capability.anchor.iter().any(|part| part == wire) {
-            format!("`{}` says which {} it is: it stands before `.{method}`", slot.text, exposed.name_in(alphabet))
-        } else if capability.params.is_empty() {
-            format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
-        } else {
-            format!("no argument `{}` of `.{method}`", slot.text)
-        };
-        let params: Vec<&Param> = capability.params.values().collect();
-        let alternatives: Vec<String> = near(&slot.text, params.iter().map(|p| p.name.as_str()))
-            .iter()
-            .filter_map(|name| params.iter().find(|p| &p.name == name))
-            .map(|p| self.describe_slot(exposed, p, alphabet))
-            .collect();
-        self.report(Diagnostic::error(codes::UNKNOWN_ARGUMENT, slot.span, message).with_alternatives(alternatives));
     }
 
     /// `.m1(Circle{radius=1})`: the one parameter that takes an arm of this name.

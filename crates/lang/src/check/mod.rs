@@ -3,6 +3,7 @@
 
 mod back;
 mod each;
+mod hint;
 mod host;
 mod method;
 mod node;
@@ -24,9 +25,10 @@ use catalog::Catalog;
 use serde::Serialize;
 
 use crate::codes;
-use crate::ir::{Column, Says, Shape, Step, StepKind};
+use crate::ir::{Says, Shape, Step, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
+pub use hint::corrected;
 pub use outline::outline;
 pub use rows::{Col, Of, RowType};
 use space::Space;
@@ -78,19 +80,21 @@ impl Checked {
 }
 
 impl CheckedNode {
-    /// As a step whose cost is not known yet.
-    pub fn step(&self) -> Step {
-        let shape = match (&self.kind, self.rows.many) {
+    pub fn shape(&self) -> Shape {
+        match (&self.kind, self.rows.many) {
             (StepKind::Effect { .. }, _) => Shape::Effect,
             (_, true) => Shape::List,
             (_, false) => Shape::One,
-        };
-        let column = |c: &Col| Column { name: c.name.clone(), kind: c.kind.clone() };
+        }
+    }
+
+    /// As a step whose cost is not known yet.
+    pub fn step(&self) -> Step {
         Step {
             kind: self.kind.clone(),
             of: self.rows.entity_of(),
-            columns: self.rows.columns.iter().map(column).collect(),
-            shape,
+            columns: self.rows.columns.clone(),
+            shape: self.shape(),
             class: catalog::EffectClass::Read,
             calls: 0,
             rows: 0,

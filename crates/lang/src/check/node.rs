@@ -1,37 +1,45 @@
 //! A primary and its parts to a chain of checked nodes.
 //! Invariant: parts apply from left to right; the first mistake in a chain ends that chain, not the program.
 
-use base::{Diagnostic, Span};
+use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
+use super::hint::renamed;
+use super::method::Written;
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::StepKind;
-use crate::scope::{Exposed, NoEntity};
-use crate::syntax::tree::{EntityName, Heredoc, Node, Part, PartKind, Primary, Value};
+use crate::scope::{Exposed, NoEntity, Untaught};
+use crate::syntax::tree::{EntityName, Heredoc, Name, Node, Part, PartKind, Primary, Value};
 
 impl<'s> Cx<'s> {
     pub(super) fn node(&mut self, node: &Node) -> Option<NodeId> {
-        self.chain(&node.primary, &node.parts, node.span)
+        self.chain(&node.primary, &node.parts, node.head)
     }
 
-    pub(super) fn chain(&mut self, primary: &Primary, parts: &[Part], span: Span) -> Option<NodeId> {
+    /// `head` is where the primary stands.
+    pub(super) fn chain(&mut self, primary: &Primary, parts: &[Part], head: Span) -> Option<NodeId> {
         let (mut at, rest) = match (primary, parts) {
             // A method's receiver need not be read first.
-            (Primary::Name(name), [Part { kind: PartKind::Method { name: method, args }, .. }, rest @ ..])
+            (Primary::Name(name), [Part { kind: PartKind::Method { name: method, args }, span }, rest @ ..])
                 if !self.is_label(name) =>
             {
                 let exposed = self.entity(name)?;
-                (self.method_of_type(exposed, method, args)?, rest)
+                let written = Written { name: method, args, span: *span, receiver: head };
+                (self.method_of_type(exposed, written)?, rest)
             }
-            (Primary::Get { entity, key }, [Part { kind: PartKind::Method { name: method, args }, .. }, rest @ ..]) => {
+            (
+                Primary::Get { entity, key },
+                [Part { kind: PartKind::Method { name: method, args }, span }, rest @ ..],
+            ) => {
                 let exposed = self.entity(entity)?;
-                (self.method_of_instance(exposed, (entity, key), (method, args), span)?, rest)
+                let written = Written { name: method, args, span: *span, receiver: head };
+                (self.method_of_instance(exposed, (entity, key), written)?, rest)
             }
-            _ => (self.primary(primary, span)?, parts),
+            _ => (self.primary(primary, head)?, parts),
         };
         for part in rest {
-            at = self.part(at, part)?;
+            at = self.part(at, part, head.start)?;
         }
         Some(at)
     }
@@ -40,7 +48,7 @@ impl<'s> Cx<'s> {
         match primary {
             Primary::Name(name) => self.name(name),
             Primary::Query { entity, .. } if self.is_label(entity) => {
-                self.braces_on_rows(&entity.name.text, span);
+                self.braces_on_rows(&entity.name, span);
                 None
             }
             Primary::Query { entity, preds } => {
@@ -64,12 +72,13 @@ impl<'s> Cx<'s> {
         }
     }
 
-    fn braces_on_rows(&mut self, label: &str, span: Span) {
+    fn braces_on_rows(&mut self, label: &Name, span: Span) {
         let message = format!(
-            "`{label}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows"
+            "`{}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows",
+            label.text
         );
         let diagnostic = Diagnostic::error(codes::FILTER_ON_ROWS, span, message);
-        self.report(diagnostic.with_copy(format!("{label}.filter{{…}}")));
+        self.report(diagnostic.with_fix([Edit::insert(label.span.end, ".filter")]));
     }
 
     pub(super) fn is_label(&self, name: &EntityName) -> bool {
@@ -103,11 +112,24 @@ impl<'s> Cx<'s> {
                 self.report(Diagnostic::error(codes::AMBIGUOUS_ENTITY, span, message).with_alternatives(names));
                 None
             }
+            Err(NoEntity::Untaught(found)) => {
+                let seed = |u: &Untaught| format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", u.catalog, u.entity);
+                let seeds: Vec<String> = found.iter().map(seed).collect();
+                let message = format!("`{shown}` was not taught to this session; add it to the seeds of plasm_context");
+                let untaught = Diagnostic::error(codes::NOT_TAUGHT, span, message);
+                self.report(match seeds.as_slice() {
+                    [only] => untaught.with_copy(only),
+                    _ => untaught.with_alternatives(seeds),
+                });
+                None
+            }
             Err(NoEntity::Unknown(near)) => {
                 let message = format!(
                     "no entity or name `{shown}` in this session; if the API has it, add a seed for it with plasm_context"
                 );
-                self.report(Diagnostic::error(codes::UNKNOWN_ENTITY, span, message).with_alternatives(near));
+                let fix = renamed(&name.name, near.iter().map(String::as_str));
+                let diagnostic = Diagnostic::error(codes::UNKNOWN_ENTITY, span, message);
+                self.report(diagnostic.with_fix(fix).with_alternatives(near));
                 None
             }
         }
@@ -152,9 +174,8 @@ impl<'s> Cx<'s> {
     }
 
     pub(super) fn row_outside(&mut self, span: Span) {
-        let message = "`_` is the row of a `=>` and has a meaning only after one";
-        let diagnostic = Diagnostic::error(codes::ROW_OUTSIDE, span, message);
-        self.report(diagnostic.with_copy("rows => {title: _.title}"));
+        let message = "`_` is the row of a `=>` and has a meaning only after one, as in `rows => {title: _.title}`";
+        self.error(codes::ROW_OUTSIDE, span, message);
     }
 }
 

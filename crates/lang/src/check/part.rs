@@ -1,9 +1,11 @@
 //! What is applied to rows: relations, fields, projections, limits; the rest is next door.
 //! Invariant: a relation is followed only to an entity that the session was taught.
 
-use base::{Diagnostic, near};
+use base::{Diagnostic, Edit, Span, near};
 use catalog::{Relation, Type, Via};
 
+use super::hint::{Braces, renamed};
+use super::method::Written;
 use super::path::alphabet_of;
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
@@ -12,14 +14,19 @@ use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Name, Part, PartKind, Path, Pred, Value, ValueKind};
 
 impl<'s> Cx<'s> {
-    pub(super) fn part(&mut self, input: NodeId, part: &Part) -> Option<NodeId> {
+    /// `start` is where the node begins.
+    pub(super) fn part(&mut self, input: NodeId, part: &Part, start: u32) -> Option<NodeId> {
         match &part.kind {
-            PartKind::Follow { name, preds } => self.follow(input, name, preds.as_deref()),
+            PartKind::Follow { name, preds } => self.follow(input, (name, preds.as_deref()), part.span),
             PartKind::Back { entity, preds } => self.back(input, entity, preds, part.span),
-            PartKind::Method { name, args } => self.method_of_rows(input, name, args, part.span),
+            PartKind::Method { name, args } => {
+                let receiver = Span { start, end: part.span.start };
+                self.method_of_rows(input, Written { name, args, span: part.span, receiver })
+            }
             PartKind::Braces { .. } => {
                 let message = "braces belong to an entity or a relation; rows are filtered with `.filter{…}`";
-                self.error(codes::FILTER_ON_ROWS, part.span, message);
+                let fix = Edit::insert(part.span.start, ".filter");
+                self.report(Diagnostic::error(codes::FILTER_ON_ROWS, part.span, message).with_fix([fix]));
                 None
             }
             PartKind::Limit { count } => self.limit(input, count),
@@ -54,18 +61,18 @@ impl<'s> Cx<'s> {
         self.scope.exposed(&of.catalog, &of.entity)
     }
 
-    fn follow(&mut self, input: NodeId, name: &Name, preds: Option<&[Pred]>) -> Option<NodeId> {
+    fn follow(&mut self, input: NodeId, (name, preds): (&Name, Option<&[Pred]>), part: Span) -> Option<NodeId> {
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
         let relation = exposed.and_then(|e| Some((e, self.scope.relation(e, &name.text)?)));
         if let Some((exposed, relation)) = relation {
-            return self.follow_relation(input, exposed, relation, (name, preds));
+            return self.follow_relation(input, exposed, relation, (name, preds, part));
         }
         let leads = match self.lookup(&rows, std::slice::from_ref(name)) {
             Ok(leads) => leads,
             Err(lost) => {
                 match exposed.filter(|e| self.scope.field(e, &name.text).is_none()) {
-                    Some(exposed) => self.unknown_step(exposed, &rows, name),
+                    Some(exposed) => self.unknown_step(exposed, &rows, (name, preds)),
                     None => self.lost(&rows, std::slice::from_ref(name), &lost),
                 }
                 return None;
@@ -74,7 +81,8 @@ impl<'s> Cx<'s> {
         if preds.is_some() {
             let message =
                 format!("`{}` is a field and takes no filters; rows are filtered with `.filter{{…}}`", name.text);
-            self.error(codes::FILTER_ON_ROWS, name.span, message);
+            let fix = Edit::insert(name.span.end, ".filter");
+            self.report(Diagnostic::error(codes::FILTER_ON_ROWS, name.span, message).with_fix([fix]));
             return None;
         }
         for wire in &leads.wire {
@@ -105,12 +113,13 @@ impl<'s> Cx<'s> {
         input: NodeId,
         exposed: &'s Exposed,
         relation: &Relation,
-        (name, preds): (&Name, Option<&[Pred]>),
+        (name, preds, part): (&Name, Option<&[Pred]>, Span),
     ) -> Option<NodeId> {
         let target = self.scope.exposed(&exposed.catalog, &relation.target)?;
         self.mended(name, &relation.name);
         self.needed(input, exposed, relation, name)?;
-        let args = self.relation_args(relation, target, preds.unwrap_or_default(), alphabet_of(&name.text))?;
+        let written = (preds.unwrap_or_default(), Braces { head: name.span.end, end: part.end });
+        let args = self.relation_args(relation, target, written, alphabet_of(&name.text))?;
         let many = relation.many || self.rows(input).many;
         let rows = match &relation.via {
             Via::Call { capability, .. } => match target.catalog.capability(capability) {
@@ -131,9 +140,9 @@ impl<'s> Cx<'s> {
         }
         let whole = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has(f)));
         // Embedded rows travel with a row that was not projected, without being a column of it.
-        let has = |n: &String| rows.has(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
+        let has = |n: &str| rows.has(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
         let needed = crate::ir::relation_needs(exposed.definition(), relation);
-        let lost: Vec<String> = needed.into_iter().filter(|n| !has(n)).collect();
+        let lost: Vec<&str> = needed.filter(|n| !has(n)).collect();
         if lost.is_empty() {
             return Some(());
         }
@@ -147,7 +156,7 @@ impl<'s> Cx<'s> {
         &mut self,
         relation: &Relation,
         target: &Exposed,
-        preds: &[Pred],
+        written: (&[Pred], Braces),
         alphabet: Alphabet,
     ) -> Option<Args> {
         let params: Vec<&catalog::Param> = match &relation.via {
@@ -158,10 +167,10 @@ impl<'s> Cx<'s> {
                 .unwrap_or_default(),
             Via::Key { .. } | Via::Embedded { .. } => Vec::new(),
         };
-        self.filters(target, &params, preds, alphabet)
+        self.filters(target, &params, written, alphabet)
     }
 
-    fn unknown_step(&mut self, exposed: &Exposed, rows: &RowType, name: &Name) {
+    fn unknown_step(&mut self, exposed: &Exposed, rows: &RowType, (name, preds): (&Name, Option<&[Pred]>)) {
         let hidden = exposed.definition().and_then(|e| e.relations.get(&name.text));
         if let Some(relation) = hidden {
             self.untaught(name, "leads to", &exposed.catalog, &relation.target);
@@ -169,10 +178,10 @@ impl<'s> Cx<'s> {
         }
         let alphabet = alphabet_of(&name.text);
         if let Some(method) = self.scope.method(exposed, &name.text) {
-            let shown = self.scope.method_in(exposed, method, alphabet);
-            let message = format!("`{}` is a method: it takes parentheses", name.text);
-            let copy = format!(".{shown}({})", self.slot_samples(exposed, method.required(), alphabet));
-            self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_copy(copy));
+            self.bare_method(exposed, method, name);
+            return;
+        }
+        if preds.is_none() && self.foreign_field(rows, name) {
             return;
         }
         let mut known: Vec<String> = exposed
@@ -183,7 +192,11 @@ impl<'s> Cx<'s> {
         known.extend(rows.names().iter().map(|f| self.scope.slot_in(&exposed.catalog, f, alphabet)));
         let message = format!("no relation or field `{}` on {}", name.text, exposed.name_in(alphabet));
         let alternatives = near(&name.text, known.iter().map(String::as_str));
-        self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_alternatives(alternatives));
+        let meant = renamed(name, known.iter().map(String::as_str));
+        let filters = ["where", "find", "select", "query"].contains(&name.text.as_str()) && preds.is_some();
+        let fix = if filters { Some(Edit::replace(name.span, "filter")) } else { meant };
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
     fn project(&mut self, input: NodeId, fields: &[Path]) -> Option<NodeId> {
@@ -249,7 +262,7 @@ impl<'s> Cx<'s> {
         };
         if number.is_none() {
             let diagnostic = Diagnostic::error(codes::BAD_LIMIT, count.span, "a limit is a whole number from 1");
-            self.report(diagnostic.with_copy(".limit(10)"));
+            self.report(diagnostic.with_fix([Edit::replace(count.span, "10")]));
         }
         number
     }

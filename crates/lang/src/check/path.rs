@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::{Diagnostic, near};
 use catalog::{Catalog, Type, Via};
 
+use super::hint::renamed;
 use super::{Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityOf, Path};
@@ -91,8 +92,7 @@ impl<'s> Cx<'s> {
                 return Some((column, used));
             }
         }
-        let literal = rows.columns.first().filter(|_| rows.literal)?;
-        Some((literal.clone(), 0))
+        Some((rows.at(0).filter(|_| rows.literal)?, 0))
     }
 
     fn inside(&self, leads: &mut Leads, name: &Name) -> Result<(), Why> {
@@ -186,7 +186,9 @@ impl<'s> Cx<'s> {
             }
         };
         let alternatives = near(&name.text, known.iter().map(String::as_str));
-        self.report(Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message).with_alternatives(alternatives));
+        let fix = renamed(name, known.iter().map(String::as_str));
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
     fn no_column(&self, rows: &RowType, name: &Name, alphabet: Alphabet) -> (String, Vec<String>) {

@@ -4,11 +4,12 @@
 use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
 
+use super::hint::test_op;
 use super::path::Leads;
 use super::{Col, Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{self, NamedPath, StepKind, Test, TestOp};
-use crate::syntax::tree::{Function, Op, Path, Pred, Spec, Value, ValueKind};
+use crate::syntax::tree::{Function, Path, Pred, Spec, Value, ValueKind};
 
 impl Cx<'_> {
     pub(super) fn filter(&mut self, input: NodeId, preds: &[Pred]) -> Option<NodeId> {
@@ -39,15 +40,7 @@ impl Cx<'_> {
     }
 
     fn test(&mut self, leads: &Leads, pred: &Pred) -> Option<Test> {
-        let op = match pred.op {
-            Op::Eq => TestOp::Eq,
-            Op::Ne => TestOp::Ne,
-            Op::Lt => TestOp::Lt,
-            Op::Le => TestOp::Le,
-            Op::Gt => TestOp::Gt,
-            Op::Ge => TestOp::Ge,
-            Op::Like => TestOp::Like,
-        };
+        let op = test_op(pred.op);
         let null = pred.value.kind == ValueKind::Null;
         if !fits(op, &leads.kind) || (null && !matches!(op, TestOp::Eq | TestOp::Ne)) {
             self.does_not_compare(leads, op, null, pred.op_span);
@@ -224,7 +217,7 @@ impl Cx<'_> {
 }
 
 /// Whether values of this type can be compared so.
-fn fits(op: TestOp, kind: &Type) -> bool {
+pub(super) fn fits(op: TestOp, kind: &Type) -> bool {
     match (op, kind) {
         (TestOp::Eq | TestOp::Ne, Type::Object(_) | Type::Union(_)) => false,
         (TestOp::Eq | TestOp::Ne, _) | (_, Type::Json) => true,

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use catalog::{Capability, Catalog, Type};
 
-use crate::ir::EntityOf;
+use crate::ir::{Column, EntityOf};
 
 #[derive(Debug, Clone)]
 pub struct RowType {
     /// Rows that a program made are of nothing.
     pub of: Option<Of>,
-    /// In order; shared, because most nodes keep those of their input.
-    pub columns: Arc<Vec<Col>>,
+    /// In order; shared, because most nodes keep those of their input, and a plan holds them as they are.
+    pub columns: Arc<Vec<Column>>,
+    pub(super) homes: Homes,
     pub many: bool,
     /// Literals: a row is the value of its one column.
     pub literal: bool,
@@ -30,6 +31,17 @@ pub struct Of {
     pub entity: String,
 }
 
+/// The catalogs whose entities the references of columns are of.
+#[derive(Debug, Clone)]
+pub(super) enum Homes {
+    /// The same for every column: rows of an entity.
+    Same(Arc<Catalog>),
+    /// Column by column: rows that a program made.
+    Each(Arc<[Option<Arc<Catalog>>]>),
+    Nowhere,
+}
+
+/// One column, by itself.
 #[derive(Debug, Clone)]
 pub struct Col {
     /// A wire name; `owner.name` where it came through a reference.
@@ -55,17 +67,20 @@ impl RowType {
     /// Whole rows of an entity.
     pub fn of(catalog: &Arc<Catalog>, entity: &str, many: bool) -> Self {
         let fields = catalog.entity(entity).into_iter().flat_map(|e| e.fields.values());
-        let column =
-            |f: &catalog::Field| Col { name: f.name.clone(), kind: f.kind.clone(), home: Some(catalog.clone()) };
+        let column = |f: &catalog::Field| Column { name: f.name.clone(), kind: f.kind.clone() };
         let of = Some(Of { catalog: catalog.clone(), entity: entity.to_owned() });
-        RowType { of, ..RowType::made(fields.map(column).collect(), many) }
+        let columns = Arc::new(fields.map(column).collect());
+        RowType { of, columns, homes: Homes::Same(catalog.clone()), ..RowType::made(Vec::new(), many) }
     }
 
     /// Rows that the program made.
-    pub fn made(columns: Vec<Col>, many: bool) -> Self {
+    pub fn made(made: Vec<Col>, many: bool) -> Self {
+        let homeless = made.iter().all(|c| c.home.is_none());
+        let homes = if homeless { Homes::Nowhere } else { Homes::Each(made.iter().map(|c| c.home.clone()).collect()) };
         RowType {
             of: None,
-            columns: Arc::new(columns),
+            columns: Arc::new(made.into_iter().map(|c| Column { name: c.name, kind: c.kind }).collect()),
+            homes,
             many,
             literal: false,
             open: false,
@@ -92,19 +107,31 @@ impl RowType {
         self.of.as_ref().map(|of| &of.catalog)
     }
 
+    /// The column at a place, with the catalog whose entities its references are of.
+    pub fn at(&self, place: usize) -> Option<Col> {
+        let column = self.columns.get(place)?;
+        let home = match &self.homes {
+            Homes::Same(home) => Some(home.clone()),
+            Homes::Each(homes) => homes.get(place).cloned().flatten(),
+            Homes::Nowhere => None,
+        };
+        Some(Col { name: column.name.clone(), kind: column.kind.clone(), home })
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.columns.iter().any(|c| c.name == name)
     }
 
     /// The column of this name, in whatever case when only one is like it; or a field that the get brings.
     pub fn column(&self, name: &str) -> Option<Col> {
-        let mut alike = self.columns.iter().filter(|c| c.name.eq_ignore_ascii_case(name));
-        let exact = self.columns.iter().find(|c| c.name == name).or_else(|| match (alike.next(), alike.next()) {
-            (Some(only), None) => Some(only),
+        let mut alike = (0..).zip(self.columns.iter()).filter(|(_, c)| c.name.eq_ignore_ascii_case(name));
+        let exact = self.columns.iter().position(|c| c.name == name);
+        let found = exact.or_else(|| match (alike.next(), alike.next()) {
+            (Some((only, _)), None) => Some(only),
             _ => None,
         });
-        if let Some(found) = exact {
-            return Some(found.clone());
+        if let Some(found) = found {
+            return self.at(found);
         }
         let of = self.of.as_ref().filter(|_| self.beyond)?;
         let fields = &of.catalog.entity(&of.entity)?.fields;

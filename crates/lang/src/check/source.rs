@@ -1,9 +1,11 @@
 //! Where rows come from: lists, queries, searches, gets.
 //! Invariant: a query is bound to exactly one capability, chosen by the filters written; its required parameters all have values.
 
-use base::{Diagnostic, Span, near};
+use base::{Diagnostic, Edit, Span, near};
 use catalog::{Capability, Param};
 
+use super::hint::{Braces, renamed};
+use super::node::entity_span;
 use super::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{Args, Called, StepKind};
@@ -19,15 +21,17 @@ impl<'s> Cx<'s> {
         span: Span,
     ) -> Option<NodeId> {
         let alphabet = alphabet_of(written);
+        let braces = Braces { head: entity_span(written).end, end: span.end };
         let candidates: Vec<&'s Capability> = exposed.catalog.queries(&exposed.entity).collect();
         let Some(capability) = self.best_query(exposed, &candidates, preds) else {
-            self.no_list(exposed, alphabet, span);
+            self.no_list(exposed, alphabet, (preds, braces), span);
             return None;
         };
-        let args = self.read_args(exposed, capability, preds, alphabet)?;
+        let args = self.read_args(exposed, capability, (preds, braces), alphabet)?;
         let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
         if !missing.is_empty() {
-            self.missing_scope(exposed, &missing, alphabet, span);
+            let slots = self.slot_samples(exposed, missing.iter().copied(), alphabet);
+            self.missing(exposed, &missing, alphabet, (span, braces.with(preds, &slots)));
             return None;
         }
         Some(self.push_query(exposed, capability, args))
@@ -37,12 +41,12 @@ impl<'s> Cx<'s> {
         &mut self,
         exposed: &Exposed,
         capability: &Capability,
-        preds: &[Pred],
+        written: (&[Pred], Braces),
         alphabet: Alphabet,
     ) -> Option<Args> {
         let params: Vec<&Param> =
             capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name)).collect();
-        self.filters(exposed, &params, preds, alphabet)
+        self.filters(exposed, &params, written, alphabet)
     }
 
     fn push_query(&mut self, exposed: &Exposed, capability: &Capability, args: Args) -> NodeId {
@@ -63,18 +67,17 @@ impl<'s> Cx<'s> {
         let candidates: Vec<&'s Capability> = exposed.catalog.searches(&exposed.entity).collect();
         let found = self.best_query(exposed, &candidates, preds);
         let Some((capability, param)) = found.and_then(|c| Some((c, c.params.get(c.text.as_ref()?)?))) else {
-            let message = format!("{} cannot be searched", exposed.name_in(alphabet));
-            let copy = self.list_sample(exposed, alphabet).or_else(|| self.get_sample(exposed, alphabet));
-            self.report(Diagnostic { copy, ..Diagnostic::error(codes::NO_SEARCH, span, message) });
+            self.no_search(exposed, alphabet, (text, preds), span);
             return None;
         };
         let words = self.value(&exposed.catalog, &param.kind, text);
-        let mut args = self.read_args(exposed, capability, preds, alphabet)?;
+        let braces = Braces { head: text.span.end, end: span.end };
+        let mut args = self.read_args(exposed, capability, (preds, braces), alphabet)?;
         args.insert(param.name.clone(), words?);
         let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
         if !missing.is_empty() {
-            let copy = self.search_sample(exposed, capability, alphabet);
-            self.missing(exposed, &missing, alphabet, (span, copy));
+            let slots = self.slot_samples(exposed, missing.iter().copied(), alphabet);
+            self.missing(exposed, &missing, alphabet, (span, braces.with(preds, &slots)));
             return None;
         }
         Some(self.push_query(exposed, capability, args))
@@ -96,36 +99,65 @@ impl<'s> Cx<'s> {
     }
 
     /// An entity that can only be searched is refused with its search; one that can only be got, with its key.
-    fn no_list(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
+    fn no_list(&mut self, exposed: &Exposed, alphabet: Alphabet, (preds, braces): (&[Pred], Braces), span: Span) {
         let name = exposed.name_in(alphabet);
         let search = exposed.catalog.searches(&exposed.entity).next();
-        let (message, copy) = match search {
+        let (message, fix) = match search {
             Some(search) => {
-                (format!("{name} cannot be listed, only searched"), self.search_sample(exposed, search, alphabet))
+                let known = |p: &Pred| {
+                    let slot = p.path.names.first().map(|n| self.scope.slot_name(&exposed.catalog, &n.text));
+                    p.op == Operator::Eq
+                        && p.path.names.len() == 1
+                        && slot.is_some_and(|s| search.params.contains_key(s))
+                };
+                let moves: Vec<bool> = preds.iter().map(|p| !known(p)).collect();
+                let mut fix = if moves.contains(&true) { braces.moved(preds, &moves) } else { Vec::new() };
+                let end = if preds.is_empty() { braces.end } else { braces.head };
+                fix.insert(0, Edit::replace(Span { start: braces.head, end }, "~$"));
+                (format!("{name} cannot be listed, only searched"), fix)
             }
-            None => (format!("{name} cannot be listed"), self.key_sample(exposed, alphabet)),
+            None => (format!("{name} cannot be listed"), vec![Edit::replace(span, self.key_sample(exposed, alphabet))]),
         };
-        self.report(Diagnostic::error(codes::NO_LIST, span, message).with_copy(copy));
+        self.report(Diagnostic::error(codes::NO_LIST, span, message).with_fix(fix));
     }
 
-    fn search_sample(&self, exposed: &Exposed, search: &Capability, alphabet: Alphabet) -> String {
-        let slots =
-            self.slot_samples(exposed, search.required().filter(|p| search.text.as_ref() != Some(&p.name)), alphabet);
-        let braces = if slots.is_empty() { String::new() } else { format!("{{{slots}}}") };
-        format!("{}~\"words\"{braces}", exposed.name_in(alphabet))
+    /// What cannot be searched is listed, and the words are looked for in the rows.
+    fn no_search(&mut self, exposed: &Exposed, alphabet: Alphabet, (text, preds): (&Value, &[Pred]), span: Span) {
+        let message = format!("{} cannot be searched", exposed.name_in(alphabet));
+        let fields = || exposed.definition().into_iter().flat_map(|e| e.fields.values());
+        let texts = || fields().filter(|f| matches!(f.kind, catalog::Type::String(_)));
+        let named = texts().find(|f| ["title", "name", "subject", "text", "about"].contains(&f.name.as_str()));
+        let list = self.list_sample(exposed, alphabet);
+        let fix = match (list, named.or_else(|| texts().next())) {
+            (Some(list), Some(field)) => {
+                let slot = self.scope.slot_in(&exposed.catalog, &field.name, alphabet);
+                let mut edit = Edit::replace(span, format!("{list}.filter{{{slot}~")).keep(text.span);
+                for pred in preds {
+                    edit = edit
+                        .write(", ")
+                        .keep(pred.value.span.to(pred.path.names.first().map_or(pred.op_span, |n| n.span)));
+                }
+                Some(edit.write("}"))
+            }
+            (Some(list), None) => Some(Edit::replace(span, list)),
+            (None, _) => self.get_sample(exposed, alphabet).map(|get| Edit::replace(span, get)),
+        };
+        self.report(Diagnostic::error(codes::NO_SEARCH, span, message).with_fix(fix));
     }
 
     /// The entity's list with the scope that it needs.
     fn list_sample(&self, exposed: &Exposed, alphabet: Alphabet) -> Option<String> {
         let query = exposed.catalog.queries(&exposed.entity).next()?;
-        Some(format!("{}{{{}}}", exposed.name_in(alphabet), self.slot_samples(exposed, query.required(), alphabet)))
+        let slots = self.slot_samples(exposed, query.required(), alphabet);
+        let braces = if slots.is_empty() { String::new() } else { format!("{{{slots}}}") };
+        Some(format!("{}{braces}", exposed.name_in(alphabet)))
     }
 
     fn get_sample(&self, exposed: &Exposed, alphabet: Alphabet) -> Option<String> {
         exposed.catalog.get_of(&exposed.entity).map(|_| self.key_sample(exposed, alphabet))
     }
 
-    /// `project="words", number=1`
+    /// `project=$, number=$`
     pub(super) fn slot_samples<'p>(
         &self,
         exposed: &Exposed,
@@ -139,7 +171,7 @@ impl<'s> Cx<'s> {
         params.map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// `Ticket(project="words", number=1)`, to copy and change.
+    /// `Ticket(project=$, number=$)`, to copy and fill.
     pub(super) fn key_sample(&self, exposed: &Exposed, alphabet: Alphabet) -> String {
         let entity = exposed.definition();
         let key = entity.into_iter().flat_map(|e| e.key.iter().filter_map(|k| e.fields.get(k)));
@@ -152,23 +184,17 @@ impl<'s> Cx<'s> {
         format!("{}({})", exposed.name_in(alphabet), slots.join(", "))
     }
 
-    fn missing_scope(&mut self, exposed: &Exposed, missing: &[&Param], alphabet: Alphabet, span: Span) {
-        let slots = self.slot_samples(exposed, missing.iter().copied(), alphabet);
-        let copy = format!("{}{{{slots}}}", exposed.name_in(alphabet));
-        self.missing(exposed, missing, alphabet, (span, copy));
-    }
-
     pub(super) fn missing(
         &mut self,
         exposed: &Exposed,
         missing: &[&Param],
         alphabet: Alphabet,
-        (span, copy): (Span, String),
+        (span, fix): (Span, Edit),
     ) {
         let names: Vec<String> =
             missing.iter().map(|p| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet))).collect();
         let message = format!("{} needs {}", exposed.name_in(alphabet), names.join(", "));
-        self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_copy(copy));
+        self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_fix([fix]));
     }
 
     /// `slot = value` filters of a source or a relation, each known and of the right type.
@@ -176,31 +202,36 @@ impl<'s> Cx<'s> {
         &mut self,
         exposed: &Exposed,
         params: &[&Param],
-        preds: &[Pred],
+        (preds, braces): (&[Pred], Braces),
         alphabet: Alphabet,
     ) -> Option<Args> {
         let mut args = Args::new();
         let mut right = true;
-        for pred in preds {
+        // Those that the API does not have and rows can be filtered by, and the report that corrects them all.
+        let mut moves = vec![false; preds.len()];
+        let mut corrects: Option<usize> = None;
+        for (at, pred) in preds.iter().enumerate() {
             let Some(first) = pred.path.names.first() else { continue };
             let param = match pred.path.names.as_slice() {
                 [only] => self.scope.param(&exposed.catalog, params.iter().copied(), &only.text),
                 [slot, key] => self.param_by_key(exposed, params, slot, key),
                 _ => None,
             };
+            let report = self.found.len();
             let Some(param) = param else {
                 self.not_a_filter(exposed, params, pred, alphabet);
                 right = false;
+                moves[at] = self.filters_rows(exposed, pred);
+                corrects = corrects.or(moves[at].then_some(report));
                 continue;
             };
             self.mended(first, &param.name);
             if pred.op != Operator::Eq {
-                let slot = &first.text;
-                let message = format!(
-                    "`{slot}` is sent to the API, which only knows `=`; rows that were read are compared with `.filter{{…}}`"
-                );
-                self.error(codes::WRONG_OPERATOR, pred.op_span, message);
+                let report = self.found.len();
+                self.wrong_operator(first, pred);
                 right = false;
+                moves[at] = self.filters_rows(exposed, pred);
+                corrects = corrects.or(moves[at].then_some(report));
                 continue;
             }
             let Some(value) = self.value(&exposed.catalog, &param.kind, &pred.value) else {
@@ -216,7 +247,18 @@ impl<'s> Cx<'s> {
                 right = false;
             }
         }
+        if let Some(report) = corrects.and_then(|at| self.found.get_mut(at)) {
+            report.fix = braces.moved(preds, &moves);
+        }
         right.then_some(args)
+    }
+
+    fn wrong_operator(&mut self, slot: &Name, pred: &Pred) {
+        let message = format!(
+            "`{}` is sent to the API, which only knows `=`; rows that were read are compared with `.filter{{…}}`",
+            slot.text
+        );
+        self.error(codes::WRONG_OPERATOR, pred.op_span, message);
     }
 
     /// `owner.id` is `owner`, where that is a reference whose key is `id`.
@@ -256,7 +298,12 @@ impl<'s> Cx<'s> {
             Some(_) => format!("{message}; rows that were read are filtered with `.filter{{{}=…}}`", slot.text),
             None => message,
         };
-        self.report(Diagnostic::error(codes::UNKNOWN_FILTER, slot.span, message).with_alternatives(alternatives));
+        // What is no field either was a filter with another name.
+        let names: Vec<String> =
+            params.iter().map(|p| self.scope.slot_in(&exposed.catalog, &p.name, alphabet)).collect();
+        let fix = if field.is_none() { renamed(slot, names.iter().map(String::as_str)) } else { None };
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_FILTER, slot.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
     /// `state (open/doing/done)`, or `p3 state (…)` so that both can be copied.
@@ -269,26 +316,42 @@ impl<'s> Cx<'s> {
     pub(super) fn get(&mut self, exposed: &'s Exposed, written: &EntityName, key: &Key, span: Span) -> Option<NodeId> {
         let alphabet = alphabet_of(written);
         let Some(capability) = exposed.catalog.get_of(&exposed.entity) else {
-            self.no_get(exposed, alphabet, span);
+            self.no_get(exposed, alphabet, key, span);
             return None;
         };
-        let args = self.key_args(exposed, key, alphabet, span)?;
+        let args = self.key_args(exposed, (written, key), span)?;
         let rows = self.answered(&exposed.catalog, capability, false);
         Some(self.push(StepKind::Get { call: called(exposed, capability), args, fields: None }, rows))
     }
 
     /// What cannot be read by key is read by its list, with the scope that it needs, or by its search.
-    fn no_get(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
-        let search = || exposed.catalog.searches(&exposed.entity).next();
-        let copy = self
-            .list_sample(exposed, alphabet)
-            .or_else(|| search().map(|search| self.search_sample(exposed, search, alphabet)));
-        let message = format!("{} cannot be read by its key", exposed.name_in(alphabet));
-        self.report(Diagnostic { copy, ..Diagnostic::error(codes::NO_GET, span, message) });
+    fn no_get(&mut self, exposed: &Exposed, alphabet: Alphabet, key: &Key, span: Span) {
+        let searched = || exposed.catalog.searches(&exposed.entity).next();
+        let name = exposed.name_in(alphabet);
+        let list = self.list_sample(exposed, alphabet).or_else(|| searched().map(|_| format!("{name}~$")));
+        let parts = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
+        let fix = list.map(|list| match (key, parts) {
+            (Key::Unary(value), [only]) => {
+                let slot = self.scope.slot_in(&exposed.catalog, only, alphabet);
+                Edit::replace(span, format!("{list}.filter{{{slot}=")).keep(value.span).write("}")
+            }
+            (Key::Slots(slots), _) => {
+                let all = slots.iter().map(|arg| arg.slot.span.to(arg.value.span)).reduce(Span::to);
+                Edit::replace(span, format!("{list}.filter{{")).keep(all.unwrap_or_default()).write("}")
+            }
+            _ => Edit::replace(span, list),
+        });
+        let message = format!("{name} cannot be read by its key");
+        self.report(Diagnostic::error(codes::NO_GET, span, message).with_fix(fix));
     }
 
     /// The parts of an entity's key, from `e1("OPS")` or `e1(p1="OPS", p2=7)`.
-    pub(super) fn key_args(&mut self, exposed: &Exposed, key: &Key, alphabet: Alphabet, span: Span) -> Option<Args> {
+    pub(super) fn key_args(
+        &mut self,
+        exposed: &Exposed,
+        (written, key): (&EntityName, &Key),
+        span: Span,
+    ) -> Option<Args> {
         let entity = exposed.definition()?;
         let fields: Vec<&catalog::Field> = entity.key.iter().filter_map(|k| entity.fields.get(k)).collect();
         let mut args = Args::new();
@@ -297,14 +360,14 @@ impl<'s> Cx<'s> {
                 args.insert(only.name.clone(), self.value(&exposed.catalog, &only.kind, value)?);
             }
             (Key::Unary(_), _) => {
-                self.key_mismatch(exposed, alphabet, span);
+                self.key_mismatch(exposed, (written, key), (span, span));
                 return None;
             }
             (Key::Slots(slots), fields) => {
                 for Arg { slot, value } in slots {
                     let name = self.scope.slot_name(&exposed.catalog, &slot.text);
                     let Some(field) = fields.iter().find(|f| f.name == name) else {
-                        self.key_mismatch(exposed, alphabet, slot.span);
+                        self.key_mismatch(exposed, (written, key), (slot.span, span));
                         return None;
                     };
                     let value = self.value(&exposed.catalog, &field.kind, value)?;
@@ -316,18 +379,20 @@ impl<'s> Cx<'s> {
             }
         }
         if args.values().filter(|v| v.known().is_none_or(|v| !v.is_null())).count() != fields.len() {
-            self.key_mismatch(exposed, alphabet, span);
+            self.key_mismatch(exposed, (written, key), (span, span));
             return None;
         }
         Some(args)
     }
 
-    fn key_mismatch(&mut self, exposed: &Exposed, alphabet: Alphabet, span: Span) {
+    fn key_mismatch(&mut self, exposed: &Exposed, (written, key): (&EntityName, &Key), (place, whole): (Span, Span)) {
         let Some(entity) = exposed.definition() else { return };
-        let key: Vec<String> = entity.key.iter().map(|k| self.scope.slot_in(&exposed.catalog, k, alphabet)).collect();
-        let message = format!("the key of {} is {}", exposed.name_in(alphabet), key.join(", "));
-        let copy = self.key_sample(exposed, alphabet);
-        self.report(Diagnostic::error(codes::KEY_MISMATCH, span, message).with_copy(copy));
+        let alphabet = alphabet_of(written);
+        let parts: Vec<String> = entity.key.iter().map(|k| self.scope.slot_in(&exposed.catalog, k, alphabet)).collect();
+        let message = format!("the key of {} is {}", exposed.name_in(alphabet), parts.join(", "));
+        let brackets = Span { start: entity_span(written).end, end: whole.end };
+        let fix = self.key_edit(exposed, key, (brackets, alphabet));
+        self.report(Diagnostic::error(codes::KEY_MISMATCH, place, message).with_fix([fix]));
     }
 }
 

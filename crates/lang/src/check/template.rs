@@ -57,7 +57,7 @@ impl Cx<'_> {
         let Some(found) = chains(source) else { return Vec::new() };
         let words = found.chains.iter().flatten();
         let mut names: Vec<(String, String)> =
-            words.filter_map(|w| Some((w.clone(), self.scope.slots.get(w)?.name.clone()))).collect();
+            words.filter_map(|w| Some(((*w).to_owned(), self.scope.slots.get(*w)?.name.clone()))).collect();
         names.sort();
         names.dedup();
         names
@@ -74,17 +74,19 @@ impl Cx<'_> {
         for chain in &found.chains {
             let Some((root, rest)) = chain.split_first() else { continue };
             let strict = match over {
-                Over::Row => root == "_",
+                Over::Row => *root == "_",
                 Over::Rows => found.each.contains(root),
             };
-            if rest.is_empty() || (over == Over::Row && !strict) || root == "loop" {
+            if rest.is_empty() || (over == Over::Row && !strict) || *root == "loop" {
                 continue;
             }
-            let names: Vec<Name> = rest.iter().map(|text| Name { text: text.clone(), span }).collect();
+            let names: Vec<Name> = rest.iter().map(|text| Name { text: (*text).to_owned(), span }).collect();
             match self.longest(rows, &names) {
                 Ok(attach) => wanted.extend(attach),
                 Err(lost) if strict => {
                     self.lost(rows, &names, &lost);
+                    // The names have no places of their own inside the template.
+                    self.found.iter_mut().rev().take(1).for_each(|report| report.fix.clear());
                     right = false;
                 }
                 Err(_) => {}

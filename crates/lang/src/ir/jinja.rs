@@ -3,15 +3,15 @@
 
 /// The dotted names inside the tags of a template.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct Named<'t> {
     /// Each with the name it starts from first.
-    pub chains: Vec<Vec<String>>,
+    pub chains: Vec<Vec<&'t str>>,
     /// Names that stand for one row: `r` of `{% for r in rows %}`.
-    pub each: Vec<String>,
+    pub each: Vec<&'t str>,
 }
 
 /// None when a tag never closes.
-pub fn chains(source: &str) -> Option<Named> {
+pub fn chains(source: &str) -> Option<Named<'_>> {
     let mut named = Named::default();
     let mut rest = source;
     while let Some(at) = rest.find('{') {
@@ -42,14 +42,14 @@ pub fn chains(source: &str) -> Option<Named> {
             && let Some((name, over)) = loop_.split_once(" in ")
             && over.trim() == "rows"
         {
-            named.each.push(name.trim().to_owned());
+            named.each.push(name.trim());
         }
         in_tag(tag, &mut named.chains);
     }
     Some(named)
 }
 
-fn in_tag(tag: &str, chains: &mut Vec<Vec<String>>) {
+fn in_tag<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
     let mut chars = Chars { text: tag, at: 0 };
     while let Some(c) = chars.peek() {
         match c {
@@ -76,7 +76,7 @@ struct Chars<'t> {
     at: usize,
 }
 
-impl Chars<'_> {
+impl<'t> Chars<'t> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
@@ -85,21 +85,21 @@ impl Chars<'_> {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
 
-    fn word(&mut self) -> String {
+    fn word(&mut self) -> &'t str {
         let start = self.at;
         while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
             self.bump();
         }
-        self.text[start..self.at].to_owned()
+        &self.text[start..self.at]
     }
 
     /// Past a string; gives what is in it.
-    fn quoted(&mut self, quote: char) -> String {
+    fn quoted(&mut self, quote: char) -> &'t str {
         self.bump();
         let start = self.at;
         while let Some(c) = self.peek() {
             if c == quote {
-                let text = self.text[start..self.at].to_owned();
+                let text = &self.text[start..self.at];
                 self.bump();
                 return text;
             }
@@ -108,11 +108,11 @@ impl Chars<'_> {
             }
             self.bump();
         }
-        self.text[start..].to_owned()
+        &self.text[start..]
     }
 
     /// `.name`, `["name"]`, or `[0]`, which adds no name.
-    fn next_name(&mut self) -> Option<Option<String>> {
+    fn next_name(&mut self) -> Option<Option<&'t str>> {
         let start = self.at;
         match self.peek()? {
             '.' => {

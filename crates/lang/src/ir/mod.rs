@@ -14,14 +14,17 @@ pub(crate) use show::{shown, specs};
 pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 
 /// The fields of the parent that a relation starts from; of an embedded one, the relation itself.
-pub(crate) fn relation_needs(entity: Option<&Entity>, relation: &Relation) -> Vec<String> {
-    match &relation.via {
-        Via::Key { field } => vec![field.clone()],
-        Via::Embedded { .. } => vec![relation.name.clone()],
-        Via::Call { fill, .. } => {
-            let key = entity.map(|e| e.key.clone()).unwrap_or_default();
-            let whole = if fill.values().any(Option::is_none) { key } else { Vec::new() };
-            fill.values().flatten().cloned().chain(whole).collect()
-        }
-    }
+pub(crate) fn relation_needs<'c>(entity: Option<&'c Entity>, relation: &'c Relation) -> impl Iterator<Item = &'c str> {
+    let (own, fill) = match &relation.via {
+        Via::Key { field } => (Some(field), None),
+        Via::Embedded { .. } => (Some(&relation.name), None),
+        Via::Call { fill, .. } => (None, Some(fill)),
+    };
+    // A parameter that is filled from no field is filled from the whole key.
+    let whole = fill.is_some_and(|fill| fill.values().any(Option::is_none));
+    let key = entity.filter(|_| whole).map(|e| e.key.as_slice()).unwrap_or_default();
+    own.into_iter()
+        .chain(fill.into_iter().flat_map(|fill| fill.values().flatten()))
+        .chain(key)
+        .map(|name| name.as_str())
 }

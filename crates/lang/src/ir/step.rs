@@ -1,6 +1,8 @@
 //! One step of a plan: what it does, what it needs, what it gives, what it may cost.
 //! Invariant: a step names only earlier steps; everything it needs to know of a program is in it, so running it decides nothing.
 
+use std::sync::Arc;
+
 use base::CatalogId;
 use catalog::{EffectClass, Type};
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,8 @@ pub struct Step {
     pub kind: StepKind,
     /// What the rows are of; rows that a program made are of nothing.
     pub of: Option<EntityOf>,
-    pub columns: Vec<Column>,
+    /// Shared: most steps keep the columns of their input.
+    pub columns: Arc<Vec<Column>>,
     pub shape: Shape,
     pub class: EffectClass,
     /// At most this many calls.

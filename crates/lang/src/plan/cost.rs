@@ -1,10 +1,10 @@
 //! What each step may cost at most: calls, rows, effects.
 //! Invariant: a bound is never smaller than what a run can do; saturates, never overflows.
 
-use catalog::{Capability, Catalog, Via};
+use catalog::{Capability, Catalog, Transport, Via};
 
 use super::lower::With;
-use super::{Expr, Step, StepKind};
+use super::{EntityOf, Expr, Step, StepKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -20,7 +20,7 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
     let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
     let extra = reads_for_rows(&step.kind).saturating_mul(input);
     let catalog = step.of.as_ref().and_then(|of| with.catalogs.get(&of.catalog));
-    let capability = catalog.and_then(|c| capability_of(&step.kind, steps, c));
+    let capability = catalog.and_then(|c| capability_of(&step.kind, of(steps), c));
     match &step.kind {
         StepKind::Query { limit, page_size, .. } => {
             let (calls, rows) = list(with, capability, *limit, *page_size);
@@ -31,7 +31,7 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
             let (calls, rows) = list(with, capability, *limit, None);
             read(calls.saturating_mul(input), rows)
         }
-        StepKind::Follow { limit, page_size, .. } => match via(&step.kind, steps, catalog.map(|c| c.as_ref())) {
+        StepKind::Follow { limit, page_size, .. } => match via(&step.kind, of(steps), catalog.map(|c| c.as_ref())) {
             Some(Via::Call { .. }) => {
                 let (calls, rows) = list(with, capability, *limit, *page_size);
                 let one = step.shape == super::Shape::One;
@@ -76,7 +76,7 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
 
 /// The calls that the reads in a step's values may make for one row.
 fn reads_for_rows(kind: &StepKind) -> usize {
-    super::needs::values(kind).into_iter().fold(0, |sum, value| sum.saturating_add(reads(value)))
+    super::needs::values(kind).fold(0, |sum, value| sum.saturating_add(reads(value)))
 }
 
 fn reads(value: &Expr) -> usize {
@@ -89,13 +89,17 @@ fn reads(value: &Expr) -> usize {
 }
 
 /// The capability that a step calls, where the step says which.
-pub(super) fn capability_of<'c>(kind: &StepKind, steps: &[Step], catalog: &'c Catalog) -> Option<&'c Capability> {
+pub(super) fn capability_of<'c, 's>(
+    kind: &StepKind,
+    parent: impl Fn(usize) -> Option<&'s EntityOf>,
+    catalog: &'c Catalog,
+) -> Option<&'c Capability> {
     match kind {
         StepKind::Query { call, .. }
         | StepKind::Get { call, .. }
         | StepKind::Each { call, .. }
         | StepKind::Effect { call, .. } => catalog.capability(&call.capability),
-        StepKind::Follow { .. } => match via(kind, steps, Some(catalog))? {
+        StepKind::Follow { .. } => match via(kind, parent, Some(catalog))? {
             Via::Call { capability, .. } => catalog.capability(capability),
             Via::Key { .. } | Via::Embedded { .. } => None,
         },
@@ -103,9 +107,23 @@ pub(super) fn capability_of<'c>(kind: &StepKind, steps: &[Step], catalog: &'c Ca
     }
 }
 
-fn via<'c>(kind: &StepKind, steps: &[Step], catalog: Option<&'c Catalog>) -> Option<&'c Via> {
+/// Whether it can be asked for some fields only.
+pub(super) fn selects(capability: &Capability) -> bool {
+    matches!(capability.transport, Transport::Graphql(_))
+}
+
+/// What the rows of a step are of.
+pub(super) fn of<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityOf> {
+    |at| steps.get(at)?.of.as_ref()
+}
+
+fn via<'c, 's>(
+    kind: &StepKind,
+    parent: impl Fn(usize) -> Option<&'s EntityOf>,
+    catalog: Option<&'c Catalog>,
+) -> Option<&'c Via> {
     let StepKind::Follow { input, relation, .. } = kind else { return None };
-    let parent = steps.get(*input)?.of.as_ref()?;
+    let parent = parent(*input)?;
     catalog?.entity(&parent.entity)?.relations.get(relation).map(|r| &r.via)
 }
 

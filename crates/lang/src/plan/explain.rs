@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use catalog::EffectClass;
 
-use super::{Plan, Step, StepKind, Verdict, names};
+use super::{Plan, Step, StepKind, Verdict, name};
 use crate::ir::show::{Name, doing};
 
 /// The dry-run text.
 pub fn explain(plan: &Plan) -> String {
-    let names = names(&plan.steps, &plan.returns);
+    let names: Vec<String> = (0..plan.steps.len()).map(|at| name(&plan.steps, &plan.returns, at)).collect();
     let mut out = head(plan);
     for warning in &plan.warnings {
         let _ = writeln!(out, "warn: {warning}");

@@ -3,12 +3,14 @@
 //! Invariant: the steps come out in an order that depends on the program's meaning only, so equal programs have equal plans.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base::{CatalogId, Limits};
-use catalog::{EffectClass, Kind, Transport};
+use catalog::{EffectClass, Kind};
 
 use super::cost;
-use super::needs::{self, Fields, Needs, Rows, Use};
+use super::needs::{self, Fields, Needs, Rows, Use, Wanted};
+use super::raw::Raw;
 use super::{Called, Catalogs, Column, Expr, Says, Shape, Step, StepKind, Take};
 
 /// What there is to plan with.
@@ -29,13 +31,17 @@ pub(super) struct Lowered {
 type Around = BTreeMap<usize, (usize, usize)>;
 
 /// `roots` are what must come out, in order, each with the fields that are wanted of it.
-pub(super) fn lower(with: With<'_>, raw: Vec<Step>, roots: &[(usize, Fields)], around: &Around) -> Lowered {
-    let uses = needs::all_uses(with.catalogs, &raw);
-    let order = order(&raw, &uses, roots);
+pub(super) fn lower(with: With<'_>, raw: &[Raw<'_>], roots: &[(usize, Wanted<'_>)], around: &Around) -> Lowered {
+    // Which fields are needed is half of the work of planning, and matters to few programs.
+    let selective = needs::selective(with, raw);
+    let uses = needs::all_uses(with.catalogs, raw, selective);
+    let order = order(raw, &uses, roots);
+    let wanted: Vec<(usize, Fields<'_>)> =
+        roots.iter().map(|(root, wanted)| (*root, wanted.fields(&raw[*root], selective))).collect();
     let mut cx = Cx {
         with,
         around,
-        needs: needs::needs(&raw, &uses, roots),
+        needs: needs::needs(raw, &uses, &wanted),
         uses: &uses,
         steps: Vec::with_capacity(raw.len() + 4),
         done: vec![None; raw.len()],
@@ -53,7 +59,7 @@ pub(super) fn lower(with: With<'_>, raw: Vec<Step>, roots: &[(usize, Fields)], a
 
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
-fn order(raw: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Vec<usize> {
+fn order(raw: &[Raw<'_>], uses: &[Vec<Use<'_>>], roots: &[(usize, Wanted<'_>)]) -> Vec<usize> {
     let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
@@ -83,22 +89,21 @@ fn order(raw: &[Step], uses: &[Vec<Use>], roots: &[(usize, Fields)]) -> Vec<usiz
 
 struct Cx<'a> {
     with: With<'a>,
-    /// Their columns move on with them.
-    raw: Vec<Step>,
+    raw: &'a [Raw<'a>],
     around: &'a Around,
-    needs: Needs,
-    uses: &'a [Vec<Use>],
+    needs: Needs<'a>,
+    uses: &'a [Vec<Use<'a>>],
     steps: Vec<Step>,
     /// Where each node is.
     done: Vec<Option<usize>>,
     /// Where each node is with its fields read.
     whole: BTreeMap<usize, usize>,
     /// The fields that a step's rows carry, where it is not all of them.
-    has: Vec<Option<Fields>>,
+    has: Vec<Option<Fields<'a>>>,
     used: BTreeSet<CatalogId>,
 }
 
-impl Cx<'_> {
+impl<'a> Cx<'a> {
     /// Lowers a node and what it stands on. Chains are walked, not recursed into: a program may be hundreds of parts long.
     fn place(&mut self, node: usize) -> usize {
         let mut stack = vec![(node, false)];
@@ -106,40 +111,40 @@ impl Cx<'_> {
             if self.done[at].is_some() {
                 continue;
             }
-            let uses = &self.uses[at];
+            let uses: &'a [Use<'a>] = &self.uses[at];
             if ready {
                 let step = self.step(at, uses);
                 self.done[at] = Some(step);
                 continue;
             }
             stack.push((at, true));
-            let after = self.raw[at].after.into_iter();
-            let inputs: Vec<usize> = after.chain(uses.iter().map(|u| u.step)).collect();
-            stack.extend(inputs.into_iter().rev().filter(|input| self.done[*input].is_none()).map(|i| (i, false)));
+            // The first to be placed lies on top: what it comes after, then what it uses.
+            let inputs = uses.iter().rev().map(|u| u.step).chain(self.raw[at].after);
+            stack.extend(inputs.filter(|input| self.done[*input].is_none()).map(|input| (input, false)));
         }
         self.done[node].unwrap_or(0)
     }
 
-    fn step(&mut self, at: usize, uses: &[Use]) -> usize {
+    fn step(&mut self, at: usize, uses: &[Use<'a>]) -> usize {
         let raw = &self.raw[at];
         if let StepKind::Limit { input, count } = &raw.kind
             && self.is_bounded(*input, *count)
             && let Some(step) = self.done[*input]
         {
-            let label = raw.label.clone();
-            return self.name(step, label);
+            return self.name(step, raw.label);
         }
-        let places: BTreeMap<usize, usize> = uses.iter().map(|used| (used.step, self.with_fields(used))).collect();
-        let mut kind = self.raw[at].kind.clone();
+        let mut places = Places(uses.iter().map(|used| (used.step, self.with_fields(used))).collect());
+        places.0.sort_unstable();
+        let mut kind = raw.kind.clone();
         self.renumber(&mut kind, &places);
         self.bound(&mut kind, at);
         self.add(kind, at)
     }
 
     /// Where a node is with these fields; those that its rows lack are read now, all that any reader needs at once.
-    fn with_fields(&mut self, used: &Use) -> usize {
+    fn with_fields(&mut self, used: &Use<'a>) -> usize {
         let step = self.done[used.step].unwrap_or(0);
-        let Some(has) = self.has.get(step).cloned().flatten().filter(|has| !used.fields.is_subset(has)) else {
+        let Some(has) = self.has.get(step).and_then(Option::as_ref).filter(|has| !used.fields.is_subset(has)) else {
             return step;
         };
         if let Some(whole) = self.whole.get(&used.step) {
@@ -152,7 +157,8 @@ impl Cx<'_> {
             return step;
         };
         let (Some(entity), Some(get)) = (catalog.entity(&of.entity), catalog.get_of(&of.entity)) else { return step };
-        let wanted = |name: &&String| !has.contains(*name) && self.needs.fields[used.step].contains(*name);
+        let wanted =
+            |name: &&String| !has.contains(name.as_str()) && self.needs.fields[used.step].contains(name.as_str());
         let names = entity.fields.keys().chain(entity.relations.keys().filter(|r| !entity.fields.contains_key(*r)));
         let fields: Vec<String> = names.filter(wanted).cloned().collect();
         if fields.is_empty() {
@@ -162,7 +168,7 @@ impl Cx<'_> {
         let more = more.map(|f| Column { name: f.name.clone(), kind: f.kind.clone() });
         let call = Called { catalog: of.catalog.clone(), capability: get.name.clone() };
         let mut hydrate = below.clone();
-        hydrate.columns.extend(more);
+        Arc::make_mut(&mut hydrate.columns).extend(more);
         hydrate.kind = StepKind::Hydrate { input: step, call, fields };
         hydrate.label = None;
         hydrate.says = None;
@@ -175,8 +181,8 @@ impl Cx<'_> {
         place
     }
 
-    fn renumber(&self, kind: &mut StepKind, places: &BTreeMap<usize, usize>) {
-        let place = |step: &mut usize| *step = places.get(step).copied().unwrap_or(0);
+    fn renumber(&self, kind: &mut StepKind, places: &Places) {
+        let place = |step: &mut usize| *step = places.of(*step);
         match kind {
             StepKind::Effect { each: Some(input), .. }
             | StepKind::Follow { input, .. }
@@ -218,14 +224,16 @@ impl Cx<'_> {
         }
     }
 
-    fn value(&self, value: &mut Expr, places: &BTreeMap<usize, usize>) {
+    fn value(&self, value: &mut Expr, places: &Places) {
         match value {
-            Expr::Step { step, .. } => *step = places.get(step).copied().unwrap_or(0),
+            Expr::Step { step, .. } => *step = places.of(*step),
             Expr::List(items) => items.iter_mut().for_each(|item| self.value(item, places)),
             Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.value(item, places)),
             Expr::Read { steps, take } => {
-                let around =
-                    places.iter().map(|(node, place)| (*node, (*place, self.steps.get(*place).map_or(1, |s| s.rows))));
+                let around = places
+                    .0
+                    .iter()
+                    .map(|(node, place)| (*node, (*place, self.steps.get(*place).map_or(1, |s| s.rows))));
                 *steps = lower_read(self.with, steps, take, &around.collect());
             }
             Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
@@ -256,15 +264,17 @@ impl Cx<'_> {
     fn selected(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
         let of = self.raw[at].of.as_ref()?;
         let catalog = self.with.catalogs.get(&of.catalog)?;
-        let capability = cost::capability_of(kind, &self.steps, catalog)?;
-        if !matches!(capability.transport, Transport::Graphql(_)) {
+        let capability = cost::capability_of(kind, cost::of(&self.steps), catalog)?;
+        if !cost::selects(capability) {
             return None;
         }
         let entity = catalog.entity(&of.entity)?;
-        let needed = |name: &&String| entity.key.contains(*name) || self.needs.fields[at].contains(*name);
+        let needed = |name: &&String| entity.key.contains(*name) || self.needs.fields[at].contains(name.as_str());
         let selected: Vec<String> = entity.fields.keys().filter(needed).cloned().collect();
-        let embedded =
-            entity.relations.keys().any(|r| self.needs.fields[at].contains(r) && !entity.fields.contains_key(r));
+        let embedded = entity
+            .relations
+            .keys()
+            .any(|r| self.needs.fields[at].contains(r.as_str()) && !entity.fields.contains_key(r));
         (selected.len() < entity.fields.len() && !embedded).then_some(selected)
     }
 
@@ -293,21 +303,22 @@ impl Cx<'_> {
         }
     }
 
-    fn name(&mut self, step: usize, label: Option<String>) -> usize {
+    fn name(&mut self, step: usize, label: Option<&String>) -> usize {
         if let (Some(step), Some(label)) = (self.steps.get_mut(step), label) {
-            step.label.get_or_insert(label);
+            step.label.get_or_insert_with(|| label.clone());
         }
         step
     }
 
     fn add(&mut self, kind: StepKind, at: usize) -> usize {
-        let mut columns = std::mem::take(&mut self.raw[at].columns);
+        let raw = &self.raw[at];
+        let mut columns = raw.columns;
         // Fields that were read on the way stay with the rows.
         let below = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
         if let Some(below) = below.filter(|below| below.columns.len() > columns.len()) {
-            columns.clone_from(&below.columns);
+            columns = &below.columns;
         }
-        let raw = &self.raw[at];
+        let columns = columns.clone();
         // A read that was bounded by its reader is not what the program gave the name to.
         let bounded = matches!(
             kind,
@@ -316,21 +327,25 @@ impl Cx<'_> {
                 | StepKind::Each { limit: Some(_), .. }
                 | StepKind::Deref { limit: Some(_), .. }
         );
-        let label = raw.label.clone().filter(|_| !bounded);
+        let label = raw.label.filter(|_| !bounded).cloned();
         let after = raw.after.and_then(|effect| self.done[effect]);
         let class = self.class(&kind);
-        let says = raw.says.clone().or_else(|| self.says(&kind));
+        let says = raw.says.cloned().or_else(|| self.says(&kind));
         let (of, shape) = (raw.of.clone(), raw.shape);
         let step = Step { kind, of, columns, shape, class, calls: 0, rows: 0, effects: 0, after, label, says };
         self.push(step)
     }
 
     fn push(&mut self, mut step: Step) -> usize {
-        if let Some(of) = &step.of {
-            self.used.insert(of.catalog.clone());
-        }
-        if let StepKind::Effect { call, .. } = &step.kind {
-            self.used.insert(call.catalog.clone());
+        let of = step.of.as_ref().map(|of| &of.catalog);
+        let called = match &step.kind {
+            StepKind::Effect { call, .. } => Some(&call.catalog),
+            _ => None,
+        };
+        for catalog in of.into_iter().chain(called) {
+            if !self.used.contains(catalog) {
+                self.used.insert(catalog.clone());
+            }
         }
         let around = match &mut step.kind {
             StepKind::Given { step: Some(outer) } => {
@@ -349,14 +364,13 @@ impl Cx<'_> {
     }
 
     /// The fields that the rows of a step carry, where some are missing.
-    fn carried(&self, step: &Step) -> Option<Fields> {
+    fn carried(&self, step: &Step) -> Option<Fields<'a>> {
         match &step.kind {
             kind if keeps_rows(kind) => kind.input().and_then(|input| self.has.get(input).cloned().flatten()),
             kind => {
                 let catalog = self.with.catalogs.get(&step.of.as_ref()?.catalog)?;
-                let capability = cost::capability_of(kind, &self.steps, catalog)?;
-                let given: Fields = capability.gives.as_ref()?.iter().cloned().collect();
-                Some(given)
+                let capability = cost::capability_of(kind, cost::of(&self.steps), catalog)?;
+                Some(capability.gives.as_ref()?.iter().map(|name| name.as_str()).collect())
             }
         }
     }
@@ -384,6 +398,15 @@ impl Cx<'_> {
     }
 }
 
+/// Where each node that a step uses is in the plan, by node.
+struct Places(Vec<(usize, usize)>);
+
+impl Places {
+    fn of(&self, node: usize) -> usize {
+        self.0.binary_search_by_key(&node, |(node, _)| *node).map_or(0, |at| self.0[at].1)
+    }
+}
+
 /// Whether a step's rows are those of its input, or some of them.
 fn keeps_rows(kind: &StepKind) -> bool {
     matches!(
@@ -402,12 +425,12 @@ fn keeps_rows(kind: &StepKind) -> bool {
 /// The steps of a read for a row, of which the last is taken.
 fn lower_read(with: With<'_>, steps: &[Step], take: &Take, around: &Around) -> Vec<Step> {
     let Some(last) = steps.len().checked_sub(1) else { return Vec::new() };
-    let fields: Fields = match take {
-        Take::Path(path) if path.is_empty() => steps[last].columns.iter().map(|c| c.name.clone()).collect(),
-        Take::Path(path) => path.first().cloned().into_iter().collect(),
-        Take::Key(_) => Fields::new(),
+    let wanted = match take {
+        Take::Path(path) => path.first().map_or(Wanted::Columns, |name| Wanted::Field(name)),
+        Take::Key(_) => Wanted::Nothing,
     };
-    let mut lowered = lower(with, steps.to_vec(), &[(last, fields)], around);
+    let raw: Vec<Raw<'_>> = steps.iter().map(Raw::from).collect();
+    let mut lowered = lower(with, &raw, &[(last, wanted)], around);
     // What is taken must be the last one; a node before it may have been what it came to.
     if let Some(root) = lowered.roots.first() {
         lowered.steps.truncate(root + 1);

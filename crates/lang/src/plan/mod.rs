@@ -5,6 +5,7 @@ mod cost;
 mod explain;
 mod lower;
 mod needs;
+mod raw;
 mod verdict;
 
 use std::borrow::Cow;
@@ -15,7 +16,7 @@ use base::{CatalogId, Digest, Limits};
 use catalog::Catalog;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{Checked, CheckedNode};
+use crate::check::Checked;
 
 pub use crate::ir::{
     Args, Called, Column, EntityOf, Expr, Function, NamedPath, Path, Says, Shape, Spec, Step, StepKind, Take, Test,
@@ -67,15 +68,14 @@ pub enum Verdict {
 }
 
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
-    let raw: Vec<Step> = checked.nodes().iter().map(CheckedNode::step).collect();
-    let is_effect = |step: &Step| matches!(step.kind, StepKind::Effect { .. });
-    let columns = |at: usize| raw[at].columns.iter().map(|c| c.name.clone()).collect();
+    let raw: Vec<raw::Raw<'_>> = checked.nodes().iter().map(raw::Raw::from).collect();
+    let is_effect = |at: &usize| matches!(raw[*at].kind, StepKind::Effect { .. });
     // An effect happens whether or not a result shows it, and in the order written.
-    let effects = (0..raw.len()).filter(|at| is_effect(&raw[*at])).map(|at| (at, needs::Fields::new()));
-    let returned = checked.returns().iter().map(|r| (r.node.0, columns(r.node.0)));
-    let roots: Vec<(usize, needs::Fields)> = effects.chain(returned).collect();
+    let effects = (0..raw.len()).filter(is_effect).map(|at| (at, needs::Wanted::Nothing));
+    let returned = checked.returns().iter().map(|r| (r.node.0, needs::Wanted::Columns));
+    let roots: Vec<(usize, needs::Wanted<'_>)> = effects.chain(returned).collect();
     let with = lower::With { catalogs: checked.catalogs(), limits };
-    let lower::Lowered { mut steps, roots, used } = lower::lower(with, raw, &roots, &BTreeMap::new());
+    let lower::Lowered { mut steps, roots, used } = lower::lower(with, &raw, &roots, &BTreeMap::new());
     let first = roots.len() - checked.returns().len();
     let returns: Vec<Returned> = checked
         .returns()
@@ -100,7 +100,7 @@ fn only_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked, node: usize
     let wanted = &node.rows.columns;
     let columns = wanted.iter().map(|c| NamedPath { name: c.name.clone(), path: vec![c.name.clone()] }).collect();
     let mut shown = step.clone();
-    shown.columns.retain(|c| wanted.iter().any(|w| w.name == c.name));
+    Arc::make_mut(&mut shown.columns).retain(|c| wanted.iter().any(|w| w.name == c.name));
     shown.kind = StepKind::Project { input: at, columns };
     (shown.calls, shown.effects, shown.after, shown.says) = (0, 0, None, None);
     (shown.class, shown.label) = (catalog::EffectClass::Read, None);
@@ -133,7 +133,7 @@ fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
         StepKind::Effect { .. } => times.saturating_mul(step.effects),
         _ => 0,
     };
-    for inner in needs::values(&step.kind).into_iter().flat_map(reads_in) {
+    for inner in needs::values(&step.kind).flat_map(reads_in) {
         own = own.saturating_sub(inner.calls.saturating_mul(rows));
         add_calls(bounds, inner, rows);
     }
@@ -160,7 +160,7 @@ fn reads_in(value: &Expr) -> Vec<&Step> {
 fn digest(steps: &[Step], returns: &[Returned], catalogs: &[(CatalogId, Digest)]) -> Digest {
     let mut text = Vec::with_capacity(256 * steps.len() + 256);
     for step in steps {
-        let plain = needs::values(&step.kind).into_iter().all(is_plain);
+        let plain = needs::values(&step.kind).all(is_plain);
         let kind = if plain { Cow::Borrowed(&step.kind) } else { Cow::Owned(meaning(&step.kind)) };
         add(&mut text, &(kind, &step.of, step.after));
     }
@@ -212,7 +212,7 @@ fn ordered(value: &mut Expr) {
             for step in steps {
                 step.kind = meaning(&step.kind);
                 (step.label, step.says) = (None, None);
-                step.columns.clear();
+                step.columns = Arc::default();
             }
         }
         Expr::List(items) => items.iter_mut().for_each(ordered),
@@ -221,11 +221,9 @@ fn ordered(value: &mut Expr) {
     }
 }
 
-/// What each step is called: by the program, by the result that it is, or by its number.
-fn names(steps: &[Step], returns: &[Returned]) -> Vec<String> {
-    let one = |(at, step): (usize, &Step)| {
-        let returned = returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
-        step.label.clone().or(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
-    };
-    steps.iter().enumerate().map(one).collect()
+/// What a step is called: by the program, by the result that it is, or by its number.
+fn name(steps: &[Step], returns: &[Returned], at: usize) -> String {
+    let given = steps.get(at).and_then(|step| step.label.clone());
+    let returned = || returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
+    given.or_else(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
 }

@@ -4,7 +4,7 @@
 use catalog::EffectClass;
 
 use super::lower::With;
-use super::{Returned, Step, StepKind, Verdict, cost, names};
+use super::{Returned, Step, StepKind, Verdict, cost, name};
 
 pub(super) fn verdict(with: With<'_>, steps: &[Step], returns: &[Returned]) -> (Verdict, Vec<String>) {
     let limit = with.limits.fan_out;
@@ -19,8 +19,8 @@ pub(super) fn verdict(with: With<'_>, steps: &[Step], returns: &[Returned]) -> (
     if calls > limit && warnings.is_empty() {
         warnings.push(format!("the relations together may make {calls} calls; {limit} run without a review"));
     }
-    let names = names(steps, returns);
-    warnings.extend(unbounded(with, steps).into_iter().map(|at| format!("{} reads all pages (no bound)", names[at])));
+    let unbounded = unbounded(with, steps).into_iter();
+    warnings.extend(unbounded.map(|at| format!("{} reads all pages (no bound)", name(steps, returns, at))));
     let effects = steps.iter().any(|step| step.class != EffectClass::Read);
     let verdict = if effects || calls > limit { Verdict::Review } else { Verdict::Ok };
     (verdict, warnings)
@@ -76,5 +76,5 @@ fn unbounded(with: With<'_>, steps: &[Step]) -> Vec<usize> {
 
 fn has_pages(with: With<'_>, steps: &[Step], step: &Step) -> bool {
     let catalog = step.of.as_ref().and_then(|of| with.catalogs.get(&of.catalog));
-    catalog.and_then(|c| cost::capability_of(&step.kind, steps, c)).is_some_and(|c| c.paging.is_some())
+    catalog.and_then(|c| cost::capability_of(&step.kind, cost::of(steps), c)).is_some_and(|c| c.paging.is_some())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::near;
-use catalog::{Capability, Catalog, Entity, Field, Param, Relation};
+use catalog::{Capability, Catalog, Entity, Field, Param, Registry, Relation};
 
 use crate::syntax::tree::EntityName;
 
@@ -19,6 +19,8 @@ pub struct Scope {
     pub now: Option<base::Timestamp>,
     /// The slot that handles of this session begin with.
     pub slot: Option<base::Slot>,
+    /// What the caller could be taught, for whoever names something that was not.
+    pub offered: Option<Arc<Registry>>,
 }
 
 /// An entity that the session was taught.
@@ -52,6 +54,15 @@ pub enum NoEntity {
     Unknown(Vec<String>),
     /// Several catalogs have it; the names that tell them apart.
     Ambiguous(Vec<String>),
+    /// These have it and were not taught.
+    Untaught(Vec<Untaught>),
+}
+
+/// An entity that a seed would add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untaught {
+    pub catalog: base::CatalogId,
+    pub entity: String,
 }
 
 impl Exposed {
@@ -84,9 +95,36 @@ impl Scope {
             (Some(_), Some(_)) => Err(NoEntity::Ambiguous(self.qualified(wanted))),
             (None, _) => {
                 let alike = |e: &&Exposed| e.entity.eq_ignore_ascii_case(wanted);
-                only(self.entities.iter().filter(in_catalog).filter(alike))
-                    .ok_or_else(|| NoEntity::Unknown(self.near_entities(wanted)))
+                only(self.entities.iter().filter(in_catalog).filter(alike)).ok_or_else(|| match self.untaught(name) {
+                    none if none.is_empty() => NoEntity::Unknown(self.near_entities(wanted)),
+                    found => NoEntity::Untaught(found),
+                })
             }
+        }
+    }
+
+    /// Who has an entity of that name, among the session's own catalogs and those it could have.
+    fn untaught(&self, name: &EntityName) -> Vec<Untaught> {
+        let mut catalogs: BTreeMap<&base::CatalogId, &Catalog> = BTreeMap::new();
+        for catalog in self.offered.iter().flat_map(|r| r.iter()).chain(self.entities.iter().map(|e| &e.catalog)) {
+            // What the session pinned comes last, and is what a seed would be taken from.
+            catalogs.insert(&catalog.id, catalog);
+        }
+        let called = |catalog: &&&Catalog| match &name.catalog {
+            Some(id) => catalog.id.as_str() == id.text || catalog.aliases.iter().any(|a| a.as_str() == id.text),
+            None => true,
+        };
+        let wanted = name.name.text.as_str();
+        let find = |same: fn(&str, &str) -> bool| -> Vec<Untaught> {
+            let of = |c: &&Catalog| {
+                let entity = c.offered().find(|e| same(&e.name, wanted))?;
+                Some(Untaught { catalog: c.id.clone(), entity: entity.name.clone() })
+            };
+            catalogs.values().filter(called).filter_map(of).take(5).collect()
+        };
+        match find(|a, b| a == b) {
+            none if none.is_empty() => find(|a, b| a.eq_ignore_ascii_case(b)),
+            found => found,
         }
     }
 

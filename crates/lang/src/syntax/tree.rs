@@ -35,6 +35,8 @@ pub struct EntityName {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
     pub primary: Primary,
+    /// The primary alone.
+    pub head: Span,
     pub parts: Vec<Part>,
     pub span: Span,
 }

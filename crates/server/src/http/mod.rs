@@ -1,6 +1,7 @@
 //! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
 //! Invariant: every response has a request id; every error is JSON with a stable code: JSON-RPC at `/mcp`, problem+json elsewhere.
 
+mod discovery;
 mod envelope;
 mod guard;
 mod health;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use session::Service;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +68,9 @@ fn router(
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
+        .route("/v1/discover", post(discovery::discover))
+        .route("/v1/registry", get(discovery::list))
+        .route("/v1/registry/{id}", get(discovery::one))
         .with_state(service)
         .merge(mcp)
         .fallback(problem::no_route)

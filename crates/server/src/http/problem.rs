@@ -24,9 +24,17 @@ impl IntoResponse for Problem {
     }
 }
 
+impl From<&session::Error> for Problem {
+    fn from(error: &session::Error) -> Self {
+        let status = if error.is_fault() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
+        Self { status, code: error.code(), detail: crate::text::error(error) }
+    }
+}
+
 pub async fn no_route(uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(200).collect();
-    let detail = format!("no route {path}; MCP is at /mcp, health at /healthz and /readyz");
+    let detail =
+        format!("no route {path}; MCP is at /mcp, the registry at /v1/registry, health at /healthz and /readyz");
     Problem { status: StatusCode::NOT_FOUND, code: "no_route", detail }
 }
 

@@ -21,8 +21,8 @@ use tracing::Instrument;
 use super::{caller, progress, tools};
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
-`intent` for the whole task and the {api, entity} seeds it needs; it answers a session ref (`s0`) and a table that teaches \
-how to write programs. Then plasm shows the plan of a program without calling anything, and plasm_run runs it. Keep using \
+`intent` for the whole task and the {api, entity} seeds it needs (discover_capabilities finds them; one call for the goal); it \
+answers a session ref (`s0`) and a table that teaches how to write programs. Then plasm shows the plan of a program without calling anything, and plasm_run runs it. Keep using \
 the same ref; call plasm_context again only to add seeds. Long results are cut; read_artifact reads the rest. A seed that \
 does not exist is answered with those that do. APIs here: ";
 
@@ -47,7 +47,8 @@ impl Handler {
     }
 
     fn apis(&self) -> String {
-        let registry = self.service.registry();
+        // Instructions are made before a caller is known; every caller is this tenant until there are keys.
+        let registry = self.service.registry_for(&base::TenantId::local());
         let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
         ids.join(", ")
     }

@@ -92,6 +92,10 @@ pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
     }))
 }
 
+pub fn discovered(shown: usize, omitted: usize) -> MetaObject {
+    wrap(json!({"discovery": {"shown": shown, "omitted": omitted}}))
+}
+
 fn wrap(plasm: Value) -> MetaObject {
     let mut meta = MetaObject::default();
     meta.0.insert("plasm".to_owned(), plasm);

@@ -2,6 +2,7 @@
 //! Invariant: all that the model needs is in the text, because hosts do not show it anything else.
 
 mod cell;
+mod discovery;
 mod effects;
 mod result;
 
@@ -9,6 +10,7 @@ use base::render_for_model;
 use session::{ArtifactUri, Error, Opened, Planned, Ran, Taught};
 
 pub use cell::cell;
+pub use discovery::{discovered, listed};
 use effects::after_rows;
 pub use effects::running;
 pub use result::{Shown, rows_table, run_result};

@@ -179,8 +179,8 @@ pub async fn open(service: &Service) {
 
 pub async fn open_as(service: &Service, caller: &Caller, intent: &str) {
     let seeds = ["Ticket", "Comment", "Project", "Person"];
-    let seeds = seeds.map(|e| SeedRequest { api: "demo".to_owned(), entity: e.to_owned() }).to_vec();
-    service.open(caller, &OpenRequest { intent: intent.to_owned(), seeds, replay: false }).await.unwrap();
+    let seeds = seeds.map(|e| SeedRequest::all("demo", e)).to_vec();
+    service.open(caller, &OpenRequest::new(intent, seeds)).await.unwrap();
 }
 
 pub async fn plan(service: &Service, program: &str) -> String {

@@ -1,8 +1,13 @@
 //! How to read the table and write a program: the lines before the rows that need them.
 //! Invariant: at most 400 o200k tokens in all; a line stands before the first wave whose rows use what it explains, once.
+//!
+//! Readers who had nothing but these lines and a table wrote right programs on the first try (the design's trial, which used
+//! symbols): change the wording only with a trial like that one.
 
-use catalog::{Capability, TextStyle, Type};
+use catalog::Capability;
 
+use super::kinds::is_long;
+use super::style::SlotStyle;
 use crate::ledger::{Catalogs, Ledger};
 
 /// What the rows of a session use, so that nothing else is explained.
@@ -10,7 +15,10 @@ use crate::ledger::{Catalogs, Ledger};
 pub struct Uses {
     entities: bool,
     search: bool,
+    /// Something is called by name.
     methods: bool,
+    /// Something that is called changes something.
+    effects: bool,
     /// A slot that holds long text.
     blocks: bool,
 }
@@ -21,8 +29,11 @@ impl Uses {
         for (catalog, entity) in ledger.exposed(catalogs) {
             uses.entities = true;
             uses.search |= catalog.searches(entity).next().is_some();
-            uses.methods |= catalog.methods(entity).next().is_some();
-            uses.blocks |= catalog.methods(entity).any(takes_text);
+        }
+        for (_, capability) in ledger.taught_methods(catalogs) {
+            uses.methods = true;
+            uses.effects |= !capability.kind.is_read();
+            uses.blocks |= takes_text(capability);
         }
         uses
     }
@@ -32,69 +43,105 @@ fn takes_text(capability: &Capability) -> bool {
     capability.params.values().any(|p| is_long(&p.kind))
 }
 
-/// Text that is better written as a block than as a string.
-pub fn is_long(kind: &Type) -> bool {
-    use TextStyle::{Document, Html, JsonText, Markdown};
-    matches!(kind, Type::String(Markdown | Document | Html | JsonText))
+/// The examples of the lines, by symbol or by name.
+struct Words {
+    opt: &'static str,
+    key: &'static str,
+    block: &'static str,
+    follow: &'static str,
+    then: &'static str,
+    each: &'static str,
+    made: &'static str,
+    render: &'static str,
+    slots: &'static str,
 }
 
+const SYMBOLS: Words = Words {
+    opt: "e1~\"words\"{p7=1}",
+    key: "e1(p1=..)",
+    block: "#   p5=<<TAG",
+    follow: "a slot of type e#: issue.p13.p27",
+    then: ".filter{p4>=3, p5=true} .sort(p4, desc) .limit(5) .first() .distinct(p4) .aggregate(n=count, s=sum(p4)) .group_by(p4, n=count) [p1, p4]",
+    each: "e1(p2=_.p2).m#(..)",
+    made: "{title: _.p10}",
+    render: "rows[p9, p10] <<TAG renders a Jinja template over `rows` (r.p9 or r.number)",
+    slots: "name slots with types (no type: string)",
+};
+
+const NAMES: Words = Words {
+    opt: "e1~\"words\"{year=1}",
+    key: "e1(id=..)",
+    block: "#   note=<<TAG",
+    follow: "a slot of type e#: issue.owner.name",
+    then: ".filter{votes>=3, done=true} .sort(votes, desc) .limit(5) .first() .distinct(owner) .aggregate(n=count, s=sum(votes)) .group_by(owner, n=count) [title, votes]",
+    each: "e1(id=_.id).m#(..)",
+    made: "{title: _.name}",
+    render: "rows[number, title] <<TAG renders a Jinja template over `rows` (r.number)",
+    slots: "list slots with types (no type: string)",
+};
+
 /// The lines that `now` needs and `before` did not.
-pub fn lines(before: Uses, now: Uses) -> Vec<String> {
-    let mut out = Vec::new();
+pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
+    let words = match style {
+        SlotStyle::Symbols => SYMBOLS,
+        SlotStyle::Names => NAMES,
+    };
     if !before.entities {
-        out.extend(basics(now));
-        return out;
+        return if now.entities { basics(&words, now) } else { Vec::new() };
     }
+    let mut out = Vec::new();
     if now.search && !before.search {
-        out.push("# e1~\"text\" searches: put real words there; opt slots after it: e1~\"words\"{p7=1}.".to_owned());
+        out.push(format!("# e1~\"text\" searches: put real words there; opt slots after it: {}.", words.opt));
     }
-    if now.methods && !before.methods {
+    if now.effects && !before.effects {
         out.push("# () is an effect; effects run in the order written. Call with .m#(slot=value).".to_owned());
-        out.push(EACH.to_owned());
+        out.push(each(&words));
+    } else if now.methods && !before.methods {
+        out.push("# Call with .m#(slot=value).".to_owned());
     }
     if now.blocks && !before.blocks {
-        out.extend(BLOCK.iter().map(|line| (*line).to_owned()));
+        out.push("# Long text is a block:".to_owned());
+        out.extend(block(&words));
     }
     out
 }
 
-const EACH: &str = "# rows => e1(p2=_.p2).m#(..) runs once per row; rows => {title: _.p10} makes new rows.";
-const BLOCK: [&str; 4] = ["# Long text is a block:", "#   p5=<<TAG", "#   any text", "#   TAG)"];
+fn each(words: &Words) -> String {
+    format!("# rows => {} runs once per row; rows => {} makes new rows.", words.each, words.made)
+}
 
-fn basics(uses: Uses) -> Vec<String> {
-    let order = if uses.methods { "Effects run in the order written; lists" } else { "Lists" };
-    let effect = if uses.methods { ", () effect" } else { "" };
-    let words = if uses.search { " and \"text\" with real words" } else { "" };
-    let after = if uses.search { ", or after a search: e1~\"words\"{p7=1}" } else { "" };
-    let block = if uses.blocks { ", or a block:" } else { "." };
+fn block(words: &Words) -> [String; 3] {
+    [words.block.to_owned(), "#   any text".to_owned(), "#   TAG)".to_owned()]
+}
+
+fn basics(words: &Words, uses: Uses) -> Vec<String> {
+    let order = if uses.effects { "Effects run in the order written; lists" } else { "Lists" };
+    let effect = if uses.effects { ", () effect" } else { "" };
+    let text = if uses.search { " and \"text\" with real words" } else { "" };
+    let after = if uses.search { format!(", or after a search: {}", words.opt) } else { String::new() };
+    let long = if uses.blocks { ", or a block:" } else { "." };
     let call = if uses.methods { " Call with .m#(slot=value)." } else { "" };
     let mut out = vec![
         format!(
             "# Write a program: lines `name = expr`, then one last line of results `expr, expr`. {order} are read over all pages."
         ),
         format!(
-            "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and name slots with types (no type: string)."
+            "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and {}.",
+            words.slots
         ),
-        format!("# Replace every $ with a value{words}. opt slots go into the same {{}} or (){after}."),
+        format!("# Replace every $ with a value{text}. opt slots go into the same {{}} or (){after}."),
         format!(
-            "# Values: \"string\", 42, true, null, [a, b], e1(p1=..) for a reference, an earlier name, name.slot{block}"
+            "# Values: \"string\", 42, true, null, [a, b], {} for a reference, an earlier name, name.slot{long}",
+            words.key
         ),
     ];
     if uses.blocks {
-        out.extend(BLOCK[1..].iter().map(|line| (*line).to_owned()));
+        out.extend(block(words));
     }
-    out.push(format!(
-        "# {{..}} on e# filters at the API; comma means and. Follow with .r# or a slot of type e#: issue.p13.p27.{call}"
-    ));
-    out.push(
-        "# Then any of: .filter{p4>=3, p5=true} .sort(p4, desc) .limit(5) .first() .distinct(p4) .aggregate(n=count, s=sum(p4)) .group_by(p4, n=count) [p1, p4]; names you made (n) work like slots."
-            .to_owned(),
-    );
-    out.push(if uses.methods { EACH.to_owned() } else { "# rows => {title: _.p10} makes new rows.".to_owned() });
-    out.push(
-        "# text = rows[p9, p10] <<TAG renders a Jinja template over `rows` (r.p9 or r.number); use text.content as a string."
-            .to_owned(),
-    );
+    out.push(format!("# {{..}} on e# filters at the API; comma means and. Follow with .r# or {}.{call}", words.follow));
+    out.push(format!("# Then any of: {}; names you made (n) work like slots.", words.then));
+    out.push(if uses.effects { each(words) } else { format!("# rows => {} makes new rows.", words.made) });
+    out.push(format!("# text = {}; use text.content as a string.", words.render));
     out.push("# More rows: page(s0_pg1). Long runs: wait(s0_o1), cancel(s0_o1).".to_owned());
     out
 }

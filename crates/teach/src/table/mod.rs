@@ -2,11 +2,16 @@
 //! Invariant: every left cell parses and checks against the ledger it was rendered from; one that does not is left out and named.
 
 mod contract;
+mod kinds;
 mod rows;
+mod style;
 
 use base::Limits;
 use contract::Uses;
 use lang::{check, syntax};
+use rows::Slice;
+
+pub use style::SlotStyle;
 
 use crate::ledger::{Catalogs, Ledger, Wave};
 
@@ -22,12 +27,12 @@ pub struct Rendered {
 }
 
 /// The table of the wave that led from `before` to `ledger`, after the lines of the contract that nothing before it needed.
-pub fn render_wave(before: &Ledger, ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Rendered {
+pub fn render_wave(style: SlotStyle, before: &Ledger, ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Rendered {
     let scope = ledger.scope(catalogs);
     let limits = Limits::default();
     let mut lines: Vec<String> = Vec::new();
     let mut dropped = Vec::new();
-    for row in rows::rows(ledger, catalogs, wave) {
+    for row in rows::rows(&Slice { before, ledger, catalogs, wave, style }) {
         let parsed = syntax::parse_taught(&row.expr, &limits);
         let found = if parsed.diagnostics.is_empty() {
             check::check_taught(&scope, &parsed.program).err().unwrap_or_default()
@@ -40,7 +45,7 @@ pub fn render_wave(before: &Ledger, ledger: &Ledger, catalogs: &Catalogs, wave: 
             dropped.push(format!("{}: {}", row.expr, base::render_for_model(&row.expr, &found)));
         }
     }
-    let contract = contract::lines(Uses::of(before, catalogs), Uses::of(ledger, catalogs));
+    let contract = contract::lines(style, Uses::of(before, catalogs), Uses::of(ledger, catalogs));
     let body: Vec<&str> = contract
         .iter()
         .map(String::as_str)

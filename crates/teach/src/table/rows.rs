@@ -2,135 +2,238 @@
 //! of old ones.
 //! Invariant: a slot is named with its type in the row that first needs it, and nowhere else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashSet};
 
 use catalog::{Capability, Catalog, Entity, Param, Type};
 
-use super::contract::is_long;
-use crate::ledger::{Catalogs, Ledger, Taught, TaughtMethod, TaughtRelation, Wave};
+use super::kinds::{is_long, shown};
+use super::style::SlotStyle;
+use crate::exposure::is_read;
+use crate::ledger::{Catalogs, Ledger, Names, TaughtMethod, TaughtRelation, Wave};
 
 pub struct Row {
     pub expr: String,
     pub meaning: String,
 }
 
-pub fn rows(ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for taught in &wave.entities {
-        let Some((catalog, entity)) = find(catalogs, taught) else {
-            continue;
-        };
-        let mut writer =
-            Writer { ledger, catalog, entity, symbol: &taught.symbol, named: BTreeSet::new(), rows: Vec::new() };
-        writer.entity_rows();
-        for method in wave.methods.iter().filter(|m| m.of == taught.symbol) {
-            writer.method(method);
-        }
-        for relation in wave.relations.iter().filter(|r| r.from == taught.symbol) {
-            writer.relation(relation);
-        }
-        rows.extend(writer.rows);
-    }
-    let is_new = |symbol: &String| wave.entities.iter().any(|t| &t.symbol == symbol);
-    for relation in wave.relations.iter().filter(|r| !is_new(&r.from)) {
-        let (symbol, catalog, entity) = (relation.from.clone(), relation.catalog.clone(), relation.entity.clone());
-        let from = Taught { symbol, catalog, entity };
-        let Some((catalog, entity)) = find(catalogs, &from) else {
-            continue;
-        };
-        let mut writer =
-            Writer { ledger, catalog, entity, symbol: &from.symbol, named: BTreeSet::new(), rows: Vec::new() };
-        writer.relation(relation);
-        rows.extend(writer.rows);
-    }
-    rows
+/// The wave that led from `before` to `ledger`.
+pub struct Slice<'a> {
+    pub before: &'a Ledger,
+    pub ledger: &'a Ledger,
+    pub catalogs: &'a Catalogs,
+    pub wave: &'a Wave,
+    pub style: SlotStyle,
 }
 
-fn find<'a>(catalogs: &'a Catalogs, taught: &Taught) -> Option<(&'a Catalog, &'a Entity)> {
-    let catalog = catalogs.get(&taught.catalog)?;
-    Some((catalog, catalog.entity(&taught.entity)?))
+/// What is new of one entity.
+#[derive(Default)]
+struct News<'a> {
+    is_new: bool,
+    methods: Vec<&'a TaughtMethod>,
+    relations: Vec<&'a TaughtRelation>,
 }
 
-struct Writer<'a> {
-    ledger: &'a Ledger,
-    catalog: &'a Catalog,
-    entity: &'a Entity,
-    symbol: &'a str,
-    /// Slots that a row of this entity has named.
-    named: BTreeSet<String>,
+pub fn rows(slice: &Slice<'_>) -> Vec<Row> {
+    let wave = slice.wave;
+    let mut news: BTreeMap<usize, (&base::CatalogId, &str, News<'_>)> = BTreeMap::new();
+    for new in &wave.entities {
+        news.entry(number(&new.symbol)).or_insert((&new.catalog, &new.entity, News::default())).2.is_new = true;
+    }
+    for new in &wave.methods {
+        news.entry(number(&new.of)).or_insert((&new.catalog, &new.entity, News::default())).2.methods.push(new);
+    }
+    for new in &wave.relations {
+        news.entry(number(&new.from)).or_insert((&new.catalog, &new.entity, News::default())).2.relations.push(new);
+    }
+    let names = Names::of(slice.ledger);
+    let mut named = HashSet::new();
+    slice.before.each_slot(slice.catalogs, |catalog, name, kind, is_named| {
+        named.extend(is_named.then(|| names.slot(catalog, name, kind)).flatten());
+    });
+    let mut sheet = Sheet {
+        names,
+        style: slice.style,
+        qualified: slice.ledger.catalogs().len() > 1,
+        named,
+        parts: parts(slice),
+        rows: Vec::new(),
+    };
+    // New entities first, then what is new of old ones.
+    let (new, old): (Vec<_>, Vec<_>) = news.into_iter().partition(|(_, (_, _, news))| news.is_new);
+    for (at, (id, name, news)) in new.into_iter().chain(old) {
+        let Some(catalog) = slice.catalogs.get(id) else { continue };
+        let Some(entity) = catalog.entity(name) else { continue };
+        let symbol = format!("e{at}");
+        let due = news.is_new || !slice.before.described(catalog, name);
+        Writer { sheet: &mut sheet, catalog, entity, symbol: &symbol, due }.write(&news);
+    }
+    sheet.rows
+}
+
+/// Entities that only relations of this wave lead to: no line of their own names their fields, and no earlier one did.
+fn parts(slice: &Slice<'_>) -> HashSet<String> {
+    let own = |catalog: &Catalog, entity: &str| {
+        let taught =
+            slice.ledger.taught_methods(slice.catalogs).filter(|(c, m)| c.id == catalog.id && m.entity == entity);
+        is_read(catalog, entity) || taught.into_iter().any(|(_, m)| m.gives_rows() && m.returns == entity)
+    };
+    let mut parts = HashSet::new();
+    for relation in &slice.wave.relations {
+        let Some(catalog) = slice.catalogs.get(&relation.catalog) else { continue };
+        let Some(found) = catalog.entity(&relation.entity).and_then(|e| e.relations.get(&relation.name)) else {
+            continue;
+        };
+        if !own(catalog, &found.target) && !slice.before.described(catalog, &found.target) {
+            parts.insert(relation.to.clone());
+        }
+    }
+    parts
+}
+
+fn number(symbol: &str) -> usize {
+    symbol.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
+}
+
+/// What the rows so far have said.
+struct Sheet<'a> {
+    names: Names<'a>,
+    style: SlotStyle,
+    /// Entities are shown with their catalogs.
+    qualified: bool,
+    /// Numbers of slots that a row has named.
+    named: HashSet<usize>,
+    /// Symbols of entities whose fields a relation's line has yet to name.
+    parts: HashSet<String>,
     rows: Vec<Row>,
 }
 
-impl Writer<'_> {
+#[derive(Default)]
+struct Intro {
+    lead: String,
+    about: String,
+    list: String,
+    fields: String,
+}
+
+struct Writer<'s, 'a> {
+    sheet: &'s mut Sheet<'a>,
+    catalog: &'a Catalog,
+    entity: &'a Entity,
+    symbol: &'s str,
+    /// No row has said yet what the entity is and which fields it has.
+    due: bool,
+}
+
+impl<'a> Writer<'_, 'a> {
+    fn write(&mut self, news: &News<'a>) {
+        if news.is_new {
+            self.reads();
+        }
+        for method in &news.methods {
+            self.method(method);
+        }
+        for relation in &news.relations {
+            self.relation(relation);
+        }
+    }
+
     fn push(&mut self, expr: String, fragments: impl IntoIterator<Item = String>) {
         let fragments: Vec<String> = fragments.into_iter().filter(|f| !f.is_empty()).collect();
-        self.rows.push(Row { expr, meaning: fragments.join(" · ") });
+        self.sheet.rows.push(Row { expr, meaning: fragments.join(" · ") });
     }
 
-    fn entity_rows(&mut self) {
-        let symbol = self.symbol;
-        let name = self.shown_name();
-        let listable = self.catalog.queries(&self.entity.name).find(|c| c.required().next().is_none());
-        let get = self.catalog.get_of(&self.entity.name);
-        if listable.is_some() {
-            let lead = vec![name, one_line(&self.entity.about), format!("→ [{symbol}]")];
-            self.push(symbol.to_owned(), lead);
-            let fields = self.fields();
-            self.push(format!("{symbol}[{}]", self.field_list()), [fields]);
-            if get.is_some() {
-                let (anchor, slots) = self.anchor();
-                self.push(anchor, [format!("→ {symbol}"), slots]);
-            }
-        } else {
-            self.unlisted(name, get.is_some());
+    /// What the first row that gives rows of this entity says beside its own: what it is, and its fields by name. Asked for
+    /// before the row names any other slot.
+    fn intro(&mut self) -> Intro {
+        if !std::mem::take(&mut self.due) {
+            return Intro::default();
         }
-        let queries: Vec<&Capability> =
-            self.catalog.queries(&self.entity.name).filter(|c| !c.params.is_empty()).collect();
-        for capability in queries {
-            // The line that names an unlisted entity's fields already shows a query with nothing to add.
-            let shown = listable.is_none() && get.is_none() && capability.params.values().all(|p| p.required);
-            if !shown {
-                self.query(capability);
-            }
+        let (list, fields) = self.fields(self.entity);
+        Intro { lead: self.lead(self.entity), about: one_line(&self.entity.about), list, fields }
+    }
+
+    /// A row that gives rows of this entity.
+    fn read(&mut self, intro: Intro, expr: &str, returns: String, rest: Vec<String>) {
+        let Intro { lead, about, list, fields } = intro;
+        self.push(format!("{expr}{list}"), [lead, about, returns, fields].into_iter().chain(rest));
+    }
+
+    fn reads(&mut self) {
+        let (symbol, name) = (self.symbol, &self.entity.name);
+        let listable = self.catalog.queries(name).any(|c| c.required().next().is_none());
+        if listable {
+            self.listed();
         }
-        let searches: Vec<&Capability> = self.catalog.searches(&self.entity.name).collect();
-        let alone = listable.is_none() && get.is_none() && self.catalog.queries(&self.entity.name).next().is_none();
-        for (at, capability) in searches.into_iter().enumerate() {
-            self.search(capability, alone && at == 0);
+        if self.catalog.get_of(name).is_some() {
+            let intro = self.intro();
+            let key = self.key();
+            self.read(intro, &self.anchor(), format!("→ {symbol}"), vec![key]);
+        }
+        let (catalog, entity) = (self.catalog, self.entity);
+        for capability in catalog.queries(&entity.name).filter(|c| !c.params.is_empty()) {
+            self.query(capability);
+        }
+        for capability in catalog.searches(&entity.name) {
+            self.search(capability);
         }
     }
 
-    /// `first` is the line that names the fields, where an entity can only be searched.
-    fn search(&mut self, capability: &Capability, names_fields: bool) {
+    /// The line of all, and that of the fields.
+    fn listed(&mut self) {
         let symbol = self.symbol;
-        let others = || capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
-        let required: Vec<&Param> = others().filter(|p| p.required).collect();
-        let braces: Vec<String> = required.iter().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
-        let braces = if braces.is_empty() { String::new() } else { format!("{{{}}}", braces.join(",")) };
-        let mut expr = format!("{symbol}~\"text\"{braces}");
-        let mut meaning = Vec::new();
-        if names_fields {
-            meaning.extend([self.shown_name(), one_line(&self.entity.about), format!("→ [{symbol}]"), self.fields()]);
-            expr = format!("{expr}[{}]", self.field_list());
-        } else {
-            meaning.extend([format!("→ [{symbol}]"), one_line(&capability.about)]);
+        if self.sheet.style == SlotStyle::Names {
+            let intro = self.intro();
+            return self.read(intro, symbol, format!("→ [{symbol}]"), Vec::new());
         }
-        let first: Vec<String> = required.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
-        let rest = self.optional(others().filter(|p| !p.required));
-        meaning.extend([first.join(", "), rest]);
-        self.push(expr, meaning);
+        let Intro { lead, about, list, fields } = self.intro();
+        self.push(symbol.to_owned(), [lead, about, format!("→ [{symbol}]")]);
+        self.push(format!("{symbol}{list}"), [fields]);
+    }
+
+    fn query(&mut self, capability: &Capability) {
+        let symbol = self.symbol;
+        let required: Vec<&Param> = capability.required().collect();
+        let mut optional: Vec<&Param> = capability.params.values().filter(|p| !p.required).collect();
+        // A query with nothing required shows its first filter: the entity's own line already lists all.
+        let shown = if required.is_empty() { optional.drain(..1).collect() } else { required };
+        let expr = format!("{symbol}{{{}}}", self.filled(&shown));
+        let intro = self.intro();
+        let rest = self.named_then_optional(&shown, &optional);
+        self.read(intro, &expr, format!("→ [{symbol}]"), [vec![one_line(&capability.about)], rest].concat());
+    }
+
+    fn search(&mut self, capability: &Capability) {
+        let symbol = self.symbol;
+        let others = capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
+        let (required, optional): (Vec<&Param>, Vec<&Param>) = others.partition(|p| p.required);
+        let braces = if required.is_empty() { String::new() } else { format!("{{{}}}", self.filled(&required)) };
+        let intro = self.intro();
+        let rest = self.named_then_optional(&required, &optional);
+        let about = vec![one_line(&capability.about)];
+        let expr = format!("{symbol}~\"text\"{braces}");
+        self.read(intro, &expr, format!("→ [{symbol}]"), [about, rest].concat());
     }
 
     /// `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the type.
     fn method(&mut self, method: &TaughtMethod) {
         let Some(capability) = self.catalog.capability(&method.capability) else { return };
-        let (receiver, key) =
-            if capability.teaches_anchor() { self.anchor() } else { (self.symbol.to_owned(), String::new()) };
-        let required: Vec<&Param> = capability.required().collect();
-        let fill =
-            |p: &Param| format!("{}={}", self.slot(&p.name, &p.kind), if is_long(&p.kind) { "<<T" } else { "$" });
-        let filled: Vec<String> = required.iter().map(|p| fill(p)).collect();
-        let returns = match (capability.gives_rows(), self.ledger.symbol_of(&self.catalog.id, &capability.returns)) {
+        let gives_itself = capability.gives_rows() && capability.returns == self.entity.name;
+        let intro = match (gives_itself, self.due) {
+            (true, _) => self.intro(),
+            // Nothing gives rows of it yet, so its fields are not named; what it is, is said once.
+            (false, true) => {
+                let (lead, about) = (self.lead(self.entity), one_line(&self.entity.about));
+                Intro { lead, about, ..Intro::default() }
+            }
+            (false, false) => Intro::default(),
+        };
+        self.due = false;
+        let (receiver, key) = match capability.teaches_anchor() {
+            true => (self.anchor(), self.key()),
+            false => (self.symbol.to_owned(), String::new()),
+        };
+        let (required, optional): (Vec<&Param>, Vec<&Param>) = capability.params.values().partition(|p| p.required);
+        let returns = match (capability.gives_rows(), self.sheet.names.entity(&self.catalog.id, &capability.returns)) {
             (false, _) => "→ ()".to_owned(),
             (true, Some(symbol)) => format!("→ {symbol}"),
             (true, None) => format!("→ {}", capability.returns),
@@ -139,124 +242,117 @@ impl Writer<'_> {
             none if none.is_empty() => capability.method_name().to_owned(),
             about => about,
         };
-        let named: Vec<String> = required.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
-        let rest = self.optional(capability.params.values().filter(|p| !p.required));
-        let expr = format!("{receiver}.{}({})", method.symbol, filled.join(","));
-        self.push(expr, [returns, about, key, named.join(", "), rest]);
-    }
-
-    /// `opt p3, p11 since date`
-    fn optional<'p>(&mut self, params: impl Iterator<Item = &'p Param>) -> String {
-        let slots: Vec<String> =
-            params.map(|p| self.name_slot(&p.name, &p.kind).unwrap_or_else(|| self.slot(&p.name, &p.kind))).collect();
-        if slots.is_empty() { String::new() } else { format!("opt {}", slots.join(", ")) }
-    }
-
-    /// With its catalog once a session has two.
-    fn shown_name(&self) -> String {
-        if self.ledger.catalogs().len() > 1 {
-            format!("{}:{}", self.catalog.id, self.entity.name)
-        } else {
-            self.entity.name.clone()
-        }
-    }
-
-    /// An entity that cannot be listed names its fields on the line that reads it.
-    fn unlisted(&mut self, name: String, has_get: bool) {
-        let symbol = self.symbol;
-        let about = one_line(&self.entity.about);
-        let scoped = self.catalog.queries(&self.entity.name).next().map(|c| self.scope_braces(c));
-        let (source, returns) = match (has_get, scoped) {
-            (true, _) => (self.anchor().0, format!("→ {symbol}")),
-            (false, Some(braces)) => (format!("{symbol}{braces}"), format!("→ [{symbol}]")),
-            (false, None) => return,
-        };
-        let fields = self.fields();
-        let expr = format!("{source}[{}]", self.field_list());
-        self.push(expr, [name, about, returns, fields]);
-    }
-
-    fn query(&mut self, capability: &Capability) {
-        let symbol = self.symbol;
-        let required: Vec<_> = capability.required().collect();
-        let mut optional: Vec<_> = capability.params.values().filter(|p| !p.required).collect();
-        // A query with nothing required shows its first filter: the entity's own line already lists all.
-        let shown = if required.is_empty() { optional.drain(..1).collect() } else { required };
-        let braces: Vec<String> = shown.iter().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
-        let first: Vec<String> = shown.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
-        let rest = self.optional(optional.into_iter());
-        let expr = format!("{symbol}{{{}}}", braces.join(","));
-        self.push(expr, [format!("→ [{symbol}]"), one_line(&capability.about), first.join(", "), rest]);
+        let expr = format!("{receiver}.{}({})", method.symbol, self.filled(&required));
+        let rest = self.named_then_optional(&required, &optional);
+        self.read(intro, &expr, returns, [vec![about, key], rest].concat());
     }
 
     fn relation(&mut self, relation: &TaughtRelation) {
-        let many = self.entity.relations.get(&relation.name).is_some_and(|r| r.many);
-        let returns = if many { format!("→ [{}]", relation.to) } else { format!("→ {}", relation.to) };
+        let Some(found) = self.entity.relations.get(&relation.name) else { return };
+        let returns = if found.many { format!("→ [{}]", relation.to) } else { format!("→ {}", relation.to) };
         let from = self.relation_source();
-        self.push(format!("{from}.{}", relation.symbol), [returns, relation.name.clone()]);
+        let expr = format!("{from}.{}", relation.symbol);
+        let described = !self.sheet.parts.remove(&relation.to);
+        let Some(target) = self.catalog.entity(&found.target).filter(|_| !described) else {
+            return self.push(expr, [returns, relation.name.clone()]);
+        };
+        let lead = self.lead(target);
+        let (list, fields) = self.fields(target);
+        self.push(format!("{expr}{list}"), [lead, one_line(&target.about), returns, relation.name.clone(), fields]);
     }
 
     /// What a relation line starts from: one row where one can be read, else the rows of a list or a scoped query.
     fn relation_source(&mut self) -> String {
-        if self.catalog.get_of(&self.entity.name).is_some() {
-            return self.anchor().0;
+        let name = &self.entity.name;
+        if self.catalog.get_of(name).is_some() {
+            return self.anchor();
         }
-        let query = self.catalog.queries(&self.entity.name).next();
-        format!("{}{}", self.symbol, query.map(|c| self.scope_braces(c)).unwrap_or_default())
+        let query = self.catalog.queries(name).next().map(|c| c.required().collect::<Vec<_>>());
+        let braces = query.filter(|required| !required.is_empty()).map(|r| format!("{{{}}}", self.filled(&r)));
+        format!("{}{}", self.symbol, braces.unwrap_or_default())
     }
 
-    fn scope_braces(&self, capability: &Capability) -> String {
-        let slots: Vec<String> = capability.required().map(|p| format!("{}=$", self.slot(&p.name, &p.kind))).collect();
-        if slots.is_empty() { String::new() } else { format!("{{{}}}", slots.join(",")) }
-    }
-
-    /// `e1(p1=$,p2=$)`, or `e1($)` when the key has one part; and the slots that had no name yet.
-    fn anchor(&mut self) -> (String, String) {
-        let entity = self.entity;
-        let key: Vec<&catalog::Field> = entity.key.iter().filter_map(|k| entity.fields.get(k)).collect();
+    /// `e1(p1=$,p2=$)`, or `e1($)` when the key has one part.
+    fn anchor(&self) -> String {
+        let key: Vec<&catalog::Field> = self.entity.key_fields().collect();
         if let [_] = key.as_slice() {
-            return (format!("{}($)", self.symbol), String::new());
+            return format!("{}($)", self.symbol);
         }
         let slots: Vec<String> = key.iter().map(|f| format!("{}=$", self.slot(&f.name, &f.kind))).collect();
-        let named: Vec<String> = key.iter().filter_map(|f| self.name_slot(&f.name, &f.kind)).collect();
-        (format!("{}({})", self.symbol, slots.join(",")), named.join(", "))
+        format!("{}({})", self.symbol, slots.join(","))
     }
 
-    fn field_list(&self) -> String {
-        let slots: Vec<String> = self.entity.fields.values().map(|f| self.slot(&f.name, &f.kind)).collect();
-        slots.join(",")
-    }
-
-    /// Names and types of all fields, in the order of `field_list`, so that no symbol need be repeated.
-    fn fields(&mut self) -> String {
-        let entity = self.entity;
-        let mut shown = Vec::new();
-        for field in entity.fields.values() {
-            self.named.insert(self.slot(&field.name, &field.kind));
-            shown.push(format!("{}{}", field.name, self.type_of(&field.kind)));
+    /// The slots of `anchor` that had no name yet.
+    fn key(&mut self) -> String {
+        let key: Vec<&catalog::Field> = self.entity.key_fields().collect();
+        if key.len() == 1 {
+            return String::new();
         }
-        shown.join(", ")
+        let named: Vec<String> = key.iter().filter_map(|f| self.name_slot(&f.name, &f.kind)).collect();
+        named.join(", ")
+    }
+
+    /// `p1=$,p5=<<T`
+    fn filled(&self, params: &[&Param]) -> String {
+        let fill =
+            |p: &&Param| format!("{}={}", self.slot(&p.name, &p.kind), if is_long(&p.kind) { "<<T" } else { "$" });
+        params.iter().map(fill).collect::<Vec<_>>().join(",")
+    }
+
+    /// `p6 note markdown` and `opt p3, p11 since date`
+    fn named_then_optional(&mut self, required: &[&Param], optional: &[&Param]) -> Vec<String> {
+        let first: Vec<String> = required.iter().filter_map(|p| self.name_slot(&p.name, &p.kind)).collect();
+        let rest: Vec<String> = optional
+            .iter()
+            .map(|p| self.name_slot(&p.name, &p.kind).unwrap_or_else(|| self.slot(&p.name, &p.kind)))
+            .collect();
+        let rest = if rest.is_empty() { String::new() } else { format!("opt {}", rest.join(", ")) };
+        vec![first.join(", "), rest]
+    }
+
+    /// With its catalog once a session has two.
+    fn lead(&self, entity: &Entity) -> String {
+        if self.sheet.qualified { format!("{}:{}", self.catalog.id, entity.name) } else { entity.name.clone() }
+    }
+
+    /// The projection that shows all fields, and their names and types in its order, so that no symbol need be repeated.
+    fn fields(&mut self, entity: &Entity) -> (String, String) {
+        let catalog = self.catalog;
+        let mut list = Vec::new();
+        let mut said = Vec::new();
+        for field in entity.fields.values() {
+            if let Some(n) = self.sheet.names.slot(catalog, &field.name, &field.kind) {
+                self.sheet.named.insert(n);
+            }
+            list.push(self.slot(&field.name, &field.kind));
+            said.push(format!("{}{}", field.name, shown(&self.sheet.names, catalog, &field.kind)));
+        }
+        let list = match self.sheet.style {
+            SlotStyle::Symbols => format!("[{}]", list.join(",")),
+            SlotStyle::Names => String::new(),
+        };
+        (list, said.join(", "))
     }
 
     fn slot(&self, name: &str, kind: &Type) -> String {
-        self.ledger.slot_symbol(self.catalog, name, kind).unwrap_or_else(|| name.to_owned())
+        let number = || self.sheet.names.slot(self.catalog, name, kind);
+        match self.sheet.style {
+            SlotStyle::Symbols => number().map_or_else(|| name.to_owned(), |n| format!("p{n}")),
+            SlotStyle::Names => name.to_owned(),
+        }
     }
 
-    /// `p11 since date` the first time a row needs the slot, `None` afterwards.
+    /// `p11 since date` the first time a row needs the slot, `None` afterwards. By name, only a type needs saying.
     fn name_slot(&mut self, name: &str, kind: &Type) -> Option<String> {
-        let symbol = self.slot(name, kind);
-        self.named.insert(symbol.clone()).then(|| format!("{symbol} {name}{}", self.type_of(kind)))
-    }
-
-    /// With a space before it; a plain string is not written.
-    fn type_of(&self, kind: &Type) -> String {
-        match kind {
-            Type::String(catalog::TextStyle::Short) => String::new(),
-            Type::Ref(target) => match self.ledger.symbol_of(&self.catalog.id, target) {
-                Some(symbol) => format!(" {symbol}"),
-                None => format!(" {target}"),
-            },
-            other => format!(" {}", other.describe()),
+        let number = self.sheet.names.slot(self.catalog, name, kind)?;
+        if !self.sheet.named.insert(number) {
+            return None;
+        }
+        let typed = shown(&self.sheet.names, self.catalog, kind);
+        match self.sheet.style {
+            SlotStyle::Symbols => Some(format!("p{number} {name}{typed}")),
+            SlotStyle::Names if typed.is_empty() => None,
+            SlotStyle::Names => Some(format!("{name}{typed}")),
         }
     }
 }

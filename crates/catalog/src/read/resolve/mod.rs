@@ -72,6 +72,7 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
             entities,
             capabilities,
             digest: base::Digest::of(b""),
+            hidden: Vec::new(),
         }),
         (_, _, found) => Err(placed(found, text)),
     }

@@ -13,6 +13,8 @@ mod tokens;
 
 use std::path::Path;
 
+pub use find::config;
+
 use crate::args::CatalogCommand;
 use crate::failure::Failure;
 use crate::log;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use catalog::{Catalog, Via};
-use teach::{Catalogs, Ledger, Rendered, Seed, SeedError, render_wave};
+use teach::{Ask, Catalogs, Ledger, Rendered, Seed, SeedError, SlotStyle, render_wave};
 
 use super::tokens;
 
@@ -18,12 +18,11 @@ pub fn whole(catalog: &Catalog) -> Result<Rendered, SeedError> {
 /// Of some entities; `first` also teaches how to read it.
 pub fn table(catalog: &Catalog, entities: &[&str], first: bool) -> Result<Rendered, SeedError> {
     let catalogs = Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))]);
-    let seed = |entity: &&str| Seed { catalog: catalog.id.clone(), entity: (*entity).to_owned() };
-    let seeds: Vec<Seed> = entities.iter().map(seed).collect();
-    let extended = Ledger::default().extend(&catalogs, &seeds)?;
+    let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
+    let extended = Ledger::default().extend(&catalogs, &Ask::all(&seeds))?;
     // Who knows all of it already is told nothing of how to read it.
     let before = if first { Ledger::default() } else { extended.ledger.clone() };
-    Ok(render_wave(&before, &extended.ledger, &catalogs, &extended.wave))
+    Ok(render_wave(SlotStyle::default(), &before, &extended.ledger, &catalogs, &extended.wave))
 }
 
 /// Tokens of the lines that say how to read this table and write a program, which a session pays once.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::verdict::{self, Verdict};
 use super::{Doing, probe};
 use crate::budget::{Counted, Place};
-use crate::call::decode_off;
+use crate::call::{Part, decode_off};
 use crate::error::{ApiProblem, StepError};
 
 pub struct Ended {
@@ -150,7 +150,7 @@ impl One<'_> {
         // A mutation may have run although something in its answer failed.
         let graphql = matches!(self.doing.target.1.transport, Transport::Graphql(_));
         let mixed = graphql && has_data(&response);
-        let decoded = decode_off(self.doing.reads.ctx, self.doing.target, response, self.args, None).await;
+        let decoded = decode_off(self.doing.reads.ctx, self.doing.target, response, self.args, Part::WHOLE).await;
         self.receipt.state = State::Done;
         match decoded {
             None => Err(StepError::Interrupted(label)),

@@ -6,7 +6,7 @@ use catalog::{Args, Capability, Entity, Kind, Row};
 
 use super::Doing;
 use crate::budget::{Allowance, Counted};
-use crate::call::{self, Reads};
+use crate::call::{self, Part, Reads};
 use crate::coverage::Coverage;
 use crate::paging::{self, Want};
 use crate::step::pure::filter::equal;
@@ -32,7 +32,7 @@ pub async fn ask(doing: &Doing<'_>, args: &Args) -> Option<(String, Probed)> {
         let list = paging::list(&reads, (catalog, probe), &given, want).await.ok()?;
         (list.rows.iter().map(|row| Row::clone(row)).collect(), list.coverage == Coverage::Complete)
     } else {
-        match call::read(&reads, (catalog, probe), &given, None).await {
+        match call::read(&reads, (catalog, probe), &given, Part::WHOLE).await {
             Ok(decoded) => (decoded.rows, true),
             Err(error) if error.is_not_found() => (Vec::new(), true),
             Err(_) => return None,

@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use lang::plan::Path;
 use serde_json::Value;
 
-use crate::call::{self, Reads, Target};
+use crate::call::{self, Part, Reads, Target};
 use crate::coverage::{Coverage, Why};
 use crate::data::hash::ByValue;
 use crate::error::StepError;
@@ -99,7 +99,7 @@ async fn one(
 }
 
 pub async fn by_key(reads: &Reads<'_>, target: Target<'_>, args: &Args) -> Result<Read, StepError> {
-    match call::read(reads, target, args, None).await {
+    match call::read(reads, target, args, Part::WHOLE).await {
         Ok(decoded) => Ok(decoded.rows.into_iter().next().map_or(Read::Gone, |row| Read::Row(Arc::new(row)))),
         Err(error) if error.is_not_found() => Ok(Read::Gone),
         Err(StepError::Bound { .. }) => Ok(Read::Forbidden),

@@ -1,7 +1,7 @@
 //! Moments: `now`, `today`, `now-7d`, and days where a moment is wanted.
 //! Invariant: a moment is fixed here, when the program is planned; nothing later asks what time it is.
 
-use base::{Diagnostic, Span, Timestamp};
+use base::{Diagnostic, Edit, Span, Timestamp};
 use catalog::{DateFormat, Type};
 use serde_json::Value as Json;
 
@@ -24,7 +24,10 @@ impl Cx<'_> {
         };
         let Some(shift) = shift(offset) else {
             let message = format!("`{word}`: an offset is a number and s, min, h, d or w");
-            self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("{base}-7d")));
+            self.report(
+                Diagnostic::error(codes::WRONG_TYPE, span, message)
+                    .with_fix([Edit::replace(span, format!("{base}-7d"))]),
+            );
             return Some(None);
         };
         let now = self.scope.now.unwrap_or(Timestamp(0));
@@ -38,7 +41,10 @@ impl Cx<'_> {
         match (format, day) {
             (DateFormat::IsoDate, Some(day)) => {
                 let message = format!("expected a day, found {written}");
-                self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("\"{day}\"")));
+                self.report(
+                    Diagnostic::error(codes::WRONG_TYPE, span, message)
+                        .with_fix([Edit::replace(span, format!("\"{day}\""))]),
+                );
                 None
             }
             (_, Some(day)) => {
@@ -58,15 +64,29 @@ impl Cx<'_> {
     }
 
     fn no_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
-        let (what, copy) = match format {
-            DateFormat::IsoDate => ("a date", "\"2026-01-31\""),
-            _ => ("a moment", "\"2026-01-31T00:00:00Z\""),
+        let what = match format {
+            DateFormat::IsoDate => "a date such as \"2026-01-31\"",
+            _ => "a moment such as \"2026-01-31T00:00:00Z\"",
         };
         let shown: String = written.chars().take(40).collect();
         let message = format!("expected {what}, found \"{shown}\"; `now`, `today` and `now-7d` are dates too");
-        self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(copy));
+        let fix = in_words(written).map(|date| Edit::replace(span, date));
+        self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_fix(fix));
         None
     }
+}
+
+/// What people say for a date.
+fn in_words(written: &str) -> Option<&'static str> {
+    Some(match written.trim().to_lowercase().replace(['_', '-'], " ").as_str() {
+        "yesterday" => "today-1d",
+        "tomorrow" => "today+1d",
+        "last week" | "a week ago" | "past week" => "now-7d",
+        "next week" | "in a week" => "now+7d",
+        "an hour ago" | "last hour" => "now-1h",
+        "last month" | "a month ago" => "now-30d",
+        _ => return None,
+    })
 }
 
 fn split(word: &str) -> Option<(&'static str, &str)> {

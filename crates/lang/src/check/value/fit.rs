@@ -1,7 +1,7 @@
 //! Whether what was found is what a slot wants, and how it is taken.
 //! Invariant: a hole's type is its slot's; many rows go only where a list may stand.
 
-use base::{Diagnostic, Span};
+use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 use serde_json::Value as Json;
 
@@ -45,7 +45,7 @@ impl Cx<'_> {
             return None;
         };
         if found.many && !list && !matches!(kind, Type::Json) {
-            self.too_many(&found, span);
+            self.too_many(span);
             return None;
         }
         let many = found.many;
@@ -107,20 +107,19 @@ impl Cx<'_> {
             }
             _ => "",
         };
-        let copy = found.label.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|label| {
-            let (home, entity) = found.key.as_ref()?;
-            let key = home.entity(entity)?.key.first()?.clone();
-            Some(format!("{label}.{key}"))
+        let fix = found.key.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|(home, entity)| {
+            let key = home.entity(entity)?.key.first()?;
+            Some(Edit::insert(span.end, format!(".{key}")))
         });
         let message = format!("expected {}, found {what}{more}", kind.describe());
-        self.report(Diagnostic { copy, ..Diagnostic::error(codes::WRONG_TYPE, span, message) });
+        self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_fix(fix));
     }
 
-    fn too_many(&mut self, found: &Found, span: Span) {
+    fn too_many(&mut self, span: Span) {
         let message =
             "one is wanted here and these are many rows; take one of them, or write `rows => …` to do it for each";
-        let copy = found.label.as_ref().map(|label| format!("{label}.first()"));
-        self.report(Diagnostic { copy, ..Diagnostic::error(codes::MANY_ROWS, span, message) });
+        let fix = Edit::insert(span.end, ".first()");
+        self.report(Diagnostic::error(codes::MANY_ROWS, span, message).with_fix([fix]));
     }
 
     /// What was found where no type is wanted: a reference to an entity, or the value it has.

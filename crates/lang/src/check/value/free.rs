@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 use super::reference::reference_of;
 use super::{list_of, object_of};
 use crate::check::Cx;
-use crate::check::source::alphabet_of;
 use crate::ir::Expr;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 
@@ -83,7 +82,7 @@ impl Cx<'_> {
             }
             (Primary::Get { entity, key }, true) => {
                 let exposed = self.entity(entity)?;
-                let args = self.key_args(exposed, key, alphabet_of(entity), node.span)?;
+                let args = self.key_args(exposed, (entity, key), node.head)?;
                 let kind = Type::Ref(exposed.entity.clone());
                 Some(Free { expr: reference_of(exposed, args)?, kind, home: Some(exposed.catalog.clone()) })
             }

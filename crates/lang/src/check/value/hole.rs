@@ -116,7 +116,7 @@ impl<'s> Cx<'s> {
     fn of_step(&mut self, node: &Node) -> Option<Found> {
         let plain = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
         let from = node.parts.iter().rposition(|part| !plain(part)).map_or(0, |at| at + 1);
-        let mut at = self.chain(&node.primary, &node.parts[..from], node.span)?;
+        let mut at = self.chain(&node.primary, &node.parts[..from], node.head)?;
         let rest = &node.parts[from..];
         for done in 0..rest.len() {
             let names = plain_names(&rest[done..])?;
@@ -129,7 +129,7 @@ impl<'s> Cx<'s> {
                 let at = self.attach(here, at, &leads.attach);
                 return Some(at_path(Base::Step(at), &rows, leads));
             }
-            at = self.part(at, &rest[done])?;
+            at = self.part(at, &rest[done], node.head.start)?;
         }
         if let Some(known) = self.known_text(at) {
             return Some(known);
@@ -162,11 +162,11 @@ fn whole(base: Base, rows: &RowType) -> Found {
         let key = of.catalog.entity(&of.entity).map(|e| e.key.as_slice()).unwrap_or_default();
         rows.beyond || key.iter().all(|part| rows.has(part))
     });
-    let value = match rows.columns.as_slice() {
-        [only] if rows.literal => Some((Vec::new(), only.kind.clone(), only.home.clone())),
-        [only] => Some((vec![only.name.clone()], only.kind.clone(), only.home.clone())),
-        _ if rows.open => Some((Vec::new(), Type::Json, None)),
-        _ => None,
+    let value = match rows.at(0).filter(|_| rows.columns.len() == 1) {
+        Some(only) if rows.literal => Some((Vec::new(), only.kind, only.home)),
+        Some(only) => Some((vec![only.name], only.kind, only.home)),
+        None if rows.open => Some((Vec::new(), Type::Json, None)),
+        None => None,
     };
     let key = key.map(|of| (of.catalog.clone(), of.entity.clone()));
     Found { base, key, value, many: rows.many, label: None }

@@ -14,14 +14,13 @@ pub(super) use reference::{is_null, reference_of};
 
 use std::sync::Arc;
 
-use base::{Diagnostic, Span};
+use base::{Diagnostic, Edit, Span};
 use catalog::{Catalog, TextStyle, Type, TypeError};
 use serde_json::Value as Json;
 
 use super::Cx;
 use crate::codes;
 use crate::ir::Expr;
-use crate::scope::Alphabet;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 
 /// The catalog whose entities a slot's references are of; rows that a program made have none.
@@ -114,16 +113,16 @@ impl<'s> Cx<'s> {
                 }
                 let message = format!("`{found}` is not one of {}", choices.join(" | "));
                 let meant = base::nearest(&found, choices.iter().map(String::as_str));
-                let copy = meant.map(|c| format!("\"{c}\""));
-                let diagnostic = Diagnostic::error(codes::NOT_A_CHOICE, span, message);
-                self.report(Diagnostic { copy, ..diagnostic });
+                let fix = meant.map(|c| Edit::replace(span, format!("\"{c}\"")));
+                self.report(Diagnostic::error(codes::NOT_A_CHOICE, span, message).with_fix(fix));
             }
             error => {
                 let more = match kind {
                     Type::String(TextStyle::Blob) => "; a blob is written as base64",
                     _ => "",
                 };
-                self.error(codes::WRONG_TYPE, span, format!("{error}{more}"));
+                let fix = respelled(kind, &json).map(|right| Edit::replace(span, right));
+                self.report(Diagnostic::error(codes::WRONG_TYPE, span, format!("{error}{more}")).with_fix(fix));
             }
         }
         None
@@ -133,9 +132,9 @@ impl<'s> Cx<'s> {
         if self.taught {
             return Some(Json::String("$".to_owned()).into());
         }
-        let sample = self.sample_in(home, kind, Alphabet::Names);
+        let sample = self.real_sample(home, kind);
         let message = format!("`$` marks a place to fill; put a real value ({}) there", kind.describe());
-        self.report(Diagnostic::error(codes::PLACEHOLDER, span, message).with_copy(sample));
+        self.report(Diagnostic::error(codes::PLACEHOLDER, span, message).with_fix([Edit::replace(span, sample)]));
         None
     }
 
@@ -175,7 +174,10 @@ impl<'s> Cx<'s> {
         };
         if !is_choice(kind, word) && (self.scope.slots.contains_key(word) || self.scope.entity(&entity).is_ok()) {
             let message = format!("`{word}` is a name, not a value");
-            self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_copy(format!("\"{word}\"")));
+            self.report(
+                Diagnostic::error(codes::WRONG_TYPE, span, message)
+                    .with_fix([Edit::replace(span, format!("\"{word}\""))]),
+            );
             return None;
         }
         // The missing quotes are certain: nothing else in scope has this name.
@@ -186,6 +188,23 @@ impl<'s> Cx<'s> {
             self.report(Diagnostic::note(codes::WRONG_TYPE, span, format!("read {word} as \"{word}\"")));
         }
         Some(found)
+    }
+}
+
+/// The value as its slot wants it, where only quotes are wrong.
+fn respelled(kind: &Type, json: &Json) -> Option<String> {
+    match (kind, json) {
+        (Type::String(TextStyle::Short | TextStyle::Markdown | TextStyle::Document | TextStyle::Html), plain) => {
+            (plain.is_number() || plain.is_boolean()).then(|| format!("\"{plain}\""))
+        }
+        (Type::Integer | Type::Number, Json::String(text)) => {
+            let text = text.trim();
+            number(text).filter(|n| kind.accept(n).is_ok()).map(|_| text.to_owned())
+        }
+        (Type::Boolean, Json::String(text)) => {
+            ["true", "false"].into_iter().find(|flag| text.eq_ignore_ascii_case(flag)).map(str::to_owned)
+        }
+        _ => None,
     }
 }
 

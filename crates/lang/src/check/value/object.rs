@@ -1,16 +1,16 @@
 //! Objects and arms of unions.
 //! Invariant: every slot is known and every required one given; an arm has the form that the API wants.
 
-use base::{Diagnostic, Span, near};
+use base::{Diagnostic, Edit, Span, near};
 use catalog::{Slot, TextStyle, Type, Union};
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
 use super::{Home, object_of};
 use crate::check::Cx;
+use crate::check::hint::{added, renamed};
 use crate::codes;
 use crate::ir::Expr;
-use crate::scope::Alphabet;
 use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
 
 type Slots = IndexMap<String, Slot>;
@@ -32,10 +32,7 @@ impl<'s> Cx<'s> {
     pub(super) fn object(&mut self, home: Home<'_>, kind: &Type, entries: &[Entry], span: Span) -> Option<Expr> {
         let pairs: Vec<(&Name, &Value)> = entries.iter().map(|e| (&e.key, &e.value)).collect();
         match kind {
-            Type::Object(slots) => {
-                let copy = self.sample_in(home, kind, Alphabet::Names);
-                Some(object_of(self.slots(home, slots, &pairs, (span, copy))?))
-            }
+            Type::Object(slots) => Some(object_of(self.slots(home, slots, &pairs, (span, None))?)),
             Type::Union(union) => self.tagged(home, union, &pairs, span),
             Type::Json => self.free_object(entries),
             Type::String(TextStyle::JsonText) => {
@@ -81,7 +78,7 @@ impl<'s> Cx<'s> {
     }
 
     fn which_arm(&mut self, home: Home<'_>, union: &Union, span: Span) {
-        let arms: Vec<String> = union.arms.keys().map(|a| self.sample_arm(home, a, union, Alphabet::Names)).collect();
+        let arms: Vec<String> = union.arms.keys().map(|a| self.open_arm(home, a, union)).collect();
         let message = "one arm of a union is written with its name";
         self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_alternatives(arms));
     }
@@ -134,12 +131,13 @@ impl<'s> Cx<'s> {
         let Some((arm, slots)) = union.arms.get_key_value(&name.text).or_else(alike) else {
             let alternatives = near(&name.text, union.arms.keys().map(String::as_str));
             let message = format!("no arm `{}`", name.text);
-            self.report(Diagnostic::error(codes::UNKNOWN_ARM, name.span, message).with_alternatives(alternatives));
+            let fix = renamed(name, union.arms.keys().map(String::as_str));
+            let diagnostic = Diagnostic::error(codes::UNKNOWN_ARM, name.span, message);
+            self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
             return None;
         };
         self.mended(name, arm);
-        let copy = self.sample_arm(home, arm, union, Alphabet::Names);
-        let given = self.slots(home, slots, pairs, (span, copy))?;
+        let given = self.slots(home, slots, pairs, (span, Some(&name.text)))?;
         Some(arm_expr(union, arm, given))
     }
 
@@ -148,7 +146,7 @@ impl<'s> Cx<'s> {
         home: Home<'_>,
         slots: &Slots,
         pairs: &[(&Name, &Value)],
-        (span, copy): (Span, String),
+        (span, arm): (Span, Option<&str>),
     ) -> Option<Vec<(String, Expr)>> {
         let mut given: Vec<(String, Expr)> = Vec::new();
         let mut right = true;
@@ -158,7 +156,8 @@ impl<'s> Cx<'s> {
                 let alternatives = near(&key.text, slots.keys().map(String::as_str));
                 let message = format!("no slot `{}` in it", key.text);
                 let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);
-                self.report(diagnostic.with_alternatives(alternatives));
+                let fix = renamed(key, slots.keys().map(String::as_str));
+                self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
                 right = false;
                 continue;
             };
@@ -173,11 +172,17 @@ impl<'s> Cx<'s> {
             }
         }
         let lacking = |(name, slot): &(&String, &Slot)| slot.required && !given.iter().any(|(g, _)| g == *name);
-        let missing: Vec<String> = slots.iter().filter(lacking).map(|(name, _)| format!("`{name}`")).collect();
+        let missing: Vec<&String> = slots.iter().filter(lacking).map(|(name, _)| name).collect();
         if right && !missing.is_empty() {
-            let diagnostic =
-                Diagnostic::error(codes::MISSING_ARGUMENT, span, format!("it needs {}", missing.join(", ")));
-            self.report(diagnostic.with_copy(copy));
+            let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+            let sign = if arm.is_some() { "=" } else { ": " };
+            let more: Vec<String> = missing.iter().map(|name| format!("{name}{sign}$")).collect();
+            let fix = match (pairs.last(), arm) {
+                (None, Some(arm)) => Edit::replace(span, format!("{arm}{{{}}}", more.join(", "))),
+                (last, _) => added(last.map(|(_, value)| value.span), span.end.saturating_sub(1), &more.join(", ")),
+            };
+            let message = format!("it needs {}", names.join(", "));
+            self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_fix([fix]));
             return None;
         }
         right.then_some(given)

@@ -1,13 +1,12 @@
 //! References to entities: `Person("ada")`, or the key alone when it has one part.
 //! Invariant: a reference is the key of an entity of the slot's own catalog.
 
-use base::{Diagnostic, Span};
+use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 use serde_json::Value as Json;
 
 use super::{Home, object_of};
 use crate::check::node::entity_span;
-use crate::check::source::alphabet_of;
 use crate::check::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{Args, Expr, StepKind};
@@ -23,9 +22,19 @@ impl<'s> Cx<'s> {
         span: Span,
     ) -> Option<Expr> {
         if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(&entity.name.text)) {
-            let copy = self.sample_arm(home, &entity.name.text, union, Alphabet::Names);
+            let slots: Vec<String> =
+                union.arms.get(&entity.name.text).into_iter().flatten().map(|(n, _)| n.clone()).collect();
             let message = format!("an arm of a union takes braces: `{}{{…}}`", entity.name.text);
-            self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_copy(copy));
+            let edit = Edit::replace(span, format!("{}{{", entity.name.text));
+            let edit = match (key, slots.first()) {
+                (Key::Unary(value), Some(slot)) => edit.write(format!("{slot}=")).keep(value.span),
+                (Key::Unary(_), None) => edit,
+                (Key::Slots(args), _) => {
+                    let all = args.iter().map(|arg| arg.slot.span.to(arg.value.span)).reduce(Span::to);
+                    edit.keep(all.unwrap_or_default())
+                }
+            };
+            self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_fix([edit.write("}")]));
             return None;
         }
         let referred = self.entity(entity)?;
@@ -47,7 +56,7 @@ impl<'s> Cx<'s> {
                 return None;
             }
         }
-        let args = self.key_args(referred, key, alphabet_of(entity), span)?;
+        let args = self.key_args(referred, (entity, key), span)?;
         let reference = reference_of(referred, args)?;
         Some(if list { super::listed(reference) } else { reference })
     }
@@ -70,9 +79,10 @@ impl<'s> Cx<'s> {
             let kind = entity.fields.get(only)?.kind.clone();
             return self.value_in(home, &kind, value);
         }
-        let sample = self.sample_in(home, &Type::Ref(target.to_owned()), Alphabet::Names);
         let message = format!("{target} has a key of {} parts; write a reference", entity.key.len());
-        self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_copy(sample));
+        let referred = home.and_then(|h| self.scope.exposed(h, target));
+        let fix = referred.map(|exposed| self.reference_edit(exposed, value, Alphabet::Names));
+        self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_fix(fix));
         None
     }
 }

@@ -1,5 +1,5 @@
-//! Values to copy and change, one of each type.
-//! Invariant: a sample checks where it is offered.
+//! Values to copy: places to fill in the form of each type, and one real value of each.
+//! Invariant: a sample checks where it is offered, a place to fill where a taught line does.
 
 use std::sync::Arc;
 
@@ -10,12 +10,37 @@ use crate::check::Cx;
 use crate::scope::Alphabet;
 
 impl Cx<'_> {
+    /// `$`, in the form that the type has: nobody but the author knows the value.
     pub(in crate::check) fn sample(&self, home: &Arc<Catalog>, kind: &Type, alphabet: Alphabet) -> String {
-        self.sample_in(Some(home), kind, alphabet)
+        self.sample_in(Some(home), kind, (alphabet, false))
     }
 
-    pub(super) fn sample_in(&self, home: Home<'_>, kind: &Type, alphabet: Alphabet) -> String {
+    /// A real value, for whoever left the place open.
+    pub(super) fn real_sample(&self, home: Home<'_>, kind: &Type) -> String {
+        self.sample_in(home, kind, (Alphabet::Names, true))
+    }
+
+    fn sample_in(&self, home: Home<'_>, kind: &Type, how: (Alphabet, bool)) -> String {
         match kind {
+            Type::Array(of) if how.1 => format!("[{}]", self.sample_in(home, of, how)),
+            Type::Array(of) if matches!(of.as_ref(), Type::Union(_) | Type::Object(_)) => {
+                format!("[{}]", self.sample_in(home, of, how))
+            }
+            Type::String(_)
+            | Type::Json
+            | Type::Integer
+            | Type::Number
+            | Type::Boolean
+            | Type::Select(_)
+            | Type::Date(_)
+            | Type::MultiSelect(_)
+            | Type::Array(_)
+            | Type::Uuid
+                if !how.1 =>
+            {
+                "$".to_owned()
+            }
+            Type::Array(_) => "[]".to_owned(),
             Type::String(_) | Type::Json => "\"words\"".to_owned(),
             Type::Integer | Type::Number => "1".to_owned(),
             Type::Boolean => "true".to_owned(),
@@ -26,38 +51,42 @@ impl Cx<'_> {
             Type::Uuid => "\"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
             Type::Object(slots) => {
                 let pairs = slots.iter().filter(|(_, slot)| slot.required);
-                let pairs: Vec<String> = pairs
-                    .map(|(name, slot)| format!("{name}: {}", self.sample_in(home, &slot.kind, alphabet)))
-                    .collect();
+                let pairs: Vec<String> =
+                    pairs.map(|(name, slot)| format!("{name}: {}", self.sample_in(home, &slot.kind, how))).collect();
                 format!("{{{}}}", pairs.join(", "))
             }
             Type::Union(union) => {
                 let first = union.arms.keys().next().cloned().unwrap_or_default();
-                self.sample_arm(home, &first, union, alphabet)
+                self.sample_arm(home, &first, union, how)
             }
-            Type::Array(of) => format!("[{}]", self.sample_in(home, of, alphabet)),
-            Type::Ref(target) => self.sample_reference(home, target, alphabet),
+            Type::Ref(target) => self.sample_reference(home, target, how),
         }
     }
 
-    pub(super) fn sample_arm(&self, home: Home<'_>, name: &str, union: &Union, alphabet: Alphabet) -> String {
+    pub(super) fn open_arm(&self, home: Home<'_>, name: &str, union: &Union) -> String {
+        self.sample_arm(home, name, union, (Alphabet::Names, false))
+    }
+
+    fn sample_arm(&self, home: Home<'_>, name: &str, union: &Union, how: (Alphabet, bool)) -> String {
         let slots = union.arms.get(name).into_iter().flatten();
         let pairs: Vec<String> = slots
             .filter(|(_, slot)| slot.required)
-            .map(|(name, slot)| format!("{name}={}", self.sample_in(home, &slot.kind, alphabet)))
+            .map(|(name, slot)| format!("{name}={}", self.sample_in(home, &slot.kind, how)))
             .collect();
         format!("{name}{{{}}}", pairs.join(", "))
     }
 
-    fn sample_reference(&self, home: Home<'_>, target: &str, alphabet: Alphabet) -> String {
+    fn sample_reference(&self, home: Home<'_>, target: &str, how: (Alphabet, bool)) -> String {
+        let (alphabet, real) = how;
+        let word = if real { "\"words\"" } else { "$" };
         let Some((home, entity)) = home.and_then(|h| Some((h, h.entity(target)?))) else {
-            return "\"words\"".to_owned();
+            return word.to_owned();
         };
         let key: Vec<&catalog::Field> = entity.key_fields().collect();
         // A key part that is itself a reference is shown as a plain word: samples do not nest.
         let part = |kind: &Type| match kind {
-            Type::Ref(_) => "\"words\"".to_owned(),
-            plain => self.sample(home, plain, alphabet),
+            Type::Ref(_) => word.to_owned(),
+            plain => self.sample_in(Some(home), plain, how),
         };
         if let [only] = key.as_slice() {
             return part(&only.kind);

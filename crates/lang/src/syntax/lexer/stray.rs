@@ -25,6 +25,13 @@ impl Lexer<'_, '_> {
                 let end = start + self.rest(start).len() - self.rest(start).trim_start_matches(['|', '&']).len();
                 self.no_or(Span::new(start, end));
             }
+            '!' if next == Some('~') => {
+                let message =
+                    "there is no `!~`: `~` is of rows that have the text, `!=` of those whose whole value differs";
+                self.reports.error(codes::BAD_CHARACTER, Span::new(start, start + 2), message);
+                self.push(TokenKind::Ne, Span::new(start, start + 2));
+                self.jump(start + 2);
+            }
             '+' if !self.glued(start) => self.push(TokenKind::Plus, span),
             '*' if !self.glued(start) => self.push(TokenKind::Star, span),
             c => self.bad_word(start, c),

@@ -137,8 +137,13 @@ impl<'t, 'r> Parser<'t, 'r> {
 
     /// The group that the current token opens: all of it, and what is inside its brackets.
     pub(super) fn group_spans(&self) -> (Span, Span) {
-        let opener = self.span();
-        let close = self.groups.get(self.at).copied().unwrap_or_default();
+        self.group_spans_at(0)
+    }
+
+    /// The same of the opener that stands so many tokens ahead.
+    pub(super) fn group_spans_at(&self, ahead: usize) -> (Span, Span) {
+        let opener = self.token(ahead).span;
+        let close = self.groups.get(self.at + ahead).copied().unwrap_or_default();
         let last = if close.closed { close.at } else { close.at.saturating_sub(1) };
         let last = self.tokens.get(last).map_or(opener, |token| token.span);
         let inner_end = if close.closed { last.start } else { last.end };
@@ -242,7 +247,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// What the lexer refused has its report.
-    fn reports_here(&self) -> bool {
+    pub(super) fn reports_here(&self) -> bool {
         !self.lost && self.kind() != TokenKind::Bad
     }
 

@@ -4,6 +4,7 @@
 
 mod advice;
 mod cursor;
+mod foreign;
 mod list;
 mod node;
 mod part;

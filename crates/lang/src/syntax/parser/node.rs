@@ -13,9 +13,10 @@ impl Parser<'_, '_> {
     pub(super) fn node(&mut self) -> Node {
         let start = self.span().start;
         let primary = self.primary();
+        let head = self.since(start);
         let mut parts = Vec::new();
         self.parts(&mut parts);
-        Node { primary, parts, span: self.since(start) }
+        Node { primary, head, parts, span: self.since(start) }
     }
 
     pub(super) fn primary(&mut self) -> Primary {
@@ -157,7 +158,7 @@ impl Parser<'_, '_> {
             return Value { kind: ValueKind::Error, span: words };
         }
         let primary = Primary::Name(EntityName { catalog: None, name });
-        Value { kind: ValueKind::Node(Box::new(Node { primary, parts: Vec::new(), span })), span }
+        Value { kind: ValueKind::Node(Box::new(Node { primary, head: span, parts: Vec::new(), span })), span }
     }
 
     fn uri(&mut self) -> Primary {

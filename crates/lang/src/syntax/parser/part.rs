@@ -55,13 +55,8 @@ impl Parser<'_, '_> {
 
     /// After the dot of `.name`, `.name{…}` or `.name(…)`.
     fn segment(&mut self) -> Option<PartKind> {
-        if let Some((postfix, name)) = Postfix::foreign(self.written())
-            && self.next_kind() == TokenKind::LeftParen
-            && !self.at_arguments()
-        {
-            let span = self.span();
-            self.fix(span, format!("`.{}` is written `.{name}`", shown(self.written())), span, name);
-            return self.postfix(postfix);
+        if let Some(meant) = self.foreign() {
+            return meant;
         }
         let name = self.name();
         Some(match self.kind() {
@@ -72,7 +67,7 @@ impl Parser<'_, '_> {
     }
 
     /// Whether, at a name, `()`, `(slot=…` or `(Arm{…` follows, as a method has it.
-    fn at_arguments(&self) -> bool {
+    pub(super) fn at_arguments(&self) -> bool {
         let (first, second) = (self.token(2).kind, self.token(3).kind);
         first.is_closer() || (first == TokenKind::Word && matches!(second, TokenKind::Eq | TokenKind::LeftBrace))
     }
@@ -172,6 +167,7 @@ impl Parser<'_, '_> {
     fn effect(&mut self) -> Node {
         let start = self.span().start;
         let primary = self.primary();
+        let head = self.since(start);
         let mut parts = Vec::new();
         while !self.lost {
             let start = self.span().start;
@@ -187,7 +183,7 @@ impl Parser<'_, '_> {
                 parts.push(Part { kind, span: self.since(start) });
             }
         }
-        Node { primary, parts, span: self.since(start) }
+        Node { primary, head, parts, span: self.since(start) }
     }
 
     fn at_segment(&self) -> bool {

@@ -1,10 +1,9 @@
 //! The postfixes: what is done to rows after they are read.
 //! Invariant: a postfix's name means the postfix only before an opening bracket; elsewhere it is a slot like any other.
 
-use base::Span;
+use base::{Edit, Span};
 
 use super::cursor::{Group, Parser};
-use super::list::path_text;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{PartKind, Value, ValueKind};
 
@@ -76,7 +75,7 @@ impl Parser<'_, '_> {
         Some(match postfix {
             Postfix::Limit => PartKind::Limit { count: self.count(group, &name.text) },
             Postfix::PageSize => PartKind::PageSize { count: self.count(group, &name.text) },
-            Postfix::Sort => return self.sort(group, whole),
+            Postfix::Sort => return self.sort(group),
             Postfix::Aggregate => PartKind::Aggregate { specs: self.specs(group) },
             Postfix::GroupBy => self.group_by(group),
             Postfix::Distinct => {
@@ -131,7 +130,14 @@ impl Parser<'_, '_> {
     }
 
     /// `(p4)`, `(p4, desc)` or `(p4 desc)`
-    fn sort(&mut self, group: Group, whole: Span) -> Option<PartKind> {
+    fn sort(&mut self, group: Group) -> Option<PartKind> {
+        let named = ["by", "key", "field", "on", "column", "slot"].iter().any(|word| self.is_word(word));
+        if named && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
+            let wrong = Span { start: self.span().start, end: self.token(2).span.start };
+            self.fix(self.span(), "`.sort` takes the slot itself, then `asc` or `desc`", wrong, "");
+            self.bump();
+            self.bump();
+        }
         let minus = self.kind() == TokenKind::Minus;
         let place = self.span();
         if minus {
@@ -141,11 +147,11 @@ impl Parser<'_, '_> {
             self.leave(group);
             return None;
         };
-        let name = path_text(&field);
-        if minus {
-            self.fix(place, "descending is written `desc`", whole, &format!("sort({name}, desc)"));
-        }
         let mut end = self.last_end();
+        if minus {
+            let edits = vec![Edit::delete(place), Edit::insert(end, ", desc")];
+            self.say(place, "descending is written `desc`".to_owned(), edits);
+        }
         self.eat(TokenKind::Comma);
         let descending = self.is_word("desc") || minus;
         let ordered = self.is_word("desc") || self.is_word("asc");

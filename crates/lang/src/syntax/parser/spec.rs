@@ -49,11 +49,15 @@ impl Parser<'_, '_> {
             self.bump();
             self.bump();
             specs = self.enter().map_or(Vec::new(), |group| self.specs(group));
-        } else if specs.is_empty() {
-            // The last character is the closer only where there is one.
-            let end = self.last_end();
-            let before = self.text.floor_char_boundary((end as usize).saturating_sub(1)) as u32;
-            let place = Span { start: before, end };
+        }
+        // The last character is the closer only where there is one.
+        let end = self.last_end();
+        let before = self.text.floor_char_boundary((end as usize).saturating_sub(1)) as u32;
+        let place = Span { start: before, end };
+        if specs.is_empty() && !fields.is_empty() && place.of(self.text) == ")" {
+            specs.extend(self.counted_groups(place));
+        }
+        if specs.is_empty() {
             let at = if place.of(self.text) == ")" { before } else { end };
             let wrong = Span { start: at, end: at };
             let message = "`.group_by` needs at least one result after its slots, such as `n=count`";
@@ -106,7 +110,7 @@ impl Parser<'_, '_> {
         Some(Spec { name: Name { text: name, span: start }, function, field })
     }
 
-    fn function(&mut self) -> Option<(Function, Option<Path>)> {
+    pub(super) fn function(&mut self) -> Option<(Function, Option<Path>)> {
         let span = self.span();
         let Some(function) = function_of(self.written()).filter(|_| self.kind() == TokenKind::Word) else {
             let message = format!("expected a function, found {}", self.found());
@@ -144,6 +148,6 @@ impl Parser<'_, '_> {
     }
 }
 
-fn function_of(word: &str) -> Option<Function> {
+pub(super) fn function_of(word: &str) -> Option<Function> {
     FUNCTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, function)| *function)
 }

@@ -103,9 +103,10 @@ impl Parser<'_, '_> {
         if !matches!(self.kind(), TokenKind::Dot | TokenKind::Back | TokenKind::Arrow) {
             return Value { kind: ValueKind::List(values), span: self.since(start) };
         }
+        let head = self.since(start);
         let mut parts = Vec::new();
         self.parts(&mut parts);
-        let node = Node { primary: Primary::List(values), parts, span: self.since(start) };
+        let node = Node { primary: Primary::List(values), head, parts, span: self.since(start) };
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 

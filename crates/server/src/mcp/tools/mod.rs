@@ -1,6 +1,8 @@
 //! The tools: one file each; the match is only a table.
 //! Invariant: arguments that the schema does not know are refused, with the ones it knows.
 
+mod discover_capabilities;
+mod list_registry;
 mod plasm;
 mod plasm_context;
 mod plasm_run;
@@ -23,11 +25,20 @@ pub enum Name {
     Plasm,
     PlasmRun,
     ReadArtifact,
+    DiscoverCapabilities,
+    ListRegistry,
 }
 
 impl Name {
     /// `plasm_context` comes first: it must be called first.
-    pub const ALL: [Name; 4] = [Name::PlasmContext, Name::Plasm, Name::PlasmRun, Name::ReadArtifact];
+    pub const ALL: [Name; 6] = [
+        Name::PlasmContext,
+        Name::DiscoverCapabilities,
+        Name::Plasm,
+        Name::PlasmRun,
+        Name::ReadArtifact,
+        Name::ListRegistry,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,6 +46,8 @@ impl Name {
             Name::Plasm => "plasm",
             Name::PlasmRun => "plasm_run",
             Name::ReadArtifact => "read_artifact",
+            Name::DiscoverCapabilities => "discover_capabilities",
+            Name::ListRegistry => "list_registry",
         }
     }
 
@@ -56,6 +69,8 @@ pub fn all() -> Vec<Tool> {
         Name::Plasm => plasm::tool(),
         Name::PlasmRun => plasm_run::tool(),
         Name::ReadArtifact => read_artifact::tool(),
+        Name::DiscoverCapabilities => discover_capabilities::tool(),
+        Name::ListRegistry => list_registry::tool(),
     };
     Name::ALL.into_iter().map(tool).collect()
 }
@@ -66,14 +81,27 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, name: Name, arguments
         Name::Plasm => plasm::call(service, caller, arguments).await,
         Name::PlasmRun => plasm_run::call(service, caller, arguments).await,
         Name::ReadArtifact => read_artifact::call(service, caller, arguments).await,
+        Name::DiscoverCapabilities => discover_capabilities::call(service, caller, arguments),
+        Name::ListRegistry => list_registry::call(service, caller, arguments).await,
     }
 }
 
 impl Answer {
     fn text(slot: base::Slot, text: String, meta: Option<MetaObject>) -> Self {
+        Self { slot: Some(slot.to_string()), ..Self::without_session(text, meta) }
+    }
+
+    fn without_session(text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
-        Self { result, slot: Some(slot.to_string()), outcome: "ok" }
+        Self { result, slot: None, outcome: "ok" }
+    }
+
+    /// The same as JSON and as text: hosts show one or the other.
+    fn structured(value: Value, meta: Option<MetaObject>) -> Self {
+        let mut answer = Self::without_session(value.to_string(), meta);
+        answer.result.structured_content = Some(value);
+        answer
     }
 
     fn failed(error: &Error) -> Self {

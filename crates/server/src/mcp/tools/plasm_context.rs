@@ -17,6 +17,9 @@ struct Arguments {
     intent: String,
     /// Entities to teach.
     seeds: Vec<SeedArgument>,
+    /// Writes to teach even if the intent does not speak of them.
+    #[serde(default)]
+    ranked_capabilities: Vec<String>,
     /// Send the whole table again.
     #[serde(default)]
     replay: bool,
@@ -29,6 +32,9 @@ struct SeedArgument {
     #[serde(alias = "entry_id")]
     api: String,
     entity: String,
+    /// Of its writes, by name; `*` for all. Otherwise those the intent speaks of.
+    #[serde(default)]
+    capabilities: Vec<String>,
 }
 
 pub fn tool() -> Tool {
@@ -47,8 +53,10 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    let seeds = given.seeds.into_iter().map(|s| SeedRequest { api: s.api, entity: s.entity }).collect();
-    match service.open(caller, &OpenRequest { intent: given.intent, seeds, replay: given.replay }).await {
+    let seed = |s: SeedArgument| SeedRequest { api: s.api, entity: s.entity, capabilities: s.capabilities };
+    let seeds = given.seeds.into_iter().map(seed).collect();
+    let ranked = given.ranked_capabilities;
+    match service.open(caller, &OpenRequest { intent: given.intent, seeds, ranked, replay: given.replay }).await {
         Ok(opened) => Answer::text(opened.slot, text::opened(&opened), Some(meta::opened(caller, &opened))),
         Err(error) => Answer::failed(&error),
     }

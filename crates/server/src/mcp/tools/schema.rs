@@ -19,14 +19,16 @@ pub fn of<T: JsonSchema>() -> JsonObject {
     }
 }
 
-/// Integer formats (`uint64`) make TypeScript clients warn; titles, null defaults and null types only cost tokens.
+/// Integer formats (`uint64`) make TypeScript clients warn; titles, empty defaults and null types only cost tokens.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.retain(|key, value| match key.as_str() {
                 "format" => !value.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int")),
                 "title" => !value.is_string(),
-                "default" => !(value.is_null() || value == &Value::Bool(false)),
+                "default" => {
+                    !(value.is_null() || value == &Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty))
+                }
                 _ => true,
             });
             if let Some(Value::Array(types)) = map.get_mut("type") {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use base::TenantId;
-use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, PageAt, PageRequest, Row, bind, decode};
+use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, PageAt, PageRequest, Row, Window, bind, decode};
 use exec::StepError;
 use ports::Upstream;
 use ports::upstream::{Call, Error};
@@ -115,7 +115,7 @@ impl Driver<'_> {
         if !response.is_success() {
             return Err(StepError::from_status(label, &response));
         }
-        let answer = Answer { response: &response, args, asked, nesting: self.nesting };
+        let answer = Answer { response: &response, args, asked, nesting: self.nesting, window: Window::ALL };
         let decoded = decode(self.catalog, capability, &answer)
             .map_err(|source| StepError::Decode { label, source: Box::new(source) })?;
         Ok((decoded.rows, decoded.after))

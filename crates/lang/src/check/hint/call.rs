@@ -1,0 +1,201 @@
+//! Methods that were called wrongly: on what, with what, or by what name.
+//! Invariant: arguments that were written stay; what lacks is added after them.
+
+use base::{Diagnostic, Edit, near};
+use catalog::{Capability, Kind, Param};
+
+use super::super::Cx;
+use super::super::method::Written;
+use super::super::path::alphabet_of;
+use super::{added, renamed};
+use crate::codes;
+use crate::scope::{Alphabet, Exposed};
+use crate::syntax::tree::{Args, Name, ValueKind};
+
+impl Cx<'_> {
+    /// Arguments that a call lacks, after those that it has.
+    pub(in crate::check) fn argument_edits(
+        &self,
+        exposed: &Exposed,
+        capability: &Capability,
+        written: Written<'_>,
+        missing: &[&Param],
+    ) -> Vec<Edit> {
+        if missing.is_empty() {
+            return Vec::new();
+        }
+        let alphabet = alphabet_of(&written.name.text);
+        // What was given as nothing lacks a value, not a slot.
+        let empty = |p: &&&Param| match written.args {
+            Args::Slots(slots) => slots.iter().find(|arg| {
+                arg.value.kind == ValueKind::Null && self.scope.slot_name(&exposed.catalog, &arg.slot.text) == p.name
+            }),
+            Args::Variant { .. } => None,
+        };
+        let fill = |p: &&Param| {
+            let sample = self.sample(&exposed.catalog, &p.kind, alphabet);
+            empty(&p).map(|arg| Edit::replace(arg.value.span, sample))
+        };
+        let mut edits: Vec<Edit> = missing.iter().filter_map(fill).collect();
+        let more = missing.iter().filter(|p| empty(p).is_none()).copied();
+        let more = self.slot_samples(exposed, more, alphabet);
+        let end = written.span.end.saturating_sub(1);
+        match written.args {
+            Args::Slots(slots) => {
+                edits.extend((!more.is_empty()).then(|| added(slots.last().map(|arg| arg.value.span), end, &more)));
+                edits
+            }
+            // An arm alone stands for the one slot that takes it; beside others the slot is named.
+            Args::Variant { name, .. } => {
+                let takes = capability.params.values().find(|p| self.arms(&p.kind).is_some());
+                let slot = takes.map(|p| format!("{}=", self.scope.slot_in(&exposed.catalog, &p.name, alphabet)));
+                let named = Edit::insert(name.span.start, slot.unwrap_or_default());
+                vec![named, Edit::insert(end, format!(", {more}"))]
+            }
+        }
+    }
+
+    /// The parameters that a call must have and does not mention.
+    fn unmentioned<'p>(&self, exposed: &Exposed, capability: &'p Capability, args: &Args) -> Vec<&'p Param> {
+        let mentions = |param: &Param| match args {
+            Args::Slots(slots) => {
+                slots.iter().any(|arg| self.scope.slot_name(&exposed.catalog, &arg.slot.text) == param.name)
+            }
+            Args::Variant { .. } => self.arms(&param.kind).is_some(),
+        };
+        capability.required().filter(|p| !mentions(p)).collect()
+    }
+
+    pub(in crate::check) fn missing_arguments(
+        &mut self,
+        exposed: &Exposed,
+        capability: &Capability,
+        written: Written<'_>,
+        missing: &[&Param],
+    ) {
+        let alphabet = alphabet_of(&written.name.text);
+        let name = |p: &&Param| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet));
+        let names: Vec<String> = missing.iter().map(name).collect();
+        let message = format!("`.{}` needs {}", written.name.text, names.join(", "));
+        let fix = self.argument_edits(exposed, capability, written, missing);
+        self.report(Diagnostic::error(codes::MISSING_ARGUMENT, written.name.span, message).with_fix(fix));
+    }
+
+    /// Many rows: what would do it for each of them.
+    pub(in crate::check) fn for_each(&mut self, exposed: &Exposed, capability: &Capability, written: Written<'_>) {
+        let message =
+            format!("`.{}(…)` is called on one row and these are many; `=>` calls it for each", written.name.text);
+        let missing = self.unmentioned(exposed, capability, written.args);
+        let mut fix = vec![Edit::insert(written.span.start, " => _")];
+        fix.extend(self.argument_edits(exposed, capability, written, &missing));
+        self.report(Diagnostic::error(codes::MANY_ROWS, written.span, message).with_fix(fix));
+    }
+
+    pub(in crate::check) fn wrong_receiver(
+        &mut self,
+        exposed: &Exposed,
+        capability: &Capability,
+        written: Written<'_>,
+    ) {
+        let alphabet = alphabet_of(&written.name.text);
+        let entity = exposed.name_in(alphabet);
+        let (message, receiver) = if capability.needs_anchor() {
+            (
+                format!("`.{}` is done to one {entity}; say to which", written.name.text),
+                self.key_sample(exposed, alphabet),
+            )
+        } else {
+            (format!("`.{}` belongs to {entity} as a whole, not to one of it", written.name.text), entity.to_owned())
+        };
+        let missing = self.unmentioned(exposed, capability, written.args);
+        let mut fix = vec![Edit::replace(written.receiver, receiver)];
+        fix.extend(self.argument_edits(exposed, capability, written, &missing));
+        self.report(Diagnostic::error(codes::WRONG_RECEIVER, written.name.span, message).with_fix(fix));
+    }
+
+    pub(in crate::check) fn unknown_method(&mut self, exposed: &Exposed, written: Written<'_>, alphabet: Alphabet) {
+        let name = written.name;
+        let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
+        let wanted = plain(&name.text);
+        let hidden = exposed
+            .catalog
+            .methods(&exposed.entity)
+            .find(|c| plain(c.method_name()) == wanted || plain(&c.name) == wanted);
+        if let Some(capability) = hidden {
+            let message = format!("`.{}` was not taught to this session; add it to the seeds", name.text);
+            let copy = format!(
+                "{{\"api\": \"{}\", \"entity\": \"{}\", \"capabilities\": [\"{}\"]}}",
+                exposed.catalog.id, exposed.entity, capability.name
+            );
+            self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
+            return;
+        }
+        let taught: Vec<&Capability> = exposed.methods.values().filter_map(|m| exposed.catalog.capability(m)).collect();
+        let known: Vec<String> = taught.iter().map(|c| self.scope.method_in(exposed, c, alphabet)).collect();
+        let entity = exposed.name_in(alphabet);
+        let message = if known.is_empty() {
+            format!("no method `{}` on {entity}: this session was taught none", name.text)
+        } else {
+            format!("no method `{}` on {entity}", name.text)
+        };
+        let alternatives = near(&name.text, known.iter().map(String::as_str));
+        let mut fix: Vec<Edit> = Vec::new();
+        if let Some(capability) = meant(&wanted, &taught) {
+            let missing = self.unmentioned(exposed, capability, written.args);
+            fix.push(Edit::replace(name.span, self.scope.method_in(exposed, capability, alphabet)));
+            fix.extend(self.argument_edits(exposed, capability, written, &missing));
+        } else {
+            fix.extend(renamed(name, known.iter().map(String::as_str)));
+        }
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_METHOD, name.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
+    }
+
+    pub(in crate::check) fn unknown_argument(
+        &mut self,
+        exposed: &Exposed,
+        capability: &Capability,
+        slot: &Name,
+        alphabet: Alphabet,
+    ) {
+        let method = self.scope.method_in(exposed, capability, alphabet);
+        let wire = self.scope.slot_name(&exposed.catalog, &slot.text);
+        let message = if capability.anchor.iter().any(|part| part == wire) {
+            format!("`{}` says which {} it is: it stands before `.{method}`", slot.text, exposed.name_in(alphabet))
+        } else if capability.params.is_empty() {
+            format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
+        } else {
+            format!("no argument `{}` of `.{method}`", slot.text)
+        };
+        let params: Vec<&Param> = capability.params.values().collect();
+        let alternatives: Vec<String> = near(&slot.text, params.iter().map(|p| p.name.as_str()))
+            .iter()
+            .filter_map(|name| params.iter().find(|p| &p.name == name))
+            .map(|p| self.describe_slot(exposed, p, alphabet))
+            .collect();
+        let fix = renamed(slot, params.iter().map(|p| p.name.as_str()));
+        let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, slot.span, message);
+        self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
+    }
+
+    /// A method without its brackets.
+    pub(in crate::check) fn bare_method(&mut self, exposed: &Exposed, capability: &Capability, name: &Name) {
+        let message = format!("`{}` is a method: it takes parentheses", name.text);
+        let slots = self.slot_samples(exposed, capability.required(), alphabet_of(&name.text));
+        let fix = Edit::insert(name.span.end, format!("({slots})"));
+        self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_fix([fix]));
+    }
+}
+
+/// What other APIs call the one method of its kind.
+fn meant<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> {
+    let kind = match wanted {
+        "create" | "new" | "add" | "insert" | "post" | "make" => Kind::Create,
+        "update" | "edit" | "set" | "patch" | "change" | "modify" | "save" => Kind::Update,
+        "delete" | "remove" | "destroy" | "drop" => Kind::Delete,
+        _ => return None,
+    };
+    let mut of_kind = taught.iter().copied().filter(|c| c.kind == kind);
+    let first = of_kind.next()?;
+    of_kind.next().is_none().then_some(first)
+}

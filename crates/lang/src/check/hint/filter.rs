@@ -1,0 +1,88 @@
+//! Filters that the API does not have, moved behind the read; and rows that cannot be read as they were asked for.
+//! Invariant: a filter is moved with its operator and its value; those that stay keep their place.
+
+use base::{Edit, Span};
+
+use super::super::path::Leads;
+use super::super::postfix::fits;
+use super::super::{Cx, RowType};
+use crate::ir::TestOp;
+use crate::scope::Exposed;
+use crate::syntax::tree::{Op, Pred};
+
+/// Where the filters of a source or a relation stand.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::check) struct Braces {
+    /// After the name or the text that they belong to.
+    pub head: u32,
+    /// After the closing brace, if there is one.
+    pub end: u32,
+}
+
+impl Braces {
+    /// With these filters in them as well.
+    pub fn with(self, preds: &[Pred], more: &str) -> Edit {
+        match preds.last() {
+            Some(last) => Edit::insert(last.value.span.end, format!(", {more}")),
+            None => Edit::replace(Span { start: self.head, end: self.end }, format!("{{{more}}}")),
+        }
+    }
+
+    /// These of the filters in a `.filter{…}` after the source.
+    pub fn moved(self, preds: &[Pred], moves: &[bool]) -> Vec<Edit> {
+        let stays = |at: &usize| !moves.get(*at).copied().unwrap_or(false);
+        let kept: Vec<usize> = (0..preds.len()).filter(stays).collect();
+        let mut edits = Vec::new();
+        if kept.is_empty() {
+            edits.push(Edit::delete(Span { start: self.head, end: self.end }));
+        }
+        let span = |at: usize| preds.get(at).map(span_of).unwrap_or_default();
+        let mut at = 0;
+        while at < preds.len() && !kept.is_empty() {
+            if stays(&at) {
+                at += 1;
+                continue;
+            }
+            let next = kept.iter().copied().find(|k| *k > at);
+            let last = next.map_or(preds.len(), |next| next) - 1;
+            edits.push(Edit::delete(match (at.checked_sub(1), next) {
+                (Some(before), _) => Span { start: span(before).end, end: span(last).end },
+                (None, Some(next)) => Span { start: span(at).start, end: span(next).start },
+                (None, None) => Span { start: self.head, end: self.end },
+            }));
+            at = last + 1;
+        }
+        let mut filter = Edit::insert(self.end, ".filter{");
+        for (n, moved) in (0..preds.len()).filter(|at| !stays(at)).enumerate() {
+            filter = if n > 0 { filter.write(", ") } else { filter };
+            filter = filter.keep(span(moved));
+        }
+        edits.push(filter.write("}"));
+        edits
+    }
+}
+
+impl Cx<'_> {
+    /// Whether rows of this entity, once read, can be filtered so.
+    pub(in crate::check) fn filters_rows(&mut self, exposed: &Exposed, pred: &Pred) -> bool {
+        let rows: RowType = self.rows_of(&exposed.catalog, &exposed.entity, true);
+        let leads: Option<Leads> = self.lookup(&rows, &pred.path.names).ok();
+        leads.is_some_and(|leads| fits(test_op(pred.op), &leads.kind))
+    }
+}
+
+pub(in crate::check) fn span_of(pred: &Pred) -> Span {
+    pred.path.names.first().map_or(pred.value.span, |first| first.span.to(pred.value.span))
+}
+
+pub(in crate::check) fn test_op(op: Op) -> TestOp {
+    match op {
+        Op::Eq => TestOp::Eq,
+        Op::Ne => TestOp::Ne,
+        Op::Lt => TestOp::Lt,
+        Op::Le => TestOp::Le,
+        Op::Gt => TestOp::Gt,
+        Op::Ge => TestOp::Ge,
+        Op::Like => TestOp::Like,
+    }
+}

@@ -1,0 +1,123 @@
+//! What other languages do to rows with a method, and how it is written here.
+//! Invariant: only a name that the entity has no method for is read so; the author's names and values are kept.
+
+use base::{Code, Diagnostic, Edit, Span};
+
+use super::super::method::Written;
+use super::super::{Cx, RowType};
+use crate::codes;
+use crate::syntax::tree::{Arg, Args, Name, Value, ValueKind};
+
+impl Cx<'_> {
+    /// Whether this name was one of another language's, and what to write here was said.
+    pub(in crate::check) fn foreign_method(&mut self, rows: &RowType, written: Written<'_>) -> bool {
+        let Some((message, fix)) = self.translated(rows, written) else { return false };
+        self.say(codes::UNKNOWN_METHOD, written.name, message, fix);
+        true
+    }
+
+    /// `.count` without brackets.
+    pub(in crate::check) fn foreign_field(&mut self, rows: &RowType, name: &Name) -> bool {
+        let part = Span { start: name.span.start, end: name.span.end };
+        let Some((message, right)) = self.whole(rows, &plain(&name.text)) else { return false };
+        self.say(codes::UNKNOWN_RELATION, name, message, vec![Edit::replace(part, right)]);
+        true
+    }
+
+    fn say(&mut self, code: Code, name: &Name, message: String, fix: Vec<Edit>) {
+        self.report(Diagnostic::error(code, name.span, message).with_fix(fix));
+    }
+
+    fn translated(&self, rows: &RowType, written: Written<'_>) -> Option<(String, Vec<Edit>)> {
+        let (name, after_dot) = (plain(&written.name.text), after_dot(written));
+        let slots: &[Arg] = match written.args {
+            Args::Slots(slots) => slots,
+            Args::Variant { .. } => return None,
+        };
+        if slots.is_empty() && ["all", "list", "fetch", "collect", "to_list", "exec", "run"].contains(&name.as_str()) {
+            return Some(("rows are read by naming them".to_owned(), vec![Edit::delete(written.span)]));
+        }
+        if slots.is_empty() {
+            let (message, right) = self.whole(rows, &name)?;
+            return Some((message, vec![Edit::replace(after_dot, right)]));
+        }
+        let list = Span { start: slots.first()?.slot.span.start, end: slots.last()?.value.span.end };
+        let (message, edit) = match (name.as_str(), slots) {
+            ("where" | "find" | "find_all" | "search" | "query" | "get" | "list" | "filter_by", _) => {
+                let message = format!("rows are filtered with `.filter{{…}}`, not `.{}(…)`", written.name.text);
+                (message, Edit::replace(after_dot, "filter{").keep(list).write("}"))
+            }
+            ("order_by" | "orderby" | "sort_by" | "sortby", [first, ..]) if is_name(&first.value) => {
+                let down = slots.iter().any(|arg| is_word(&arg.value, "desc") || arg.slot.text == "desc");
+                let order = if down { ", desc)" } else { ")" };
+                let edit = Edit::replace(after_dot, "sort(").keep(first.value.span).write(order);
+                ("rows are sorted with `.sort(slot, desc)`".to_owned(), edit)
+            }
+            ("take" | "head" | "top", [only]) => {
+                let edit = Edit::replace(after_dot, "limit(").keep(only.value.span).write(")");
+                (format!("`.{}` is written `.limit(n)`", written.name.text), edit)
+            }
+            ("map" | "each" | "for_each" | "foreach" | "select", _) => {
+                let mut edit = Edit::replace(Span { start: written.span.start, ..after_dot }, " => {");
+                for (n, arg) in slots.iter().enumerate() {
+                    edit =
+                        edit.write(if n > 0 { ", " } else { "" }).keep(arg.slot.span).write(": ").keep(arg.value.span);
+                }
+                ("a new row for each row is `rows => {name: _.slot}`".to_owned(), edit.write("}"))
+            }
+            _ => return None,
+        };
+        Some((message, vec![edit]))
+    }
+
+    /// What is written for a name with nothing in its brackets.
+    fn whole(&self, rows: &RowType, name: &str) -> Option<(String, String)> {
+        Some(match name {
+            "count" | "len" | "length" | "size" | "total" => {
+                ("rows are counted with `.aggregate(n=count)`".to_owned(), "aggregate(n=count)".to_owned())
+            }
+            "unique" | "uniq" | "dedup" | "distinct" => {
+                let key = rows.of.as_ref().and_then(|of| of.catalog.entity(&of.entity)).map(|e| e.key.clone());
+                let by = key
+                    .filter(|key| key.iter().all(|k| rows.has(k)))
+                    .unwrap_or_else(|| rows.names().iter().take(5).map(ToString::to_string).collect());
+                let message = "rows that differ in some slots are `.distinct(slot, …)`".to_owned();
+                (message, format!("distinct({})", by.join(", ")))
+            }
+            "one" | "only" | "single" => ("the only row is `.singleton()`".to_owned(), "singleton()".to_owned()),
+            _ => return None,
+        })
+    }
+}
+
+/// `name(…)` of a method.
+fn after_dot(written: Written<'_>) -> Span {
+    Span { start: written.name.span.start, end: written.span.end }
+}
+
+/// `orderBy`, `order-by` and `order_by` are the same name.
+fn plain(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 2);
+    for c in name.chars().take(40) {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
+    }
+    out
+}
+
+fn is_name(value: &Value) -> bool {
+    matches!(value.kind, ValueKind::Node(_))
+}
+
+fn is_word(value: &Value, word: &str) -> bool {
+    match &value.kind {
+        ValueKind::String(text) => text == word,
+        ValueKind::Node(node) => match &node.primary {
+            crate::syntax::tree::Primary::Name(name) => name.name.text == word && node.parts.is_empty(),
+            _ => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,94 @@
+//! Keys that are not the entity's: what would be, with the values that were written.
+//! Invariant: a value goes to the part that it was surely meant for; the rest are places to fill.
+
+use base::{Edit, Span, nearest};
+use catalog::Type;
+
+use super::super::Cx;
+use crate::scope::{Alphabet, Exposed};
+use crate::syntax::tree::{Arg, Key, Value, ValueKind};
+
+impl Cx<'_> {
+    /// `(project="OPS", number=$)` in place of the key that was written.
+    pub(in crate::check) fn key_edit(&self, exposed: &Exposed, key: &Key, (wrong, alphabet): (Span, Alphabet)) -> Edit {
+        let parts: Vec<(&str, &Type)> =
+            exposed.definition().into_iter().flat_map(|e| e.key_fields().map(|f| (f.name.as_str(), &f.kind))).collect();
+        let mut edit = Edit::replace(wrong, "(");
+        for (n, (name, value)) in self.parts_of(exposed, &parts, key).into_iter().enumerate() {
+            let slot = self.scope.slot_in(&exposed.catalog, name, alphabet);
+            edit = edit.write(format!("{}{slot}=", if n > 0 { ", " } else { "" }));
+            edit = match value {
+                Part::Kept(place) => edit.keep(place),
+                Part::New(text) => edit.write(text),
+            };
+        }
+        edit.write(")")
+    }
+
+    fn parts_of<'p>(&self, exposed: &Exposed, parts: &[(&'p str, &Type)], key: &Key) -> Vec<(&'p str, Part)> {
+        match key {
+            Key::Unary(value) => {
+                let spelled = split(value, parts);
+                let one =
+                    |(at, (name, kind)): (usize, &(&'p str, &Type))| match spelled.as_ref().and_then(|s| s.get(at)) {
+                        Some(text) => (*name, Part::New(text.clone())),
+                        None if at == 0 && could_be(value, kind) => (*name, Part::Kept(value.span)),
+                        None => (*name, Part::New("$".to_owned())),
+                    };
+                parts.iter().enumerate().map(one).collect()
+            }
+            Key::Slots(slots) => {
+                let wire = |arg: &Arg| self.scope.slot_name(&exposed.catalog, &arg.slot.text).to_owned();
+                let known = |arg: &&Arg| parts.iter().any(|(name, _)| *name == wire(arg));
+                let mut strange: Vec<&Arg> = slots.iter().filter(|arg| !known(arg)).collect();
+                let lacking = parts.iter().filter(|(name, _)| !slots.iter().any(|arg| wire(arg) == *name)).count();
+                let place = |(name, kind): &(&'p str, &Type)| {
+                    if let Some(arg) = slots.iter().find(|arg| wire(arg) == *name) {
+                        return (*name, Part::Kept(arg.value.span));
+                    }
+                    let meant = strange.iter().position(|arg| {
+                        nearest(&arg.slot.text, [*name]).is_some() || (lacking == 1 && could_be(&arg.value, kind))
+                    });
+                    match meant.map(|at| strange.remove(at)) {
+                        Some(arg) => (*name, Part::Kept(arg.value.span)),
+                        None => (*name, Part::New("$".to_owned())),
+                    }
+                };
+                parts.iter().map(place).collect()
+            }
+        }
+    }
+
+    /// A reference with the parts that a text like `OPS-7` has, or with places to fill.
+    pub(in crate::check) fn reference_edit(&self, exposed: &Exposed, value: &Value, alphabet: Alphabet) -> Edit {
+        let unary = Key::Unary(Box::new(value.clone()));
+        let parts = self.key_edit(exposed, &unary, (value.span, alphabet));
+        let mut edit = Edit::replace(value.span, exposed.name_in(alphabet));
+        edit.right.extend(parts.right);
+        edit
+    }
+}
+
+enum Part {
+    New(String),
+    Kept(Span),
+}
+
+/// Whether a value that was written may be one of this type, as far as its form tells.
+fn could_be(value: &Value, kind: &Type) -> bool {
+    match (&value.kind, kind) {
+        (ValueKind::Number(_), Type::Integer | Type::Number) => true,
+        (ValueKind::Number(_), _) | (_, Type::Integer | Type::Number) => matches!(value.kind, ValueKind::Node(_)),
+        _ => true,
+    }
+}
+
+/// `OPS-7` as `"OPS"` and `7`, for a key of a text and a number.
+fn split(value: &Value, parts: &[(&str, &Type)]) -> Option<Vec<String>> {
+    let ValueKind::String(text) = &value.kind else { return None };
+    let [(_, Type::String(_) | Type::Ref(_)), (_, Type::Integer)] = parts else { return None };
+    let (head, number) = text.rsplit_once(['-', '#', '/', ':', ' '])?;
+    let plain = !head.is_empty() && !head.contains(['"', '\\']) && !head.contains(char::is_control);
+    let whole = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && number.parse::<i64>().is_ok();
+    (plain && whole).then(|| vec![format!("\"{}\"", head.trim()), number.to_owned()])
+}

@@ -1,0 +1,57 @@
+//! `discover_capabilities`: which entities a goal needs.
+//! Invariant: an answer of rows is text; a typed one is JSON and the same as text. Finding nothing is no error.
+
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use session::{Caller, DiscoverRequest, Service};
+
+use super::{Answer, Name, arguments, describe, schema};
+use crate::mcp::meta;
+use crate::{found, text};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The whole goal, in one sentence.
+    intent: String,
+    /// Answer a decision (ready, clarify_api, clarify_entity, no_match) with options.
+    #[serde(default)]
+    typed: bool,
+    /// Rows, 8 unless given, at most 32.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Only these.
+    #[serde(default)]
+    apis: Vec<String>,
+}
+
+pub fn tool() -> Tool {
+    describe(
+        Name::DiscoverCapabilities,
+        "Find what a goal needs",
+        "Find the {api, entity} rows that a goal needs. One call per goal with one intent; merge the rows you need into one \
+         `seeds` of plasm_context.",
+        schema::of::<Arguments>(),
+        true,
+    )
+}
+
+pub fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
+    let given: Arguments = match arguments(Name::DiscoverCapabilities, given) {
+        Ok(given) => given,
+        Err(bad) => return bad.into(),
+    };
+    let request = DiscoverRequest { intent: given.intent, apis: given.apis, limit: given.limit };
+    let discovered = match service.discover(caller, &request) {
+        Ok(discovered) => discovered,
+        Err(error) => return Answer::failed(&error),
+    };
+    if given.typed {
+        let typed = discovered.found.decide();
+        let meta = meta::discovered(typed.options.len(), typed.omitted);
+        return Answer::structured(found::decision(&typed, &discovered), Some(meta));
+    }
+    let meta = meta::discovered(discovered.found.rows.len(), discovered.found.omitted);
+    Answer::without_session(text::discovered(&discovered), Some(meta))
+}

@@ -1,0 +1,88 @@
+//! `discover_capabilities`: which entities of which APIs an intent is about.
+//! Invariant: what a caller may not use is not found; nothing is stored, and no session is needed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::{CatalogId, Limits};
+use catalog::{Catalog, Registry};
+use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, Query};
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::open::unknown_api;
+use crate::service::Service;
+
+#[derive(Debug, Clone, Default)]
+pub struct DiscoverRequest {
+    pub intent: String,
+    /// As written: ids or aliases; all APIs when empty.
+    pub apis: Vec<String>,
+    /// Rows; a few when left out, and never more than can be read at once.
+    pub limit: Option<usize>,
+}
+
+#[derive(Debug)]
+pub struct Discovered {
+    pub found: Found,
+    /// What was looked through, for whoever found nothing.
+    pub apis: Vec<Arc<Catalog>>,
+}
+
+impl Service {
+    pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<Discovered, Error> {
+        let registry = self.registry();
+        let index = self.indexed.of(&registry);
+        discover(
+            &registry,
+            &index,
+            (&self.limits, &|catalog, capability| self.tenants.permit(&caller.tenant, catalog, capability)),
+            request,
+        )
+    }
+}
+
+/// What [`Service::discover`] does, for whoever has no service.
+pub fn discover(
+    registry: &Registry,
+    index: &Index,
+    (limits, allowed): (&Limits, Allowed<'_>),
+    request: &DiscoverRequest,
+) -> Result<Discovered, Error> {
+    if request.intent.trim().is_empty() {
+        return Err(Error::NoIntent);
+    }
+    if request.intent.len() > limits.intent_bytes {
+        return Err(Error::IntentTooLong { max: limits.intent_bytes, found: request.intent.len() });
+    }
+    let visible = |catalog: &Arc<Catalog>| catalog.capabilities.values().any(|c| allowed(catalog, c));
+    let known = |name: &String| registry.get(name).filter(|catalog| visible(catalog));
+    let asked: Result<Vec<CatalogId>, Error> = request
+        .apis
+        .iter()
+        .map(|name| {
+            Ok(known(name).ok_or_else(|| unknown_api(registry.iter().filter(|c| visible(c)), name))?.id.clone())
+        })
+        .collect();
+    let query = Query { intent: request.intent.clone(), apis: asked?, limit: request.limit.unwrap_or(DEFAULT_LIMIT) };
+    let found = index.discover(&query, allowed);
+    let looked_at = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
+    let apis = registry.iter().filter(|catalog| visible(catalog)).filter(looked_at).cloned().collect();
+    Ok(Discovered { found, apis })
+}
+
+/// The index of the registry that was last asked for; the next one is made from it, so a reload costs what it changed.
+#[derive(Default)]
+pub struct Indexed(Mutex<Option<(Arc<Registry>, Arc<Index>)>>);
+
+impl Indexed {
+    pub fn of(&self, registry: &Arc<Registry>) -> Arc<Index> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &*last {
+            Some((same, index)) if Arc::ptr_eq(same, registry) => return index.clone(),
+            Some((_, before)) => Arc::new(before.next(registry)),
+            None => Arc::new(Index::new(registry)),
+        };
+        *last = Some((registry.clone(), index.clone()));
+        index
+    }
+}

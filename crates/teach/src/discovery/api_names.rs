@@ -1,0 +1,101 @@
+//! Which APIs an intent names, by id, alias or title.
+//! Invariant: a name counts only as whole words, and the longest one that fits: `demo store` does not name `demo`.
+
+use catalog::Catalog;
+
+/// Of a name that another's begins with: `Hacker News` also speaks of `Hacker News search`.
+const FAMILY: f32 = 0.6;
+/// No name is longer.
+const LONGEST: usize = 5;
+
+/// One of the names of a catalog, as words in lower case.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Name(Vec<String>);
+
+pub fn of(catalog: &Catalog) -> Vec<Name> {
+    let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
+    let mut names: Vec<Name> = ids.chain([catalog.title.as_str()]).map(|name| Name(words(name))).collect();
+    names.retain(|name| !name.0.is_empty());
+    names
+}
+
+/// What a text says of APIs.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// How much of each API, in the order they were given: 1 for its name, less for one that its name begins with.
+    pub strength: Vec<f32>,
+    /// Which words of the text were part of a name.
+    pub used: Vec<bool>,
+}
+
+pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[String]) -> Named {
+    let mut named = Named { strength: vec![0.0; catalogs.clone().count()], used: vec![false; text.len()] };
+    for length in (1..=LONGEST.min(text.len())).rev() {
+        for from in 0..=text.len() - length {
+            let span = from..from + length;
+            if named.used[span.clone()].contains(&true) {
+                continue;
+            }
+            let said: String = text[span.clone()].concat();
+            if catalogs.clone().any(|names| names.iter().any(|name| name.0.concat() == said)) {
+                named.used[span].fill(true);
+                for (at, names) in catalogs.clone().enumerate() {
+                    let strength = names.iter().map(|name| name.said_by(&said)).fold(0.0, f32::max);
+                    named.strength[at] = named.strength[at].max(strength);
+                }
+            }
+        }
+    }
+    named
+}
+
+impl Name {
+    fn said_by(&self, said: &str) -> f32 {
+        let begins = |end: usize| self.0[..end].concat() == said;
+        if begins(self.0.len()) {
+            1.0
+        } else if (1..self.0.len()).any(begins) {
+            FAMILY
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The words of a text in lower case, fillers and all.
+pub fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strengths(text: &str) -> Vec<f32> {
+        let name = |names: &[&str]| names.iter().map(|n| Name(words(n))).collect::<Vec<_>>();
+        let all = [
+            name(&["demo", "Demo ticket tracker"]),
+            name(&["demo-store", "Demo store"]),
+            name(&["hackernews", "hn", "Hacker News"]),
+            name(&["hackernews-search", "Hacker News search"]),
+        ];
+        find(all.iter().map(Vec::as_slice), &words(text)).strength
+    }
+
+    #[test]
+    fn the_longest_name_counts() {
+        assert_eq!(strengths("orders of the demo store"), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(strengths("orders of demo-store"), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(strengths("tickets of the demo"), [1.0, FAMILY, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_name_may_be_written_together_or_apart() {
+        for text in ["top of HN", "HackerNews", "hacker news", "Hacker-News"] {
+            assert_eq!(strengths(text)[2], 1.0, "{text}");
+        }
+        assert_eq!(strengths("Hacker News"), [0.0, 0.0, 1.0, FAMILY]);
+        assert_eq!(strengths("a hacker in the news"), [0.0; 4]);
+        assert_eq!(strengths(""), [0.0; 4]);
+    }
+}

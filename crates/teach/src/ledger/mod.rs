@@ -1,0 +1,290 @@
+//! The append-only list of what a session's symbols mean: `e#`, `m#`, `p#`, `r#`.
+//! Invariant: `extend` never changes an entry that exists, and gives the same wave for the same ledger and seeds in any order.
+
+mod names;
+mod wave;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::CatalogId;
+use catalog::{Capability, Catalog, Type};
+use lang::scope::{Exposed, Scope, SlotMeaning};
+use serde::{Deserialize, Serialize};
+
+use crate::exposure::{Exposure, is_read};
+use crate::seed::{Ask, SeedError};
+
+pub use names::Names;
+pub use wave::{Taught, TaughtMethod, TaughtRelation, Wave};
+
+/// The catalogs a session has pinned.
+pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// `e1` is the first.
+    entities: Vec<EntityEntry>,
+    /// `p1` is the first.
+    slots: Vec<SlotEntry>,
+    /// `r1` is the first.
+    relations: Vec<RelationEntry>,
+    /// `m1` is the first.
+    #[serde(default)]
+    methods: Vec<MethodEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct EntityEntry {
+    catalog: CatalogId,
+    entity: String,
+}
+
+/// Two slots share a symbol exactly when catalog, name and type are the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct SlotEntry {
+    catalog: CatalogId,
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct RelationEntry {
+    catalog: CatalogId,
+    entity: String,
+    name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct MethodEntry {
+    catalog: CatalogId,
+    entity: String,
+    capability: String,
+}
+
+pub struct Extended {
+    pub ledger: Ledger,
+    pub wave: Wave,
+}
+
+impl Ledger {
+    /// Adds what the call exposes; a seed that is wrong adds nothing at all.
+    pub fn extend(&self, catalogs: &Catalogs, ask: &Ask<'_>) -> Result<Extended, SeedError> {
+        let earlier = self.entities.iter().map(|e| (&e.catalog, e.entity.as_str()));
+        let exposure = Exposure::of(catalogs, ask, earlier)?;
+        let mut ledger = self.clone();
+        let entities = ledger.add_entities(&exposure);
+        let methods = ledger.add_methods(&exposure);
+        let relations = ledger.add_relations(catalogs);
+        ledger.add_slots(catalogs);
+        for taught in &entities {
+            ledger.something_to_call(catalogs, taught)?;
+        }
+        Ok(Extended { ledger, wave: Wave { entities, relations, methods } })
+    }
+
+    fn add_entities(&mut self, exposure: &Exposure<'_>) -> Vec<Taught> {
+        let known: BTreeSet<EntityEntry> = self.entities.iter().cloned().collect();
+        let entry = |(catalog, entity): &(&CatalogId, &str)| EntityEntry {
+            catalog: (*catalog).clone(),
+            entity: (*entity).to_owned(),
+        };
+        let mut taught = Vec::new();
+        for new in exposure.entities.iter().map(entry).filter(|e| !known.contains(e)) {
+            self.entities.push(new.clone());
+            let symbol = format!("e{}", self.entities.len());
+            taught.push(Taught { symbol, catalog: new.catalog, entity: new.entity });
+        }
+        taught
+    }
+
+    fn add_methods(&mut self, exposure: &Exposure<'_>) -> Vec<TaughtMethod> {
+        let known: BTreeSet<MethodEntry> = self.methods.iter().cloned().collect();
+        let entry = |(catalog, entity, capability): &(&CatalogId, &str, &str)| MethodEntry {
+            catalog: (*catalog).clone(),
+            entity: (*entity).to_owned(),
+            capability: (*capability).to_owned(),
+        };
+        let mut taught = Vec::new();
+        for new in exposure.methods.iter().map(entry).filter(|m| !known.contains(m)) {
+            let of = self.symbol_of(&new.catalog, &new.entity).unwrap_or_default();
+            self.methods.push(new.clone());
+            let symbol = format!("m{}", self.methods.len());
+            let MethodEntry { catalog, entity, capability } = new;
+            taught.push(TaughtMethod { symbol, of, catalog, entity, capability });
+        }
+        taught
+    }
+
+    fn add_relations(&mut self, catalogs: &Catalogs) -> Vec<TaughtRelation> {
+        let symbols: BTreeMap<(&CatalogId, &str), usize> =
+            self.entities.iter().enumerate().map(|(n, e)| ((&e.catalog, e.entity.as_str()), n + 1)).collect();
+        let known: BTreeSet<&RelationEntry> = self.relations.iter().collect();
+        let mut new = BTreeMap::new();
+        for (&(id, from), &at) in &symbols {
+            let entity = catalogs.get(id).and_then(|c| c.entity(from));
+            for relation in entity.into_iter().flat_map(|e| e.relations.values()) {
+                let Some(to) = symbols.get(&(id, relation.target.as_str())) else { continue };
+                let (catalog, entity, name) = (id.clone(), from.to_owned(), relation.name.clone());
+                let found = RelationEntry { catalog, entity, name };
+                if !known.contains(&found) {
+                    new.insert(found, (format!("e{at}"), format!("e{to}")));
+                }
+            }
+        }
+        let mut taught = Vec::new();
+        for (entry, (from, to)) in new {
+            self.relations.push(entry.clone());
+            let symbol = format!("r{}", self.relations.len());
+            let RelationEntry { catalog, entity, name } = entry;
+            taught.push(TaughtRelation { symbol, from, to, name, catalog, entity });
+        }
+        taught
+    }
+
+    fn add_slots(&mut self, catalogs: &Catalogs) {
+        let known: BTreeSet<&SlotEntry> = self.slots.iter().collect();
+        let mut new = BTreeSet::new();
+        self.each_slot(catalogs, |catalog, name, kind, _| {
+            let slot = slot_entry(catalog, name, kind);
+            if !known.contains(&slot) {
+                new.insert(slot);
+            }
+        });
+        self.slots.extend(new);
+    }
+
+    /// Fields and parameters of all that is exposed. The last argument says whether a row of the table names it: the words of a
+    /// search and a key of one part are written without a name.
+    pub(crate) fn each_slot<'a>(
+        &self,
+        catalogs: &'a Catalogs,
+        mut visit: impl FnMut(&'a Catalog, &'a str, &'a Type, bool),
+    ) {
+        for entry in &self.entities {
+            let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
+            let Some(entity) = catalog.entity(&entry.entity) else { continue };
+            let described = self.described(catalog, &entity.name);
+            for field in entity.fields.values() {
+                let in_key = entity.key.len() > 1 && entity.key.contains(&field.name);
+                visit(catalog, &field.name, &field.kind, described || in_key);
+            }
+            let queries = catalog.queries(&entity.name).chain(catalog.searches(&entity.name));
+            for capability in queries {
+                for param in capability.params.values() {
+                    visit(catalog, &param.name, &param.kind, capability.text.as_ref() != Some(&param.name));
+                }
+            }
+            for param in catalog.get_of(&entity.name).into_iter().flat_map(|c| c.params.values()) {
+                visit(catalog, &param.name, &param.kind, false);
+            }
+        }
+        for entry in &self.methods {
+            let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
+            let Some(capability) = catalog.capability(&entry.capability) else { continue };
+            capability.params.values().for_each(|p| visit(catalog, &p.name, &p.kind, true));
+        }
+    }
+
+    /// Whether something that the session can write gives rows of it, so that its fields are named.
+    pub(crate) fn described(&self, catalog: &Catalog, entity: &str) -> bool {
+        let mine = |at: &CatalogId| *at == catalog.id;
+        let methods = self.methods.iter().filter(|m| mine(&m.catalog) && m.entity == entity);
+        let gives = |c: &Capability| c.gives_rows() && c.returns == entity;
+        is_read(catalog, entity)
+            || methods.filter_map(|m| catalog.capability(&m.capability)).any(gives)
+            || self.relations.iter().filter(|r| mine(&r.catalog)).any(|r| leads(catalog, &r.entity, &r.name, entity))
+    }
+
+    /// An entity that is only embedded in rows of others cannot be reached without one of them.
+    fn something_to_call(&self, catalogs: &Catalogs, taught: &Taught) -> Result<(), SeedError> {
+        let Some(catalog) = catalogs.get(&taught.catalog) else { return Ok(()) };
+        let called = self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
+        let relations = self.relations.iter().filter(|r| r.catalog == taught.catalog);
+        let followed = relations.into_iter().any(|r| leads(catalog, &r.entity, &r.name, &taught.entity));
+        if called || followed || is_read(catalog, &taught.entity) {
+            return Ok(());
+        }
+        let holds = |e: &&catalog::Entity| e.relations.values().any(|r| r.target == taught.entity);
+        let holders = catalog.offered().filter(holds).take(5).map(|e| e.name.clone()).collect();
+        let (api, entity) = (taught.catalog.to_string(), taught.entity.clone());
+        Err(SeedError::OnlyAPart { api, entity, holders })
+    }
+
+    /// `e4` of an exposed entity.
+    pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
+        let at = self.entities.iter().position(|e| &e.catalog == catalog && e.entity == entity)?;
+        Some(format!("e{}", at + 1))
+    }
+
+    /// Exposed entities with their catalogs, in the order of their symbols.
+    pub fn exposed<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
+        self.entities.iter().filter_map(|entry| Some((catalogs.get(&entry.catalog)?, entry.entity.as_str())))
+    }
+
+    /// Methods with their catalogs, in the order of their symbols.
+    pub fn taught_methods<'a>(
+        &'a self,
+        catalogs: &'a Catalogs,
+    ) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a Capability)> {
+        self.methods.iter().filter_map(|entry| {
+            let catalog = catalogs.get(&entry.catalog)?;
+            Some((catalog, catalog.capability(&entry.capability)?))
+        })
+    }
+
+    pub fn entity_count(&self) -> usize {
+        self.entities.len()
+    }
+
+    /// How many of each kind of symbol there are: `e`, `m`, `p`, `r`.
+    pub fn counts(&self) -> [usize; 4] {
+        [self.entities.len(), self.methods.len(), self.slots.len(), self.relations.len()]
+    }
+
+    /// Catalogs with at least one exposed entity.
+    pub fn catalogs(&self) -> BTreeSet<&CatalogId> {
+        self.entities.iter().map(|e| &e.catalog).collect()
+    }
+
+    /// What the symbols mean, for the checker. What a catalog no longer shows to this caller has no meaning.
+    pub fn scope(&self, catalogs: &Catalogs) -> Scope {
+        let mut scope = Scope::default();
+        let mut at = BTreeMap::new();
+        for (n, entry) in self.entities.iter().enumerate() {
+            let Some(catalog) = catalogs.get(&entry.catalog).filter(|c| c.offers(&entry.entity)) else { continue };
+            at.insert((&entry.catalog, entry.entity.as_str()), scope.entities.len());
+            scope.entities.push(Exposed {
+                symbol: format!("e{}", n + 1),
+                catalog: catalog.clone(),
+                entity: entry.entity.clone(),
+                relations: BTreeMap::new(),
+                methods: BTreeMap::new(),
+            });
+        }
+        for (n, entry) in self.relations.iter().enumerate() {
+            if let Some(of) = at.get(&(&entry.catalog, entry.entity.as_str())) {
+                scope.entities[*of].relations.insert(format!("r{}", n + 1), entry.name.clone());
+            }
+        }
+        for (n, entry) in self.methods.iter().enumerate() {
+            if let Some(of) = at.get(&(&entry.catalog, entry.entity.as_str())) {
+                scope.entities[*of].methods.insert(format!("m{}", n + 1), entry.capability.clone());
+            }
+        }
+        for (n, slot) in self.slots.iter().enumerate() {
+            let meaning = SlotMeaning { catalog: slot.catalog.clone(), name: slot.name.clone() };
+            scope.slots.insert(format!("p{}", n + 1), meaning);
+        }
+        scope
+    }
+}
+
+fn leads(catalog: &Catalog, from: &str, relation: &str, to: &str) -> bool {
+    catalog.entity(from).and_then(|e| e.relations.get(relation)).is_some_and(|r| r.target == to)
+}
+
+fn slot_entry(catalog: &Catalog, name: &str, kind: &Type) -> SlotEntry {
+    SlotEntry { catalog: catalog.id.clone(), name: name.to_owned(), kind: kind.describe() }
+}
