@@ -75,3 +75,9 @@ pub fn openapi(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
     let spec = spec::Spec::parse(bytes)?;
     map::import(&spec, options)
 }
+
+/// A GraphQL schema: SDL, or the answer to an introspection query.
+pub fn graphql(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
+    let _ = (bytes, options);
+    Err(ImportError::NotGraphql("not yet".to_owned()))
+}

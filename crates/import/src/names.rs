@@ -135,6 +135,7 @@ pub fn singular(word: &str) -> String {
         "children" => return "child".to_owned(),
         "indices" => return "index".to_owned(),
         "aliases" => return "alias".to_owned(),
+        "caches" => return "cache".to_owned(),
         "series" | "news" | "data" | "media" | "address" | "status" | "analysis" | "sms" | "dns" | "https" | "aws"
         | "ios" | "os" | "gps" | "css" | "js" | "rss" | "tls" | "business" | "access" | "progress" | "process"
         | "class" | "canvas" | "bus" | "gas" | "lens" | "basis" => return word.to_owned(),
@@ -144,7 +145,8 @@ pub fn singular(word: &str) -> String {
         return word.to_owned();
     }
     let es = ["sses", "shes", "ches", "xes", "zzes", "uses"];
-    if es.iter().any(|end| word.ends_with(end)) && word != "uses" && word != "causes" && word != "houses" {
+    let plain = word == "uses" || word.ends_with("auses") || word.ends_with("ouses");
+    if es.iter().any(|end| word.ends_with(end)) && !plain {
         return swap("es", "").unwrap_or_default();
     }
     swap("ies", "y").or_else(|| swap("s", "")).unwrap_or_else(|| word.to_owned())

@@ -1,6 +1,8 @@
 //! What became of a specification: what is mapped, what is not and why, and what is a guess.
 //! Invariant: every operation is counted once: mapped, deprecated, left out on request, or not mapped with a reason.
 
+use std::collections::HashSet;
+
 use catalog::{Catalog, Kind, Type, Via};
 use serde::Serialize;
 
@@ -58,14 +60,12 @@ impl Report {
             };
             self.references += entity.fields.values().filter(|field| refers(&field.kind)).count();
         }
-        for name in catalog.entities.keys() {
-            let has = |kinds: &[Kind]| kinds.iter().any(|kind| catalog.of_kind(name, *kind).next().is_some());
-            if !has(&[Kind::Query, Kind::Search]) {
-                self.without_list.push(name.clone());
-            }
-            if !has(&[Kind::Get]) {
-                self.without_get.push(name.clone());
-            }
-        }
+        let of = |kinds: &[Kind]| -> HashSet<&str> {
+            catalog.capabilities.values().filter(|c| kinds.contains(&c.kind)).map(|c| c.entity.as_str()).collect()
+        };
+        let (listed, got) = (of(&[Kind::Query, Kind::Search]), of(&[Kind::Get]));
+        let without = |has: &HashSet<&str>| catalog.entities.keys().filter(|name| !has.contains(name.as_str())).cloned().collect();
+        self.without_list = without(&listed);
+        self.without_get = without(&got);
     }
 }

@@ -60,7 +60,19 @@ pub fn see<'a>(reader: &Reader<'a>, answer: &Answer<'a>, ends_in_hole: bool, las
     if let Some(shape) = array(reader, schema, String::new()) {
         return bare(shape);
     }
+    let arms = reader.arms(reader.open(schema));
+    let many = arms.iter().find_map(|arm| array(reader, arm, String::new()));
+    let one = arms.iter().find(|arm| reader.is_object(arm) && !reader.object(arm).props.is_empty());
+    match (many, one) {
+        // Several things may come: of a place that is named one, of others many.
+        (Some(_), Some(one)) if ends_in_hole => return bare(Shape::One { at: String::new(), schema: one }),
+        (Some(many), _) => return bare(many),
+        _ => {}
+    }
     if !reader.is_object(schema) {
+        if let Some(one) = one {
+            return bare(Shape::One { at: String::new(), schema: one });
+        }
         return bare(if reader.is_any(schema) { Shape::Unsaid } else { Shape::Value });
     }
     let whole = reader.object(schema);

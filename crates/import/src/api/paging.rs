@@ -69,6 +69,9 @@ pub fn pages<'a>(
     let more = look(&MORE, false);
     let next_url = look(&NEXT_URL, true);
     let read = look(&NEXT, false);
+    // A page that is asked for by a word is a cursor.
+    let worded = |p: &Asked<'a>| reader.scalar(p.schema) == Some(crate::spec::Scalar::Text);
+    let cursor = cursor.or_else(|| page.filter(worded));
     let form = match (cursor, read) {
         _ if links => PageForm::Link,
         (Some(cursor), Some(read)) => PageForm::Cursor { read, send: cursor.name.to_owned() },

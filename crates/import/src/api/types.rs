@@ -36,6 +36,14 @@ pub struct Typed {
     pub as_text: bool,
 }
 
+/// Whether a value is read, or written and how surely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Field,
+    Required,
+    Optional,
+}
+
 fn plain(ty: Ty) -> Typed {
     Typed { ty, as_text: false }
 }
@@ -52,16 +60,16 @@ pub struct Types<'r, 'a> {
 impl<'a> Types<'_, 'a> {
     /// Of a field: `small` objects only, for it is read and not written.
     pub fn field(&self, schema: &'a Value) -> Typed {
-        self.of(schema, self.detail.depth.min(1), false)
+        self.of(schema, self.detail.depth.min(1), Use::Field)
     }
 
     pub fn input(&self, schema: &'a Value, required: bool) -> Typed {
-        self.of(schema, self.detail.depth, required)
+        self.of(schema, self.detail.depth, if required { Use::Required } else { Use::Optional })
     }
 
     /// What can stand in a path, a query or a header: a scalar, or several.
     pub fn flat(&self, schema: &'a Value) -> Option<Typed> {
-        let typed = self.of(schema, 0, false);
+        let typed = self.of(schema, 0, Use::Optional);
         match &typed.ty {
             Ty::Array(of) if matches!(**of, Ty::Array(_)) || of.is_json() => Some(plain(Ty::Array(Box::new(Ty::named("string"))))),
             Ty::Object(_) | Ty::Union { .. } => None,
@@ -73,13 +81,13 @@ impl<'a> Types<'_, 'a> {
         }
     }
 
-    fn of(&self, schema: &'a Value, depth: usize, required: bool) -> Typed {
+    fn of(&self, schema: &'a Value, depth: usize, usage: Use) -> Typed {
         let opened = self.reader.open(schema);
         if let Some(scalar) = self.reader.scalar(opened) {
             return self.scalar(opened, scalar);
         }
         if let Some(item) = self.reader.items(opened) {
-            let of = self.of(item, depth, required);
+            let of = self.of(item, depth, usage);
             return match of.ty {
                 Ty::Select(choices) => plain(Ty::MultiSelect(choices)),
                 ty if ty.is_json() || of.as_text => named("json"),
@@ -90,28 +98,30 @@ impl<'a> Types<'_, 'a> {
             return plain(union);
         }
         if self.reader.arms(opened).iter().any(|arm| !self.reader.is_object(arm)) {
-            return self.mixed(opened);
+            return self.mixed(opened, usage);
         }
         if self.reader.is_object(opened) && depth > 0 {
-            let most = if required { self.detail.required_slots } else { self.detail.slots };
-            return self.object(opened, depth, most).map_or_else(|| named("json"), plain);
+            let most = if usage == Use::Required { self.detail.required_slots } else { self.detail.slots };
+            return self.object(opened, depth, most, usage).map_or_else(|| named("json"), plain);
         }
         named("json")
     }
 
     /// One of several things that are not all objects: text where each is a scalar or an object stands for its id.
-    fn mixed(&self, opened: &'a Value) -> Typed {
+    fn mixed(&self, opened: &'a Value, usage: Use) -> Typed {
         let arms = self.reader.arms(opened);
         let scalars: Vec<Scalar> = arms.iter().filter_map(|arm| self.reader.scalar(arm)).collect();
         let numbers = scalars.iter().all(|scalar| matches!(scalar, Scalar::Integer | Scalar::Number));
         match scalars.as_slice() {
             [] => named("json"),
             _ if scalars.len() == arms.len() && numbers => named("number"),
+            // What is written may be the plainest of them; what is read may be any.
+            _ if usage != Use::Field && scalars.contains(&Scalar::Text) => named("string"),
             _ => named("json"),
         }
     }
 
-    fn object(&self, opened: &'a Value, depth: usize, most: usize) -> Option<Ty> {
+    fn object(&self, opened: &'a Value, depth: usize, most: usize, usage: Use) -> Option<Ty> {
         let object = self.reader.object(opened);
         if object.props.is_empty() || object.props.len() > most {
             return None;
@@ -125,7 +135,12 @@ impl<'a> Types<'_, 'a> {
             if read_only(self.reader.open(prop.schema)) {
                 continue;
             }
-            let ty = self.of(prop.schema, depth - 1, prop.required).ty;
+            let usage = match usage {
+                Use::Field => Use::Field,
+                _ if prop.required => Use::Required,
+                _ => Use::Optional,
+            };
+            let ty = self.of(prop.schema, depth - 1, usage).ty;
             slots.push(Slot { name: (*name).to_owned(), ty, required: prop.required });
         }
         (!slots.is_empty()).then_some(Ty::Object(slots))
@@ -144,7 +159,7 @@ impl<'a> Types<'_, 'a> {
             let ident = self.reader.ident(arm)?;
             let ends = |target: &Value| target.as_str().is_some_and(|t| t.rsplit('/').next() == Some(ident));
             let value = mapping.and_then(|m| m.iter().find(|(_, target)| ends(target))).map(|(value, _)| value.as_str());
-            let Some(Ty::Object(mut slots)) = self.object(arm, depth, self.detail.required_slots) else { return None };
+            let Some(Ty::Object(mut slots)) = self.object(arm, depth, self.detail.required_slots, Use::Optional) else { return None };
             slots.retain(|slot| slot.name != tag);
             let arm = value.unwrap_or(ident).to_owned();
             if out.iter().any(|(known, _)| *known == arm) {

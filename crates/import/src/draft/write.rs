@@ -85,7 +85,9 @@ fn head(out: &mut Out, draft: &Draft) {
     out.line_of(&format!("catalog: {}", text(&draft.id)));
     out.line_of("version: 1");
     out.line_of(&format!("title: {}", sentence(&draft.title)));
-    out.line_of(&format!("origin: {}", text(&draft.origin)));
+    let address = |c: char| c.is_ascii_alphanumeric() || ":/._~-".contains(c);
+    let plain = draft.origin.chars().all(address) && !draft.origin.ends_with(':');
+    out.line_of(&format!("origin: {}", if plain { draft.origin.clone() } else { text(&draft.origin) }));
     if let Some(auth) = &draft.auth {
         out.line_of(&format!("auth: {}", auth_of(auth)));
     }

@@ -7,9 +7,11 @@ use catalog::Kind;
 use serde_json::Value;
 
 use super::{Mapper, Plan, View};
+use crate::api::answer::Shape;
 use crate::api::auth::reserved;
 use crate::api::paging::{self, Asked};
-use crate::draft::{Auth, Call, Capability, Draft, Entity, Once, Param, Ty};
+use crate::api::path::Step;
+use crate::draft::{Auth, Call, Capability, Draft, Entity, Field, Once, Param, Place, Ty};
 use crate::names;
 use crate::spec::{self, In, Verb};
 
@@ -28,9 +30,6 @@ pub(super) struct Making<'p> {
 impl<'a> Mapper<'_, 'a> {
     pub(super) fn write_down(&mut self, mut draft: Draft) -> Draft {
         self.index();
-        for plan in &mut self.plans {
-            plan.note = None;
-        }
         let mut taken: HashSet<String> = HashSet::new();
         let mut made: Vec<Option<Capability>> = Vec::with_capacity(self.plans.len());
         let plans = std::mem::take(&mut self.plans);
@@ -53,12 +52,56 @@ impl<'a> Mapper<'_, 'a> {
             let (first, second) = (gets.next(), gets.next());
             entity.primary_read = first.filter(|_| second.is_some()).map(|get| get.name.clone());
         }
+        for (plan, capability) in self.plans.iter().zip(&mut made) {
+            if let Some(capability) = capability
+                && let Some(entity) = entities.iter().find(|entity| entity.name == capability.entity)
+            {
+                capability.gives = self.gives(plan, entity);
+            }
+        }
         draft.entities = entities;
         draft.capabilities = made.into_iter().flatten().collect();
+        draft.failure = self.failure();
         let order: std::collections::HashMap<&str, usize> =
             draft.entities.iter().enumerate().map(|(at, entity)| (entity.name.as_str(), at)).collect();
         draft.capabilities.sort_by_key(|c| (order.get(c.entity.as_str()).copied(), c.kind));
         draft
+    }
+
+    /// The fields that a list carries, where a get carries more.
+    fn gives(&self, plan: &Plan, entity: &Entity) -> Option<Vec<String>> {
+        let readable = self.ents[plan.ent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
+        let (Kind::Query | Kind::Search, Shape::Rows { item, .. }) = (plan.kind, &self.views[plan.view].seen.shape) else {
+            return None;
+        };
+        let top = |path: &str| path.split(['.', '[']).next().unwrap_or_default().to_owned();
+        let there = |field: &Field| {
+            let path = match &field.place {
+                Place::Own => field.name.clone(),
+                Place::At(path) => top(path),
+                Place::Parts(parts) => parts.first().map(|(_, path)| top(path)).unwrap_or_default(),
+                Place::Asked | Place::Header(_) => return true,
+            };
+            entity.key.contains(&field.name) || self.reader.object(item).props.contains_key(path.as_str())
+        };
+        let given: Vec<String> = entity.fields.iter().filter(|field| there(field)).map(|field| field.name.clone()).collect();
+        (readable && given.len() + 1 < entity.fields.len()).then_some(given)
+    }
+
+    /// A flag of success that most answers have beside the words for what went wrong: Slack's `ok` and `error`.
+    fn failure(&self) -> Option<(String, String)> {
+        let whole: Vec<_> = self.views.iter().filter_map(|view| view.seen.whole.as_ref()).collect();
+        for (flag, words) in [("ok", ["error", "message"]), ("success", ["error", "message"])] {
+            let told = |object: &&std::rc::Rc<spec::Object<'a>>| {
+                object.props.get(flag).is_some_and(|p| self.reader.scalar(p.schema) == Some(spec::Scalar::Boolean))
+            };
+            if whole.len() < 4 || whole.iter().filter(|object| told(object)).count() * 2 < whole.len() {
+                continue;
+            }
+            let says = words.iter().max_by_key(|word| whole.iter().filter(|o| o.props.contains_key(**word)).count());
+            return says.map(|says| (flag.to_owned(), (*says).to_owned()));
+        }
+        None
     }
 
     fn entity(&self, at: usize) -> Entity {
@@ -77,7 +120,18 @@ impl<'a> Mapper<'_, 'a> {
     fn capability(&self, plan: &Plan, taken: &mut HashSet<String>) -> Result<Capability, Unsendable> {
         let view = &self.views[plan.view];
         let ent = &self.ents[plan.ent];
-        let name = names::unique(taken, format!("{}_{}", names::entity_prefix(&ent.name), self.verb_of(plan)));
+        let prefix = names::entity_prefix(&ent.name);
+        let plain = format!("{prefix}_{}", self.verb_of(plan));
+        let said = || {
+            let words = view.path.steps.iter().rev().filter_map(|step| match step {
+                Step::Word(word) => Some(names::snake(word)),
+                Step::Hole(_) => None,
+            });
+            words.map(|word| names::name(&format!("{prefix}_{}_{word}", plan.verb))).find(|name| !taken.contains(name))
+        };
+        let reads = matches!(plan.kind, Kind::Query | Kind::Search) && taken.contains(&plain);
+        let name = if reads { said().unwrap_or(plain) } else { plain };
+        let name = names::unique(taken, name);
         let call = Call::Http(String::new());
         let mut making = Making {
             plan,

@@ -13,15 +13,15 @@ use crate::names;
 use crate::spec::{Body, In};
 
 /// Words before a name that say how much of it there is.
-const BEFORE: [&str; 16] = [
+const BEFORE: [&str; 18] = [
     "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline", "api",
-    "the", "read", "compact",
+    "the", "read", "compact", "public", "private",
 ];
 /// Words after a name that say what it is in the program that made it.
-const AFTER: [&str; 30] = [
+const AFTER: [&str; 33] = [
     "response", "dto", "model", "resource", "object", "out", "output", "details", "detail", "summary", "result", "results",
     "schema", "entity", "full", "read", "bean", "json", "representation", "base", "v1", "v2", "v3", "ok", "200", "201",
-    "payload", "body", "compact", "vo",
+    "payload", "body", "compact", "vo", "simple", "short", "minimal",
 ];
 /// Names that name nothing.
 const NOTHING: [&str; 24] = [
@@ -49,6 +49,16 @@ pub fn clean(ident: &str) -> Vec<String> {
     words
 }
 
+/// A description that says more than the name does.
+fn told(about: &str, name: &str) -> String {
+    let own = names::words(name);
+    let says = |word: &String| {
+        own.contains(word) || own.contains(&names::singular(word)) || BEFORE.contains(&word.as_str()) || AFTER.contains(&word.as_str())
+    };
+    let noise = |word: &String| matches!(word.as_str(), "a" | "an" | "the" | "of" | "this");
+    if names::words(about).iter().all(|word| says(word) || noise(word)) { String::new() } else { about.to_owned() }
+}
+
 impl<'a> Mapper<'_, 'a> {
     /// The cleaned name of a row's schema; empty where it has none.
     pub(super) fn ident(&self, row: &'a Value) -> String {
@@ -62,7 +72,18 @@ impl<'a> Mapper<'_, 'a> {
         if !named.is_empty() && named.len() <= 4 {
             return named;
         }
-        let mut words = names::words(self.views[view].path.last_word());
+        let path = &self.views[view].path;
+        let mut words = names::words(path.last_word());
+        // `usage` alone says nothing: it is of what stands before it.
+        if words.last().is_some_and(|last| !names::is_plural(last)) {
+            let before = path.steps.iter().rev().filter_map(|step| match step {
+                Step::Word(word) if !is_root_word(word) => Some(word),
+                _ => None,
+            });
+            let outer = before.skip(1).take(1).flat_map(|word| names::words(word)).map(|word| names::singular(&word));
+            let outer: Vec<String> = outer.filter(|word| !words.contains(word)).collect();
+            words = outer.into_iter().chain(words).collect();
+        }
         if let Some(last) = words.last_mut() {
             *last = names::singular(last);
         }
@@ -91,7 +112,8 @@ impl<'a> Mapper<'_, 'a> {
         while taken(self, &words) {
             let Some(outer) = before.next() else { break };
             let outer = names::words(&outer);
-            if !outer.is_empty() && !words.join("_").starts_with(&outer.join("_")) {
+            let said = outer.iter().all(|word| words.iter().any(|own| own.starts_with(word.as_str())));
+            if !outer.is_empty() && !said {
                 words = outer.into_iter().chain(words).collect();
             }
         }
@@ -130,8 +152,9 @@ impl<'a> Mapper<'_, 'a> {
 
     /// One more schema of its rows.
     pub(super) fn add_row(&mut self, ent: usize, row: &'a Value) {
-        let ident = self.ident(row);
         let opened = self.reader.open(row);
+        let arms = self.reader.arms(opened);
+        let idents: Vec<String> = [row].into_iter().chain(arms).map(|schema| self.ident(schema)).collect();
         let known = &mut self.ents[ent];
         if known.rows.iter().any(|other| std::ptr::eq(*other, row)) {
             return;
@@ -139,10 +162,12 @@ impl<'a> Mapper<'_, 'a> {
         known.rows.push(row);
         if known.about.is_empty() {
             let text = |key: &str| opened.get(key).and_then(Value::as_str).unwrap_or_default();
-            known.about = names::sentence(text("description"), 80);
+            known.about = told(&names::sentence(text("description"), 80), &known.name);
         }
-        if !ident.is_empty() && known.idents.insert(ident.clone()) {
-            self.by_ident.entry(ident).or_default().push(ent);
+        for ident in idents {
+            if !ident.is_empty() && known.idents.insert(ident.clone()) {
+                self.by_ident.entry(ident).or_default().push(ent);
+            }
         }
     }
 

@@ -61,7 +61,23 @@ impl<'a> Mapper<'_, 'a> {
     fn is_told(&self, prop: &RowProp<'a>) -> bool {
         let opened = self.reader.open(prop.schema);
         let links = matches!(prop.short.as_str(), "links" | "self" | "embedded" | "relationships" | "managed_fields");
-        !links && !types::write_only(opened) && !types::deprecated(opened)
+        let choices = opened.get("enum").and_then(Value::as_array).map(Vec::len);
+        !links && choices != Some(1) && !types::write_only(opened) && !types::deprecated(opened)
+    }
+
+    /// The items of a list inside a row, as it is or in an envelope of its own: `subscriptions.data`.
+    fn listed(&self, prop: &RowProp<'a>) -> Option<(&'a Value, String)> {
+        if let Some(item) = self.reader.items(prop.schema) {
+            return Some((item, prop.path.clone()));
+        }
+        if !self.reader.is_object(prop.schema) {
+            return None;
+        }
+        let object = self.reader.object(prop.schema);
+        let enveloped = object.props.contains_key("has_more") || object.props.contains_key("total_count");
+        let name = ["data", "items", "results"].into_iter().find(|name| enveloped && object.props.contains_key(name))?;
+        let item = self.reader.items(object.props.get(name)?.schema)?;
+        Some((item, format!("{}.{name}", prop.path)))
     }
 
     fn field(&self, at: usize, prop: &RowProp<'a>) -> Field {
@@ -77,10 +93,14 @@ impl<'a> Mapper<'_, 'a> {
 
     /// The entity that a property refers to, and where its key lies.
     fn reference(&self, at: usize, prop: &RowProp<'a>) -> Option<(Ty, Place)> {
-        if let Some(item) = self.reader.items(prop.schema) {
-            let (target, key) = self.embedded(item)?;
-            let Place::At(path) = key else { return None };
-            return Some((Ty::Array(Box::new(Ty::Ref(target))), Place::At(format!("{}[].{path}", prop.path))));
+        if let Some((item, at)) = self.listed(prop) {
+            let (target, key) = match self.embedded(item) {
+                Some((target, Place::At(path))) => (target, path),
+                // An envelope inside a row says nothing that its rows do not.
+                _ if at != prop.path => return Some((Ty::named("json"), Place::At(at))),
+                _ => return None,
+            };
+            return Some((Ty::Array(Box::new(Ty::Ref(target))), Place::At(format!("{at}[].{key}"))));
         }
         if let Some(target) = self.expandable(prop.schema) {
             return Some((Ty::Ref(target), Place::At(prop.path.clone())));

@@ -85,7 +85,11 @@ impl<'a> Mapper<'_, 'a> {
             };
             if at != last {
                 let found = row.and_then(|row| self.scope_place(row, scope, schema));
-                let (place, ty) = place(found, scope);
+                let embedded = || row.and_then(|row| self.parent_place(row, &path.keys, at, scope));
+                let (place, ty) = match found {
+                    Some(found) => place(Some(found), scope),
+                    None => (place(embedded(), scope).0, self.key_type(schema)),
+                };
                 parts.push(Part { name: scope.clone(), place, ty });
                 continue;
             }
@@ -99,7 +103,10 @@ impl<'a> Mapper<'_, 'a> {
         parts
     }
 
-    pub(super) fn keep(&mut self, plan: Plan) {
+    pub(super) fn keep(&mut self, mut plan: Plan) {
+        if plan.kind == Kind::Singleton {
+            plan.verb = self.free_verb(plan.ent, &plan.verb, plan.view);
+        }
         self.done[plan.view] = true;
         self.plans.push(plan);
     }

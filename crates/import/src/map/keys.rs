@@ -56,7 +56,7 @@ impl<'a> Mapper<'_, 'a> {
             return None;
         }
         let entity_id = entity.last().map(|word| format!("{word}_id"));
-        let ids = ["id", "uuid", "guid", "uid", "sid", "key", "name", "slug", "login", "number", "code"];
+        let ids = ["id", "uuid", "guid", "uid", "sid", "key", "login", "slug", "name", "number", "code"];
         entity_id.iter().map(String::as_str).chain(ids).find_map(|name| by(name, true)).or_else(|| by("id", false).filter(|_| !own))
     }
 
@@ -79,6 +79,28 @@ impl<'a> Mapper<'_, 'a> {
             fits(prop.schema).then_some((*name, prop))
         })?;
         Some(RowProp { path: format!("{}.{}", outer.path, found.0), short: part.to_owned(), required: false, schema: found.1.schema })
+    }
+
+    /// Where a row that embeds what it lies in says a part of that one's key: `repository.owner.login`.
+    pub(super) fn parent_place(&self, row: &'a Value, home: &[String], at: usize, part: &str) -> Option<RowProp<'a>> {
+        let parent = (1..home.len()).rev().find_map(|end| self.by_home.get(&home[..end].join("/"))).map(|at| &self.ents[*at])?;
+        let holes = parent.home.iter().flatten().filter(|key| *key == "{}").count();
+        if at >= holes || holes != parent.parts.len() {
+            return None;
+        }
+        let wanted = parent.parts.get(at)?;
+        let path = match &wanted.place {
+            Place::Own => wanted.name.clone(),
+            Place::At(path) => path.clone(),
+            _ => return None,
+        };
+        let holder = row_props(self.reader, row).into_iter().find(|prop| {
+            let ident = self.ident(prop.schema);
+            !ident.is_empty() && parent.idents.contains(&ident) && self.reader.is_object(prop.schema)
+        })?;
+        let found = self.holds(holder.schema, &wanted.place, &wanted.name);
+        let path = format!("{}.{path}", holder.path);
+        found.then(|| RowProp { path, short: part.to_owned(), required: false, schema: holder.schema })
     }
 
     /// What identifies a row where no path says it: an id of its own, or the nearest to one.

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::api::answer::{self, Seen};
 use crate::api::auth::{self, Signed};
 use crate::api::origin;
-use crate::api::path::{self, Path, Step};
+use crate::api::path::{self, Path};
 use crate::api::types::{Detail, Types};
 use crate::draft::{Draft, Place, Ty};
 use crate::names;
@@ -96,7 +96,6 @@ struct Plan {
     returns: Option<usize>,
     /// Of a search: the parameter that takes the words.
     text: Option<String>,
-    note: Option<String>,
 }
 
 impl Plan {
@@ -115,7 +114,6 @@ impl Plan {
             silent: false,
             returns: None,
             text: None,
-            note: None,
         }
     }
 }
@@ -149,8 +147,8 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
     let operations = spec.operations();
     let mut report = Report { operations: operations.len(), ..Report::default() };
     let title = title(spec);
-    let id = id_of(options.name.as_deref().unwrap_or(&title));
     let home = origin::home(spec, &operations, options.from.as_deref());
+    let id = options.name.clone().unwrap_or_else(|| id_of(&title, &home.origin));
     let reader = Reader::new(spec);
     for detail in Detail::LEVELS {
         let signed = auth::signed(spec, &operations, &id);
@@ -225,12 +223,24 @@ fn title(spec: &Spec) -> String {
     if title.is_empty() { "Imported API".to_owned() } else { title }
 }
 
-/// A catalog's id: words of the title that say something, joined.
-fn id_of(text: &str) -> String {
-    let noise = ["api", "apis", "rest", "the", "openapi", "swagger", "specification", "spec", "public", "v1", "v2", "v3"];
-    let words = names::words(text);
-    let own: Vec<&String> = words.iter().filter(|word| !noise.contains(&word.as_str())).take(4).collect();
-    let joined = if own.is_empty() { words.join("-") } else { own.iter().map(|w| w.as_str()).collect::<Vec<_>>().join("-") };
+/// A catalog's id: what the title says beside that it is an API; where that is long, the name of the host.
+fn id_of(title: &str, origin: &str) -> String {
+    let noise = [
+        "api", "apis", "rest", "the", "openapi", "swagger", "specification", "spec", "public", "v1", "v2", "v3", "official",
+        "service", "services", "for", "and", "of", "web", "restful", "http", "reference",
+    ];
+    let bare = |word: &str| word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let words: Vec<String> = title.replace("'s", "").replace("’s", "").split([' ', '-', '_', '/', ':', '.']).map(bare).collect();
+    let digits = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
+    let own: Vec<String> = words.into_iter().filter(|w| !noise.contains(&w.as_str()) && !digits(w)).collect();
+    let host = origin.split("://").nth(1).and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
+    let labels: Vec<&str> = host.split('.').filter(|label| !matches!(*label, "api" | "www" | "example")).collect();
+    let host = labels.len().checked_sub(2).and_then(|at| labels.get(at)).copied().unwrap_or_default();
+    let joined = if own.is_empty() || (own.len() > 3 && !host.is_empty()) {
+        bare(host)
+    } else {
+        own.into_iter().take(3).collect::<Vec<_>>().join("-")
+    };
     let joined: String = joined.chars().take(40).collect();
     if joined.is_empty() { "imported".to_owned() } else { joined }
 }
@@ -329,8 +339,10 @@ impl<'r, 'a> Mapper<'r, 'a> {
             if let [only] = words.as_slice()
                 && keys::is_generic(only)
             {
-                let before = names::words(path.word_before(at));
-                let before: Vec<String> = before.last().map(|word| names::singular(word)).into_iter().collect();
+                let mut before = names::words(path.word_before(at));
+                if let Some(last) = before.last_mut() {
+                    *last = names::singular(last);
+                }
                 words = before.into_iter().chain(words).collect();
             }
             out.push(names::unique(&mut taken, names::name(&words.join("_"))));
@@ -352,12 +364,5 @@ impl<'r, 'a> Mapper<'r, 'a> {
         let name = path.holes.get(hole).map(|hole| hole.name.as_str()).unwrap_or_default();
         let declared = op.params.iter().find(|p| p.place == crate::spec::In::Path && p.name.trim_matches(['+', '*']) == name);
         declared.map_or(&Value::Null, |param| param.schema)
-    }
-
-    fn hole_steps(path: &Path) -> impl Iterator<Item = (usize, usize)> + '_ {
-        path.steps.iter().enumerate().filter_map(|(at, step)| match step {
-            Step::Hole(hole) => Some((at, *hole)),
-            Step::Word(_) => None,
-        })
     }
 }

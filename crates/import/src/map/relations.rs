@@ -17,7 +17,8 @@ impl<'a> Mapper<'_, 'a> {
         for (plan, capability) in self.plans.iter().zip(made) {
             let Some(capability) = capability.as_ref().filter(|_| plan.kind == Kind::Query) else { continue };
             let path = &self.views[plan.view].path;
-            let Some(parent) = self.parent(&path.keys).filter(|parent| self.leads(*parent)) else { continue };
+            let parent = self.parent(&path.keys).filter(|parent| self.leads(*parent));
+            let Some(parent) = parent.or_else(|| self.named_parent(plan)) else { continue };
             let ent = &self.ents[parent];
             // The parent's holes stand first in the path of what lies under it.
             let holes = plan.holes.iter().take(ent.parts.len());
@@ -41,6 +42,15 @@ impl<'a> Mapper<'_, 'a> {
             let via = Via::By { capability: capability.name.clone(), with };
             entity.relations.push(Relation { name, many: true, target: capability.entity.clone(), via });
         }
+    }
+
+    /// The entity that the only hole of a path is named after: `namespace` of Namespace.
+    fn named_parent(&self, plan: &super::Plan) -> Option<usize> {
+        let [hole] = plan.holes.as_slice() else { return None };
+        let stem = ["_id", "_key", "_uuid", "_sid", "_slug"].iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
+        let parent = self.by_name.get(stem).copied()?;
+        let readable = self.ents[parent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
+        (readable && self.ents[parent].parts.len() == 1 && parent != plan.ent).then_some(parent)
     }
 
     /// The entity that a path lies under, nearest first.

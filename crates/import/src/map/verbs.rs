@@ -75,7 +75,7 @@ impl<'a> Mapper<'_, 'a> {
         let verb = match op.verb {
             Verb::Delete => "remove",
             Verb::Put | Verb::Patch => "set",
-            _ if word_last => "",
+            _ if word_last && !last.last().is_some_and(|word| names::is_plural(word)) => "",
             _ => "add",
         };
         let words: Vec<String> = [verb.to_owned()].into_iter().filter(|v| !v.is_empty()).chain(singular).collect();
