@@ -188,7 +188,8 @@ fn no_symbol_ever_changes_its_meaning() {
                 1 => {
                     let stored = serde_json::to_vec(&session.ledger).unwrap();
                     session.ledger = serde_json::from_slice(&stored).unwrap();
-                    let read = |c: &Arc<Catalog>| catalog::from_canonical(c.canonical().as_bytes(), c.digest()).unwrap();
+                    let read =
+                        |c: &Arc<Catalog>| catalog::from_canonical(c.canonical().as_bytes(), c.digest()).unwrap();
                     session.pinned = session.pinned.iter().map(|(id, c)| (id.clone(), Arc::new(read(c)))).collect();
                 }
                 _ => session.call(&mut dice, &newest),
