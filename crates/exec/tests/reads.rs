@@ -41,7 +41,7 @@ async fn go(upstream: &ScriptedUpstream, plans: &Plans) -> exec::Outcome {
 }
 
 fn named(pairs: &[(&str, &str)]) -> Vec<NamedPath> {
-    pairs.iter().map(|(name, dotted)| NamedPath { name: (*name).to_owned(), path: path(dotted) }).collect()
+    pairs.iter().map(|(name, dotted)| NamedPath { name: (*name).into(), path: path(dotted) }).collect()
 }
 
 fn coverage(outcome: &exec::Outcome, at: usize) -> Coverage {

@@ -130,7 +130,7 @@ impl Parser<'_, '_> {
             TokenKind::Word => self.name(),
             TokenKind::String => {
                 let token = self.bump();
-                Name { text: decode(token.span.of(self.text)), span: token.span }
+                Name { text: decode(token.span.of(self.text)).into(), span: token.span }
             }
             _ => {
                 self.expected("`key: value`");
