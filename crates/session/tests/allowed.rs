@@ -48,7 +48,9 @@ fn table(opened: &Opened) -> &str {
 async fn mistakes(service: &Service, program: &str) -> Vec<String> {
     let request = PlanRequest { session: "s0".to_owned(), program: program.to_owned() };
     match service.plan(&me(), &request).await {
-        Err(Error::Program { diagnostics, .. }) => diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect(),
+        Err(Error::Program { diagnostics, .. }) => {
+            diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
+        }
         other => panic!("{program}: {other:?}"),
     }
 }
@@ -128,7 +130,8 @@ const CLOSE: &str = "demo:Ticket(project=\"OPS\", number=1).close(note=\"x\")";
 #[tokio::test]
 async fn entities_of_one_name_are_told_apart_to_the_call() {
     let house = House::working();
-    let person = |name: &str| json!({"id": "ada", "name": name, "email": "a@b", "team": "platform", "joined": "2024-01-01"});
+    let person =
+        |name: &str| json!({"id": "ada", "name": name, "email": "a@b", "team": "platform", "joined": "2024-01-01"});
     house.upstream.add(Rule::get("/api/people/ada").json(200, person("of demo")));
     house.upstream.add(Rule::get("/other/people/ada").json(200, person("of other")));
     let service = service(&house, Allow::default());
