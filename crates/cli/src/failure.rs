@@ -66,6 +66,10 @@ pub enum Failure {
     Param { given: String, why: String },
     #[error("this graph is too large for a picture; choose entities with --entity, or take --graph mermaid")]
     Undrawable,
+    #[error("{from}: {cause}")]
+    Import { from: String, cause: import::ImportError },
+    #[error("cannot fetch {url}: {why}")]
+    Unfetched { url: String, why: String },
     #[error("cannot make a folder for the tour: {0}")]
     Scratch(#[source] std::io::Error),
     /// The findings are printed already.
@@ -92,6 +96,7 @@ impl Failure {
                 | store::secrets::Error::Value { .. },
             )
             | Failure::NotLoopback(_)
+            | Failure::Import { .. }
             | Failure::Param { .. } => 2,
             Failure::Missing { .. }
             | Failure::NoSecret { .. }
@@ -130,6 +135,8 @@ impl Failure {
             Failure::NoCapability { .. } => "no_capability",
             Failure::NoCode { .. } => "no_code",
             Failure::Param { .. } => "bad_param",
+            Failure::Import { cause, .. } => cause.code(),
+            Failure::Unfetched { .. } => "unfetched",
             Failure::Undrawable => "undrawable",
             Failure::Scratch(_) => "scratch",
             Failure::Found(_) => "found",

@@ -80,6 +80,11 @@ pub async fn upstream_for(
     upstream(config, routes, secret_store(config))
 }
 
+/// What fetches from no catalog's origin.
+pub fn upstream_alone(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
+    upstream(config, BTreeMap::new(), secret_store(config))
+}
+
 fn upstream(
     config: &Config,
     routes: BTreeMap<Origin, Origin>,

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{CatalogId, Limits};
-use catalog::{Catalog, Registry};
+use catalog::{Capability, Catalog, Registry};
+use teach::SeedError;
 use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, Query};
 
 use crate::caller::Caller;
@@ -30,20 +31,16 @@ pub struct Discovered {
 
 impl Service {
     pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<Discovered, Error> {
-        let registry = self.registry();
-        let index = self.indexed.of(&registry);
-        discover(
-            &registry,
-            &index,
-            (&self.limits, &|catalog, capability| self.tenants.permit(&caller.tenant, catalog, capability)),
-            request,
-        )
+        let index = self.indexed.of(&self.registry());
+        let permit =
+            |catalog: &Catalog, capability: &Capability| self.tenants.permit(&caller.tenant, catalog, capability);
+        discover(&self.registry_for(&caller.tenant), &index, (&self.limits, &permit), request)
     }
 }
 
-/// What [`Service::discover`] does, for whoever has no service.
+/// What [`Service::discover`] does, for whoever has no service: `seen` is what the caller sees of what was indexed.
 pub fn discover(
-    registry: &Registry,
+    seen: &Registry,
     index: &Index,
     (limits, allowed): (&Limits, Allowed<'_>),
     request: &DiscoverRequest,
@@ -54,20 +51,13 @@ pub fn discover(
     if request.intent.len() > limits.intent_bytes {
         return Err(Error::IntentTooLong { max: limits.intent_bytes, found: request.intent.len() });
     }
-    let visible = |catalog: &Arc<Catalog>| catalog.capabilities.values().any(|c| allowed(catalog, c));
-    let known = |name: &String| registry.get(name).filter(|catalog| visible(catalog));
-    let asked: Result<Vec<CatalogId>, Error> = request
-        .apis
-        .iter()
-        .map(|name| {
-            Ok(known(name).ok_or_else(|| unknown_api(registry.iter().filter(|c| visible(c)), name))?.id.clone())
-        })
-        .collect();
+    let known = |name: &String| seen.get(name).ok_or_else(|| unknown_api(seen.iter(), name));
+    let asked: Result<Vec<CatalogId>, SeedError> =
+        request.apis.iter().map(|name| Ok(known(name)?.id.clone())).collect();
     let query = Query { intent: request.intent.clone(), apis: asked?, limit: request.limit.unwrap_or(DEFAULT_LIMIT) };
     let found = index.discover(&query, allowed);
     let looked_at = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
-    let apis = registry.iter().filter(|catalog| visible(catalog)).filter(looked_at).cloned().collect();
-    Ok(Discovered { found, apis })
+    Ok(Discovered { found, apis: seen.iter().filter(looked_at).cloned().collect() })
 }
 
 /// The index of the registry that was last asked for; the next one is made from it, so a reload costs what it changed.

@@ -16,7 +16,7 @@ fn golden_table() {
     testkit::golden::run("../../tests/teach", |case| {
         let mut ledger = Ledger::default();
         let mut out = Vec::new();
-        for call in case.input.lines().map(Call::parse) {
+        for call in case.input.lines().map(|line| Call::parse(line, &catalogs)) {
             match ledger.extend(&catalogs, &call.ask()) {
                 Ok(extended) if extended.wave.is_empty() => out.push("(nothing new)".to_owned()),
                 Ok(extended) => {

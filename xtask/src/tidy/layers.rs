@@ -18,6 +18,7 @@ const TABLE: &[(&str, Layer)] = &[
     ("base", Layer::Number(0)),
     ("catalog", Layer::Number(1)),
     ("ports", Layer::Number(1)),
+    ("import", Layer::Number(2)),
     ("lang", Layer::Number(2)),
     ("teach", Layer::Number(3)),
     ("exec", Layer::Number(4)),

@@ -269,6 +269,17 @@ impl Capability {
         self.teaches_anchor()
     }
 
+    /// Whether `null` can be said of a parameter, and empties what it sets: in an update, where JSON carries it.
+    pub fn empties(&self, param: &str) -> bool {
+        let carries = |shape: &Shape| shape.lone_holes().iter().any(|hole| hole.param == param && hole.part.is_none());
+        let optional = self.params.get(param).is_some_and(|p| !p.required);
+        let carried = || match &self.transport {
+            Transport::Http(http) => matches!(&http.body, Some(Body::Json { shape, .. }) if carries(shape)),
+            Transport::Graphql(graphql) => graphql.variables.values().any(carries),
+        };
+        self.kind == Kind::Update && optional && carried()
+    }
+
     /// Whether its answer holds a row.
     pub fn gives_rows(&self) -> bool {
         self.rows.form != RowForm::Nothing

@@ -15,6 +15,12 @@ pub enum CatalogCommand {
     Show(CatalogShow),
     /// Call every read of a catalog at its origin and say how the answers fit; writes are never called
     Test(CatalogTest),
+    /// Draft a catalog from an OpenAPI or GraphQL specification; says what is mapped, what is not and why
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  tokamak catalog import openapi petstore.yaml -o petstore.catalog.yaml\n  tokamak catalog import openapi https://api.example.com/openapi.json --tag pets\n  tokamak catalog import graphql schema.graphql -o shop.yaml --strict 0.95"
+    )]
+    Import(ImportKind),
     /// Print the JSON Schema of the catalog format, for editors
     Schema,
 }
@@ -91,4 +97,34 @@ pub struct CatalogTest {
 pub enum Writes {
     /// They are not called
     Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ImportKind {
+    /// From OpenAPI 3.0, 3.1 or Swagger 2.0, in JSON or YAML
+    Openapi(CatalogImport),
+    /// From a GraphQL schema: SDL, an introspection result, or the URL of either
+    Graphql(CatalogImport),
+}
+
+#[derive(Debug, Args)]
+pub struct CatalogImport {
+    /// The specification: a file, `-` for standard input, or a URL; of several files only a line each is printed
+    #[arg(required = true, value_name = "FILE|URL")]
+    pub sources: Vec<String>,
+    /// Write the draft to this file; of several specifications, into this folder
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Only operations whose path or id fits; `*` stands for anything
+    #[arg(long, value_name = "GLOB")]
+    pub only: Option<String>,
+    /// Only operations with this tag
+    #[arg(long)]
+    pub tag: Option<String>,
+    /// The catalog's id; made from the title where it is left out
+    #[arg(long, value_name = "ID")]
+    pub name: Option<String>,
+    /// Fail when less than this share of the operations is mapped, such as 0.95
+    #[arg(long, value_name = "SHARE")]
+    pub strict: Option<f64>,
 }

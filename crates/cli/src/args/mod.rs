@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use catalog::{CatalogCheck, CatalogCommand, CatalogShow, CatalogTest, Folders, Picture, Writes};
+pub use catalog::{
+    CatalogCheck, CatalogCommand, CatalogImport, CatalogShow, CatalogTest, Folders, ImportKind, Picture, Writes,
+};
 
 #[derive(Debug, Parser)]
 #[command(

@@ -165,19 +165,20 @@ impl<'s> Cx<'s> {
     ) -> Option<Args> {
         let mut args = Args::new();
         let mut right = true;
-        for Arg { slot, value } in slots {
+        for Arg { slot, value: written } in slots {
             let Some(param) = self.scope.param(&exposed.catalog, capability.params.values(), &slot.text) else {
                 self.unknown_argument(exposed, capability, slot, alphabet);
                 right = false;
                 continue;
             };
             self.mended(slot, &param.name);
-            let Some(value) = self.value(&exposed.catalog, &param.kind, value) else {
+            let Some(value) = self.value(&exposed.catalog, &param.kind, written) else {
                 right = false;
                 continue;
             };
-            // `null` is the same as leaving the argument out.
-            if is_null(&value) {
+            // `null` empties what an update sets; elsewhere nothing is there yet, and it is the same as leaving it out.
+            if is_null(&value) && !capability.empties(&param.name) {
+                right &= self.cannot_empty(capability, param, (slot, written));
                 continue;
             }
             if args.insert(SmolStr::new(&param.name), value).is_some() {
@@ -186,6 +187,17 @@ impl<'s> Cx<'s> {
             }
         }
         right.then_some(args)
+    }
+
+    /// An update that cannot say `null` would keep the old value and seem to have emptied it. True where nothing is lost.
+    fn cannot_empty(&mut self, capability: &Capability, param: &Param, (slot, value): (&Name, &tree::Value)) -> bool {
+        if capability.kind != Kind::Update || param.required {
+            return true;
+        }
+        let message =
+            format!("`{}` cannot be emptied: `.{}` has no way to say null", slot.text, capability.method_name());
+        self.error(codes::WRONG_TYPE, value.span, message);
+        false
     }
 
     /// `.m1(Circle{radius=1})`: the one parameter that takes an arm of this name.

@@ -47,12 +47,19 @@ impl Cx<'_> {
             self.does_not_compare(leads, op, null, pred.op_span);
             return None;
         }
-        // One of a list is compared with one of its items; a part of a text with any text.
+        let several = matches!(&pred.value.kind, ValueKind::List(_));
+        if matches!(&pred.value.kind, ValueKind::List(items) if items.is_empty()) {
+            let message = format!("`{}` cannot be compared with an empty list: every list has all of it", leads.name());
+            self.error(codes::DOES_NOT_COMPARE, pred.value.span, message);
+            return None;
+        }
+        // A list is compared with one of its items, or with several; a part of a text with any text.
         let kind = match (&leads.kind, op) {
-            (Type::Array(of), _) => of.as_ref().clone(),
-            (Type::MultiSelect(choices), _) => Type::Select(choices.clone()),
-            (Type::Select(_) | Type::Uuid, TestOp::Like) => Type::String(catalog::TextStyle::Short),
-            (kind, _) => kind.clone(),
+            (Type::Array(_) | Type::MultiSelect(_), TestOp::Eq | TestOp::Ne) if several => leads.kind.clone(),
+            (kind, _) => match (item_of(kind), op) {
+                (Type::Select(_) | Type::Uuid, TestOp::Like) => Type::String(catalog::TextStyle::Short),
+                (item, _) => item,
+            },
         };
         let value = match &leads.home {
             Some(home) => self.value(&home.clone(), &kind, &pred.value)?,
@@ -217,12 +224,23 @@ impl Cx<'_> {
     }
 }
 
+/// What a list holds; anything else is itself.
+fn item_of(kind: &Type) -> Type {
+    match kind {
+        Type::Array(of) => of.as_ref().clone(),
+        Type::MultiSelect(choices) => Type::Select(choices.clone()),
+        plain => plain.clone(),
+    }
+}
+
 /// Whether values of this type can be compared so.
 pub(super) fn fits(op: TestOp, kind: &Type) -> bool {
     match (op, kind) {
         (TestOp::Eq | TestOp::Ne, Type::Object(_) | Type::Union(_)) => false,
         (TestOp::Eq | TestOp::Ne, _) | (_, Type::Json) => true,
         (TestOp::Like, Type::String(_) | Type::Select(_) | Type::Uuid) => true,
+        (TestOp::Like, Type::MultiSelect(_)) => true,
+        (TestOp::Like, Type::Array(of)) => fits(op, of),
         (TestOp::Like, _) => false,
         (_, Type::Integer | Type::Number | Type::Date(_) | Type::String(_)) => true,
         _ => false,

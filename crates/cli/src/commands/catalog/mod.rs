@@ -4,6 +4,7 @@
 mod check;
 mod find;
 mod graph;
+mod import;
 mod list;
 mod schema;
 mod show;
@@ -27,6 +28,7 @@ pub async fn run(config: Option<&Path>, command: &CatalogCommand, output: &Outpu
         CatalogCommand::Check(args) => check::run(args, output),
         CatalogCommand::Show(args) => show::run(config, args, output),
         CatalogCommand::Test(args) => test::run(config, args, output).await,
+        CatalogCommand::Import(kind) => import::run(config, kind, output).await,
         CatalogCommand::Schema => schema::run(output),
     }
 }

@@ -164,7 +164,10 @@ fn groups_come_as_they_appear_and_a_path_leads_into_what_was_attached() {
 #[test]
 fn one_row_means_one() {
     let table = Table::of(json!([{"id": 1}, {"id": 2}]));
-    assert_eq!(pick::singleton(&table.rows, "`x`").unwrap_err().to_string(), "`x` has 2 rows where there must be one");
+    assert_eq!(
+        pick::singleton(&table.rows, "`x`").unwrap_err().to_string(),
+        "`x` has more than one row where there must be one"
+    );
     assert!(pick::singleton(&Rowset::default(), "`x`").is_err());
     assert_eq!(ids(&pick::singleton(&pick::limit(&table.rows, 1), "`x`").unwrap()), [1]);
     assert_eq!(ids(&pick::last(&table.rows)), [2]);

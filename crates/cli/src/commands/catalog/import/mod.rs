@@ -1,0 +1,74 @@
+//! `tokamak catalog import`: a specification as a draft of a catalog, and what became of each of its operations.
+//! Invariant: the draft is written only when it loads; the report says every operation that is not in it, and why.
+
+mod learn;
+mod many;
+mod print;
+mod source;
+
+use std::path::Path;
+
+use import::{Import, Options};
+use serde_json::json;
+
+use self::learn::Learned;
+use crate::args::{CatalogImport, ImportKind};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Result<(), Failure> {
+    let (args, graphql) = match kind {
+        ImportKind::Openapi(args) => (args, false),
+        ImportKind::Graphql(args) => (args, true),
+    };
+    if args.sources.len() > 1 {
+        return many::run(args, graphql, output);
+    }
+    let Some(name) = args.sources.first() else { return Ok(()) };
+    let bytes = source::read(file, name).await?;
+    let made = make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    let learned = Learned::of(&made.catalog);
+    if let Some(path) = &args.output {
+        let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
+        std::fs::write(path, &made.text).map_err(unwritable)?;
+    }
+    if output.json {
+        let mut value = print::value(&made, &learned);
+        match &args.output {
+            Some(path) => value["file"] = json!(path),
+            None => value["draft"] = json!(made.text),
+        }
+        output.value(&value);
+    } else if args.output.is_some() {
+        output.line(&print::text(&made, &learned, output));
+    } else {
+        // The draft alone goes to standard output, so that it can be sent on.
+        output.line(made.text.trim_end());
+        output.notice(&print::text(&made, &learned, output));
+    }
+    strict(args, &made)
+}
+
+/// As a draft, whichever the specification is.
+pub fn make(bytes: &[u8], options: &Options, graphql: bool) -> Result<Import, import::ImportError> {
+    if graphql { import::graphql(bytes, options) } else { import::openapi(bytes, options) }
+}
+
+fn options(args: &CatalogImport, source: &str) -> Options {
+    Options {
+        name: args.name.clone(),
+        only: args.only.clone(),
+        tag: args.tag.clone(),
+        from: source::is_url(source).then(|| source.to_owned()),
+    }
+}
+
+fn strict(args: &CatalogImport, made: &Import) -> Result<(), Failure> {
+    let share = made.report.share();
+    match args.strict {
+        Some(least) if share < least => {
+            Err(Failure::Found(format!("{:.1} % of the operations are mapped, not {:.1} %", share * 100.0, least * 100.0)))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,83 @@
+//! Any OpenAPI or GraphQL API as a draft of a catalog: bytes in, text of a catalog and a report out.
+//!
+//! Invariants:
+//! - No I/O, no async; no input makes it panic, and no input costs more than its size is worth.
+//! - A draft that comes out loads with `catalog::read` as it is; what had to be left out for that is in the report, with why.
+
+mod api;
+mod draft;
+mod map;
+mod names;
+mod report;
+mod spec;
+
+pub use report::{Guess, Report, Unmapped};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("this is {found} bytes long; a specification has at most {most}")]
+    TooLarge { found: usize, most: usize },
+    #[error("this is not UTF-8 text")]
+    NotText,
+    #[error("this is not JSON: {0}")]
+    NotJson(String),
+    #[error("this is not YAML: {0}")]
+    NotYaml(String),
+    #[error("this is neither OpenAPI 3 nor Swagger 2.0: it says neither `openapi: 3…` nor `swagger: \"2.0\"`")]
+    NotOpenApi,
+    #[error("this is not a GraphQL schema: {0}")]
+    NotGraphql(String),
+    #[error("no operation can be called: {0}")]
+    Nothing(String),
+    #[error("the draft is no catalog, which is a mistake of the importer:\n{0}")]
+    Refused(String),
+}
+
+impl ImportError {
+    /// Stable, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too_large",
+            Self::NotText => "not_text",
+            Self::NotJson(_) => "not_json",
+            Self::NotYaml(_) => "not_yaml",
+            Self::NotOpenApi => "not_openapi",
+            Self::NotGraphql(_) => "not_graphql",
+            Self::Nothing(_) => "nothing",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+/// What to take, and what to call it.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The catalog's id; made from the title where it is not given.
+    pub name: Option<String>,
+    /// Only operations whose path, or id, fits this pattern; `*` stands for anything.
+    pub only: Option<String>,
+    /// Only operations with this tag.
+    pub tag: Option<String>,
+    /// Where the specification was fetched.
+    pub from: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct Import {
+    /// The draft.
+    pub text: String,
+    pub catalog: catalog::Catalog,
+    pub report: Report,
+}
+
+/// An OpenAPI 3.0, 3.1 or Swagger 2.0 specification, in JSON or YAML.
+pub fn openapi(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
+    let spec = spec::Spec::parse(bytes)?;
+    map::import(&spec, options)
+}
+
+/// A GraphQL schema: SDL, or the answer to an introspection query.
+pub fn graphql(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
+    let _ = (bytes, options);
+    Err(ImportError::NotGraphql("not yet".to_owned()))
+}
