@@ -38,7 +38,7 @@ impl Tenants {
         self.allowed.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
     }
 
-    fn registry(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {
+    pub(crate) fn registry(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {
         let Some(allow) = self.allowed.get(tenant) else { return whole };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         match cache.registries.get(tenant) {

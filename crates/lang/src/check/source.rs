@@ -11,7 +11,7 @@ use super::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{Args, Called, StepKind};
 use crate::scope::{Alphabet, Exposed};
-use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value};
+use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value, ValueKind};
 
 impl<'s> Cx<'s> {
     pub(super) fn query(
@@ -359,6 +359,11 @@ impl<'s> Cx<'s> {
         match (key, fields.as_slice()) {
             (Key::Unary(value), [only]) => {
                 args.insert(SmolStr::new(&only.name), self.value(&exposed.catalog, &only.kind, value)?);
+            }
+            (Key::Unary(value), parts) if self.taught && matches!(value.kind, ValueKind::Hole) => {
+                for part in parts {
+                    args.insert(SmolStr::new(&part.name), self.value(&exposed.catalog, &part.kind, value)?);
+                }
             }
             (Key::Unary(_), _) => {
                 self.key_mismatch(exposed, (written, key), (span, span));

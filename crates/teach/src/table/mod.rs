@@ -11,6 +11,7 @@ use contract::Uses;
 use lang::{check, syntax};
 use rows::Slice;
 
+pub(crate) use kinds::shown_fields;
 pub use style::SlotStyle;
 
 use crate::ledger::{Catalogs, Ledger, Wave};

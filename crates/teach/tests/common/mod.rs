@@ -31,7 +31,7 @@ pub struct Call {
 
 impl Call {
     pub fn parse(line: &str, catalogs: &Catalogs) -> Self {
-        let mut call = Self::default();
+        let mut call = Self { style: SlotStyle::Symbols, ..Self::default() };
         let mut rest = line.to_owned();
         if let Some((before, after)) = line.split_once('"') {
             let (intent, after) = after.split_once('"').unwrap();
