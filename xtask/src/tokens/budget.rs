@@ -16,7 +16,8 @@ impl Budget {
             if line.is_empty() {
                 continue;
             }
-            let (name, count) = line.rsplit_once(' ').with_context(|| format!("line {}: write `name count`", at + 1))?;
+            let (name, count) =
+                line.rsplit_once(' ').with_context(|| format!("line {}: write `name count`", at + 1))?;
             let count = count.parse().with_context(|| format!("line {}: `{count}` is no number", at + 1))?;
             let earlier = budget.insert(name.trim().to_owned(), count);
             ensure!(earlier.is_none(), "line {}: `{name}` is there twice", at + 1);

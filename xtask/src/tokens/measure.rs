@@ -62,7 +62,9 @@ fn capabilities(root: &Path, catalog: &str) -> Result<usize> {
     let path = root.join(format!("catalogs/{catalog}.yaml"));
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let part = text.split("\ncapabilities:\n").nth(1).context("no capabilities")?;
-    let key = |line: &&str| line.starts_with("  ") && !line.starts_with("   ") && line.contains(':') && !line.starts_with("  #");
+    let key = |line: &&str| {
+        line.starts_with("  ") && !line.starts_with("   ") && line.contains(':') && !line.starts_with("  #")
+    };
     Ok(part.lines().filter(key).count())
 }
 
@@ -88,9 +90,8 @@ fn tools(root: &Path) -> Result<Vec<Measured>> {
 }
 
 /// What `--tools core` is to offer.
-const CORE: [&str; 7] = [
-    "plasm_context", "plasm", "plasm_run", "discover_capabilities", "run_js", "get_execution", "read_artifact",
-];
+const CORE: [&str; 7] =
+    ["plasm_context", "plasm", "plasm_run", "discover_capabilities", "run_js", "get_execution", "read_artifact"];
 
 fn answers(root: &Path) -> Result<Vec<Measured>> {
     let mut out = Vec::new();

@@ -31,7 +31,12 @@ pub fn run(root: &Path) -> Result<Report> {
     for one in &measured {
         let allowed = budget.get(&one.name);
         let per = one.per.map(|n| format!("  {:.1} a capability", one.tokens as f64 / n as f64)).unwrap_or_default();
-        lines.push(format!("{:<44} {:>6} of {:>6}{per}", one.name, one.tokens, allowed.map_or("-".into(), |a| a.to_string())));
+        lines.push(format!(
+            "{:<44} {:>6} of {:>6}{per}",
+            one.name,
+            one.tokens,
+            allowed.map_or("-".into(), |a| a.to_string())
+        ));
         findings.extend(judge(one, allowed));
     }
     for name in budget.names().filter(|name| !measured.iter().any(|one| one.name == **name)) {
