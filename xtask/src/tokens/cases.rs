@@ -1,4 +1,4 @@
-//! Golden files as this chore needs them: the name, the input and the output of each case.
+//! Golden files as this chore needs them: the name and the output of each case.
 //! Invariant: what it does not understand is an error with its file.
 
 use std::path::Path;
@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 
 pub struct Case {
     pub name: String,
-    pub input: String,
     pub output: String,
 }
 
@@ -18,10 +17,8 @@ pub fn read(path: &Path) -> Result<Vec<Case>> {
 
 fn case(part: &str) -> Result<Case> {
     let (name, rest) = part.split_once('\n').context("a case has a name and an input")?;
-    let (input, output) = rest.split_once("---\n").with_context(|| format!("`{name}` has no `---`"))?;
-    let lines = input.lines().filter(|line| !line.starts_with("#!"));
-    let input = lines.collect::<Vec<_>>().join("\n");
-    Ok(Case { name: name.to_owned(), input, output: output.trim_end().to_owned() })
+    let (_, output) = rest.split_once("---\n").with_context(|| format!("`{name}` has no `---`"))?;
+    Ok(Case { name: name.to_owned(), output: output.trim_end().to_owned() })
 }
 
 #[cfg(test)]
@@ -29,9 +26,9 @@ mod tests {
     use super::case;
 
     #[test]
-    fn a_case_has_three_parts() {
+    fn a_case_has_a_name_and_an_output() {
         let read = case("a name\n#! tags = x\none\ntwo\n---\nout\nput\n").unwrap();
-        assert_eq!((read.name.as_str(), read.input.as_str(), read.output.as_str()), ("a name", "one\ntwo", "out\nput"));
+        assert_eq!((read.name.as_str(), read.output.as_str()), ("a name", "out\nput"));
         assert!(case("a name\nno line\n").is_err());
     }
 }
