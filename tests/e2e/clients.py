@@ -165,7 +165,8 @@ async def discovery(client, at):
         answer = await client.call_tool("discover_capabilities", {"intent": "who owns the overdue demo tickets", "limit": 3})
         assert answer.structured_content is None, answer.structured_content
         rows = fenced(answer.content[0].text, ["api", "entity", "description"])
-        assert rows[0]["api"] == "demo" and rows[0]["entity"] == "Ticket", rows
+        assert {row["api"] for row in rows} == {"demo"}, rows
+        assert {"Ticket", "Person"} <= {row["entity"] for row in rows}, rows
         assert answer.meta["plasm"]["discovery"]["shown"] == len(rows) == 3, answer.meta
         assert answer.meta["plasm"]["discovery"]["omitted"] > 0, answer.meta
         seeded = [{"api": row["api"], "entity": row["entity"]} for row in rows]

@@ -10,7 +10,7 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
-use crate::discover::Indexed;
+use crate::indexed::Indexed;
 use crate::live::Lives;
 use crate::seen::Tenants;
 

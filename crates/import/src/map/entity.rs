@@ -14,19 +14,71 @@ use crate::spec::{Body, In};
 
 /// Words before a name that say how much of it there is.
 const BEFORE: [&str; 18] = [
-    "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline", "api",
-    "the", "read", "compact", "public", "private",
+    "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline",
+    "api", "the", "read", "compact", "public", "private",
 ];
 /// Words after a name that say what it is in the program that made it.
 const AFTER: [&str; 33] = [
-    "response", "dto", "model", "resource", "object", "out", "output", "details", "detail", "summary", "result", "results",
-    "schema", "entity", "full", "read", "bean", "json", "representation", "base", "v1", "v2", "v3", "ok", "200", "201",
-    "payload", "body", "compact", "vo", "simple", "short", "minimal",
+    "response",
+    "dto",
+    "model",
+    "resource",
+    "object",
+    "out",
+    "output",
+    "details",
+    "detail",
+    "summary",
+    "result",
+    "results",
+    "schema",
+    "entity",
+    "full",
+    "read",
+    "bean",
+    "json",
+    "representation",
+    "base",
+    "v1",
+    "v2",
+    "v3",
+    "ok",
+    "200",
+    "201",
+    "payload",
+    "body",
+    "compact",
+    "vo",
+    "simple",
+    "short",
+    "minimal",
 ];
 /// Names that name nothing.
 const NOTHING: [&str; 24] = [
-    "response", "result", "object", "data", "item", "list", "collection", "body", "payload", "inline", "model", "entity",
-    "schema", "success", "ok", "value", "resource", "any", "default", "root", "type", "base", "api", "page",
+    "response",
+    "result",
+    "object",
+    "data",
+    "item",
+    "list",
+    "collection",
+    "body",
+    "payload",
+    "inline",
+    "model",
+    "entity",
+    "schema",
+    "success",
+    "ok",
+    "value",
+    "resource",
+    "any",
+    "default",
+    "root",
+    "type",
+    "base",
+    "api",
+    "page",
 ];
 
 /// What the specification calls something, without what it says around it.
@@ -53,7 +105,10 @@ pub fn clean(ident: &str) -> Vec<String> {
 fn told(about: &str, name: &str) -> String {
     let own = names::words(name);
     let says = |word: &String| {
-        own.contains(word) || own.contains(&names::singular(word)) || BEFORE.contains(&word.as_str()) || AFTER.contains(&word.as_str())
+        own.contains(word)
+            || own.contains(&names::singular(word))
+            || BEFORE.contains(&word.as_str())
+            || AFTER.contains(&word.as_str())
     };
     let noise = |word: &String| matches!(word.as_str(), "a" | "an" | "the" | "of" | "this");
     if names::words(about).iter().all(|word| says(word) || noise(word)) { String::new() } else { about.to_owned() }

@@ -19,7 +19,9 @@ impl<'a> Mapper<'_, 'a> {
         };
         let mut found: Vec<usize> = (0..self.views.len()).filter(|at| is_item(&self.views[*at])).collect();
         let weight = |at: &usize| self.weight.get(&self.views[*at].path.keys.join("/")).copied().unwrap_or(0);
-        found.sort_by_key(|at| (matches!(self.views[*at].seen.shape, Shape::Unsaid), std::cmp::Reverse(weight(at)), *at));
+        found.sort_by_key(|at| {
+            (matches!(self.views[*at].seen.shape, Shape::Unsaid), std::cmp::Reverse(weight(at)), *at)
+        });
         for view in found {
             self.item(view);
         }

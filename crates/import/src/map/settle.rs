@@ -147,11 +147,13 @@ fn prune(draft: &mut Draft, report: &mut Report) {
             read.into_iter().chain(whole.then(|| c.entity.clone())).chain(c.returns.clone())
         })
         .collect();
-    let lost: HashSet<String> = draft.entities.iter().map(|e: &Entity| e.name.clone()).filter(|n| !reached.contains(n)).collect();
+    let lost: HashSet<String> =
+        draft.entities.iter().map(|e: &Entity| e.name.clone()).filter(|n| !reached.contains(n)).collect();
     if lost.is_empty() {
         return;
     }
-    let mine: Vec<usize> = draft.capabilities.iter().enumerate().filter(|(_, c)| lost.contains(&c.entity)).map(|(at, _)| at).collect();
+    let mine: Vec<usize> =
+        draft.capabilities.iter().enumerate().filter(|(_, c)| lost.contains(&c.entity)).map(|(at, _)| at).collect();
     for at in mine.into_iter().rev() {
         leave_out(draft, at, "nothing reads what it belongs to", report);
     }

@@ -49,9 +49,13 @@ impl<'a> Mapper<'_, 'a> {
             (Lies::At, Verb::Patch) if !taken("update") => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Put) if !taken("update") => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Put) if !taken("replace") => (Kind::Update, "replace".to_owned()),
-            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => (Kind::Update, "update".to_owned()),
+            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => {
+                (Kind::Update, "update".to_owned())
+            }
             (Lies::At, Verb::Delete) if !taken("delete") => (Kind::Delete, "delete".to_owned()),
-            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => (Kind::Create, "create".to_owned()),
+            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => {
+                (Kind::Create, "create".to_owned())
+            }
             _ => (Kind::Action, self.action_verb(view, ent)),
         };
         let by_instance = matches!(lies, Lies::At | Lies::Below);
@@ -102,7 +106,9 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(ent) = self.by_home.get(&format!("{}/{{}}", keys.join("/"))) {
             return Some((*ent, Lies::Over));
         }
-        if let Some(ent) = self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent)) {
+        if let Some(ent) =
+            self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent))
+        {
             return Some((*ent, Lies::Over));
         }
         for end in (1..keys.len()).rev() {
@@ -128,10 +134,14 @@ impl<'a> Mapper<'_, 'a> {
         }
         let shared = |ent: &super::Ent<'a>| {
             let home = ent.home.as_deref().unwrap_or_default();
-            home.iter().zip(&path.keys).take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a)).count()
+            home.iter()
+                .zip(&path.keys)
+                .take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a))
+                .count()
         };
         let best = self.ents.iter().enumerate().max_by_key(|(at, ent)| (shared(ent), std::cmp::Reverse(*at)));
-        let best = best.filter(|(_, ent)| shared(ent) > 0 || !matches!(seen.shape, Shape::One { .. } | Shape::Rows { .. }));
+        let best =
+            best.filter(|(_, ent)| shared(ent) > 0 || !matches!(seen.shape, Shape::One { .. } | Shape::Rows { .. }));
         best.map(|(at, _)| at)
     }
 
@@ -168,7 +178,8 @@ impl<'a> Mapper<'_, 'a> {
     fn creates(&self, view: usize, ent: usize) -> bool {
         let words = names::words(self.views[view].op.id);
         let otherwise = ["delete", "remove", "search", "query", "batch", "bulk", "export"];
-        let says = words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
+        let says =
+            words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
         let not = words.iter().any(|word| otherwise.contains(&word.as_str()));
         says || (!not && self.same_rows(view, ent)) || self.views[view].op.id.is_empty()
     }
@@ -213,7 +224,11 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(ent) = known.into_iter().find(|ent| fits(*ent)) {
             return Some(ent);
         }
-        if ident.is_empty() && matches!(plan.kind, Kind::Create | Kind::Update) && fits(plan.ent) && self.alike(plan.ent, row) {
+        if ident.is_empty()
+            && matches!(plan.kind, Kind::Create | Kind::Update)
+            && fits(plan.ent)
+            && self.alike(plan.ent, row)
+        {
             self.add_row(plan.ent, row);
             return Some(plan.ent);
         }
@@ -230,7 +245,8 @@ impl<'a> Mapper<'_, 'a> {
 
     /// What an action answers with, where that is more than a word of success.
     fn result_entity(&mut self, plan: &Plan, row: &'a Value) -> Option<usize> {
-        let says = ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
+        let says =
+            ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
         let object = self.reader.object(row);
         let more = object.props.keys().filter(|name| !says.contains(&names::snake(name).as_str())).count();
         if more == 0 {
@@ -239,7 +255,12 @@ impl<'a> Mapper<'_, 'a> {
         let ident = self.ident(row);
         let stem: Vec<String> = if ident.is_empty() {
             let verb = names::words(&plan.verb);
-            names::words(&self.ents[plan.ent].name).into_iter().chain(verb).chain(["result".to_owned()]).take(5).collect()
+            names::words(&self.ents[plan.ent].name)
+                .into_iter()
+                .chain(verb)
+                .chain(["result".to_owned()])
+                .take(5)
+                .collect()
         } else {
             names::words(&ident)
         };

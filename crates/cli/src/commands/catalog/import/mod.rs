@@ -26,7 +26,8 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
     }
     let Some(name) = args.sources.first() else { return Ok(()) };
     let bytes = source::read(file, name).await?;
-    let made = make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    let made =
+        make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
     let learned = Learned::of(&made.catalog);
     if let Some(path) = &args.output {
         let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
@@ -66,9 +67,11 @@ fn options(args: &CatalogImport, source: &str) -> Options {
 fn strict(args: &CatalogImport, made: &Import) -> Result<(), Failure> {
     let share = made.report.share();
     match args.strict {
-        Some(least) if share < least => {
-            Err(Failure::Found(format!("{:.1} % of the operations are mapped, not {:.1} %", share * 100.0, least * 100.0)))
-        }
+        Some(least) if share < least => Err(Failure::Found(format!(
+            "{:.1} % of the operations are mapped, not {:.1} %",
+            share * 100.0,
+            least * 100.0
+        ))),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,9 @@
 //! `discover_capabilities`: which entities of which APIs an intent is about.
 //! Invariant: what a caller may not use is not found; nothing is stored, and no session is needed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod registry;
+
+use std::sync::Arc;
 
 use base::{CatalogId, Limits};
 use catalog::{Capability, Catalog, Registry};
@@ -12,6 +14,8 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::open::unknown_api;
 use crate::service::Service;
+
+pub use registry::{Access, Listed};
 
 #[derive(Debug, Clone, Default)]
 pub struct DiscoverRequest {
@@ -58,21 +62,4 @@ pub fn discover(
     let found = index.discover(&query, allowed);
     let looked_at = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
     Ok(Discovered { found, apis: seen.iter().filter(looked_at).cloned().collect() })
-}
-
-/// The index of the registry that was last asked for; the next one is made from it, so a reload costs what it changed.
-#[derive(Default)]
-pub struct Indexed(Mutex<Option<(Arc<Registry>, Arc<Index>)>>);
-
-impl Indexed {
-    pub fn of(&self, registry: &Arc<Registry>) -> Arc<Index> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = match &*last {
-            Some((same, index)) if Arc::ptr_eq(same, registry) => return index.clone(),
-            Some((_, before)) => Arc::new(before.next(registry)),
-            None => Arc::new(Index::new(registry)),
-        };
-        *last = Some((registry.clone(), index.clone()));
-        index
-    }
 }
