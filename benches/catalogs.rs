@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use base::Digest;
 
-#[path = "common/large.rs"]
+#[path = "made/large.rs"]
 mod large;
 
 const ROUNDS: usize = 40;

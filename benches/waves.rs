@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, Teaching, render_wave};
 
-#[path = "common/large.rs"]
+#[path = "made/large.rs"]
 mod large;
 
 const ROUNDS: usize = 60;

@@ -20,8 +20,8 @@ mod program;
 mod ran;
 mod rows;
 mod run;
-mod seen;
 mod service;
+mod tenants;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
@@ -32,5 +32,5 @@ pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use rows::{ExecuteBinding, Revision};
-pub use seen::Tenants;
 pub use service::{Ports, Service};
+pub use tenants::Tenants;

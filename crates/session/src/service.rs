@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::indexed::Indexed;
 use crate::live::Lives;
-use crate::seen::Tenants;
+use crate::tenants::Tenants;
 
 /// Every effect the service has.
 #[derive(Clone)]

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{CatalogId, near};
 use catalog::{Capability, Catalog};
 
-use crate::ledger::Catalogs;
-use crate::seed::{Ask, SeedError, clip};
+use crate::seed::{Ask, Catalogs, SeedError, clip};
 use crate::words::{Intent, Vocabulary};
 
 /// Seeded entities, and the writes that were asked for by name.

@@ -120,13 +120,10 @@ impl Catalog {
     /// are not its primary read.
     pub fn methods<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         let primary = self.get_of(entity).map(|c| c.name.as_str());
-        self.capabilities_of(entity).filter(move |c| {
-            let by_call = match c.kind {
-                Kind::Query | Kind::Search => false,
-                Kind::Get => primary != Some(c.name.as_str()),
-                Kind::Singleton | Kind::Create | Kind::Update | Kind::Delete | Kind::Action => true,
-            };
-            by_call
+        self.capabilities_of(entity).filter(move |c| match c.kind {
+            Kind::Query | Kind::Search => false,
+            Kind::Get => primary != Some(c.name.as_str()),
+            Kind::Singleton | Kind::Create | Kind::Update | Kind::Delete | Kind::Action => true,
         })
     }
 }

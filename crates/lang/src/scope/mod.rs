@@ -84,7 +84,8 @@ impl Scope {
         let wanted = name.name.text.as_str();
         // A symbol says where it stands, unless something before it is not there for this caller.
         let number = wanted.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|_| name.catalog.is_none());
-        if let Some(exposed) = number.and_then(|n| self.entities.get(n.wrapping_sub(1))).filter(|e| e.symbol == wanted) {
+        if let Some(exposed) = number.and_then(|n| self.entities.get(n.wrapping_sub(1))).filter(|e| e.symbol == wanted)
+        {
             return Ok(exposed);
         }
         let in_catalog = |e: &&Exposed| match &name.catalog {

@@ -13,14 +13,11 @@ use lang::scope::{Exposed, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
 use crate::exposure::{Exposure, is_read};
-use crate::seed::{Ask, SeedError};
-use crate::table::shown_fields;
+use crate::fields::shown_fields;
+use crate::seed::{Ask, Catalogs, SeedError};
 
 pub use names::Names;
 pub use wave::{Taught, TaughtMethod, TaughtRelation, Wave};
-
-/// The catalogs a session has pinned.
-pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {

@@ -8,7 +8,8 @@ use catalog::Capability;
 
 use super::kinds::is_long;
 use super::style::SlotStyle;
-use crate::ledger::{Catalogs, Ledger};
+use crate::ledger::Ledger;
+use crate::seed::Catalogs;
 
 /// What the rows of a session use, so that nothing else is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,7 @@
 //! A slot's type as a table says it.
 //! Invariant: never longer than a line of a table can bear; what was cut ends in `…`, and the checker knows the rest.
 
-use catalog::{Catalog, Entity, Field, TextStyle, Type};
+use catalog::{Catalog, TextStyle, Type};
 
 use crate::ledger::Names;
 
@@ -9,18 +9,6 @@ use crate::ledger::Names;
 const CHOICES: usize = 12;
 /// Characters of a type.
 const LENGTH: usize = 160;
-
-/// Fields of an entity that are written out; one with a few more is not cut.
-const FIELDS: usize = 24;
-const FEW: usize = 4;
-
-/// The fields that a table names: the first ones in the catalog's order, which puts what matters first, and the key. The others
-/// can be used by their names, which the rows of a result show and the checker knows.
-pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
-    let all = entity.fields.len() <= FIELDS + FEW;
-    let shown = move |(at, field): &(usize, &Field)| all || *at < FIELDS || entity.key.contains(&field.name);
-    entity.fields.values().enumerate().filter(shown).map(|(_, field)| field)
-}
 
 /// With a space before it; a plain string is not written.
 pub fn shown(names: &Names<'_>, catalog: &Catalog, kind: &Type) -> String {

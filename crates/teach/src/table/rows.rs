@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use catalog::{Capability, Catalog, Entity, Param, Type};
 
-use super::kinds::{is_long, shown, shown_fields};
+use super::kinds::{is_long, shown};
 use super::style::SlotStyle;
 use crate::exposure::is_read;
-use crate::ledger::{Catalogs, Ledger, Names, TaughtMethod, TaughtRelation, Wave};
+use crate::fields::shown_fields;
+use crate::ledger::{Ledger, Names, TaughtMethod, TaughtRelation, Wave};
+use crate::seed::Catalogs;
 
 pub struct Row {
     pub expr: String,
