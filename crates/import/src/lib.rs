@@ -27,8 +27,8 @@ pub enum ImportError {
     NotOpenApi,
     #[error("this is not a GraphQL schema: {0}")]
     NotGraphql(String),
-    #[error("no operation can be called: {0}")]
-    Nothing(String),
+    #[error("the specification unfolds to more than a catalog holds: choose a part of it with `--only` or `--tag`")]
+    TooMuch,
     #[error("the draft is no catalog, which is a mistake of the importer:\n{0}")]
     Refused(String),
 }
@@ -43,7 +43,7 @@ impl ImportError {
             Self::NotYaml(_) => "not_yaml",
             Self::NotOpenApi => "not_openapi",
             Self::NotGraphql(_) => "not_graphql",
-            Self::Nothing(_) => "nothing",
+            Self::TooMuch => "too_much",
             Self::Refused(_) => "refused",
         }
     }

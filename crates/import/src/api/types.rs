@@ -23,7 +23,7 @@ pub struct Detail {
 impl Detail {
     /// From the most to the least, for specifications that would unfold beyond what a catalog holds.
     pub const LEVELS: [Detail; 3] = [
-        Detail { slots: 6, required_slots: 20, depth: 2 },
+        Detail { slots: 5, required_slots: 16, depth: 2 },
         Detail { slots: 0, required_slots: 8, depth: 1 },
         Detail { slots: 0, required_slots: 0, depth: 0 },
     ];
@@ -64,7 +64,9 @@ impl<'a> Types<'_, 'a> {
     }
 
     pub fn input(&self, schema: &'a Value, required: bool) -> Typed {
-        self.of(schema, self.detail.depth, if required { Use::Required } else { Use::Optional })
+        // What need not be given is not spelled out to its end.
+        let depth = if required { self.detail.depth } else { self.detail.depth.min(1) };
+        self.of(schema, depth, if required { Use::Required } else { Use::Optional })
     }
 
     /// What can stand in a path, a query or a header: a scalar, or several.

@@ -145,6 +145,8 @@ pub struct Capability {
     pub gives: Option<Vec<String>>,
     pub paging: Option<Paging>,
     pub once: Option<Once>,
+    /// Whether the key of a row fills holes of it.
+    pub instance: bool,
     /// The operation that it is.
     pub from: String,
     pub note: Option<String>,
@@ -229,6 +231,7 @@ impl Capability {
             gives: None,
             paging: None,
             once: None,
+            instance: false,
             from: String::new(),
             note: None,
         }

@@ -25,13 +25,13 @@ pub fn write(draft: &Draft) -> Written {
     let mut out = Written::default();
     let mut text_of = Out { text: String::new(), line: 1 };
     head(&mut text_of, draft);
-    text_of.line_of("entities:");
+    text_of.line_of(if draft.entities.is_empty() { "entities: {}" } else { "entities:" });
     for entity in &draft.entities {
         out.entities.push(text_of.line);
         write_entity(&mut text_of, entity);
     }
     text_of.line_of("");
-    text_of.line_of("capabilities:");
+    text_of.line_of(if draft.capabilities.is_empty() { "capabilities: {}" } else { "capabilities:" });
     for capability in &draft.capabilities {
         out.capabilities.push(text_of.line);
         write_capability(&mut text_of, capability);

@@ -16,7 +16,7 @@ use crate::names;
 use crate::spec::{self, In, Verb};
 
 /// Optional inputs of one call; a model reads none of the rest.
-pub(super) const MAX_OPTIONAL: usize = 30;
+pub(super) const MAX_OPTIONAL: usize = 24;
 
 /// A capability while its parts are put together.
 pub(super) struct Making<'p> {
@@ -157,6 +157,7 @@ impl<'a> Mapper<'_, 'a> {
         made.wrap = plan.wrap.clone();
         made.entries = plan.entries.clone();
         made.silent = plan.silent;
+        made.instance = plan.instance;
         made.returns = plan.returns.map(|ent| self.ents[ent].name.clone());
         made.about = self.about(plan);
         // A `PUT` or a `DELETE` sets a state, by what HTTP says of them.
@@ -262,7 +263,11 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn is_credential(&self, param: &spec::Param<'a>) -> bool {
         match (&self.signed.auth, param.place) {
             (Some(Auth::Query { name, .. }), In::Query) => name == param.name,
-            (Some(Auth::Header { name, .. }), In::Header) => name.eq_ignore_ascii_case(param.name),
+            (Some(Auth::Header { name, .. }), In::Header) if name.eq_ignore_ascii_case(param.name) => true,
+            // The same credential by another way.
+            (Some(_), In::Query | In::Header) => {
+                matches!(names::snake(param.name).as_str(), "token" | "access_token" | "auth_token" | "oauth_token")
+            }
             _ => false,
         }
     }

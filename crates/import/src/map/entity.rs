@@ -13,9 +13,10 @@ use crate::names;
 use crate::spec::{Body, In};
 
 /// Words before a name that say how much of it there is.
-const BEFORE: [&str; 18] = [
+const BEFORE: [&str; 22] = [
     "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline", "api",
-    "the", "read", "compact", "public", "private",
+    "the", "read", "compact", "public", "private", "objs", "obj", "defs",
+    "def",
 ];
 /// Words after a name that say what it is in the program that made it.
 const AFTER: [&str; 33] = [

@@ -13,7 +13,7 @@ use crate::names;
 use crate::spec::Scalar;
 
 /// More fields than this are taught to nobody's use; those that must be there come first.
-const MAX_FIELDS: usize = 28;
+const MAX_FIELDS: usize = 24;
 
 impl<'a> Mapper<'_, 'a> {
     pub(super) fn fields(&self, at: usize) -> Vec<Field> {

@@ -180,7 +180,7 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
         report.guesses.truncate(MAX_GUESSES);
         return settle::settle(draft, report);
     }
-    Err(ImportError::Nothing("the specification is too large".to_owned()))
+    Err(ImportError::TooMuch)
 }
 
 enum Chosen {

@@ -16,9 +16,6 @@ const MAX_ROUNDS: usize = 12;
 pub fn settle(mut draft: Draft, mut report: Report) -> Result<Import, ImportError> {
     for _ in 0..MAX_ROUNDS {
         prune(&mut draft, &mut report);
-        if draft.capabilities.is_empty() {
-            return Err(ImportError::Nothing(first_reason(&report)));
-        }
         let written = draft::write(&draft);
         match catalog::read("draft", &written.text) {
             Ok(catalog) => {
@@ -35,13 +32,6 @@ pub fn settle(mut draft: Draft, mut report: Report) -> Result<Import, ImportErro
         }
     }
     Err(ImportError::Refused("leaving things out did not end".to_owned()))
-}
-
-fn first_reason(report: &Report) -> String {
-    match report.unmapped.first() {
-        Some(one) => format!("{}: {}", one.operation, one.why),
-        None => "the specification has no operation that is not deprecated or left out".to_owned(),
-    }
 }
 
 /// Takes out what the reader named; false where nothing can be.
@@ -144,6 +134,9 @@ fn prune(draft: &mut Draft, report: &mut Report) {
         .flat_map(|c| {
             let read = c.kind.is_read().then(|| c.entity.clone());
             let whole = !c.silent && matches!(c.kind, draft::Kind::Create | draft::Kind::Update) && c.returns.is_none();
+            // What stands for itself can be called without a row.
+            let free = matches!(c.kind, draft::Kind::Action) && !c.instance;
+            let read = read.or_else(|| free.then(|| c.entity.clone()));
             read.into_iter().chain(whole.then(|| c.entity.clone())).chain(c.returns.clone())
         })
         .collect();

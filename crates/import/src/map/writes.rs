@@ -139,7 +139,14 @@ impl<'a> Mapper<'_, 'a> {
     fn from_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
         let row = match &self.views[view].seen.shape {
             Shape::One { schema, .. } => *schema,
-            _ => return None,
+            _ => {
+                // Nothing to read at all: the writes stand together under a name.
+                let op = self.views[view].op;
+                let stem = op.tags.first().map(|tag| names::words(tag)).filter(|words| !words.is_empty() && words.len() <= 3);
+                let stem = stem.unwrap_or_else(|| self.stem(None, view));
+                let name = self.name_entity(&stem, view);
+                return Some((self.add(view, name, None, vec![Self::served()]), Lies::Beside));
+            }
         };
         let stem = self.stem(Some(row), view);
         let sure = self.guessed_place(row, &stem).filter(|(prop, sure)| *sure && prop.required);
