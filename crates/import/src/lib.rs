@@ -6,6 +6,7 @@
 
 mod api;
 mod draft;
+mod graphql;
 mod map;
 mod names;
 mod report;
@@ -78,6 +79,5 @@ pub fn openapi(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
 
 /// A GraphQL schema: SDL, or the answer to an introspection query.
 pub fn graphql(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
-    let _ = (bytes, options);
-    Err(ImportError::NotGraphql("not yet".to_owned()))
+    graphql::import(bytes, options)
 }

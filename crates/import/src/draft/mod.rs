@@ -53,8 +53,6 @@ pub struct Field {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Via {
     By { capability: String, with: Vec<(String, String)> },
-    Key(String),
-    In(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -156,7 +154,6 @@ pub struct Capability {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Once {
     Header(String),
-    Body(String),
     Natural,
 }
 

@@ -216,8 +216,6 @@ fn write_entity(out: &mut Out, entity: &Entity) {
                 let with: Vec<String> = with.iter().map(|(param, field)| format!("{}: {}", text(param), text(field))).collect();
                 format!("by: {}, with: {{{}}}", text(capability), with.join(", "))
             }
-            Via::Key(field) => format!("key: {}", text(field)),
-            Via::In(path) => format!("in: {}", text(path)),
         };
         out.line_of(&format!("      {}: {{{count}: {}, {via}}}", text(&relation.name), text(&relation.target)));
     }
@@ -329,7 +327,6 @@ fn write_answer(out: &mut Out, indent: &str, capability: &Capability) {
     }
     match &capability.once {
         Some(Once::Header(name)) => out.line_of(&format!("{indent}idempotency: {{header: {}}}", text(name))),
-        Some(Once::Body(path)) => out.line_of(&format!("{indent}idempotency: {{body: {}}}", text(path))),
         Some(Once::Natural) => out.line_of(&format!("{indent}idempotency: natural")),
         None => {}
     }

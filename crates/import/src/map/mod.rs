@@ -10,7 +10,7 @@ mod keys;
 mod lists;
 mod relations;
 mod rows;
-mod settle;
+pub(crate) mod settle;
 mod singles;
 mod verbs;
 mod writes;
@@ -200,7 +200,7 @@ fn chosen(op: &Operation<'_>, options: &Options) -> Chosen {
 }
 
 /// `*` stands for anything, `/` included.
-fn glob_fits(glob: &str, text: &str) -> bool {
+pub(crate) fn glob_fits(glob: &str, text: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let mut parts = parts.peekable();
@@ -224,7 +224,7 @@ fn title(spec: &Spec) -> String {
 }
 
 /// A catalog's id: what the title says beside that it is an API; where that is long, the name of the host.
-fn id_of(title: &str, origin: &str) -> String {
+pub(crate) fn id_of(title: &str, origin: &str) -> String {
     let noise = [
         "api", "apis", "rest", "the", "openapi", "swagger", "specification", "spec", "public", "v1", "v2", "v3", "official",
         "service", "services", "for", "and", "of", "web", "restful", "http", "reference",
