@@ -117,7 +117,7 @@ fn same_thing(name: &str, last_word: &str) -> bool {
 
 /// The rows, or the one row, under an envelope; `None` where it is none.
 fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking<'_>, before: &str) -> Option<Shape<'a>> {
-    let usable = |name: &str| !name.contains(['.', '[', ']']) && !name.is_empty() && !name.contains(char::is_control);
+    let usable = names::is_reachable;
     let own: Vec<&str> =
         whole.props.keys().copied().filter(|name| usable(name) && (!is_beside(name) || is_holder(name))).collect();
     let at = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };

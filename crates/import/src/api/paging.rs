@@ -108,7 +108,7 @@ fn look<'a>(reader: &Reader<'a>, whole: &Object<'a>, names: &[&str], url: bool) 
             || reader.open(schema).get("format").and_then(Value::as_str) == Some("uri")
             || name == "next"
             || says_url(reader.open(schema));
-        usable(name) && (!url || (is_url && text.is_none_or(|s| s == crate::spec::Scalar::Text)))
+        names::is_reachable(name) && (!url || (is_url && text.is_none_or(|s| s == crate::spec::Scalar::Text)))
     };
     for wanted in names {
         let mut here = whole.props.iter();
@@ -116,7 +116,7 @@ fn look<'a>(reader: &Reader<'a>, whole: &Object<'a>, names: &[&str], url: bool) 
             return Some((*name).to_owned());
         }
     }
-    let inner = whole.props.iter().filter(|(name, _)| usable(name));
+    let inner = whole.props.iter().filter(|(name, _)| names::is_reachable(name));
     for (outer, prop) in inner.filter(|(name, _)| INSIDE.contains(&names::snake(name).as_str())) {
         if !reader.is_object(prop.schema) {
             continue;
@@ -133,10 +133,6 @@ fn look<'a>(reader: &Reader<'a>, whole: &Object<'a>, names: &[&str], url: bool) 
         }
     }
     None
-}
-
-fn usable(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['.', '[', ']']) && !name.contains(char::is_control)
 }
 
 fn says_url(opened: &Value) -> bool {

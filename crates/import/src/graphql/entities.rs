@@ -67,10 +67,16 @@ impl Mapper<'_> {
         let mut out: Vec<draft::Field> = Vec::new();
         let key = &ent.entity.key;
         let first = def.fields.values().filter(|field| key.contains(&field.name));
-        let rest = def.fields.values().filter(|field| !key.contains(&field.name) && !field.deprecated);
+        let usable = |field: &&Field| {
+            let asks = field.args.iter().any(|arg| arg.ty.required && !arg.default);
+            !key.contains(&field.name) && !field.deprecated && !asks && !is_noise(&field.name)
+        };
+        // Schemas are written in any order, often that of the alphabet: what tells most is kept.
+        let mut rest: Vec<&Field> = def.fields.values().filter(usable).collect();
+        rest.sort_by_key(|field| (!names::is_telling(&names::snake(&field.name)), !field.ty.required));
         for field in first.chain(rest) {
-            if out.len() >= MAX_FIELDS || field.args.iter().any(|arg| arg.ty.required && !arg.default) {
-                continue;
+            if out.len() >= MAX_FIELDS {
+                break;
             }
             for (path, ty) in self.field(field) {
                 let name = names::name(&path.replace('.', "_").replace("[]", ""));
@@ -87,8 +93,7 @@ impl Mapper<'_> {
     /// The paths that a field gives, each with its type: itself, the key of what it refers to, or a few leaves of a small object.
     fn field(&self, field: &Field) -> Vec<(String, Ty)> {
         if let Some(ty) = types::field(self.schema, &field.ty) {
-            let noise = field.name.ends_with("HTML") || field.name.ends_with("ResourcePath") || field.name == "resourcePath";
-            return if noise { Vec::new() } else { vec![(field.name.clone(), ty)] };
+            return vec![(field.name.clone(), ty)];
         }
         if let Some(ent) = self.ents.get(&field.ty.name) {
             let [key] = ent.entity.key.as_slice() else { return Vec::new() };
@@ -103,7 +108,7 @@ impl Mapper<'_> {
             return Vec::new();
         }
         let known = ["login", "name", "title", "amount", "currencyCode", "currency", "id", "url", "value", "code"];
-        let leaf = |inner: &&Field| !inner.ty.list && inner.args.is_empty() && types::leaf(self.schema, &inner.ty.name).is_some();
+        let leaf = |inner: &&Field| !is_noise(&inner.name) && !inner.ty.list && inner.args.is_empty() && types::leaf(self.schema, &inner.ty.name).is_some();
         let leaves: Vec<&Field> = def.fields.values().filter(leaf).collect();
         let few = leaves.len() <= 4;
         let chosen = leaves.into_iter().filter(|inner| few || known.contains(&inner.name.as_str())).take(2);
@@ -111,6 +116,11 @@ impl Mapper<'_> {
             .filter_map(|inner| Some((format!("{}.{}", field.name, inner.name), types::field(self.schema, &inner.ty)?)))
             .collect()
     }
+}
+
+/// What says the same again, or something about who is asking.
+fn is_noise(name: &str) -> bool {
+    name.ends_with("HTML") || name.ends_with("ResourcePath") || name == "resourcePath" || name.starts_with("viewer")
 }
 
 /// The field that identifies a row: its id, or the nearest to one.

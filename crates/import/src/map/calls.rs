@@ -47,16 +47,16 @@ impl<'a> Mapper<'_, 'a> {
         self.plans = plans;
         let mut entities: Vec<Entity> = (0..self.ents.len()).map(|at| self.entity(at)).collect();
         self.relations(&mut entities, &made);
-        for entity in &mut entities {
-            let mut gets = made.iter().flatten().filter(|c| c.kind == Kind::Get && c.entity == entity.name);
-            let (first, second) = (gets.next(), gets.next());
-            entity.primary_read = first.filter(|_| second.is_some()).map(|get| get.name.clone());
+        let mut gets: Vec<Vec<&str>> = vec![Vec::new(); entities.len()];
+        for (plan, capability) in self.plans.iter().zip(&made).filter(|(plan, _)| plan.kind == Kind::Get) {
+            gets[plan.ent].extend(capability.iter().map(|capability| capability.name.as_str()));
+        }
+        for (entity, gets) in entities.iter_mut().zip(gets) {
+            entity.primary_read = gets.first().filter(|_| gets.len() > 1).map(|get| (*get).to_owned());
         }
         for (plan, capability) in self.plans.iter().zip(&mut made) {
-            if let Some(capability) = capability
-                && let Some(entity) = entities.iter().find(|entity| entity.name == capability.entity)
-            {
-                capability.gives = self.gives(plan, entity);
+            if let Some(capability) = capability {
+                capability.gives = self.gives(plan, &entities[plan.ent]);
             }
         }
         draft.entities = entities;
@@ -235,8 +235,7 @@ impl<'a> Mapper<'_, 'a> {
             [only] => Some(only.name.as_str()),
             _ => None,
         };
-        let sendable = |name: &str| name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c));
-        let asked: Vec<Asked<'a>> = asked.into_iter().filter(|asked| sendable(asked.name)).collect();
+        let asked: Vec<Asked<'a>> = asked.into_iter().filter(|asked| names::is_sendable(asked.name)).collect();
         paging::pages(self.reader, &asked, view.seen.whole.as_deref(), view.op.links, id)
     }
 
@@ -293,9 +292,10 @@ impl<'a> Mapper<'_, 'a> {
 
     fn query_param(&self, making: &mut Making<'_>, param: &spec::Param<'a>) -> Result<(), Unsendable> {
         let name = param.name;
-        let sendable = !name.is_empty() && name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c));
+        let sendable = names::is_sendable(name);
         if !sendable || making.query.iter().any(|pair| pair.split('=').next() == Some(name)) {
-            return if param.required && !sendable { Err(Unsendable(format!("no query carries `{name}`"))) } else { Ok(()) };
+            let shown: String = name.chars().take(60).collect();
+            return if param.required && !sendable { Err(Unsendable(format!("no query carries `{shown}`"))) } else { Ok(()) };
         }
         if let Some(text) = self.fixed(param).filter(|_| param.required) {
             making.query.push(format!("{name}={text}"));
@@ -360,7 +360,7 @@ impl<'a> Mapper<'_, 'a> {
         if reserved(name) {
             return Ok(());
         }
-        let token = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        let token = name.len() <= 100 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
         let twice = making.made.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if !token || twice {
             return Ok(());

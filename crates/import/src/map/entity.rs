@@ -131,6 +131,9 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn add(&mut self, view: usize, name: String, home: Option<Vec<String>>, parts: Vec<Part>) -> usize {
         let at = self.ents.len();
         let View { op, .. } = &self.views[view];
+        if let Some(tag) = op.tags.first().filter(|tag| !tag.is_empty()) {
+            self.by_tag.entry((*tag).to_owned()).or_insert(at);
+        }
         if let Some(home) = &home {
             self.by_home.entry(home.join("/")).or_insert(at);
         }
@@ -144,7 +147,6 @@ impl<'a> Mapper<'_, 'a> {
             queries: Vec::new(),
             searches: Vec::new(),
             extra: Vec::new(),
-            tag: op.tags.first().map(|tag| (*tag).to_owned()).unwrap_or_default(),
             verbs: HashSet::new(),
             note: None,
         });

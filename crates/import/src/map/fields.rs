@@ -187,22 +187,22 @@ fn is_noise(short: &str) -> bool {
     (link && !kept.contains(&short)) || matches!(short, "node_id" | "gravatar_id" | "etag" | "self_link" | "odata_type")
 }
 
-/// At most so many: those that are always there first, in the order of the schema.
+/// At most so many, in the order of the schema: those that tell most are kept first, then those that are always there.
 fn cut(props: &mut Vec<RowProp<'_>>) {
     if props.len() <= MAX_FIELDS {
         return;
     }
-    let required = props.iter().filter(|prop| prop.required).count();
-    if required >= MAX_FIELDS || required < 4 {
-        return props.truncate(MAX_FIELDS);
-    }
-    let mut room = MAX_FIELDS - required;
-    props.retain(|prop| {
-        if prop.required {
-            return true;
-        }
-        let fits = room > 0;
-        room = room.saturating_sub(1);
-        fits
+    let rank = |prop: &RowProp<'_>| match (names::is_telling(&prop.short), prop.required) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    };
+    let mut order: Vec<usize> = (0..props.len()).collect();
+    order.sort_by_key(|at| (rank(&props[*at]), *at));
+    let kept: HashSet<usize> = order.into_iter().take(MAX_FIELDS).collect();
+    let mut at = 0;
+    props.retain(|_| {
+        at += 1;
+        kept.contains(&(at - 1))
     });
 }

@@ -71,7 +71,6 @@ struct Ent<'a> {
     searches: Vec<BTreeSet<String>>,
     /// Fields that are no properties: `value` of wrapped scalars, `answer` where nothing is said.
     extra: Vec<(String, Ty, String)>,
-    tag: String,
     /// Method names that are taken.
     verbs: HashSet<String>,
     note: Option<String>,
@@ -133,6 +132,8 @@ struct Mapper<'r, 'a> {
     /// Cleaned names of schemas to the entities with such rows.
     by_ident: HashMap<String, Vec<usize>>,
     by_home: HashMap<String, usize>,
+    /// The first entity of each tag.
+    by_tag: HashMap<String, usize>,
     /// How many operations begin with these steps.
     weight: HashMap<String, usize>,
     /// Paths of lists to the entity they list.
@@ -167,7 +168,7 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
             }
         }
         let mut draft = mapper.draft(head);
-        if draft.slots() > MAX_SLOTS && detail != Detail::LEVELS[2] {
+        if draft.slots() > MAX_SLOTS {
             continue;
         }
         notes(&mut draft, spec, &mapper.guesses);
@@ -270,6 +271,7 @@ impl<'r, 'a> Mapper<'r, 'a> {
             taken: HashSet::new(),
             by_ident: HashMap::new(),
             by_home: HashMap::new(),
+            by_tag: HashMap::new(),
             weight: HashMap::new(),
             by_list: HashMap::new(),
             by_name: HashMap::new(),

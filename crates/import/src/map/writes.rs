@@ -122,9 +122,8 @@ impl<'a> Mapper<'_, 'a> {
     fn nearest(&self, view: usize) -> Option<usize> {
         let View { op, path, seen, .. } = &self.views[view];
         let tag = op.tags.first().copied().unwrap_or_default();
-        let by_tag = self.ents.iter().position(|ent| !tag.is_empty() && ent.tag == tag);
-        if by_tag.is_some() {
-            return by_tag;
+        if let Some(known) = self.by_tag.get(tag) {
+            return Some(*known);
         }
         let shared = |ent: &super::Ent<'a>| {
             let home = ent.home.as_deref().unwrap_or_default();

@@ -109,7 +109,7 @@ fn yaml(text: &str) -> Result<Value, ImportError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         budget: serde_saphyr::budget! { max_events: 20_000_000, max_nodes: 10_000_000, max_documents: 1, max_depth: 120 },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 2_000_000 },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 400_000 },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line: String = error.to_string().lines().next().unwrap_or_default().chars().take(200).collect();
