@@ -138,6 +138,13 @@ pub fn unique(taken: &mut HashSet<String>, name: String) -> String {
     free
 }
 
+/// `an open order` of OpenOrder.
+pub fn a(name: &str) -> String {
+    let words = words(name).join(" ");
+    let article = if words.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {words}")
+}
+
 /// Whether a field of this name, in words, tells a reader most of what a row is.
 pub fn is_telling(short: &str) -> bool {
     let words = [

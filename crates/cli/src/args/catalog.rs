@@ -109,7 +109,7 @@ pub enum ImportKind {
 
 #[derive(Debug, Args)]
 pub struct CatalogImport {
-    /// The specification: a file, `-` for standard input, or a URL; of several files only a line each is printed
+    /// The specification: a file, `-` for standard input, or a URL; of several files, or a folder, only a line each is printed
     #[arg(required = true, value_name = "FILE|URL")]
     pub sources: Vec<String>,
     /// Write the draft to this file; of several specifications, into this folder

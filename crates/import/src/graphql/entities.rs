@@ -35,7 +35,7 @@ impl Mapper<'_> {
                 continue;
             }
             let about = names::sentence(&def.about, 80);
-            let about = if about.is_empty() { format!("a {}", words.join(" ")) } else { about };
+            let about = if about.is_empty() { names::a(&def.name) } else { about };
             let entity = Entity { name: entity, about, key: vec![key], ..Entity::default() };
             let ent = Ent {
                 entity,

@@ -36,7 +36,9 @@ impl Passed {
 
 impl Mapper<'_> {
     pub(super) fn reads(&mut self, queries: &[Field]) {
-        for field in queries {
+        // What is read by a field of its own needs no `node`.
+        let (last, first): (Vec<&Field>, Vec<&Field>) = queries.iter().partition(|field| field.name == "node");
+        for field in first.into_iter().chain(last) {
             let label = format!("query {}", field.name);
             if let Some(connection) = self.connection(&field.ty.name) {
                 let (node, edges) = (connection.node.name.clone(), connection.edges);

@@ -106,7 +106,7 @@ impl<'a> Mapper<'_, 'a> {
 
     fn entity(&self, at: usize) -> Entity {
         let ent = &self.ents[at];
-        let about = if ent.about.is_empty() { format!("a {}", names::words(&ent.name).join(" ")) } else { ent.about.clone() };
+        let about = if ent.about.is_empty() { names::a(&ent.name) } else { ent.about.clone() };
         Entity {
             name: ent.name.clone(),
             about,
@@ -245,7 +245,8 @@ impl<'a> Mapper<'_, 'a> {
         let mut params: Vec<&spec::Param<'a>> = op.params.iter().filter(|p| p.place != In::Path).collect();
         params.sort_by_key(|p| !p.required);
         for param in params {
-            if self.is_credential(param) || (param.place == In::Query && paged.contains(&param.name)) {
+            let elsewhere = paged.contains(&param.name) || making.plan.without.as_deref() == Some(param.name);
+            if self.is_credential(param) || (param.place == In::Query && elsewhere) {
                 continue;
             }
             match param.place {
@@ -311,7 +312,6 @@ impl<'a> Mapper<'_, 'a> {
             making.made.text = Some(text);
             return Ok(());
         }
-        // An optional word of a list that is a search of its own as well.
         let Some(typed) = self.types.flat(param.schema) else { return self.deep(making, param) };
         if !param.required && (param.deprecated || making.optional >= MAX_OPTIONAL) {
             return Ok(());

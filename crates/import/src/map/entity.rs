@@ -164,8 +164,9 @@ impl<'a> Mapper<'_, 'a> {
         }
         known.rows.push(row);
         if known.about.is_empty() {
-            let text = |key: &str| opened.get(key).and_then(Value::as_str).unwrap_or_default();
-            known.about = told(&names::sentence(text("description"), 80), &known.name);
+            let all = opened.get("allOf").and_then(Value::as_array).into_iter().flatten().filter(|part| part.get("$ref").is_none());
+            let says = [opened].into_iter().chain(all).find_map(|part| part.get("description")?.as_str());
+            known.about = told(&names::sentence(says.unwrap_or_default(), 80), &known.name);
         }
         for ident in idents {
             if !ident.is_empty() && known.idents.insert(ident.clone()) {

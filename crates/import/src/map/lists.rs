@@ -69,12 +69,11 @@ impl<'a> Mapper<'_, 'a> {
         let mut plan = Plan::new(view, ent, Kind::Query, "list", holes.clone());
         plan.rows = rows.clone();
         plan.entries = entries.then(|| "key".to_owned());
-        self.keep(plan);
         // Words may be searched for where a list takes them too.
-        if let Some(text) = self.text_param(view, false)
-            && !self.ents[ent].searches.contains(&needs)
-            && !entries
-        {
+        let search = self.text_param(view, false).filter(|_| !self.ents[ent].searches.contains(&needs) && !entries);
+        plan.without = search.clone();
+        self.keep(plan);
+        if let Some(text) = search {
             self.ents[ent].searches.push(needs);
             let mut plan = Plan::new(view, ent, Kind::Search, "search", holes);
             (plan.rows, plan.text) = (rows, Some(text));

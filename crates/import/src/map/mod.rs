@@ -95,6 +95,8 @@ struct Plan {
     returns: Option<usize>,
     /// Of a search: the parameter that takes the words.
     text: Option<String>,
+    /// Of a list: the parameter that is its search's.
+    without: Option<String>,
 }
 
 impl Plan {
@@ -113,6 +115,7 @@ impl Plan {
             silent: false,
             returns: None,
             text: None,
+            without: None,
         }
     }
 }

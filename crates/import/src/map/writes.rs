@@ -118,9 +118,9 @@ impl<'a> Mapper<'_, 'a> {
         self.nearest(view).map(|ent| (ent, Lies::Beside))
     }
 
-    /// Of the same tag, else of the same beginning of the path; an answer with rows of its own goes before a stranger.
+    /// Of the same tag, else of the same beginning of the path.
     fn nearest(&self, view: usize) -> Option<usize> {
-        let View { op, path, seen, .. } = &self.views[view];
+        let View { op, path, .. } = &self.views[view];
         let tag = op.tags.first().copied().unwrap_or_default();
         if let Some(known) = self.by_tag.get(tag) {
             return Some(*known);
@@ -130,8 +130,7 @@ impl<'a> Mapper<'_, 'a> {
             home.iter().zip(&path.keys).take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a)).count()
         };
         let best = self.ents.iter().enumerate().max_by_key(|(at, ent)| (shared(ent), std::cmp::Reverse(*at)));
-        let best = best.filter(|(_, ent)| shared(ent) > 0 || !matches!(seen.shape, Shape::One { .. } | Shape::Rows { .. }));
-        best.map(|(at, _)| at)
+        best.filter(|(_, ent)| shared(ent) > 0).map(|(at, _)| at)
     }
 
     /// An entity made of what a write answers with, where nothing reads it.

@@ -4,7 +4,8 @@
 mod operation;
 mod schema;
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ pub struct Spec {
     /// Swagger 2.0.
     pub old: bool,
     /// References that lead out of the file, which are not followed.
-    remote: Cell<usize>,
+    remote: RefCell<HashSet<String>>,
 }
 
 impl Spec {
@@ -39,7 +40,7 @@ impl Spec {
         if !old && !version("openapi").starts_with('3') {
             return Err(ImportError::NotOpenApi);
         }
-        Ok(Self { root, old, remote: Cell::new(0) })
+        Ok(Self { root, old, remote: RefCell::default() })
     }
 
     pub fn root(&self) -> &Value {
@@ -47,7 +48,7 @@ impl Spec {
     }
 
     pub fn remote(&self) -> usize {
-        self.remote.get()
+        self.remote.borrow().len()
     }
 
     /// The value itself, after following `$ref`s; `Null` where they lead nowhere.
@@ -56,7 +57,10 @@ impl Spec {
         for _ in 0..MAX_HOPS {
             let Some(reference) = at.get("$ref").and_then(Value::as_str) else { return at };
             let Some(pointer) = reference.strip_prefix('#') else {
-                self.remote.set(self.remote.get() + 1);
+                let mut remote = self.remote.borrow_mut();
+                if remote.len() < 10_000 {
+                    remote.insert(reference.to_owned());
+                }
                 return &Value::Null;
             };
             match self.pointed(pointer) {

@@ -2,7 +2,7 @@
 //! Invariant: one that fails does not end the others, not even by a panic; the lines come in the order of the files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -23,7 +23,8 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder).map_err(|cause| Failure::Unwritable { path: folder.clone(), cause })?;
     }
-    let files = &args.sources;
+    let files = files(&args.sources)?;
+    let files = &files;
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Value)>> = Mutex::new(Vec::with_capacity(files.len()));
     std::thread::scope(|scope| {
@@ -55,6 +56,30 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
         }
         _ => Ok(()),
     }
+}
+
+/// Files as they are; of a folder every specification below it, in the order of their names.
+fn files(sources: &[String]) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::new();
+    let mut work: Vec<PathBuf> = sources.iter().rev().map(PathBuf::from).collect();
+    while let Some(path) = work.pop() {
+        if !path.is_dir() {
+            out.push(path.display().to_string());
+            continue;
+        }
+        let unreadable = |cause| Failure::Unreadable { path: path.clone(), cause };
+        let mut inside: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(&path).map_err(unreadable)? {
+            let inner = entry.map_err(unreadable)?.path();
+            let ends = inner.extension().and_then(|end| end.to_str()).unwrap_or_default();
+            if inner.is_dir() || matches!(ends, "json" | "yaml" | "yml" | "graphql") {
+                inside.push(inner);
+            }
+        }
+        inside.sort();
+        work.extend(inside.into_iter().rev());
+    }
+    Ok(out)
 }
 
 fn one(args: &CatalogImport, graphql: bool, file: &str) -> Value {

@@ -21,11 +21,13 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
         ImportKind::Openapi(args) => (args, false),
         ImportKind::Graphql(args) => (args, true),
     };
-    if args.sources.len() > 1 {
+    if args.sources.len() > 1 || args.sources.iter().any(|source| Path::new(source).is_dir()) {
         return many::run(args, graphql, output);
     }
     let Some(name) = args.sources.first() else { return Ok(()) };
-    let bytes = source::read(file, name).await?;
+    // A file of a schema is fetched, an endpoint is asked.
+    let endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| name.ends_with(end));
+    let bytes = source::read(file, name, endpoint.then_some(source::INTROSPECTION)).await?;
     let made = make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
     let learned = Learned::of(&made.catalog);
     if let Some(path) = &args.output {
@@ -47,6 +49,14 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
         output.notice(&print::text(&made, &learned, output));
     }
     strict(args, &made)
+}
+
+/// An OpenAPI specification as a draft that nothing is written of.
+pub async fn draft(file: Option<&Path>, source: &str) -> Result<Import, Failure> {
+    let bytes = source::read(file, source, None).await?;
+    let from = source::is_url(source).then(|| source.to_owned());
+    let options = Options { from, ..Options::default() };
+    make(&bytes, &options, false).map_err(|cause| Failure::Import { from: source.to_owned(), cause })
 }
 
 /// As a draft, whichever the specification is.
