@@ -11,8 +11,10 @@ mod map;
 mod names;
 mod report;
 mod spec;
+mod update;
 
 pub use report::{Guess, Report, Unmapped};
+pub use update::{Update, update};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -30,6 +32,8 @@ pub enum ImportError {
     NotGraphql(String),
     #[error("the specification unfolds to more than a catalog holds: choose a part of it with `--only` or `--tag`")]
     TooMuch,
+    #[error("the catalog to update is not valid:\n{0}")]
+    Existing(String),
     #[error("the draft is no catalog, which is a mistake of the importer:\n{0}")]
     Refused(String),
 }
@@ -45,6 +49,7 @@ impl ImportError {
             Self::NotOpenApi => "not_openapi",
             Self::NotGraphql(_) => "not_graphql",
             Self::TooMuch => "too_much",
+            Self::Existing(_) => "bad_catalog",
             Self::Refused(_) => "refused",
         }
     }

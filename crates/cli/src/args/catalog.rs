@@ -124,6 +124,9 @@ pub struct CatalogImport {
     /// The catalog's id; made from the title where it is left out
     #[arg(long, value_name = "ID")]
     pub name: Option<String>,
+    /// Add what is new to the catalog that OUT already holds: nothing in it is changed, and what changed is said
+    #[arg(long, requires = "output")]
+    pub update: bool,
     /// Fail when less than this share of the operations is mapped, such as 0.95
     #[arg(long, value_name = "SHARE")]
     pub strict: Option<f64>,

@@ -20,10 +20,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     let mut config = Config::read(file, &args.settings)?;
     log::init("info,rmcp=warn");
     for source in &args.openapi {
-        let made = catalog::draft(file, source).await?;
-        let (id, report) = (&made.catalog.id, &made.report);
-        tracing::info!("{id}: {} of {} operations of {source}", report.mapped, report.operations);
-        config.imported.push(Arc::new(made.catalog));
+        config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.

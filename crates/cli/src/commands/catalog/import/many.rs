@@ -45,6 +45,11 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
     done.sort_by_key(|(at, _)| *at);
     let values: Vec<Value> = done.into_iter().map(|(_, value)| value).collect();
     say(&values, output);
+    let untaught = |value: &&Value| value["untaught"].as_array().is_some_and(|lines| !lines.is_empty());
+    let lines = values.iter().filter(untaught).count();
+    if lines > 0 {
+        return Err(Failure::Found(format!("{lines} of {} drafts have lines that cannot be taught", values.len())));
+    }
     let failed = values.iter().filter(|value| value["error"].is_string()).count();
     if failed > 0 {
         return Err(Failure::Found(format!("{failed} of {} specifications could not be imported", values.len())));

@@ -29,6 +29,9 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
     let endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| name.ends_with(end));
     let bytes = source::read(file, name, endpoint.then_some(source::INTROSPECTION)).await?;
     let made = make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    if args.update {
+        return renew(args, &made, output);
+    }
     let learned = Learned::of(&made.catalog);
     if let Some(path) = &args.output {
         let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
@@ -49,6 +52,22 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
         output.notice(&print::text(&made, &learned, output));
     }
     strict(args, &made)
+}
+
+/// Into the catalog that is there, which keeps every line it has.
+fn renew(args: &CatalogImport, made: &Import, output: &Output) -> Result<(), Failure> {
+    let Some(path) = &args.output else { return Ok(()) };
+    let existing = crate::config::read_text(path)?;
+    let from = path.display().to_string();
+    let update = import::update(&existing, made).map_err(|cause| Failure::Import { from, cause })?;
+    let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
+    std::fs::write(path, &update.text).map_err(unwritable)?;
+    if output.json {
+        output.value(&json!(update));
+    } else {
+        output.line(&print::update(&update, output));
+    }
+    strict(args, made)
 }
 
 /// An OpenAPI specification as a draft that nothing is written of.
