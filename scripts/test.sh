@@ -36,4 +36,7 @@ step "end-to-end: the real binary, clients nobody here wrote"
 cargo build --package cli --locked --quiet
 TOKAMAK="$(target_dir)/debug/tokamak" tests/e2e/run.sh
 
+step "import: twenty real specifications, and the drafts against hand-made catalogs"
+TOKAMAK="$(target_dir)/debug/tokamak" scripts/corpus.sh twenty
+
 step "all passed"

@@ -6,6 +6,7 @@ itself. Every group of checks has its own session and touches only what it made 
 
 import json
 import os
+import subprocess
 import tempfile
 from contextlib import asynccontextmanager
 
@@ -13,7 +14,7 @@ import anyio
 from mcp import Client
 
 from answers import seeds, tables
-from foreign_servers import Blog, Etcd, Jupyter
+from foreign_servers import Blog, Etcd, Jupyter, OpenJupyter
 from harness import Server, Suite
 
 suite = Suite("foreign")
@@ -363,6 +364,69 @@ async def blog_writes(client, blog):
         assert blog.post("13") is None
 
 
+# --- catalogs that nobody wrote: imported from what the servers say of themselves, and used as they came
+
+
+async def imported_jupyter(client, jupyter):
+    found = await client.call_tool("discover_capabilities", {"intent": "list the kernels of a jupyter server"})
+    async with case("imported: what a specification offers is discovered"):
+        assert not found.is_error and "jupyter-server" in found.content[0].text, found.content[0].text
+    api = await Session.open(client, "files and sessions", "jupyter-server", "Content", "Session", "Kernel", "Status")
+    async with case("imported: a get of a file, its path as one segment"):
+        rows = await api.rows('Content("papers/raft.txt")[name, type, content]')
+        assert rows == [{"name": "raft.txt", "type": "file", "content": "consensus"}], rows
+    async with case("imported: a singleton"):
+        assert await api.column("Status.read()[kernels]") == ["0"]
+    async with case("imported: a plan of a write asks for a review and calls nothing"):
+        plan = await api.plan('Content("new.txt").replace(type="file", format="text", content="x")')
+        assert plan.startswith("plan review"), plan
+        assert jupyter.status("GET", "/api/contents/new.txt") == 404
+    async with case("imported: a write makes the file with its text"):
+        await api.write('Content("new.txt").replace(type="file", format="text", content="made by an import")')
+        assert (jupyter.root / "new.txt").read_text() == "made by an import"
+    async with case("imported: a delete"):
+        await api.write('Content("new.txt").delete()')
+        assert jupyter.status("GET", "/api/contents/new.txt") == 404
+    async with case("imported: what is not there is said to be not there"):
+        refused = await api.refusal('Content("papers/nothing.txt")')
+        assert "404" in refused or "not found" in refused.lower(), refused
+
+
+async def imported_blog(client, blog):
+    posts = await Session.open(client, "posts", "posts", "Post", "User")
+    async with case("imported: a list over GraphQL is what the server holds"):
+        rows = await posts.rows("Post.limit(50)[id, title]")
+        held = blog.graphql("{ allPosts { id title } }")["allPosts"]
+        assert sorted((row["id"], row["title"]) for row in rows) == sorted((p["id"], p["title"]) for p in held), rows
+    async with case("imported: a get over GraphQL"):
+        title = blog.post("3")["title"]
+        assert await posts.column('Post("3")[title]') == [title]
+    async with case("imported: a mutation makes a row"):
+        await posts.write('Post.create(title="by an import", views=1, user_id="123")')
+        made = blog.graphql('{ allPosts(filter: {title: "by an import"}) { id views } }')["allPosts"]
+        assert [post["views"] for post in made] == [1], made
+    async with case("imported: a mutation on a row changes it"):
+        await posts.write('Post("2").update(views=77)')
+        assert blog.post("2")["views"] == 77
+
+
+async def imported(blog):
+    with OpenJupyter() as jupyter:
+        folder = tempfile.mkdtemp(prefix="catalogs-")
+        draft = ["catalog", "import", "graphql", blog.url, "--name", "posts", "-o", f"{folder}/posts.yaml", "--json"]
+        done = subprocess.run([os.environ["TOKAMAK"], *draft], capture_output=True, text=True, timeout=30)
+        async with case("imported: a GraphQL server tells its schema, and all of its draft is taught"):
+            assert done.returncode == 0, done.stderr
+            report = json.loads(done.stdout)
+            assert report["untaught"] == [] and report["mapped"] > 10, report
+        arguments = ("--catalogs", folder, "--openapi", f"{jupyter.url}/api/spec.yaml")
+        with Server(arguments=arguments) as server:
+            for check, one in ((imported_jupyter, jupyter), (imported_blog, blog)):
+                with suite.group(check.__name__):
+                    async with Client(server.mcp, mode="auto", read_timeout_seconds=20) as client:
+                        await check(client, one)
+
+
 # --- all of it
 
 
@@ -385,6 +449,8 @@ async def main():
                             await check(client, one)
         with suite.group("jupyter_token"):
             await jupyter_token(catalogs, jupyter)
+        with suite.group("imported"):
+            await imported(blog)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base::{Limits, Secret, TenantId};
-use catalog::Allow;
+use catalog::{Allow, Catalog};
 use serde::Deserialize;
 use teach::Teaching;
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub secrets_dir: Option<PathBuf>,
     /// Opens the encrypted secrets in the data folder.
     pub secrets_key: Option<Secret>,
+    /// Offered beside the shipped ones, from specifications that `serve --openapi` names.
+    pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
     pub teaching: Teaching,
     /// What tenants may use; who is not named may use everything.
@@ -72,6 +75,7 @@ impl Config {
             drain_seconds: file.drain_seconds.unwrap_or(10),
             secrets_dir: file.secrets_dir,
             secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
+            imported: Vec::new(),
             limits: file.limits,
             teaching: file.teaching,
             tenants: file.tenants,

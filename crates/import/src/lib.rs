@@ -6,12 +6,15 @@
 
 mod api;
 mod draft;
+mod graphql;
 mod map;
 mod names;
 mod report;
 mod spec;
+mod update;
 
 pub use report::{Guess, Report, Unmapped};
+pub use update::{Update, update};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -27,8 +30,10 @@ pub enum ImportError {
     NotOpenApi,
     #[error("this is not a GraphQL schema: {0}")]
     NotGraphql(String),
-    #[error("no operation can be called: {0}")]
-    Nothing(String),
+    #[error("the specification unfolds to more than a catalog holds: choose a part of it with `--only` or `--tag`")]
+    TooMuch,
+    #[error("the catalog to update is not valid:\n{0}")]
+    Existing(String),
     #[error("the draft is no catalog, which is a mistake of the importer:\n{0}")]
     Refused(String),
 }
@@ -43,7 +48,8 @@ impl ImportError {
             Self::NotYaml(_) => "not_yaml",
             Self::NotOpenApi => "not_openapi",
             Self::NotGraphql(_) => "not_graphql",
-            Self::Nothing(_) => "nothing",
+            Self::TooMuch => "too_much",
+            Self::Existing(_) => "bad_catalog",
             Self::Refused(_) => "refused",
         }
     }
@@ -78,6 +84,5 @@ pub fn openapi(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
 
 /// A GraphQL schema: SDL, or the answer to an introspection query.
 pub fn graphql(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
-    let _ = (bytes, options);
-    Err(ImportError::NotGraphql("not yet".to_owned()))
+    graphql::import(bytes, options)
 }

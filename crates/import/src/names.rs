@@ -81,6 +81,16 @@ pub fn entity_prefix(name: &str) -> String {
     out
 }
 
+/// Whether a property of this name can be found by a path into an answer.
+pub fn is_reachable(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 100 && !name.contains(['.', '[', ']']) && !name.contains(char::is_control)
+}
+
+/// Whether a parameter of this name can be sent in a query.
+pub fn is_sendable(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 100 && name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c))
+}
+
 /// A slot's name: as it is where it can be, else made of its words.
 pub fn name(text: &str) -> String {
     let fits = text.len() <= LONGEST
@@ -126,6 +136,24 @@ pub fn unique(taken: &mut HashSet<String>, name: String) -> String {
     let free = free.unwrap_or(name);
     taken.insert(free.clone());
     free
+}
+
+/// `an open order` of OpenOrder.
+pub fn a(name: &str) -> String {
+    let words = words(name).join(" ");
+    let article = if words.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {words}")
+}
+
+/// Whether a field of this name, in words, tells a reader most of what a row is.
+pub fn is_telling(short: &str) -> bool {
+    let words = [
+        "id", "name", "title", "state", "status", "number", "type", "kind", "description", "body", "text", "content", "url",
+        "html_url", "email", "login", "username", "slug", "key", "code", "amount", "currency", "price", "total", "count",
+        "date", "start", "end", "created", "updated", "created_at", "updated_at", "due", "priority", "owner", "author",
+        "user", "parent", "summary", "label", "labels", "tags", "message", "subject", "active", "enabled", "value",
+    ];
+    words.contains(&short)
 }
 
 pub fn singular(word: &str) -> String {

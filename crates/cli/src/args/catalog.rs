@@ -109,7 +109,7 @@ pub enum ImportKind {
 
 #[derive(Debug, Args)]
 pub struct CatalogImport {
-    /// The specification: a file, `-` for standard input, or a URL; of several files only a line each is printed
+    /// The specification: a file, `-` for standard input, or a URL; of several files, or a folder, only a line each is printed
     #[arg(required = true, value_name = "FILE|URL")]
     pub sources: Vec<String>,
     /// Write the draft to this file; of several specifications, into this folder
@@ -124,6 +124,9 @@ pub struct CatalogImport {
     /// The catalog's id; made from the title where it is left out
     #[arg(long, value_name = "ID")]
     pub name: Option<String>,
+    /// Add what is new to the catalog that OUT already holds: nothing in it is changed, and what changed is said
+    #[arg(long, requires = "output")]
+    pub update: bool,
     /// Fail when less than this share of the operations is mapped, such as 0.95
     #[arg(long, value_name = "SHARE")]
     pub strict: Option<f64>,

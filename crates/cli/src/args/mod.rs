@@ -109,6 +109,9 @@ pub struct Settings {
 pub struct Serve {
     #[command(flatten)]
     pub settings: Settings,
+    /// Serve an API from its OpenAPI specification, a file or a URL, without writing a catalog; may be given several times
+    #[arg(long, value_name = "FILE|URL")]
+    pub openapi: Vec<String>,
     /// Speak MCP on standard input and output instead of HTTP
     #[arg(long)]
     pub stdio: bool,

@@ -31,7 +31,9 @@ impl Catalogs {
     /// a problem: one mistake in one file must not take the other APIs away, least of all when a server comes back after a
     /// crash.
     pub fn load(config: &Config) -> Result<Self, Failure> {
-        let shipped = shipped::all(config.demo)?;
+        let mut shipped = shipped::all(config.demo)?;
+        shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
+        shipped.extend(config.imported.iter().cloned());
         listable(&config.catalogs)?;
         let (shelf, report) = Shelf::new(shipped).reload(&scan::folders(&config.catalogs));
         let catalogs = Self { folders: config.catalogs.clone(), shelf, report };

@@ -2,12 +2,13 @@
 //! Invariant: the first line on standard error when ready begins `ready `; SIGTERM and SIGINT drain and exit 0.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::mcp_config;
+use super::{catalog, mcp_config};
 use crate::args::Serve;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -16,8 +17,11 @@ use crate::output::Output;
 use crate::wiring::{self, Wired};
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
-    let config = Config::read(file, &args.settings)?;
+    let mut config = Config::read(file, &args.settings)?;
     log::init("info,rmcp=warn");
+    for source in &args.openapi {
+        config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
+    }
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();

@@ -11,24 +11,12 @@ use crate::spec::{Answer, Object, Reader};
 #[derive(Debug, Clone)]
 pub enum Shape<'a> {
     /// An array of objects.
-    Rows {
-        at: String,
-        item: &'a Value,
-    },
+    Rows { at: String, item: &'a Value },
     /// An array of something else.
-    Values {
-        at: String,
-        item: &'a Value,
-    },
+    Values { at: String, item: &'a Value },
     /// An object whose values are the rows.
-    Entries {
-        at: String,
-        item: &'a Value,
-    },
-    One {
-        at: String,
-        schema: &'a Value,
-    },
+    Entries { at: String, item: &'a Value },
+    One { at: String, schema: &'a Value },
     /// One value that is no object.
     Value,
     Unsaid,
@@ -44,92 +32,18 @@ pub struct Seen<'a> {
 
 /// What holds rows, by its name alone.
 const HOLDERS: [&str; 26] = [
-    "data",
-    "items",
-    "results",
-    "result",
-    "value",
-    "values",
-    "rows",
-    "records",
-    "entries",
-    "list",
-    "content",
-    "contents",
-    "elements",
-    "objects",
-    "hits",
-    "documents",
-    "resources",
-    "collection",
-    "members",
-    "response",
-    "payload",
-    "d",
-    "embedded",
-    "matches",
-    "nodes",
-    "body",
+    "data", "items", "results", "result", "value", "values", "rows", "records", "entries", "list", "content", "contents",
+    "elements", "objects", "hits", "documents", "resources", "collection", "members", "response", "payload", "d",
+    "embedded", "matches", "nodes", "body",
 ];
 
 /// What an envelope says beside its rows.
 const BESIDE: [&str; 56] = [
-    "total",
-    "count",
-    "page",
-    "pages",
-    "next",
-    "previous",
-    "prev",
-    "last",
-    "first",
-    "links",
-    "link",
-    "meta",
-    "metadata",
-    "paging",
-    "pagination",
-    "limit",
-    "offset",
-    "cursor",
-    "status",
-    "success",
-    "ok",
-    "error",
-    "errors",
-    "message",
-    "messages",
-    "code",
-    "kind",
-    "etag",
-    "object",
-    "url",
-    "uri",
-    "href",
-    "self",
-    "more",
-    "size",
-    "start",
-    "end",
-    "warnings",
-    "warning",
-    "info",
-    "token",
-    "version",
-    "took",
-    "time",
-    "timestamp",
-    "query",
-    "context",
-    "type",
-    "included",
-    "jsonapi",
-    "needed",
-    "request",
-    "incomplete",
-    "summary",
-    "unreachable",
-    "tracking",
+    "total", "count", "page", "pages", "next", "previous", "prev", "last", "first", "links", "link", "meta", "metadata",
+    "paging", "pagination", "limit", "offset", "cursor", "status", "success", "ok", "error", "errors", "message", "messages",
+    "code", "kind", "etag", "object", "url", "uri", "href", "self", "more", "size", "start", "end", "warnings", "warning",
+    "info", "token", "version", "took", "time", "timestamp", "query", "context", "type", "included", "jsonapi", "needed",
+    "request", "incomplete", "summary", "unreachable", "tracking",
 ];
 
 pub fn see<'a>(reader: &Reader<'a>, answer: &Answer<'a>, ends_in_hole: bool, last_word: &str) -> Seen<'a> {
@@ -203,7 +117,7 @@ fn same_thing(name: &str, last_word: &str) -> bool {
 
 /// The rows, or the one row, under an envelope; `None` where it is none.
 fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking<'_>, before: &str) -> Option<Shape<'a>> {
-    let usable = |name: &str| !name.contains(['.', '[', ']']) && !name.is_empty() && !name.contains(char::is_control);
+    let usable = names::is_reachable;
     let own: Vec<&str> =
         whole.props.keys().copied().filter(|name| usable(name) && (!is_beside(name) || is_holder(name))).collect();
     let at = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };

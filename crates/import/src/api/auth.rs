@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::draft::Auth;
 use crate::names;
-use crate::spec::{Operation, Spec};
+use crate::spec::{In, Operation, Spec};
 
 #[derive(Debug, Default)]
 pub struct Signed {
@@ -20,8 +20,8 @@ pub struct Signed {
 
 pub fn signed(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Signed {
     let path: &[&str] = if spec.old { &["securityDefinitions"] } else { &["components", "securitySchemes"] };
-    let Some(schemes) = spec.map(path) else { return unsigned(operations) };
     let prefix = names::snake(id).to_ascii_uppercase();
+    let Some(schemes) = spec.map(path).filter(|schemes| !schemes.is_empty()) else { return unsigned(operations, &prefix) };
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     let common = spec.root().get("security");
     let mut open = 0;
@@ -60,10 +60,32 @@ pub fn signed(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Signed {
     Signed { auth, anonymous, guesses }
 }
 
-fn unsigned(operations: &[Operation<'_>]) -> Signed {
-    let says = "the specification has no security scheme: add `auth` if the API wants a credential";
-    let guesses = if operations.is_empty() { Vec::new() } else { vec![says.to_owned()] };
-    Signed { guesses, ..Signed::default() }
+/// Where no scheme is said, a key that most operations take as a parameter is one.
+fn unsigned(operations: &[Operation<'_>], prefix: &str) -> Signed {
+    let keys = ["api_key", "apikey", "x_api_key", "app_key", "api_token", "access_key", "appid", "auth_key", "subscription_key"];
+    let mut count: BTreeMap<(bool, &str), usize> = BTreeMap::new();
+    for param in operations.iter().flat_map(|op| &op.params) {
+        let key = keys.contains(&names::snake(param.name).as_str()) && param.required;
+        if key && matches!(param.place, In::Query | In::Header) && !reserved(param.name) {
+            *count.entry((param.place == In::Header, param.name)).or_default() += 1;
+        }
+    }
+    let most = count.into_iter().max_by_key(|(_, n)| *n).filter(|(_, n)| n * 2 > operations.len());
+    let scheme = most.map(|((header, name), _)| {
+        let place = if header { "header" } else { "query" };
+        (serde_json::json!({"type": "apiKey", "in": place, "name": name}), name)
+    });
+    match scheme.and_then(|(scheme, name)| Some((read(&scheme, prefix)?.1, name))) {
+        Some((auth, name)) => {
+            let guesses = vec![format!("the parameter `{name}`, which most operations need, is taken for the credential")];
+            Signed { auth: Some(auth), guesses, ..Signed::default() }
+        }
+        None => {
+            let says = "the specification has no security scheme: add `auth` if the API wants a credential";
+            let guesses = if operations.is_empty() { Vec::new() } else { vec![says.to_owned()] };
+            Signed { guesses, ..Signed::default() }
+        }
+    }
 }
 
 fn listed(names: &[&str]) -> String {

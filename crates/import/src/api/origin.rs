@@ -34,28 +34,26 @@ pub struct Elsewhere(pub String);
 /// `from` is where the specification was fetched: servers may be said relative to it.
 pub fn home(spec: &Spec, operations: &[Operation<'_>], from: Option<&str>) -> Home {
     let from = from.and_then(|text| Url::parse(text).ok());
-    let common =
-        if spec.old { old_server(spec, from.as_ref()) } else { server(spec.root().get("servers"), from.as_ref()) };
-    let own: Vec<Option<Server>> = operations
-        .iter()
-        .map(|op| op.servers.and_then(|list| server(Some(list), from.as_ref())).or(common.clone()))
-        .collect();
+    let common = if spec.old { old_server(spec, from.as_ref()) } else { server(spec.root().get("servers"), from.as_ref()) };
+    let fetched = || from.as_ref().and_then(|url| parsed("/", Some(url)));
+    let common = common.or_else(fetched).unwrap_or(Server { origin: NOWHERE.to_owned(), base: String::new() });
+    let servers = |op: &Operation<'_>| op.servers.and_then(|list| server(Some(list), from.as_ref()));
+    let own: Vec<Server> = operations.iter().map(|op| servers(op).unwrap_or_else(|| common.clone())).collect();
     let mut count: BTreeMap<&Server, usize> = BTreeMap::new();
-    for server in own.iter().flatten() {
+    for server in &own {
         *count.entry(server).or_default() += 1;
     }
-    let most =
-        count.iter().max_by_key(|(server, n)| (**n, std::cmp::Reverse(*server))).map(|(server, _)| (*server).clone());
-    let guess =
-        most.is_none().then(|| "the specification does not say where the API is: write its `origin`".to_owned());
-    let main = most.or(common).unwrap_or(Server { origin: NOWHERE.to_owned(), base: String::new() });
-    let bases_differ = own.iter().flatten().any(|server| server.origin == main.origin && server.base != main.base);
+    let most = count.iter().max_by_key(|(server, n)| (**n, std::cmp::Reverse(*server))).map(|(server, _)| (*server).clone());
+    let main = most.unwrap_or(common);
+    let nowhere = main.origin == NOWHERE;
+    let guess = nowhere.then(|| "the specification does not say where the API is: write its `origin`".to_owned());
+    let bases_differ = own.iter().any(|server| server.origin == main.origin && server.base != main.base);
     let base = if bases_differ { String::new() } else { main.base.clone() };
     let before = own
         .iter()
         .map(|server| match server {
-            Some(server) if server.origin != main.origin => Err(Elsewhere(server.origin.clone())),
-            Some(server) if bases_differ => Ok(server.base.clone()),
+            server if server.origin != main.origin => Err(Elsewhere(server.origin.clone())),
+            server if bases_differ => Ok(server.base.clone()),
             _ => Ok(String::new()),
         })
         .collect();

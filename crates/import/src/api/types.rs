@@ -23,7 +23,7 @@ pub struct Detail {
 impl Detail {
     /// From the most to the least, for specifications that would unfold beyond what a catalog holds.
     pub const LEVELS: [Detail; 3] = [
-        Detail { slots: 6, required_slots: 20, depth: 2 },
+        Detail { slots: 5, required_slots: 16, depth: 2 },
         Detail { slots: 0, required_slots: 8, depth: 1 },
         Detail { slots: 0, required_slots: 0, depth: 0 },
     ];
@@ -64,16 +64,16 @@ impl<'a> Types<'_, 'a> {
     }
 
     pub fn input(&self, schema: &'a Value, required: bool) -> Typed {
-        self.of(schema, self.detail.depth, if required { Use::Required } else { Use::Optional })
+        // What need not be given is not spelled out to its end.
+        let depth = if required { self.detail.depth } else { self.detail.depth.min(1) };
+        self.of(schema, depth, if required { Use::Required } else { Use::Optional })
     }
 
     /// What can stand in a path, a query or a header: a scalar, or several.
     pub fn flat(&self, schema: &'a Value) -> Option<Typed> {
         let typed = self.of(schema, 0, Use::Optional);
         match &typed.ty {
-            Ty::Array(of) if matches!(**of, Ty::Array(_)) || of.is_json() => {
-                Some(plain(Ty::Array(Box::new(Ty::named("string")))))
-            }
+            Ty::Array(of) if matches!(**of, Ty::Array(_)) || of.is_json() => Some(plain(Ty::Array(Box::new(Ty::named("string"))))),
             Ty::Object(_) | Ty::Union { .. } => None,
             ty if ty.is_json() => {
                 let object = self.reader.is_object(schema);
@@ -160,11 +160,8 @@ impl<'a> Types<'_, 'a> {
         for arm in arms {
             let ident = self.reader.ident(arm)?;
             let ends = |target: &Value| target.as_str().is_some_and(|t| t.rsplit('/').next() == Some(ident));
-            let value =
-                mapping.and_then(|m| m.iter().find(|(_, target)| ends(target))).map(|(value, _)| value.as_str());
-            let Some(Ty::Object(mut slots)) = self.object(arm, depth, self.detail.required_slots, Use::Optional) else {
-                return None;
-            };
+            let value = mapping.and_then(|m| m.iter().find(|(_, target)| ends(target))).map(|(value, _)| value.as_str());
+            let Some(Ty::Object(mut slots)) = self.object(arm, depth, self.detail.required_slots, Use::Optional) else { return None };
             slots.retain(|slot| slot.name != tag);
             let arm = value.unwrap_or(ident).to_owned();
             if out.iter().any(|(known, _)| *known == arm) {

@@ -53,8 +53,6 @@ pub struct Field {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Via {
     By { capability: String, with: Vec<(String, String)> },
-    Key(String),
-    In(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -145,6 +143,8 @@ pub struct Capability {
     pub gives: Option<Vec<String>>,
     pub paging: Option<Paging>,
     pub once: Option<Once>,
+    /// Whether the key of a row fills holes of it.
+    pub instance: bool,
     /// The operation that it is.
     pub from: String,
     pub note: Option<String>,
@@ -154,7 +154,6 @@ pub struct Capability {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Once {
     Header(String),
-    Body(String),
     Natural,
 }
 
@@ -229,6 +228,7 @@ impl Capability {
             gives: None,
             paging: None,
             once: None,
+            instance: false,
             from: String::new(),
             note: None,
         }

@@ -4,9 +4,7 @@
 use std::fmt::Write;
 
 use super::quote::{flow, sentence, text};
-use super::{
-    Auth, Body, Call, Capability, Draft, Entity, Field, Kind, Once, PageForm, Paging, Param, Place, Slot, Ty, Via,
-};
+use super::{Auth, Body, Call, Capability, Draft, Entity, Field, Kind, Once, PageForm, Paging, Param, Place, Slot, Ty, Via};
 
 /// A line that is longer is written as several.
 const WIDTH: usize = 118;
@@ -27,13 +25,13 @@ pub fn write(draft: &Draft) -> Written {
     let mut out = Written::default();
     let mut text_of = Out { text: String::new(), line: 1 };
     head(&mut text_of, draft);
-    text_of.line_of("entities:");
+    text_of.line_of(if draft.entities.is_empty() { "entities: {}" } else { "entities:" });
     for entity in &draft.entities {
         out.entities.push(text_of.line);
         write_entity(&mut text_of, entity);
     }
     text_of.line_of("");
-    text_of.line_of("capabilities:");
+    text_of.line_of(if draft.capabilities.is_empty() { "capabilities: {}" } else { "capabilities:" });
     for capability in &draft.capabilities {
         out.capabilities.push(text_of.line);
         write_capability(&mut text_of, capability);
@@ -177,8 +175,7 @@ fn field_of(field: &Field) -> String {
         Place::Own => None,
         Place::At(path) => Some(format!("path: {}", text(path))),
         Place::Parts(parts) => {
-            let parts: Vec<String> =
-                parts.iter().map(|(part, path)| format!("{}: {}", text(part), text(path))).collect();
+            let parts: Vec<String> = parts.iter().map(|(part, path)| format!("{}: {}", text(part), text(path))).collect();
             Some(format!("path: {{{}}}", parts.join(", ")))
         }
         Place::Asked => Some("path: []".to_owned()),
@@ -216,12 +213,9 @@ fn write_entity(out: &mut Out, entity: &Entity) {
         let via = match &relation.via {
             Via::By { capability, with } if with.is_empty() => format!("by: {}", text(capability)),
             Via::By { capability, with } => {
-                let with: Vec<String> =
-                    with.iter().map(|(param, field)| format!("{}: {}", text(param), text(field))).collect();
+                let with: Vec<String> = with.iter().map(|(param, field)| format!("{}: {}", text(param), text(field))).collect();
                 format!("by: {}, with: {{{}}}", text(capability), with.join(", "))
             }
-            Via::Key(field) => format!("key: {}", text(field)),
-            Via::In(path) => format!("in: {}", text(path)),
         };
         out.line_of(&format!("      {}: {{{count}: {}, {via}}}", text(&relation.name), text(&relation.target)));
     }
@@ -333,7 +327,6 @@ fn write_answer(out: &mut Out, indent: &str, capability: &Capability) {
     }
     match &capability.once {
         Some(Once::Header(name)) => out.line_of(&format!("{indent}idempotency: {{header: {}}}", text(name))),
-        Some(Once::Body(path)) => out.line_of(&format!("{indent}idempotency: {{body: {}}}", text(path))),
         Some(Once::Natural) => out.line_of(&format!("{indent}idempotency: natural")),
         None => {}
     }

@@ -16,7 +16,7 @@ use crate::names;
 use crate::spec::{self, In, Verb};
 
 /// Optional inputs of one call; a model reads none of the rest.
-pub(super) const MAX_OPTIONAL: usize = 30;
+pub(super) const MAX_OPTIONAL: usize = 24;
 
 /// A capability while its parts are put together.
 pub(super) struct Making<'p> {
@@ -47,16 +47,16 @@ impl<'a> Mapper<'_, 'a> {
         self.plans = plans;
         let mut entities: Vec<Entity> = (0..self.ents.len()).map(|at| self.entity(at)).collect();
         self.relations(&mut entities, &made);
-        for entity in &mut entities {
-            let mut gets = made.iter().flatten().filter(|c| c.kind == Kind::Get && c.entity == entity.name);
-            let (first, second) = (gets.next(), gets.next());
-            entity.primary_read = first.filter(|_| second.is_some()).map(|get| get.name.clone());
+        let mut gets: Vec<Vec<&str>> = vec![Vec::new(); entities.len()];
+        for (plan, capability) in self.plans.iter().zip(&made).filter(|(plan, _)| plan.kind == Kind::Get) {
+            gets[plan.ent].extend(capability.iter().map(|capability| capability.name.as_str()));
+        }
+        for (entity, gets) in entities.iter_mut().zip(gets) {
+            entity.primary_read = gets.first().filter(|_| gets.len() > 1).map(|get| (*get).to_owned());
         }
         for (plan, capability) in self.plans.iter().zip(&mut made) {
-            if let Some(capability) = capability
-                && let Some(entity) = entities.iter().find(|entity| entity.name == capability.entity)
-            {
-                capability.gives = self.gives(plan, entity);
+            if let Some(capability) = capability {
+                capability.gives = self.gives(plan, &entities[plan.ent]);
             }
         }
         draft.entities = entities;
@@ -71,8 +71,7 @@ impl<'a> Mapper<'_, 'a> {
     /// The fields that a list carries, where a get carries more.
     fn gives(&self, plan: &Plan, entity: &Entity) -> Option<Vec<String>> {
         let readable = self.ents[plan.ent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
-        let (Kind::Query | Kind::Search, Shape::Rows { item, .. }) = (plan.kind, &self.views[plan.view].seen.shape)
-        else {
+        let (Kind::Query | Kind::Search, Shape::Rows { item, .. }) = (plan.kind, &self.views[plan.view].seen.shape) else {
             return None;
         };
         let top = |path: &str| path.split(['.', '[']).next().unwrap_or_default().to_owned();
@@ -85,8 +84,7 @@ impl<'a> Mapper<'_, 'a> {
             };
             entity.key.contains(&field.name) || self.reader.object(item).props.contains_key(path.as_str())
         };
-        let given: Vec<String> =
-            entity.fields.iter().filter(|field| there(field)).map(|field| field.name.clone()).collect();
+        let given: Vec<String> = entity.fields.iter().filter(|field| there(field)).map(|field| field.name.clone()).collect();
         (readable && given.len() + 1 < entity.fields.len()).then_some(given)
     }
 
@@ -108,8 +106,7 @@ impl<'a> Mapper<'_, 'a> {
 
     fn entity(&self, at: usize) -> Entity {
         let ent = &self.ents[at];
-        let about =
-            if ent.about.is_empty() { format!("a {}", names::words(&ent.name).join(" ")) } else { ent.about.clone() };
+        let about = if ent.about.is_empty() { names::a(&ent.name) } else { ent.about.clone() };
         Entity {
             name: ent.name.clone(),
             about,
@@ -160,6 +157,7 @@ impl<'a> Mapper<'_, 'a> {
         made.wrap = plan.wrap.clone();
         made.entries = plan.entries.clone();
         made.silent = plan.silent;
+        made.instance = plan.instance;
         made.returns = plan.returns.map(|ent| self.ents[ent].name.clone());
         made.about = self.about(plan);
         // A `PUT` or a `DELETE` sets a state, by what HTTP says of them.
@@ -237,8 +235,7 @@ impl<'a> Mapper<'_, 'a> {
             [only] => Some(only.name.as_str()),
             _ => None,
         };
-        let sendable = |name: &str| name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c));
-        let asked: Vec<Asked<'a>> = asked.into_iter().filter(|asked| sendable(asked.name)).collect();
+        let asked: Vec<Asked<'a>> = asked.into_iter().filter(|asked| names::is_sendable(asked.name)).collect();
         paging::pages(self.reader, &asked, view.seen.whole.as_deref(), view.op.links, id)
     }
 
@@ -248,7 +245,8 @@ impl<'a> Mapper<'_, 'a> {
         let mut params: Vec<&spec::Param<'a>> = op.params.iter().filter(|p| p.place != In::Path).collect();
         params.sort_by_key(|p| !p.required);
         for param in params {
-            if self.is_credential(param) || (param.place == In::Query && paged.contains(&param.name)) {
+            let elsewhere = paged.contains(&param.name) || making.plan.without.as_deref() == Some(param.name);
+            if self.is_credential(param) || (param.place == In::Query && elsewhere) {
                 continue;
             }
             match param.place {
@@ -265,7 +263,11 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn is_credential(&self, param: &spec::Param<'a>) -> bool {
         match (&self.signed.auth, param.place) {
             (Some(Auth::Query { name, .. }), In::Query) => name == param.name,
-            (Some(Auth::Header { name, .. }), In::Header) => name.eq_ignore_ascii_case(param.name),
+            (Some(Auth::Header { name, .. }), In::Header) if name.eq_ignore_ascii_case(param.name) => true,
+            // The same credential by another way.
+            (Some(_), In::Query | In::Header) => {
+                matches!(names::snake(param.name).as_str(), "token" | "access_token" | "auth_token" | "oauth_token")
+            }
             _ => false,
         }
     }
@@ -291,13 +293,10 @@ impl<'a> Mapper<'_, 'a> {
 
     fn query_param(&self, making: &mut Making<'_>, param: &spec::Param<'a>) -> Result<(), Unsendable> {
         let name = param.name;
-        let sendable = !name.is_empty() && name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c));
+        let sendable = names::is_sendable(name);
         if !sendable || making.query.iter().any(|pair| pair.split('=').next() == Some(name)) {
-            return if param.required && !sendable {
-                Err(Unsendable(format!("no query carries `{name}`")))
-            } else {
-                Ok(())
-            };
+            let shown: String = name.chars().take(60).collect();
+            return if param.required && !sendable { Err(Unsendable(format!("no query carries `{shown}`"))) } else { Ok(()) };
         }
         if let Some(text) = self.fixed(param).filter(|_| param.required) {
             making.query.push(format!("{name}={text}"));
@@ -313,7 +312,6 @@ impl<'a> Mapper<'_, 'a> {
             making.made.text = Some(text);
             return Ok(());
         }
-        // An optional word of a list that is a search of its own as well.
         let Some(typed) = self.types.flat(param.schema) else { return self.deep(making, param) };
         if !param.required && (param.deprecated || making.optional >= MAX_OPTIONAL) {
             return Ok(());
@@ -323,10 +321,7 @@ impl<'a> Mapper<'_, 'a> {
         making.query.push(format!("{name}={{{slot}}}"));
         let several = matches!(typed.ty, Ty::Array(_) | Ty::MultiSelect(_));
         let list = several.then(|| list_style(param)).flatten();
-        let sorts = matches!(
-            names::snake(name).as_str(),
-            "sort" | "order" | "order_by" | "sort_by" | "direction" | "sort_order"
-        );
+        let sorts = matches!(names::snake(name).as_str(), "sort" | "order" | "order_by" | "sort_by" | "direction" | "sort_order");
         let role = (sorts && matches!(making.plan.kind, Kind::Query | Kind::Search)).then_some("sort");
         let param = Param { name: slot, ty: typed.ty, required: param.required, role, list, as_text: false };
         making.made.params.push(param);
@@ -342,11 +337,9 @@ impl<'a> Mapper<'_, 'a> {
                 let plain = inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 if plain && making.optional < MAX_OPTIONAL && !matches!(typed.ty, Ty::Array(_) | Ty::MultiSelect(_)) {
                     making.optional += 1;
-                    let slot =
-                        names::unique(&mut making.used, names::name(&format!("{}_{inner}", names::snake(param.name))));
+                    let slot = names::unique(&mut making.used, names::name(&format!("{}_{inner}", names::snake(param.name))));
                     making.query.push(format!("{}[{inner}]={{{slot}}}", param.name));
-                    let param =
-                        Param { name: slot, ty: typed.ty, required: false, role: None, list: None, as_text: false };
+                    let param = Param { name: slot, ty: typed.ty, required: false, role: None, list: None, as_text: false };
                     making.made.params.push(param);
                 }
             }
@@ -367,7 +360,7 @@ impl<'a> Mapper<'_, 'a> {
         if reserved(name) {
             return Ok(());
         }
-        let token = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        let token = name.len() <= 100 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
         let twice = making.made.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if !token || twice {
             return Ok(());
@@ -395,8 +388,7 @@ impl<'a> Mapper<'_, 'a> {
         making.optional += usize::from(!param.required);
         let slot = names::unique(&mut making.used, names::name(&names::snake(name)));
         making.made.headers.push((name.to_owned(), format!("{{{slot}}}")));
-        let param =
-            Param { name: slot, ty: typed.ty, required: param.required, role: None, list: None, as_text: false };
+        let param = Param { name: slot, ty: typed.ty, required: param.required, role: None, list: None, as_text: false };
         making.made.params.push(param);
         Ok(())
     }

@@ -13,72 +13,21 @@ use crate::names;
 use crate::spec::{Body, In};
 
 /// Words before a name that say how much of it there is.
-const BEFORE: [&str; 18] = [
-    "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline",
-    "api", "the", "read", "compact", "public", "private",
+const BEFORE: [&str; 22] = [
+    "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline", "api",
+    "the", "read", "compact", "public", "private", "objs", "obj", "defs",
+    "def",
 ];
 /// Words after a name that say what it is in the program that made it.
 const AFTER: [&str; 33] = [
-    "response",
-    "dto",
-    "model",
-    "resource",
-    "object",
-    "out",
-    "output",
-    "details",
-    "detail",
-    "summary",
-    "result",
-    "results",
-    "schema",
-    "entity",
-    "full",
-    "read",
-    "bean",
-    "json",
-    "representation",
-    "base",
-    "v1",
-    "v2",
-    "v3",
-    "ok",
-    "200",
-    "201",
-    "payload",
-    "body",
-    "compact",
-    "vo",
-    "simple",
-    "short",
-    "minimal",
+    "response", "dto", "model", "resource", "object", "out", "output", "details", "detail", "summary", "result", "results",
+    "schema", "entity", "full", "read", "bean", "json", "representation", "base", "v1", "v2", "v3", "ok", "200", "201",
+    "payload", "body", "compact", "vo", "simple", "short", "minimal",
 ];
 /// Names that name nothing.
 const NOTHING: [&str; 24] = [
-    "response",
-    "result",
-    "object",
-    "data",
-    "item",
-    "list",
-    "collection",
-    "body",
-    "payload",
-    "inline",
-    "model",
-    "entity",
-    "schema",
-    "success",
-    "ok",
-    "value",
-    "resource",
-    "any",
-    "default",
-    "root",
-    "type",
-    "base",
-    "api",
-    "page",
+    "response", "result", "object", "data", "item", "list", "collection", "body", "payload", "inline", "model", "entity",
+    "schema", "success", "ok", "value", "resource", "any", "default", "root", "type", "base", "api", "page",
 ];
 
 /// What the specification calls something, without what it says around it.
@@ -105,10 +54,7 @@ pub fn clean(ident: &str) -> Vec<String> {
 fn told(about: &str, name: &str) -> String {
     let own = names::words(name);
     let says = |word: &String| {
-        own.contains(word)
-            || own.contains(&names::singular(word))
-            || BEFORE.contains(&word.as_str())
-            || AFTER.contains(&word.as_str())
+        own.contains(word) || own.contains(&names::singular(word)) || BEFORE.contains(&word.as_str()) || AFTER.contains(&word.as_str())
     };
     let noise = |word: &String| matches!(word.as_str(), "a" | "an" | "the" | "of" | "this");
     if names::words(about).iter().all(|word| says(word) || noise(word)) { String::new() } else { about.to_owned() }
@@ -185,6 +131,9 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn add(&mut self, view: usize, name: String, home: Option<Vec<String>>, parts: Vec<Part>) -> usize {
         let at = self.ents.len();
         let View { op, .. } = &self.views[view];
+        if let Some(tag) = op.tags.first().filter(|tag| !tag.is_empty()) {
+            self.by_tag.entry((*tag).to_owned()).or_insert(at);
+        }
         if let Some(home) = &home {
             self.by_home.entry(home.join("/")).or_insert(at);
         }
@@ -198,7 +147,6 @@ impl<'a> Mapper<'_, 'a> {
             queries: Vec::new(),
             searches: Vec::new(),
             extra: Vec::new(),
-            tag: op.tags.first().map(|tag| (*tag).to_owned()).unwrap_or_default(),
             verbs: HashSet::new(),
             note: None,
         });
@@ -216,8 +164,9 @@ impl<'a> Mapper<'_, 'a> {
         }
         known.rows.push(row);
         if known.about.is_empty() {
-            let text = |key: &str| opened.get(key).and_then(Value::as_str).unwrap_or_default();
-            known.about = told(&names::sentence(text("description"), 80), &known.name);
+            let all = opened.get("allOf").and_then(Value::as_array).into_iter().flatten().filter(|part| part.get("$ref").is_none());
+            let says = [opened].into_iter().chain(all).find_map(|part| part.get("description")?.as_str());
+            known.about = told(&names::sentence(says.unwrap_or_default(), 80), &known.name);
         }
         for ident in idents {
             if !ident.is_empty() && known.idents.insert(ident.clone()) {

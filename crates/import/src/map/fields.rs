@@ -13,7 +13,7 @@ use crate::names;
 use crate::spec::Scalar;
 
 /// More fields than this are taught to nobody's use; those that must be there come first.
-const MAX_FIELDS: usize = 28;
+const MAX_FIELDS: usize = 24;
 
 impl<'a> Mapper<'_, 'a> {
     pub(super) fn fields(&self, at: usize) -> Vec<Field> {
@@ -22,13 +22,7 @@ impl<'a> Mapper<'_, 'a> {
         let mut out: Vec<Field> = Vec::new();
         for part in &ent.parts {
             taken.insert(part.name.clone());
-            out.push(Field {
-                name: part.name.clone(),
-                ty: part.ty.clone(),
-                place: part.place.clone(),
-                as_text: false,
-                long: false,
-            });
+            out.push(Field { name: part.name.clone(), ty: part.ty.clone(), place: part.place.clone(), as_text: false, long: false });
         }
         let shown: HashSet<String> = ent.parts.iter().filter_map(path_of).collect();
         let mut props: Vec<RowProp<'a>> = Vec::new();
@@ -81,8 +75,7 @@ impl<'a> Mapper<'_, 'a> {
         }
         let object = self.reader.object(prop.schema);
         let enveloped = object.props.contains_key("has_more") || object.props.contains_key("total_count");
-        let name =
-            ["data", "items", "results"].into_iter().find(|name| enveloped && object.props.contains_key(name))?;
+        let name = ["data", "items", "results"].into_iter().find(|name| enveloped && object.props.contains_key(name))?;
         let item = self.reader.items(object.props.get(name)?.schema)?;
         Some((item, format!("{}.{name}", prop.path)))
     }
@@ -93,8 +86,7 @@ impl<'a> Mapper<'_, 'a> {
             return Field { name: String::new(), ty: target, place, as_text: false, long: false };
         }
         let typed = self.types.field(prop.schema);
-        let long =
-            typed.ty == Ty::named("html") || matches!(prop.short.as_str(), "body" | "content" | "html" | "markdown");
+        let long = typed.ty == Ty::named("html") || matches!(prop.short.as_str(), "body" | "content" | "html" | "markdown");
         let long = long && matches!(typed.ty, Ty::Named(_));
         Field { name: String::new(), ty: typed.ty, place: Place::At(own), as_text: typed.as_text, long }
     }
@@ -117,9 +109,9 @@ impl<'a> Mapper<'_, 'a> {
             let (target, key) = self.embedded(prop.schema)?;
             let place = match key {
                 Place::At(path) => Place::At(format!("{}.{path}", prop.path)),
-                Place::Parts(parts) => Place::Parts(
-                    parts.into_iter().map(|(part, path)| (part, format!("{}.{path}", prop.path))).collect(),
-                ),
+                Place::Parts(parts) => {
+                    Place::Parts(parts.into_iter().map(|(part, path)| (part, format!("{}.{path}", prop.path))).collect())
+                }
                 _ => return None,
             };
             return Some((Ty::Ref(target), place));
@@ -131,8 +123,7 @@ impl<'a> Mapper<'_, 'a> {
     fn embedded(&self, schema: &'a Value) -> Option<(String, Place)> {
         let ident = self.ident(schema);
         let known = self.by_ident.get(&ident)?;
-        let ent =
-            known.iter().map(|at| &self.ents[*at]).find(|ent| self.is_readable(ent) && self.has_key(ent, schema))?;
+        let ent = known.iter().map(|at| &self.ents[*at]).find(|ent| self.is_readable(ent) && self.has_key(ent, schema))?;
         let path = |part: &super::Part| match &part.place {
             Place::At(path) => path.clone(),
             _ => part.name.clone(),
@@ -192,27 +183,26 @@ fn path_of(part: &super::Part) -> Option<String> {
 /// Addresses of other requests, which the catalog makes itself.
 fn is_noise(short: &str) -> bool {
     let kept = ["html_url", "download_url", "web_url", "clone_url", "image_url", "file_url", "public_url", "short_url"];
-    let link =
-        short.ends_with("_url") || short.ends_with("_uri") || short.ends_with("_href") || short.ends_with("_link");
+    let link = short.ends_with("_url") || short.ends_with("_uri") || short.ends_with("_href") || short.ends_with("_link");
     (link && !kept.contains(&short)) || matches!(short, "node_id" | "gravatar_id" | "etag" | "self_link" | "odata_type")
 }
 
-/// At most so many: those that are always there first, in the order of the schema.
+/// At most so many, in the order of the schema: those that tell most are kept first, then those that are always there.
 fn cut(props: &mut Vec<RowProp<'_>>) {
     if props.len() <= MAX_FIELDS {
         return;
     }
-    let required = props.iter().filter(|prop| prop.required).count();
-    if required >= MAX_FIELDS || required < 4 {
-        return props.truncate(MAX_FIELDS);
-    }
-    let mut room = MAX_FIELDS - required;
-    props.retain(|prop| {
-        if prop.required {
-            return true;
-        }
-        let fits = room > 0;
-        room = room.saturating_sub(1);
-        fits
+    let rank = |prop: &RowProp<'_>| match (names::is_telling(&prop.short), prop.required) {
+        (true, _) => 0,
+        (false, true) => 1,
+        (false, false) => 2,
+    };
+    let mut order: Vec<usize> = (0..props.len()).collect();
+    order.sort_by_key(|at| (rank(&props[*at]), *at));
+    let kept: HashSet<usize> = order.into_iter().take(MAX_FIELDS).collect();
+    let mut at = 0;
+    props.retain(|_| {
+        at += 1;
+        kept.contains(&(at - 1))
     });
 }

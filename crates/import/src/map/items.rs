@@ -1,5 +1,5 @@
 //! Things that are read by a key: `GET` of a path that ends in a hole, with one row in its answer.
-//! Invariant: of several paths that lead to one kind of row, the one that most operations lie under is its home.
+//! Invariant: of several paths that lead to one kind of row, the shortest is its home; of those the one with most under it.
 
 use catalog::Kind;
 use serde_json::Value;
@@ -19,9 +19,8 @@ impl<'a> Mapper<'_, 'a> {
         };
         let mut found: Vec<usize> = (0..self.views.len()).filter(|at| is_item(&self.views[*at])).collect();
         let weight = |at: &usize| self.weight.get(&self.views[*at].path.keys.join("/")).copied().unwrap_or(0);
-        found.sort_by_key(|at| {
-            (matches!(self.views[*at].seen.shape, Shape::Unsaid), std::cmp::Reverse(weight(at)), *at)
-        });
+        let unsaid = |at: &usize| matches!(self.views[*at].seen.shape, Shape::Unsaid);
+        found.sort_by_key(|at| (unsaid(at), self.views[*at].path.keys.len(), std::cmp::Reverse(weight(at)), *at));
         for view in found {
             self.item(view);
         }

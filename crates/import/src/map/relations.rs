@@ -47,8 +47,7 @@ impl<'a> Mapper<'_, 'a> {
     /// The entity that the only hole of a path is named after: `namespace` of Namespace.
     fn named_parent(&self, plan: &super::Plan) -> Option<usize> {
         let [hole] = plan.holes.as_slice() else { return None };
-        let stem =
-            ["_id", "_key", "_uuid", "_sid", "_slug"].iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
+        let stem = ["_id", "_key", "_uuid", "_sid", "_slug"].iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
         let parent = self.by_name.get(stem).copied()?;
         let readable = self.ents[parent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
         (readable && self.ents[parent].parts.len() == 1 && parent != plan.ent).then_some(parent)

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::keys::short;
+use crate::names;
 use crate::spec::Reader;
 
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ const OF_METADATA: [&str; 6] = ["name", "namespace", "uid", "labels", "creationT
 
 pub fn row_props<'a>(reader: &Reader<'a>, row: &'a Value) -> Vec<RowProp<'a>> {
     let object = reader.object(row);
-    let usable = |name: &str| !name.is_empty() && !name.contains(['.', '[', ']']) && !name.contains(char::is_control);
+    let usable = names::is_reachable;
     let mut out: Vec<RowProp<'a>> = Vec::new();
     let json_api = object.props.contains_key("attributes")
         && object.props.contains_key("id")
@@ -37,22 +38,12 @@ pub fn row_props<'a>(reader: &Reader<'a>, row: &'a Value) -> Vec<RowProp<'a>> {
                 let chosen = *name == "attributes" || OF_METADATA.contains(part);
                 if chosen && !object.props.contains_key(part) {
                     let required = prop.required && own.required;
-                    out.push(RowProp {
-                        path: format!("{name}.{part}"),
-                        short: short(part),
-                        required,
-                        schema: own.schema,
-                    });
+                    out.push(RowProp { path: format!("{name}.{part}"), short: short(part), required, schema: own.schema });
                 }
             }
             continue;
         }
-        out.push(RowProp {
-            path: (*name).to_owned(),
-            short: short(name),
-            required: prop.required,
-            schema: prop.schema,
-        });
+        out.push(RowProp { path: (*name).to_owned(), short: short(name), required: prop.required, schema: prop.schema });
     }
     out
 }

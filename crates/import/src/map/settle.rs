@@ -1,12 +1,12 @@
 //! The draft as text, read back by the reader of catalogs; what it refuses is left out and said.
 //! Invariant: what comes out loads; each round leaves something out, so the rounds end.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use base::LineIndex;
 use catalog::Rejected;
 
-use crate::draft::{self, Draft, Entity, Ty, Via, Written};
+use crate::draft::{self, Capability, Draft, Entity, Ty, Via, Written};
 use crate::report::{Report, Unmapped};
 use crate::{Import, ImportError};
 
@@ -16,9 +16,6 @@ const MAX_ROUNDS: usize = 12;
 pub fn settle(mut draft: Draft, mut report: Report) -> Result<Import, ImportError> {
     for _ in 0..MAX_ROUNDS {
         prune(&mut draft, &mut report);
-        if draft.capabilities.is_empty() {
-            return Err(ImportError::Nothing(first_reason(&report)));
-        }
         let written = draft::write(&draft);
         match catalog::read("draft", &written.text) {
             Ok(catalog) => {
@@ -35,13 +32,6 @@ pub fn settle(mut draft: Draft, mut report: Report) -> Result<Import, ImportErro
         }
     }
     Err(ImportError::Refused("leaving things out did not end".to_owned()))
-}
-
-fn first_reason(report: &Report) -> String {
-    match report.unmapped.first() {
-        Some(one) => format!("{}: {}", one.operation, one.why),
-        None => "the specification has no operation that is not deprecated or left out".to_owned(),
-    }
 }
 
 /// Takes out what the reader named; false where nothing can be.
@@ -62,47 +52,60 @@ fn repair(draft: &mut Draft, written: &Written, rejected: &Rejected, report: &mu
     if capabilities.is_empty() && entities.is_empty() {
         return false;
     }
-    capabilities.sort();
-    capabilities.dedup_by_key(|(at, _)| *at);
-    for (at, why) in capabilities.into_iter().rev() {
-        leave_out(draft, at, &why, report);
-    }
+    let cleared: Vec<(usize, String)> =
+        entities.iter().filter(|(at, _)| !draft.entities[*at].relations.is_empty()).cloned().collect();
+    let capabilities: HashMap<usize, String> = capabilities.into_iter().collect();
     // An entity may only have been wrong because of a capability: its relations go first, then all of it.
-    entities.sort();
-    entities.dedup_by_key(|(at, _)| *at);
-    for (at, why) in entities.into_iter().rev() {
+    let mut gone: HashMap<String, String> = HashMap::new();
+    for (at, why) in entities {
         if draft.entities[at].relations.is_empty() {
-            let name = draft.entities[at].name.clone();
-            drop_entity(draft, &name, &why, report);
-        } else {
-            draft.entities[at].relations.clear();
+            gone.insert(draft.entities[at].name.clone(), why);
         }
     }
+    for (at, _) in cleared {
+        draft.entities[at].relations.clear();
+    }
+    leave_out(draft, &|at, _| capabilities.get(&at).cloned(), report);
+    drop_entities(draft, &gone, report);
     true
 }
 
-fn leave_out(draft: &mut Draft, at: usize, why: &str, report: &mut Report) {
-    let capability = draft.capabilities.remove(at);
-    let others = draft.capabilities.iter().any(|other| other.from == capability.from);
-    if !others {
-        let why = format!("a catalog cannot say it: {why}");
-        report.unmapped.push(Unmapped { operation: capability.from, why });
+/// Takes out every capability that there is a reason to.
+fn leave_out(draft: &mut Draft, why: &dyn Fn(usize, &Capability) -> Option<String>, report: &mut Report) {
+    let all = std::mem::take(&mut draft.capabilities);
+    let mut out: Vec<(Capability, String)> = Vec::new();
+    for (at, capability) in all.into_iter().enumerate() {
+        match why(at, &capability) {
+            Some(why) => out.push((capability, why)),
+            None => draft.capabilities.push(capability),
+        }
     }
-    let gone = |via: &Via| matches!(via, Via::By { capability: by, .. } if *by == capability.name);
+    if out.is_empty() {
+        return;
+    }
+    let mut kept: HashSet<String> = draft.capabilities.iter().map(|c| c.from.clone()).collect();
+    let names: HashSet<String> = out.iter().map(|(c, _)| c.name.clone()).collect();
+    for (capability, why) in out {
+        if kept.insert(capability.from.clone()) {
+            report.unmapped.push(Unmapped { operation: capability.from, why: format!("a catalog cannot say it: {why}") });
+        }
+    }
     for entity in &mut draft.entities {
-        entity.relations.retain(|relation| !gone(&relation.via));
-        entity.primary_read = entity.primary_read.take().filter(|get| *get != capability.name);
+        entity.relations.retain(|relation| {
+            let Via::By { capability, .. } = &relation.via;
+            !names.contains(capability)
+        });
+        entity.primary_read = entity.primary_read.take().filter(|get| !names.contains(get));
     }
 }
 
-fn drop_entity(draft: &mut Draft, name: &str, why: &str, report: &mut Report) {
-    let mine: Vec<usize> =
-        draft.capabilities.iter().enumerate().filter(|(_, c)| c.entity == name).map(|(at, _)| at).collect();
-    for at in mine.into_iter().rev() {
-        leave_out(draft, at, why, report);
+fn drop_entities(draft: &mut Draft, gone: &HashMap<String, String>, report: &mut Report) {
+    if gone.is_empty() {
+        return;
     }
-    draft.entities.retain(|entity| entity.name != name);
-    forget(draft, &HashSet::from([name.to_owned()]));
+    leave_out(draft, &|_, capability| gone.get(&capability.entity).cloned(), report);
+    draft.entities.retain(|entity| !gone.contains_key(&entity.name));
+    forget(draft, &gone.keys().cloned().collect());
 }
 
 /// Nothing leads to entities that are gone.
@@ -144,19 +147,16 @@ fn prune(draft: &mut Draft, report: &mut Report) {
         .flat_map(|c| {
             let read = c.kind.is_read().then(|| c.entity.clone());
             let whole = !c.silent && matches!(c.kind, draft::Kind::Create | draft::Kind::Update) && c.returns.is_none();
+            // What stands for itself can be called without a row.
+            let free = matches!(c.kind, draft::Kind::Action) && !c.instance;
+            let read = read.or_else(|| free.then(|| c.entity.clone()));
             read.into_iter().chain(whole.then(|| c.entity.clone())).chain(c.returns.clone())
         })
         .collect();
-    let lost: HashSet<String> =
-        draft.entities.iter().map(|e: &Entity| e.name.clone()).filter(|n| !reached.contains(n)).collect();
+    let lost: HashSet<String> = draft.entities.iter().map(|e: &Entity| e.name.clone()).filter(|n| !reached.contains(n)).collect();
     if lost.is_empty() {
         return;
     }
-    let mine: Vec<usize> =
-        draft.capabilities.iter().enumerate().filter(|(_, c)| lost.contains(&c.entity)).map(|(at, _)| at).collect();
-    for at in mine.into_iter().rev() {
-        leave_out(draft, at, "nothing reads what it belongs to", report);
-    }
-    draft.entities.retain(|entity| !lost.contains(&entity.name));
-    forget(draft, &lost);
+    let why = "nothing reads what it belongs to".to_owned();
+    drop_entities(draft, &lost.into_iter().map(|name| (name, why.clone())).collect(), report);
 }

@@ -8,7 +8,7 @@ use super::{Mapper, Part, Plan, View, verbs};
 use crate::api::answer::Shape;
 use crate::draft::Place;
 use crate::names;
-use crate::spec::{In, Verb};
+use crate::spec::{self, In, Verb};
 
 impl<'a> Mapper<'_, 'a> {
     pub(super) fn singles(&mut self) {
@@ -46,8 +46,15 @@ impl<'a> Mapper<'_, 'a> {
             let keyed = |ent: &usize| self.ents[*ent].extra.is_empty() && self.fits(*ent, view, row, false);
             if let Some(ent) = known.into_iter().find(keyed) {
                 self.add_row(ent, row);
+                let by_key = self.by_key_param(view, ent, row);
                 let verb = self.by_verb(view, ent);
-                let mut plan = Plan::new(view, ent, Kind::Singleton, &verb, holes);
+                let kind = if by_key.is_some() { Kind::Get } else { Kind::Singleton };
+                let mut plan = Plan::new(view, ent, kind, &verb, holes);
+                if let Some(keyed) = by_key {
+                    plan.keyed.push(keyed);
+                    plan.verb = "get".to_owned();
+                    self.ents[ent].home.get_or_insert(self.views[view].path.keys.clone());
+                }
                 plan.rows = rows;
                 return self.keep(plan);
             }
@@ -77,6 +84,32 @@ impl<'a> Mapper<'_, 'a> {
         let mut plan = Plan::new(view, ent, kind, verb, holes);
         (plan.rows, plan.keyed) = (rows, keyed);
         self.keep(plan);
+    }
+
+    /// The one parameter of the query that asks for a row by its key, where nothing else reads it by that: `users.info?user=U1`.
+    fn by_key_param(&self, view: usize, ent: usize, row: &'a Value) -> Option<(String, String)> {
+        let [part] = self.ents[ent].parts.as_slice() else { return None };
+        let known = self.plans.iter().any(|plan| plan.kind == Kind::Get && plan.ent == ent);
+        let View { op, holes, .. } = &self.views[view];
+        if known || !holes.is_empty() || op.verb != Verb::Get {
+            return None;
+        }
+        let path = match &part.place {
+            Place::Own => &part.name,
+            Place::At(path) => path,
+            _ => return None,
+        };
+        let own = names::words(&self.ents[ent].name);
+        let mut asked = op.params.iter().filter(|p| p.place == In::Query && !self.is_credential(p) && self.fixed(p).is_none());
+        let named = |p: &&spec::Param<'a>| names::singular(&names::snake(p.name)) == own.join("_");
+        let required: Vec<_> = asked.clone().filter(|p| p.required).collect();
+        let param = match required.as_slice() {
+            [] => asked.find(named)?,
+            [only] => only,
+            _ => return None,
+        };
+        let found = self.final_place(row, param.name, param.schema, &own)?;
+        (found.path == *path).then(|| (param.name.to_owned(), part.name.clone()))
     }
 
     /// Everything that must be given to ask for it; and which of that are parameters of the query.

@@ -49,13 +49,9 @@ impl<'a> Mapper<'_, 'a> {
             (Lies::At, Verb::Patch) if !taken("update") => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Put) if !taken("update") => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Put) if !taken("replace") => (Kind::Update, "replace".to_owned()),
-            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => {
-                (Kind::Update, "update".to_owned())
-            }
+            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Delete) if !taken("delete") => (Kind::Delete, "delete".to_owned()),
-            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => {
-                (Kind::Create, "create".to_owned())
-            }
+            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => (Kind::Create, "create".to_owned()),
             _ => (Kind::Action, self.action_verb(view, ent)),
         };
         let by_instance = matches!(lies, Lies::At | Lies::Below);
@@ -106,9 +102,7 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(ent) = self.by_home.get(&format!("{}/{{}}", keys.join("/"))) {
             return Some((*ent, Lies::Over));
         }
-        if let Some(ent) =
-            self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent))
-        {
+        if let Some(ent) = self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent)) {
             return Some((*ent, Lies::Over));
         }
         for end in (1..keys.len()).rev() {
@@ -124,32 +118,33 @@ impl<'a> Mapper<'_, 'a> {
         self.nearest(view).map(|ent| (ent, Lies::Beside))
     }
 
-    /// Of the same tag, else of the same beginning of the path; an answer with rows of its own goes before a stranger.
+    /// Of the same tag, else of the same beginning of the path.
     fn nearest(&self, view: usize) -> Option<usize> {
-        let View { op, path, seen, .. } = &self.views[view];
+        let View { op, path, .. } = &self.views[view];
         let tag = op.tags.first().copied().unwrap_or_default();
-        let by_tag = self.ents.iter().position(|ent| !tag.is_empty() && ent.tag == tag);
-        if by_tag.is_some() {
-            return by_tag;
+        if let Some(known) = self.by_tag.get(tag) {
+            return Some(*known);
         }
         let shared = |ent: &super::Ent<'a>| {
             let home = ent.home.as_deref().unwrap_or_default();
-            home.iter()
-                .zip(&path.keys)
-                .take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a))
-                .count()
+            home.iter().zip(&path.keys).take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a)).count()
         };
         let best = self.ents.iter().enumerate().max_by_key(|(at, ent)| (shared(ent), std::cmp::Reverse(*at)));
-        let best =
-            best.filter(|(_, ent)| shared(ent) > 0 || !matches!(seen.shape, Shape::One { .. } | Shape::Rows { .. }));
-        best.map(|(at, _)| at)
+        best.filter(|(_, ent)| shared(ent) > 0).map(|(at, _)| at)
     }
 
     /// An entity made of what a write answers with, where nothing reads it.
     fn from_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
         let row = match &self.views[view].seen.shape {
             Shape::One { schema, .. } => *schema,
-            _ => return None,
+            _ => {
+                // Nothing to read at all: the writes stand together under a name.
+                let op = self.views[view].op;
+                let stem = op.tags.first().map(|tag| names::words(tag)).filter(|words| !words.is_empty() && words.len() <= 3);
+                let stem = stem.unwrap_or_else(|| self.stem(None, view));
+                let name = self.name_entity(&stem, view);
+                return Some((self.add(view, name, None, vec![Self::served()]), Lies::Beside));
+            }
         };
         let stem = self.stem(Some(row), view);
         let sure = self.guessed_place(row, &stem).filter(|(prop, sure)| *sure && prop.required);
@@ -178,8 +173,7 @@ impl<'a> Mapper<'_, 'a> {
     fn creates(&self, view: usize, ent: usize) -> bool {
         let words = names::words(self.views[view].op.id);
         let otherwise = ["delete", "remove", "search", "query", "batch", "bulk", "export"];
-        let says =
-            words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
+        let says = words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
         let not = words.iter().any(|word| otherwise.contains(&word.as_str()));
         says || (!not && self.same_rows(view, ent)) || self.views[view].op.id.is_empty()
     }
@@ -224,11 +218,7 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(ent) = known.into_iter().find(|ent| fits(*ent)) {
             return Some(ent);
         }
-        if ident.is_empty()
-            && matches!(plan.kind, Kind::Create | Kind::Update)
-            && fits(plan.ent)
-            && self.alike(plan.ent, row)
-        {
+        if ident.is_empty() && matches!(plan.kind, Kind::Create | Kind::Update) && fits(plan.ent) && self.alike(plan.ent, row) {
             self.add_row(plan.ent, row);
             return Some(plan.ent);
         }
@@ -245,8 +235,7 @@ impl<'a> Mapper<'_, 'a> {
 
     /// What an action answers with, where that is more than a word of success.
     fn result_entity(&mut self, plan: &Plan, row: &'a Value) -> Option<usize> {
-        let says =
-            ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
+        let says = ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
         let object = self.reader.object(row);
         let more = object.props.keys().filter(|name| !says.contains(&names::snake(name).as_str())).count();
         if more == 0 {
@@ -255,12 +244,7 @@ impl<'a> Mapper<'_, 'a> {
         let ident = self.ident(row);
         let stem: Vec<String> = if ident.is_empty() {
             let verb = names::words(&plan.verb);
-            names::words(&self.ents[plan.ent].name)
-                .into_iter()
-                .chain(verb)
-                .chain(["result".to_owned()])
-                .take(5)
-                .collect()
+            names::words(&self.ents[plan.ent].name).into_iter().chain(verb).chain(["result".to_owned()]).take(5).collect()
         } else {
             names::words(&ident)
         };

@@ -4,7 +4,8 @@
 mod operation;
 mod schema;
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ pub struct Spec {
     /// Swagger 2.0.
     pub old: bool,
     /// References that lead out of the file, which are not followed.
-    remote: Cell<usize>,
+    remote: RefCell<HashSet<String>>,
 }
 
 impl Spec {
@@ -39,7 +40,7 @@ impl Spec {
         if !old && !version("openapi").starts_with('3') {
             return Err(ImportError::NotOpenApi);
         }
-        Ok(Self { root, old, remote: Cell::new(0) })
+        Ok(Self { root, old, remote: RefCell::default() })
     }
 
     pub fn root(&self) -> &Value {
@@ -47,7 +48,7 @@ impl Spec {
     }
 
     pub fn remote(&self) -> usize {
-        self.remote.get()
+        self.remote.borrow().len()
     }
 
     /// The value itself, after following `$ref`s; `Null` where they lead nowhere.
@@ -56,7 +57,10 @@ impl Spec {
         for _ in 0..MAX_HOPS {
             let Some(reference) = at.get("$ref").and_then(Value::as_str) else { return at };
             let Some(pointer) = reference.strip_prefix('#') else {
-                self.remote.set(self.remote.get() + 1);
+                let mut remote = self.remote.borrow_mut();
+                if remote.len() < 10_000 {
+                    remote.insert(reference.to_owned());
+                }
                 return &Value::Null;
             };
             match self.pointed(pointer) {
@@ -109,7 +113,7 @@ fn yaml(text: &str) -> Result<Value, ImportError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         budget: serde_saphyr::budget! { max_events: 20_000_000, max_nodes: 10_000_000, max_documents: 1, max_depth: 120 },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 2_000_000 },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 400_000 },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line: String = error.to_string().lines().next().unwrap_or_default().chars().take(200).collect();

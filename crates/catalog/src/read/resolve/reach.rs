@@ -1,5 +1,5 @@
 //! What only shows over the whole catalog: entities nothing reads, keys that refer round to themselves.
-//! Invariant: each entity of a valid catalog can be read, and its key can be written down.
+//! Invariant: each entity of a valid catalog can be read or has something to call by itself, and its key can be written down.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use super::{Cx, Mistake, TOP};
 use crate::codes;
-use crate::model::{Capability, Entity, Via};
+use crate::model::{Capability, Entity, Kind, Via};
 use crate::types::Type;
 
 impl Cx<'_> {
@@ -46,7 +46,10 @@ impl Cx<'_> {
         let embedded = relations.filter(|r| matches!(r.via, Via::Embedded { .. })).map(|r| r.target.as_str());
         let read = capabilities.values().filter(|c| c.kind.is_read()).map(|c| c.entity.as_str());
         let given = capabilities.values().filter(|c| c.gives_rows()).map(|c| c.returns.as_str());
-        let mut reached: HashSet<&str> = embedded.chain(read).chain(given).collect();
+        // An action on nothing in particular needs no row: its entity is where it is found.
+        let alone = |c: &&Capability| c.kind == Kind::Action && c.anchor.is_empty();
+        let called = capabilities.values().filter(alone).map(|c| c.entity.as_str());
+        let mut reached: HashSet<&str> = embedded.chain(read).chain(given).chain(called).collect();
         // What a capability or a relation with a mistake of its own was meant to read is not a mistake too.
         for (name, raw) in &self.raw.capabilities {
             if !capabilities.contains_key(name) {

@@ -16,6 +16,8 @@ use std::path::Path;
 
 pub use find::config;
 
+pub use import::draft;
+
 use crate::args::CatalogCommand;
 use crate::failure::Failure;
 use crate::log;

@@ -1,6 +1,7 @@
 //! What it costs to teach a draft, and whether every line of it can be taught.
 //! Invariant: lines are made and checked by the code that teaches sessions.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::Catalog;
@@ -24,7 +25,9 @@ pub struct Learned {
 impl Learned {
     pub fn of(catalog: &Catalog) -> Self {
         let catalogs = Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))]);
-        let all: Vec<&String> = catalog.entities.keys().collect();
+        // What only answers to writes hold is taught with them.
+        let called: HashSet<&str> = catalog.capabilities.values().map(|c| c.entity.as_str()).collect();
+        let all: Vec<&String> = catalog.entities.keys().filter(|name| called.contains(name.as_str())).collect();
         let mut learned = Self::default();
         for some in all.chunks(TOGETHER) {
             let rendered = taught(&catalogs, catalog, some);

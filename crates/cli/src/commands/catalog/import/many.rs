@@ -2,7 +2,7 @@
 //! Invariant: one that fails does not end the others, not even by a panic; the lines come in the order of the files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -23,7 +23,8 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder).map_err(|cause| Failure::Unwritable { path: folder.clone(), cause })?;
     }
-    let files = &args.sources;
+    let files = files(&args.sources)?;
+    let files = &files;
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Value)>> = Mutex::new(Vec::with_capacity(files.len()));
     std::thread::scope(|scope| {
@@ -44,19 +45,46 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
     done.sort_by_key(|(at, _)| *at);
     let values: Vec<Value> = done.into_iter().map(|(_, value)| value).collect();
     say(&values, output);
+    let untaught = |value: &&Value| value["untaught"].as_array().is_some_and(|lines| !lines.is_empty());
+    let lines = values.iter().filter(untaught).count();
+    if lines > 0 {
+        return Err(Failure::Found(format!("{lines} of {} drafts have lines that cannot be taught", values.len())));
+    }
     let failed = values.iter().filter(|value| value["error"].is_string()).count();
     if failed > 0 {
         return Err(Failure::Found(format!("{failed} of {} specifications could not be imported", values.len())));
     }
     let share = average(&values);
     match args.strict {
-        Some(least) if share < least => Err(Failure::Found(format!(
-            "{:.1} % of the operations are mapped, not {:.1} %",
-            share * 100.0,
-            least * 100.0
-        ))),
+        Some(least) if share < least => {
+            Err(Failure::Found(format!("{:.1} % of the operations are mapped, not {:.1} %", share * 100.0, least * 100.0)))
+        }
         _ => Ok(()),
     }
+}
+
+/// Files as they are; of a folder every specification below it, in the order of their names.
+fn files(sources: &[String]) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::new();
+    let mut work: Vec<PathBuf> = sources.iter().rev().map(PathBuf::from).collect();
+    while let Some(path) = work.pop() {
+        if !path.is_dir() {
+            out.push(path.display().to_string());
+            continue;
+        }
+        let unreadable = |cause| Failure::Unreadable { path: path.clone(), cause };
+        let mut inside: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(&path).map_err(unreadable)? {
+            let inner = entry.map_err(unreadable)?.path();
+            let ends = inner.extension().and_then(|end| end.to_str()).unwrap_or_default();
+            if inner.is_dir() || matches!(ends, "json" | "yaml" | "yml" | "graphql") {
+                inside.push(inner);
+            }
+        }
+        inside.sort();
+        work.extend(inside.into_iter().rev());
+    }
+    Ok(out)
 }
 
 fn one(args: &CatalogImport, graphql: bool, file: &str) -> Value {
@@ -113,9 +141,5 @@ fn say(values: &[Value], output: &Output) {
             )),
         }
     }
-    output.line(&format!(
-        "{} specifications, {:.1} % of the operations mapped on average",
-        values.len(),
-        average(values) * 100.0
-    ));
+    output.line(&format!("{} specifications, {:.1} % of the operations mapped on average", values.len(), average(values) * 100.0));
 }

@@ -21,13 +21,17 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
         ImportKind::Openapi(args) => (args, false),
         ImportKind::Graphql(args) => (args, true),
     };
-    if args.sources.len() > 1 {
+    if args.sources.len() > 1 || args.sources.iter().any(|source| Path::new(source).is_dir()) {
         return many::run(args, graphql, output);
     }
     let Some(name) = args.sources.first() else { return Ok(()) };
-    let bytes = source::read(file, name).await?;
-    let made =
-        make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    // A file of a schema is fetched, an endpoint is asked.
+    let endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| name.ends_with(end));
+    let bytes = source::read(file, name, endpoint.then_some(source::INTROSPECTION)).await?;
+    let made = make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    if args.update {
+        return renew(args, &made, output);
+    }
     let learned = Learned::of(&made.catalog);
     if let Some(path) = &args.output {
         let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
@@ -50,6 +54,30 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
     strict(args, &made)
 }
 
+/// Into the catalog that is there, which keeps every line it has.
+fn renew(args: &CatalogImport, made: &Import, output: &Output) -> Result<(), Failure> {
+    let Some(path) = &args.output else { return Ok(()) };
+    let existing = crate::config::read_text(path)?;
+    let from = path.display().to_string();
+    let update = import::update(&existing, made).map_err(|cause| Failure::Import { from, cause })?;
+    let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
+    std::fs::write(path, &update.text).map_err(unwritable)?;
+    if output.json {
+        output.value(&json!(update));
+    } else {
+        output.line(&print::update(&update, output));
+    }
+    strict(args, made)
+}
+
+/// An OpenAPI specification as a draft that nothing is written of.
+pub async fn draft(file: Option<&Path>, source: &str) -> Result<Import, Failure> {
+    let bytes = source::read(file, source, None).await?;
+    let from = source::is_url(source).then(|| source.to_owned());
+    let options = Options { from, ..Options::default() };
+    make(&bytes, &options, false).map_err(|cause| Failure::Import { from: source.to_owned(), cause })
+}
+
 /// As a draft, whichever the specification is.
 pub fn make(bytes: &[u8], options: &Options, graphql: bool) -> Result<Import, import::ImportError> {
     if graphql { import::graphql(bytes, options) } else { import::openapi(bytes, options) }
@@ -67,11 +95,9 @@ fn options(args: &CatalogImport, source: &str) -> Options {
 fn strict(args: &CatalogImport, made: &Import) -> Result<(), Failure> {
     let share = made.report.share();
     match args.strict {
-        Some(least) if share < least => Err(Failure::Found(format!(
-            "{:.1} % of the operations are mapped, not {:.1} %",
-            share * 100.0,
-            least * 100.0
-        ))),
+        Some(least) if share < least => {
+            Err(Failure::Found(format!("{:.1} % of the operations are mapped, not {:.1} %", share * 100.0, least * 100.0)))
+        }
         _ => Ok(()),
     }
 }

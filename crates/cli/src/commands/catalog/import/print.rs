@@ -1,7 +1,7 @@
 //! The report of an import, for people and for programs.
 //! Invariant: what is cut in the text is counted; the JSON has all of it.
 
-use import::Import;
+use import::{Import, Update};
 use serde_json::{Value, json};
 
 use super::learn::Learned;
@@ -55,11 +55,7 @@ pub fn text(made: &Import, learned: &Learned, output: &Output) -> String {
         "{} entities, {} capabilities, {} relations, {} references",
         report.entities, report.capabilities, report.relations, report.references
     ));
-    lines.push(format!(
-        "{} tokens to teach it all, {} for each capability",
-        learned.tokens,
-        per_capability(made, learned)
-    ));
+    lines.push(format!("{} tokens to teach it all, {} for each capability", learned.tokens, per_capability(made, learned)));
     let largest: Vec<String> = learned.largest.iter().map(|(name, n)| format!("{name} {n}")).collect();
     lines.push(format!("largest: {}", largest.join(", ")));
     section(&mut lines, output, "not mapped", report.unmapped.iter().map(|u| format!("{}: {}", u.operation, u.why)));
@@ -67,6 +63,21 @@ pub fn text(made: &Import, learned: &Learned, output: &Output) -> String {
     section(&mut lines, output, "no list", report.without_list.chunks(8).map(|some| some.join(", ")));
     section(&mut lines, output, "no get", report.without_get.chunks(8).map(|some| some.join(", ")));
     section(&mut lines, output, "lines that do not check (a mistake of the importer)", learned.dropped.iter().cloned());
+    lines.join("\n")
+}
+
+/// What an update did.
+pub fn update(update: &Update, output: &Output) -> String {
+    let mut lines = vec![format!(
+        "{} added, {} no longer in the specification, {} with other parameters",
+        update.added.len(),
+        update.gone.len(),
+        update.changed.len()
+    )];
+    section(&mut lines, output, "added", update.added.iter().cloned());
+    section(&mut lines, output, "no longer in the specification (kept; take them out)", update.gone.iter().cloned());
+    section(&mut lines, output, "other parameters (kept as they are)", update.changed.iter().cloned());
+    section(&mut lines, output, "not added", update.refused.iter().cloned());
     lines.join("\n")
 }
 

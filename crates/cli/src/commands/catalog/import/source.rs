@@ -4,9 +4,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use base::{Method, Origin, Request, TenantId};
+use base::{Method, Origin, Payload, Request, TenantId};
 use ports::Upstream;
 use ports::upstream::Call;
+use serde_json::json;
 
 use crate::args::Folders;
 use crate::commands::catalog::find;
@@ -16,13 +17,17 @@ use crate::wiring;
 /// Specifications are larger than answers.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
 
+/// What a GraphQL endpoint says of itself when asked with this.
+pub const INTROSPECTION: &str = "query { __schema { queryType { name } mutationType { name } types { kind name description interfaces { name } enumValues(includeDeprecated: true) { name } inputFields { name description defaultValue type { ...T } } fields(includeDeprecated: true) { name description isDeprecated type { ...T } args { name description defaultValue type { ...T } } } } } } fragment T on __Type { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } } } }";
+
 pub fn is_url(name: &str) -> bool {
     name.starts_with("http://") || name.starts_with("https://")
 }
 
-pub async fn read(config: Option<&Path>, name: &str) -> Result<Vec<u8>, Failure> {
+/// `ask` is what a URL is asked with, where it is not just fetched.
+pub async fn read(config: Option<&Path>, name: &str, ask: Option<&str>) -> Result<Vec<u8>, Failure> {
     if is_url(name) {
-        return fetch(config, name).await;
+        return fetch(config, name, ask).await;
     }
     let unreadable = |cause: std::io::Error| match cause.kind() {
         std::io::ErrorKind::NotFound => Failure::Missing { path: name.into() },
@@ -36,7 +41,7 @@ pub async fn read(config: Option<&Path>, name: &str) -> Result<Vec<u8>, Failure>
     Ok(bytes)
 }
 
-async fn fetch(config: Option<&Path>, url: &str) -> Result<Vec<u8>, Failure> {
+async fn fetch(config: Option<&Path>, url: &str, ask: Option<&str>) -> Result<Vec<u8>, Failure> {
     let unfetched = |why: String| Failure::Unfetched { url: url.to_owned(), why };
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let path_at = url[after_scheme..].find(['/', '?', '#']).map_or(url.len(), |at| after_scheme + at);
@@ -49,12 +54,12 @@ async fn fetch(config: Option<&Path>, url: &str) -> Result<Vec<u8>, Failure> {
         (name.to_owned(), value.to_owned())
     };
     let request = Request {
-        method: Method::Get,
+        method: if ask.is_some() { Method::Post } else { Method::Get },
         origin,
         path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
         query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
         headers: Vec::new(),
-        body: None,
+        body: ask.map(|query| Payload::json(json!({"query": query}))),
         auth: None,
         anonymous: true,
     };

@@ -1,0 +1,299 @@
+//! A GraphQL schema as the importer sees it, from SDL or from the answer to an introspection query.
+//! Invariant: both give the same model; what cannot be read is an error that says what it is.
+
+use apollo_parser::Parser;
+use apollo_parser::cst::{self, CstNode};
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::ImportError;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypeRef {
+    pub name: String,
+    /// Arrays around it.
+    pub list: bool,
+    pub required: bool,
+    /// As it is written: `[ID!]!`.
+    pub text: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Arg {
+    pub name: String,
+    pub ty: TypeRef,
+    /// Has a default, so it need not be given.
+    pub default: bool,
+    pub about: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Field {
+    pub name: String,
+    pub args: Vec<Arg>,
+    pub ty: TypeRef,
+    pub about: String,
+    pub deprecated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    Object,
+    Interface,
+    Union,
+    Input,
+    Enum,
+    Scalar,
+}
+
+#[derive(Debug, Clone)]
+pub struct Def {
+    pub name: String,
+    pub form: Form,
+    pub about: String,
+    pub fields: IndexMap<String, Field>,
+    pub implements: Vec<String>,
+    /// Of an enum.
+    pub values: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct Schema {
+    pub types: IndexMap<String, Def>,
+    pub query: String,
+    pub mutation: String,
+}
+
+impl Schema {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ImportError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| ImportError::NotText)?;
+        if text.trim_start().starts_with('{') && !text.trim_start().starts_with("{ ") || looks_like_json(text) {
+            let value: Value = serde_json::from_str(text).map_err(|error| ImportError::NotJson(error.to_string()))?;
+            return introspected(&value);
+        }
+        written(text)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Def> {
+        self.types.get(name)
+    }
+
+    fn finish(mut self) -> Result<Self, ImportError> {
+        if self.query.is_empty() && self.types.contains_key("Query") {
+            self.query = "Query".to_owned();
+        }
+        if self.mutation.is_empty() && self.types.contains_key("Mutation") {
+            self.mutation = "Mutation".to_owned();
+        }
+        if !self.types.contains_key(&self.query) {
+            return Err(ImportError::NotGraphql("it has no query type".to_owned()));
+        }
+        Ok(self)
+    }
+}
+
+fn looks_like_json(text: &str) -> bool {
+    let head: String = text.chars().filter(|c| !c.is_whitespace()).take(3).collect();
+    head.starts_with("{\"")
+}
+
+fn written(text: &str) -> Result<Schema, ImportError> {
+    let tree = Parser::new(text).recursion_limit(200).token_limit(8_000_000).parse();
+    if let Some(error) = tree.errors().next() {
+        let says: String = error.message().split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect();
+        return Err(ImportError::NotGraphql(says));
+    }
+    let mut schema = Schema::default();
+    for definition in tree.document().definitions() {
+        match definition {
+            cst::Definition::SchemaDefinition(d) => roots(&mut schema, d.root_operation_type_definitions()),
+            cst::Definition::SchemaExtension(d) => roots(&mut schema, d.root_operation_type_definitions()),
+            other => {
+                if let Some(def) = def_of(&other) {
+                    add(&mut schema, def);
+                }
+            }
+        }
+    }
+    schema.finish()
+}
+
+fn roots(schema: &mut Schema, all: cst::CstChildren<cst::RootOperationTypeDefinition>) {
+    for root in all {
+        let name = root.named_type().and_then(|t| t.name()).map(|n| n.text().to_string()).unwrap_or_default();
+        let kind = root.operation_type();
+        if kind.as_ref().is_some_and(|k| k.query_token().is_some()) {
+            schema.query = name;
+        } else if kind.as_ref().is_some_and(|k| k.mutation_token().is_some()) {
+            schema.mutation = name;
+        }
+    }
+}
+
+/// Extensions add to what they extend.
+fn add(schema: &mut Schema, def: Def) {
+    match schema.types.get_mut(&def.name) {
+        Some(known) => {
+            known.fields.extend(def.fields);
+            known.implements.extend(def.implements);
+            known.values.extend(def.values);
+        }
+        None => {
+            schema.types.insert(def.name.clone(), def);
+        }
+    }
+}
+
+fn new_def(name: Option<cst::Name>, form: Form, about: Option<cst::Description>) -> Option<Def> {
+    let about = about.and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
+    let name = name?.text().to_string();
+    Some(Def { name, form, about, fields: IndexMap::new(), implements: Vec::new(), values: Vec::new() })
+}
+
+fn def_of(definition: &cst::Definition) -> Option<Def> {
+    use cst::Definition as D;
+    let mut def = match definition {
+        D::ObjectTypeDefinition(d) => new_def(d.name(), Form::Object, d.description()),
+        D::ObjectTypeExtension(d) => new_def(d.name(), Form::Object, None),
+        D::InterfaceTypeDefinition(d) => new_def(d.name(), Form::Interface, d.description()),
+        D::InterfaceTypeExtension(d) => new_def(d.name(), Form::Interface, None),
+        D::InputObjectTypeDefinition(d) => new_def(d.name(), Form::Input, d.description()),
+        D::InputObjectTypeExtension(d) => new_def(d.name(), Form::Input, None),
+        D::EnumTypeDefinition(d) => new_def(d.name(), Form::Enum, d.description()),
+        D::UnionTypeDefinition(d) => new_def(d.name(), Form::Union, d.description()),
+        D::ScalarTypeDefinition(d) => new_def(d.name(), Form::Scalar, d.description()),
+        _ => None,
+    }?;
+    let (fields, implements) = match definition {
+        D::ObjectTypeDefinition(d) => (d.fields_definition(), d.implements_interfaces()),
+        D::ObjectTypeExtension(d) => (d.fields_definition(), d.implements_interfaces()),
+        D::InterfaceTypeDefinition(d) => (d.fields_definition(), d.implements_interfaces()),
+        D::InterfaceTypeExtension(d) => (d.fields_definition(), d.implements_interfaces()),
+        _ => (None, None),
+    };
+    for field in fields.into_iter().flat_map(|f| f.field_definitions()).filter_map(|f| field_of(&f)) {
+        def.fields.insert(field.name.clone(), field);
+    }
+    let named = implements.into_iter().flat_map(|i| i.named_types());
+    def.implements = named.filter_map(|t| Some(t.name()?.text().to_string())).collect();
+    let inputs = match definition {
+        D::InputObjectTypeDefinition(d) => d.input_fields_definition(),
+        D::InputObjectTypeExtension(d) => d.input_fields_definition(),
+        _ => None,
+    };
+    for input in inputs.into_iter().flat_map(|f| f.input_value_definitions()).filter_map(|i| arg_of(&i)) {
+        let Arg { name, mut ty, default, about } = input;
+        ty.required &= !default;
+        def.fields.insert(name.clone(), Field { name, args: Vec::new(), ty, about, deprecated: false });
+    }
+    if let D::EnumTypeDefinition(d) = definition {
+        let values = d.enum_values_definition().into_iter().flat_map(|v| v.enum_value_definitions());
+        def.values = values.filter_map(|v| Some(v.enum_value()?.name()?.text().to_string())).collect();
+    }
+    Some(def)
+}
+
+fn field_of(field: &cst::FieldDefinition) -> Option<Field> {
+    let about = field.description().and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
+    let args = field.arguments_definition().into_iter().flat_map(|a| a.input_value_definitions());
+    let directives = field.directives().into_iter().flat_map(|d| d.directives());
+    let deprecated = directives.into_iter().any(|d| d.name().is_some_and(|n| n.text() == "deprecated"));
+    Some(Field {
+        name: field.name()?.text().to_string(),
+        args: args.filter_map(|a| arg_of(&a)).collect(),
+        ty: type_of(&field.ty()?),
+        about,
+        deprecated,
+    })
+}
+
+fn arg_of(input: &cst::InputValueDefinition) -> Option<Arg> {
+    let about = input.description().and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
+    Some(Arg {
+        name: input.name()?.text().to_string(),
+        ty: type_of(&input.ty()?),
+        default: input.default_value().is_some(),
+        about,
+    })
+}
+
+fn type_of(ty: &cst::Type) -> TypeRef {
+    let text: String = ty.syntax().text().to_string().chars().filter(|c| "[]!_".contains(*c) || c.is_ascii_alphanumeric()).collect();
+    type_ref(text)
+}
+
+fn type_ref(text: String) -> TypeRef {
+    let name: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    TypeRef { name, list: text.starts_with('['), required: text.ends_with('!'), text }
+}
+
+/// `{data: {__schema: …}}`, or less of it.
+fn introspected(value: &Value) -> Result<Schema, ImportError> {
+    let root = ["/data/__schema", "/__schema"].iter().find_map(|path| value.pointer(path)).unwrap_or(value);
+    let Some(types) = root.get("types").and_then(Value::as_array) else {
+        return Err(ImportError::NotGraphql("it is JSON, but no answer to an introspection query".to_owned()));
+    };
+    let named = |key: &str| root.get(key).and_then(|t| t.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut schema = Schema { types: IndexMap::new(), query: named("queryType"), mutation: named("mutationType") };
+    for def in types.iter().filter_map(told_def) {
+        schema.types.insert(def.name.clone(), def);
+    }
+    schema.finish()
+}
+
+fn told_def(value: &Value) -> Option<Def> {
+    let form = match value.get("kind")?.as_str()? {
+        "OBJECT" => Form::Object,
+        "INTERFACE" => Form::Interface,
+        "UNION" => Form::Union,
+        "INPUT_OBJECT" => Form::Input,
+        "ENUM" => Form::Enum,
+        "SCALAR" => Form::Scalar,
+        _ => return None,
+    };
+    let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
+    let fields = list("fields").chain(list("inputFields")).filter_map(told_field);
+    let names = |key: &str| -> Vec<String> {
+        list(key).filter_map(|v| v.get("name")?.as_str()).map(str::to_owned).collect()
+    };
+    Some(Def {
+        name: value.get("name")?.as_str()?.to_owned(),
+        form,
+        about: text(value, "description"),
+        fields: fields.map(|field| (field.name.clone(), field)).collect(),
+        implements: names("interfaces"),
+        values: names("enumValues"),
+    })
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn told_field(value: &Value) -> Option<Field> {
+    let args = value.get("args").and_then(Value::as_array).into_iter().flatten();
+    let arg = |arg: &Value| {
+        Some(Arg {
+            name: arg.get("name")?.as_str()?.to_owned(),
+            ty: type_ref(told_type(arg.get("type")?, 0)),
+            default: arg.get("defaultValue").is_some_and(|v| !v.is_null()),
+            about: text(arg, "description"),
+        })
+    };
+    Some(Field {
+        name: value.get("name")?.as_str()?.to_owned(),
+        args: args.filter_map(arg).collect(),
+        ty: type_ref(told_type(value.get("type")?, 0)),
+        about: text(value, "description"),
+        deprecated: value.get("isDeprecated").and_then(Value::as_bool).unwrap_or(false),
+    })
+}
+
+fn told_type(value: &Value, depth: usize) -> String {
+    let inner = || value.get("ofType").filter(|_| depth < 8).map(|of| told_type(of, depth + 1)).unwrap_or_default();
+    match value.get("kind").and_then(Value::as_str) {
+        Some("NON_NULL") => format!("{}!", inner()),
+        Some("LIST") => format!("[{}]", inner()),
+        _ => text(value, "name"),
+    }
+}
