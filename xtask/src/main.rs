@@ -19,6 +19,7 @@ Commands:
   tidy      Check layers, foreign crates, headers, budgets, import rings, error types, unsafe, unwrap, names and words.
             Prints each finding as `path:line: [rule] what is wrong; what to do`.
   licences  Check the licence of every dependency against the `allow` list of deny.toml.
+  count     Count the o200k tokens of standard input.
   tokens    Count what a model is made to read (contract, tables, tools, answers) and compare it with tests/tokens.txt.
 
 Options:
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             print!("{HELP}");
             return ExitCode::SUCCESS;
         }
+        Ok(Command::Count) => tokens::count_input().map(|count| (Vec::new(), count.to_string())),
         Ok(Command::Tidy(root)) => tidy::run(&root).map(|report| (report.lines(), report.counted)),
         Ok(Command::Licences(root)) => licences::run(&root).map(|report| (report.offenders, report.counted)),
         Ok(Command::Tokens(root)) => tokens::run(&root).map(|report| {
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
 #[derive(Debug, PartialEq)]
 enum Command {
     Help,
+    Count,
     Tidy(PathBuf),
     Licences(PathBuf),
     Tokens(PathBuf),
@@ -79,12 +82,13 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
                 Some(dir) => root = Some(PathBuf::from(dir)),
                 None => anyhow::bail!("--root needs a folder; write `--root DIR`"),
             },
-            "tidy" | "licences" | "tokens" if command.is_none() => command = Some(argument.as_str()),
+            "tidy" | "licences" | "tokens" | "count" if command.is_none() => command = Some(argument.as_str()),
             other => anyhow::bail!("`{other}` is not understood; `cargo xtask --help` lists what is"),
         }
     }
     let root = root.unwrap_or_else(home);
     match command {
+        Some("count") => Ok(Command::Count),
         Some("tidy") => Ok(Command::Tidy(root)),
         Some("tokens") => Ok(Command::Tokens(root)),
         Some(_) => Ok(Command::Licences(root)),

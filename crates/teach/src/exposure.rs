@@ -1,6 +1,6 @@
 //! Which methods of a seeded entity enter a wave.
 //! Invariant: reads always do; a write does when the intent speaks of it, when it is asked for by name, or when the entity has
-//! nothing else. Lists, searches and gets are not methods: an exposed entity has all of them.
+//! nothing else or is what a call of another answers with. Lists, searches and gets are not methods: an exposed entity has all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,10 +54,18 @@ impl<'a> Exposure<'a> {
             methods.extend(taught.map(|c| (*id, *entity, c.name.as_str())));
             if seeded && methods.len() == before && !is_read(catalog, entity) {
                 methods.extend(all().map(|c| (*id, *entity, c.name.as_str())));
+                // What only calls of others answer with is reached by those calls.
+                let of_known = givers(catalog, entity).filter(|c| known.contains(&(*id, c.entity.as_str())));
+                methods.extend(of_known.map(|c| (*id, c.entity.as_str(), c.name.as_str())));
             }
         }
         Ok(Self { entities, methods })
     }
+}
+
+/// Calls of other entities that answer with rows of this one.
+pub fn givers<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
+    catalog.capabilities.values().filter(move |c| c.returns == entity && c.entity != entity && c.gives_rows())
 }
 
 /// Whether anything but a method reads it.

@@ -46,6 +46,12 @@ pub fn run(root: &Path) -> Result<Report> {
     Ok(Report { findings, lines, counted })
 }
 
+/// Of standard input.
+pub fn count_input() -> Result<usize> {
+    let text = std::io::read_to_string(std::io::stdin()).context("standard input is no text")?;
+    Ok(measure::count(&text))
+}
+
 fn judge(one: &measure::Measured, allowed: Option<usize>) -> Vec<String> {
     let mut findings = Vec::new();
     let name = &one.name;

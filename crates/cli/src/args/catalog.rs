@@ -45,6 +45,9 @@ pub struct CatalogCheck {
 
 #[derive(Debug, Args)]
 pub struct CatalogShow {
+    /// Write slots so, instead of as the settings say
+    #[arg(long)]
+    pub slots: Option<Slots>,
     /// A catalog's file, or the id of one that `tokamak catalog list` names
     #[arg(value_name = "FILE|ID")]
     pub catalog: String,
@@ -130,4 +133,22 @@ pub struct CatalogImport {
     /// Fail when less than this share of the operations is mapped, such as 0.95
     #[arg(long, value_name = "SHARE")]
     pub strict: Option<f64>,
+}
+
+/// How a table writes slots.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Slots {
+    /// By name: `e1[number,title]`
+    Names,
+    /// By symbol: `e1[p2,p4]`
+    Symbols,
+}
+
+impl From<Slots> for teach::SlotStyle {
+    fn from(slots: Slots) -> Self {
+        match slots {
+            Slots::Names => Self::Names,
+            Slots::Symbols => Self::Symbols,
+        }
+    }
 }

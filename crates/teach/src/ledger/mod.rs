@@ -12,7 +12,7 @@ use catalog::{Capability, Catalog, Type};
 use lang::scope::{Exposed, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
-use crate::exposure::{Exposure, is_read};
+use crate::exposure::{Exposure, givers, is_read};
 use crate::fields::shown_fields;
 use crate::seed::{Ask, Catalogs, SeedError};
 
@@ -190,7 +190,7 @@ impl Ledger {
     /// Whether something that the session can write gives rows of it, so that its fields are named.
     pub(crate) fn described(&self, catalog: &Catalog, entity: &str) -> bool {
         let mine = |at: &CatalogId| *at == catalog.id;
-        let methods = self.methods.iter().filter(|m| mine(&m.catalog) && m.entity == entity);
+        let methods = self.methods.iter().filter(|m| mine(&m.catalog));
         let gives = |c: &Capability| c.gives_rows() && c.returns == entity;
         is_read(catalog, entity)
             || methods.filter_map(|m| catalog.capability(&m.capability)).any(gives)
@@ -225,11 +225,19 @@ impl Ledger {
             let mut relations = self.relations.iter().filter(|r| r.catalog == taught.catalog);
             relations.any(|r| leads(catalog, &r.entity, &r.name, &taught.entity))
         };
-        if is_read(catalog, &taught.entity) || called() || followed() {
+        let answered = || {
+            let mut mine = self.methods.iter().filter(|m| m.catalog == taught.catalog);
+            mine.any(|m| {
+                catalog.capability(&m.capability).is_some_and(|c| c.gives_rows() && c.returns == taught.entity)
+            })
+        };
+        if is_read(catalog, &taught.entity) || called() || followed() || answered() {
             return Ok(());
         }
         let holds = |e: &&catalog::Entity| e.relations.values().any(|r| r.target == taught.entity);
-        let holders = catalog.offered().filter(holds).take(5).map(|e| e.name.clone()).collect();
+        let givers = givers(catalog, &taught.entity).map(|c| c.entity.as_str());
+        let holders: BTreeSet<&str> = catalog.offered().filter(holds).map(|e| e.name.as_str()).chain(givers).collect();
+        let holders = holders.into_iter().take(5).map(str::to_owned).collect();
         let (api, entity) = (taught.catalog.to_string(), taught.entity.clone());
         Err(SeedError::OnlyAPart { api, entity, holders })
     }

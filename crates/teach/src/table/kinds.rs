@@ -6,12 +6,21 @@ use catalog::{Catalog, TextStyle, Type};
 use crate::ledger::Names;
 
 /// Choices that are written out.
-const CHOICES: usize = 12;
-/// Characters of a type.
-const LENGTH: usize = 160;
+const CHOICES: usize = 10;
+/// Characters of a parameter's type, which a program has to make.
+const MADE: usize = 120;
+/// Characters of a field's type, which a program only reads.
+const READ: usize = 48;
+
+/// Who needs to know a type.
+#[derive(Clone, Copy)]
+pub enum For {
+    Field,
+    Param,
+}
 
 /// With a space before it; a plain string is not written.
-pub fn shown(names: &Names<'_>, catalog: &Catalog, kind: &Type) -> String {
+pub fn shown(names: &Names<'_>, catalog: &Catalog, kind: &Type, whom: For) -> String {
     let text = match kind {
         Type::String(TextStyle::Short) => return String::new(),
         Type::Ref(target) => names.entity(&catalog.id, target).unwrap_or_else(|| target.clone()),
@@ -24,7 +33,11 @@ pub fn shown(names: &Names<'_>, catalog: &Catalog, kind: &Type) -> String {
         Type::MultiSelect(choices) => format!("[{}]", some(choices)),
         other => other.describe(),
     };
-    format!(" {}", cut(&text))
+    let most = match whom {
+        For::Field => READ,
+        For::Param => MADE,
+    };
+    format!(" {}", cut(&text, most))
 }
 
 fn some(choices: &[String]) -> String {
@@ -34,12 +47,12 @@ fn some(choices: &[String]) -> String {
     format!("{}/…", choices[..CHOICES].join("/"))
 }
 
-fn cut(text: &str) -> String {
+fn cut(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LENGTH {
+    if line.chars().count() <= most {
         return line;
     }
-    line.chars().take(LENGTH).chain(['…']).collect()
+    line.chars().take(most).chain(['…']).collect()
 }
 
 /// Text that is better written as a block than as a string.
@@ -55,9 +68,9 @@ mod tests {
     #[test]
     fn long_types_are_cut() {
         let many: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
-        assert_eq!(some(&many), "c0/c1/c2/c3/c4/c5/c6/c7/c8/c9/c10/c11/…");
-        assert_eq!(some(&many[..12]).matches('/').count(), 11);
-        assert_eq!(cut(&"é".repeat(500)).chars().count(), 161);
-        assert_eq!(cut("a\n b\tc"), "a b c");
+        assert_eq!(some(&many), "c0/c1/c2/c3/c4/c5/c6/c7/c8/c9/…");
+        assert_eq!(some(&many[..10]).matches('/').count(), 9);
+        assert_eq!(cut(&"é".repeat(500), 48).chars().count(), 49);
+        assert_eq!(cut("a\n b\tc", 48), "a b c");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use catalog::{Capability, Catalog, Entity, Param, Type};
 
-use super::kinds::{is_long, shown};
+use super::kinds::{For, is_long, shown};
 use super::style::SlotStyle;
 use crate::exposure::is_read;
 use crate::fields::shown_fields;
@@ -69,10 +69,32 @@ pub fn rows(slice: &Slice<'_>) -> Vec<Row> {
         let due = news.is_new || !slice.before.described(catalog, name);
         Writer { sheet: &mut sheet, catalog, entity, symbol: &symbol, due, anchored: false }.write(&news);
     }
+    left_over(slice, &mut sheet);
     sheet.rows
 }
 
-/// Entities that only relations of this wave lead to: no line of their own names their fields, and no earlier one did.
+/// A new entity that only calls which were taught before answer with is described on the first of them.
+fn left_over<'a>(slice: &Slice<'a>, sheet: &mut Sheet<'a>) {
+    for (n, (catalog, capability)) in slice.ledger.taught_methods(slice.catalogs).enumerate() {
+        let gives = slice.ledger.symbol_of(&catalog.id, &capability.returns).filter(|_| capability.gives_rows());
+        let of = slice.ledger.symbol_of(&catalog.id, &capability.entity);
+        let (Some(gives), Some(of), Some(entity)) = (gives, of, catalog.entity(&capability.entity)) else { continue };
+        if !sheet.parts.contains(&gives) {
+            continue;
+        }
+        let method = TaughtMethod {
+            symbol: format!("m{}", n + 1),
+            of: of.clone(),
+            catalog: catalog.id.clone(),
+            entity: entity.name.clone(),
+            capability: capability.name.clone(),
+        };
+        Writer { sheet, catalog, entity, symbol: &of, due: false, anchored: false }.method(&method);
+    }
+}
+
+/// Entities that only relations and calls of others in this wave lead to: no line of their own names their fields, and no
+/// earlier one did.
 fn parts(slice: &Slice<'_>) -> HashSet<String> {
     let own = |catalog: &Catalog, entity: &str| {
         let taught =
@@ -80,14 +102,24 @@ fn parts(slice: &Slice<'_>) -> HashSet<String> {
         is_read(catalog, entity) || taught.into_iter().any(|(_, m)| m.gives_rows() && m.returns == entity)
     };
     let mut parts = HashSet::new();
-    for relation in &slice.wave.relations {
-        let Some(catalog) = slice.catalogs.get(&relation.catalog) else { continue };
-        let Some(found) = catalog.entity(&relation.entity).and_then(|e| e.relations.get(&relation.name)) else {
-            continue;
-        };
-        if !own(catalog, &found.target) && !slice.before.described(catalog, &found.target) {
-            parts.insert(relation.to.clone());
+    let mut add = |id: &base::CatalogId, name: &str| {
+        let Some(catalog) = slice.catalogs.get(id) else { return };
+        let known = slice.before.symbol_of(id, name).is_some() && slice.before.described(catalog, name);
+        if !known && !own(catalog, name) {
+            parts.extend(slice.ledger.symbol_of(id, name));
         }
+    };
+    for new in &slice.wave.entities {
+        add(&new.catalog, &new.entity);
+    }
+    for method in &slice.wave.methods {
+        let found = slice.catalogs.get(&method.catalog).and_then(|c| c.capability(&method.capability));
+        found.into_iter().for_each(|c| add(&method.catalog, &c.returns));
+    }
+    for relation in &slice.wave.relations {
+        let entity = slice.catalogs.get(&relation.catalog).and_then(|c| c.entity(&relation.entity));
+        let found = entity.and_then(|e| e.relations.get(&relation.name));
+        found.into_iter().for_each(|r| add(&relation.catalog, &r.target));
     }
     parts
 }
@@ -228,7 +260,7 @@ impl<'a> Writer<'_, 'a> {
     fn method(&mut self, method: &TaughtMethod) {
         let Some(capability) = self.catalog.capability(&method.capability) else { return };
         let gives_itself = capability.gives_rows() && capability.returns == self.entity.name;
-        let intro = match (gives_itself, self.due) {
+        let mut intro = match (gives_itself, self.due) {
             (true, _) => self.intro(),
             // Nothing gives rows of it yet, so its fields are not named; what it is, is said once.
             (false, true) => {
@@ -252,9 +284,24 @@ impl<'a> Writer<'_, 'a> {
             none if none.is_empty() => capability.method_name().to_owned(),
             about => about,
         };
+        let answer = self.answer_of(capability).map(|(lead, list, fields)| {
+            intro.list = list;
+            format!("{lead}: {fields}")
+        });
         let expr = format!("{receiver}.{}({})", method.symbol, self.filled(&required));
         let rest = self.named_then_optional(&required, &optional);
-        self.read(intro, &expr, returns, [vec![about, key], rest].concat());
+        self.read(intro, &expr, returns, [vec![about, key, answer.unwrap_or_default()], rest].concat());
+    }
+
+    /// What a call answers with, where no line before it has named the fields of that.
+    fn answer_of(&mut self, capability: &Capability) -> Option<(String, String, String)> {
+        let symbol = self.sheet.names.entity(&self.catalog.id, &capability.returns)?;
+        if !capability.gives_rows() || !self.sheet.parts.remove(&symbol) {
+            return None;
+        }
+        let target = self.catalog.entity(&capability.returns)?;
+        let (list, fields) = self.fields(target);
+        Some((self.lead(target), list, fields))
     }
 
     fn relation(&mut self, relation: &TaughtRelation) {
@@ -335,7 +382,7 @@ impl<'a> Writer<'_, 'a> {
                 self.sheet.named.insert(n);
             }
             list.push(self.slot(&field.name, &field.kind));
-            said.push(format!("{}{}", field.name, shown(&self.sheet.names, catalog, &field.kind)));
+            said.push(format!("{}{}", field.name, shown(&self.sheet.names, catalog, &field.kind, For::Field)));
         }
         let more = entity.fields.len() - said.len();
         if more > 0 {
@@ -362,7 +409,7 @@ impl<'a> Writer<'_, 'a> {
         if !self.sheet.named.insert(number) {
             return None;
         }
-        let typed = shown(&self.sheet.names, self.catalog, kind);
+        let typed = shown(&self.sheet.names, self.catalog, kind, For::Param);
         match self.sheet.style {
             SlotStyle::Symbols => Some(format!("p{number} {name}{typed}")),
             SlotStyle::Names if typed.is_empty() => None,

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use base::near;
-use catalog::Catalog;
+use catalog::{Capability, Catalog};
 use serde_json::{Map, Value, json};
+use teach::SlotStyle;
 
 use super::{find, graph, taught, tokens};
 use crate::args::{CatalogShow, Picture};
@@ -28,7 +29,8 @@ pub fn run(file: Option<&Path>, args: &CatalogShow, output: &Output) -> Result<(
         output.line(picture.trim_end());
         return Ok(());
     }
-    let shown = Shown::new(&catalog, entities)?;
+    let slots = args.slots.map_or(config.teaching.slots, SlotStyle::from);
+    let shown = Shown::new(&catalog, entities, slots)?;
     if output.json {
         output.value(&shown.value(args, &picture));
     } else {
@@ -54,6 +56,9 @@ fn entities<'a>(catalog: &'a Catalog, asked: &[String]) -> Result<Vec<&'a str>, 
     Ok(catalog.entities.keys().map(String::as_str).filter(wanted).collect())
 }
 
+/// Each cost is two tables; a catalog of more capabilities is shown without.
+const COSTED: usize = 150;
+
 struct Shown<'a> {
     catalog: &'a Catalog,
     entities: Vec<&'a str>,
@@ -65,11 +70,13 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(catalog: &'a Catalog, entities: Vec<&'a str>) -> Result<Self, Failure> {
-        let table = taught::table(catalog, &entities, true)?;
+    fn new(catalog: &'a Catalog, entities: Vec<&'a str>, slots: SlotStyle) -> Result<Self, Failure> {
+        let table = taught::table(catalog, &entities, true, slots)?;
         let mine = catalog.capabilities.values().filter(|c| entities.contains(&c.entity.as_str()));
-        let costs = mine.map(|c| (c.name.as_str(), taught::cost_of(catalog, &entities, &c.name))).collect();
-        let contract = taught::contract(catalog, &entities);
+        let cost = |c: &'a Capability| (c.name.as_str(), taught::cost_of(catalog, &entities, &c.name, slots));
+        let costs = mine.take(COSTED + 1).map(cost).collect::<Vec<_>>();
+        let costs = if costs.len() > COSTED { Vec::new() } else { costs };
+        let contract = taught::contract(catalog, &entities, slots);
         Ok(Self { catalog, total: tokens::count(&table.text), contract, entities, table, costs })
     }
 

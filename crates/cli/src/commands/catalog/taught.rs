@@ -12,15 +12,14 @@ use super::tokens;
 /// Of all entities.
 pub fn whole(catalog: &Catalog) -> Result<Rendered, SeedError> {
     let all: Vec<&str> = catalog.entities.keys().map(String::as_str).collect();
-    table(catalog, &all, true)
+    table(catalog, &all, true, SlotStyle::default())
 }
 
 /// Of some entities; `first` also teaches how to read it.
-pub fn table(catalog: &Catalog, entities: &[&str], first: bool) -> Result<Rendered, SeedError> {
+pub fn table(catalog: &Catalog, entities: &[&str], first: bool, slots: SlotStyle) -> Result<Rendered, SeedError> {
     let catalogs = Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))]);
     let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
     let extended = Ledger::default().extend(&catalogs, &Ask::all(&seeds))?;
-    let slots = SlotStyle::default();
     let mut taught = render_wave(slots, &Ledger::default(), &extended.ledger, &catalogs, &extended.wave);
     if !first {
         taught.text = taught.text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
@@ -29,18 +28,18 @@ pub fn table(catalog: &Catalog, entities: &[&str], first: bool) -> Result<Render
 }
 
 /// Tokens of the lines that say how to read this table and write a program, which a session pays once.
-pub fn contract(catalog: &Catalog, entities: &[&str]) -> usize {
-    let count = |first| table(catalog, entities, first).map_or(0, |taught| tokens::count(&taught.text));
+pub fn contract(catalog: &Catalog, entities: &[&str], slots: SlotStyle) -> usize {
+    let count = |first| table(catalog, entities, first, slots).map_or(0, |taught| tokens::count(&taught.text));
     count(true).saturating_sub(count(false))
 }
 
 /// What one capability costs, where `entities` are taught: the table of its entity, and of those whose relations it serves,
 /// with it and without it.
-pub fn cost_of(catalog: &Catalog, entities: &[&str], capability: &str) -> usize {
+pub fn cost_of(catalog: &Catalog, entities: &[&str], capability: &str, slots: SlotStyle) -> usize {
     let Some(found) = catalog.capability(capability) else { return 0 };
     let near: BTreeSet<&str> = served(catalog, capability).chain([found.entity.as_str()]).collect();
     let near: Vec<&str> = near.into_iter().filter(|name| entities.contains(name)).collect();
-    let cost = |catalog: &Catalog| table(catalog, &near, false).map_or(0, |taught| tokens::count(&taught.text));
+    let cost = |catalog: &Catalog| table(catalog, &near, false, slots).map_or(0, |taught| tokens::count(&taught.text));
     cost(catalog).saturating_sub(cost(&without(catalog, capability)))
 }
 
@@ -75,11 +74,15 @@ mod tests {
         assert!(taught.dropped.is_empty(), "{:?}", taught.dropped);
         let total = tokens::count(&taught.text);
         for capability in demo.capabilities.values().filter(|c| c.kind.is_read()) {
-            let cost = cost_of(&demo, &all, &capability.name);
+            let cost = cost_of(&demo, &all, &capability.name, SlotStyle::default());
             assert!(cost > 0 && cost < total, "{}: {cost} of {total}", capability.name);
         }
-        assert_eq!(cost_of(&demo, &["Comment"], "project_get"), 0, "what is not taught costs nothing");
-        let contract = contract(&demo, &all);
+        assert_eq!(
+            cost_of(&demo, &["Comment"], "project_get", SlotStyle::default()),
+            0,
+            "what is not taught costs nothing"
+        );
+        let contract = contract(&demo, &all, SlotStyle::default());
         assert!((100..=400).contains(&contract), "{contract}");
     }
 
