@@ -19,18 +19,22 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn lists(&mut self) {
         let lists = |view: &View<'a>| {
             let many = matches!(view.seen.shape, Shape::Rows { .. } | Shape::Values { .. } | Shape::Entries { .. });
-            let asks = view.op.verb == Verb::Get || (view.op.verb == Verb::Post && verbs::only_asks(view.op, &view.path));
+            let asks =
+                view.op.verb == Verb::Get || (view.op.verb == Verb::Post && verbs::only_asks(view.op, &view.path));
             let unsaid = matches!(view.seen.shape, Shape::Unsaid) && names::is_plural(view.path.last_word());
             let unsaid = unsaid && view.op.verb == Verb::Get && !view.path.ends_in_hole();
             (many && asks) || unsaid
         };
-        let mut found: Vec<usize> = (0..self.views.len()).filter(|at| !self.done[*at] && lists(&self.views[*at])).collect();
+        let mut found: Vec<usize> =
+            (0..self.views.len()).filter(|at| !self.done[*at] && lists(&self.views[*at])).collect();
         // Home lists first: an entity's plain list is the one beside its get; then the shortest.
         let is_home = |at: &usize| {
             let keys = &self.views[*at].path.keys;
             !self.by_home.contains_key(&format!("{}/{{}}", keys.join("/")))
         };
-        found.sort_by_key(|at| (is_home(at), self.views[*at].op.verb != Verb::Get, self.views[*at].path.keys.len(), *at));
+        found.sort_by_key(|at| {
+            (is_home(at), self.views[*at].op.verb != Verb::Get, self.views[*at].path.keys.len(), *at)
+        });
         for view in found {
             self.list(view);
         }
@@ -171,7 +175,10 @@ impl<'a> Mapper<'_, 'a> {
                 let ent = self.add(view, name, None, vec![Self::served()]);
                 self.ents[ent].extra.push(("value".to_owned(), Ty::named("json"), "value".to_owned()));
                 let name = self.ents[ent].name.clone();
-                self.guess(&name, "the specification does not say what its rows hold: each is the field `value`".to_owned());
+                self.guess(
+                    &name,
+                    "the specification does not say what its rows hold: each is the field `value`".to_owned(),
+                );
                 ent
             }
         };

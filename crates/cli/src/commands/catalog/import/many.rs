@@ -56,9 +56,11 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
     }
     let share = average(&values);
     match args.strict {
-        Some(least) if share < least => {
-            Err(Failure::Found(format!("{:.1} % of the operations are mapped, not {:.1} %", share * 100.0, least * 100.0)))
-        }
+        Some(least) if share < least => Err(Failure::Found(format!(
+            "{:.1} % of the operations are mapped, not {:.1} %",
+            share * 100.0,
+            least * 100.0
+        ))),
         _ => Ok(()),
     }
 }
@@ -141,5 +143,9 @@ fn say(values: &[Value], output: &Output) {
             )),
         }
     }
-    output.line(&format!("{} specifications, {:.1} % of the operations mapped on average", values.len(), average(values) * 100.0));
+    output.line(&format!(
+        "{} specifications, {:.1} % of the operations mapped on average",
+        values.len(),
+        average(values) * 100.0
+    ));
 }

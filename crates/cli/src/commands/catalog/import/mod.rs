@@ -28,7 +28,8 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
     // A file of a schema is fetched, an endpoint is asked.
     let endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| name.ends_with(end));
     let bytes = source::read(file, name, endpoint.then_some(source::INTROSPECTION)).await?;
-    let made = make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    let made =
+        make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
     if args.update {
         return renew(args, &made, output);
     }
@@ -95,9 +96,11 @@ fn options(args: &CatalogImport, source: &str) -> Options {
 fn strict(args: &CatalogImport, made: &Import) -> Result<(), Failure> {
     let share = made.report.share();
     match args.strict {
-        Some(least) if share < least => {
-            Err(Failure::Found(format!("{:.1} % of the operations are mapped, not {:.1} %", share * 100.0, least * 100.0)))
-        }
+        Some(least) if share < least => Err(Failure::Found(format!(
+            "{:.1} % of the operations are mapped, not {:.1} %",
+            share * 100.0,
+            least * 100.0
+        ))),
         _ => Ok(()),
     }
 }

@@ -55,7 +55,11 @@ pub fn text(made: &Import, learned: &Learned, output: &Output) -> String {
         "{} entities, {} capabilities, {} relations, {} references",
         report.entities, report.capabilities, report.relations, report.references
     ));
-    lines.push(format!("{} tokens to teach it all, {} for each capability", learned.tokens, per_capability(made, learned)));
+    lines.push(format!(
+        "{} tokens to teach it all, {} for each capability",
+        learned.tokens,
+        per_capability(made, learned)
+    ));
     let largest: Vec<String> = learned.largest.iter().map(|(name, n)| format!("{name} {n}")).collect();
     lines.push(format!("largest: {}", largest.join(", ")));
     section(&mut lines, output, "not mapped", report.unmapped.iter().map(|u| format!("{}: {}", u.operation, u.why)));
