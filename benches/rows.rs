@@ -26,7 +26,7 @@ const ROUNDS: usize = 15;
 fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
     let columns = columns
         .iter()
-        .map(|(name, kind)| Column { name: (*name).to_owned(), kind: kind.clone() })
+        .map(|(name, kind)| Column { name: (*name).into(), kind: kind.clone() })
         .collect::<Vec<_>>()
         .into();
     Step {
@@ -87,8 +87,8 @@ fn main() {
     println!("{:<46} {:>11} {:>11} {:>7}", format!("{ROWS} rows"), "by hand", "step", "ratio");
     let rows = tickets();
     let input = Rowset::complete(rows.clone());
-    let number = |name: &str| Column { name: name.to_owned(), kind: Type::Integer };
-    let text = |name: &str| Column { name: name.to_owned(), kind: Type::String(TextStyle::Short) };
+    let number = |name: &str| Column { name: name.into(), kind: Type::Integer };
+    let text = |name: &str| Column { name: name.into(), kind: Type::String(TextStyle::Short) };
     let mut from = step(StepKind::Rows { items: vec![] }, &[]);
     from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")].into();
     Arc::make_mut(&mut from.columns)
@@ -129,7 +129,7 @@ fn filters<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
 }
 
 fn sorts<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
-    let sort = |by: &str| StepKind::Sort { input: 0, by: vec![by.to_owned()], descending: false };
+    let sort = |by: &str| StepKind::Sort { input: 0, by: vec![by.into()], descending: false };
     let hand = || {
         let mut keyed: Vec<(i64, &Row)> = rows.iter().map(|row| (row["votes"].as_i64().unwrap_or(0), row)).collect();
         keyed.sort_by_key(|(votes, _)| *votes);
@@ -158,7 +158,7 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
             Spec { name: "votes".into(), function: Function::Sum, path: Some(vec!["votes".into()]) },
         ]
     };
-    let named = |name: &str| NamedPath { name: name.to_owned(), path: vec![name.to_owned()] };
+    let named = |name: &str| NamedPath { name: name.into(), path: vec![name.into()] };
     let hand = || {
         let mut groups: HashMap<&str, (u64, i64)> = HashMap::new();
         for row in rows {
@@ -219,7 +219,7 @@ fn side_by_side() {
     let catalog = Arc::new(catalog::read("c.yaml", text).unwrap());
     let get = |at: usize| {
         let call = Called { catalog: catalog.id.clone(), capability: "person_get".into() };
-        let args = BTreeMap::from([("id".to_owned(), Expr::Value(json!(format!("p{at}"))))]);
+        let args = BTreeMap::from([("id".into(), Expr::Value(json!(format!("p{at}"))))]);
         step(StepKind::Get { call, args, fields: None }, &[])
     };
     let plan = Plan {

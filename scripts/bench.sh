@@ -10,5 +10,7 @@ say "building in release and measuring"
 for bench in round_trip pages allocations catalogs; do
   cargo bench --locked --quiet --package cli --bench "$bench"
 done
-cargo bench --locked --quiet --package teach --bench front
+for bench in front discovery; do
+  cargo bench --locked --quiet --package teach --bench "$bench"
+done
 cargo bench --locked --quiet --package exec --bench rows

@@ -20,6 +20,7 @@ cargo fmt --all --check
 step "tidy: layers, headers, budgets, rings; licences of dependencies"
 cargo xtask tidy
 cargo xtask licences
+cargo xtask tokens
 
 step "clippy, warnings are errors"
 cargo clippy --workspace --all-targets --locked --quiet -- -D warnings

@@ -19,11 +19,11 @@ from mcp.client.stdio import stdio_client
 import catalogs
 import sessions
 from answers import DEMO, seeds, symbols, tables
-from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite
+from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite, request
 
 suite = Suite("clients")
 MODE = {"modern": "auto", "legacy": "legacy"}
-TOOLS = ["plasm_context", "plasm", "plasm_run", "read_artifact"]
+TOOLS = ["plasm_context", "discover_capabilities", "plasm", "plasm_run", "read_artifact", "list_registry"]
 OPS = 'Ticket{project="OPS", state="open"}'
 
 
@@ -64,6 +64,10 @@ REFUSALS = [
     ("an empty program", plans(""), "bad_program", "E0107"),
     ("an unknown artifact", reads("plasm://session/s0/r/999"), "no_artifact", r"\b(call|use|run|read|one of)\b"),
     ("a URI that is none", reads("junk"), "no_artifact", "plasm://"),
+    ("an unknown API to look in", ("discover_capabilities", {"intent": "x", "apis": ["dmo"]}), "unknown_seed", "demo"),
+    ("no goal", ("discover_capabilities", {"intent": " "}), "bad_intent", "intent"),
+    ("a limit that is no number", ("discover_capabilities", {"intent": "x", "limit": "all"}), "bad_arguments", "limit"),
+    ("a query that is a list", ("list_registry", {"query": ["x"]}), "bad_arguments", "query"),
     ("an unknown field of an artifact", reads(fields=["zz"]), "bad_arguments", "zz.*one of: number, title"),
 ]
 
@@ -114,6 +118,7 @@ async def tour(connect, era, where):
         await context_plan_run(client, at)
         await programs(client, at)
         await artifacts(client, at)
+        await discovery(client, at)
         await refusals(client, at)
         await signs_of_life(client, at)
 
@@ -137,7 +142,7 @@ async def handshake(client, era, at):
 
 
 async def lists(client, at):
-    async with case(f"{at}: tools/list is exactly the four tools, plasm_context first"):
+    async with case(f"{at}: tools/list is exactly the six tools, plasm_context first"):
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names == TOOLS, names
     async with case(f"{at}: every tool has a title, annotations and a schema closed to unknown fields"):
@@ -153,6 +158,57 @@ async def lists(client, at):
     async with case(f"{at}: resources/templates/list names the artifact"):
         templates = (await client.list_resource_templates()).resource_templates
         assert [t.uri_template for t in templates] == ["plasm://session/{session}/r/{number}"], templates
+
+
+async def discovery(client, at):
+    async with case(f"{at}: a goal is answered with rows that are seeds"):
+        answer = await client.call_tool("discover_capabilities", {"intent": "who owns the overdue demo tickets", "limit": 3})
+        assert answer.structured_content is None, answer.structured_content
+        rows = fenced(answer.content[0].text, ["api", "entity", "description"])
+        assert {row["api"] for row in rows} == {"demo"}, rows
+        assert {"Ticket", "Person"} <= {row["entity"] for row in rows}, rows
+        assert answer.meta["plasm"]["discovery"]["shown"] == len(rows) == 3, answer.meta
+        assert answer.meta["plasm"]["discovery"]["omitted"] > 0, answer.meta
+        seeded = [{"api": row["api"], "entity": row["entity"]} for row in rows]
+        assert symbols(await text(client, "plasm_context", intent=f"found {at}", seeds=seeded)), rows
+    async with case(f"{at}: a paraphrase finds what it does not name"):
+        found = await text(client, "discover_capabilities", intent="give a buyer the money back")
+        assert fenced(found)[0]["entity"] == "Refund", found
+    async with case(f"{at}: a typed answer is a decision, the same as JSON and as text"):
+        for intent, decision in (
+            ("list the Stripe invoices", "ready"),
+            ("open issues", "clarify_api"),
+            ("stripe", "clarify_entity"),
+            ("transcribe this podcast", "no_match"),
+        ):
+            answer = await client.call_tool("discover_capabilities", {"intent": intent, "typed": True})
+            typed = answer.structured_content
+            assert json.loads(answer.content[0].text) == typed, answer.content
+            assert typed["decision"] == decision, f"{intent}: {typed}"
+            assert bool(typed["options"]) == (decision != "no_match"), typed
+            assert "demo" in typed.get("apis", ["demo"]), typed
+    async with case(f"{at}: only the APIs asked for are looked through, by id or alias"):
+        found = fenced(await text(client, "discover_capabilities", intent="comments", apis=["gh"]))
+        assert found and {row["api"] for row in found} == {"github"}, found
+    async with case(f"{at}: whoever finds nothing is told what there is"):
+        told = await text(client, "discover_capabilities", intent="zzyzx")
+        assert "Nothing here" in told and "\tProject, Person, Ticket, Comment" in told, told[:300]
+    async with case(f"{at}: list_registry names every API, its entities and what it still needs"):
+        listed = fenced(await text(client, "list_registry"), ["api", "title", "version", "entities", "auth"])
+        by_id = {row["api"]: row for row in listed}
+        assert by_id["demo"]["auth"] == "none needed" and "Ticket" in by_id["demo"]["entities"], by_id["demo"]
+        assert by_id["stripe"]["auth"] == "missing: STRIPE_SECRET_KEY not set", by_id["stripe"]
+        assert by_id["github"]["auth"] == "optional: GITHUB_TOKEN not set", by_id["github"]
+        some = fenced(await text(client, "list_registry", query="weather"))
+        assert [row["api"] for row in some] == ["open-meteo"], some
+
+
+def fenced(answer, columns=None):
+    """The rows of a fenced table, each a dict of cells."""
+    fence, head, *rows, end = answer.split("\n")
+    assert (fence, end) == ("```tsv", "```"), answer
+    assert columns is None or head.split("\t") == columns, head
+    return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
 
 
 def objects_of(schema):
@@ -309,6 +365,46 @@ async def signs_of_life(client, at):
         assert heard, "no progress notification"
 
 
+async def over_the_http_api():
+    """The same answers as the tools, for programs."""
+    with Server() as server:
+
+        def ask(method, path, body=None):
+            sent = json.dumps(body).encode() if body is not None else b""
+            headers = {"Content-Type": "application/json"} if body is not None else {}
+            answer = request(server.port, method, path, sent, headers)
+            return answer.status, json.loads(answer.body)
+
+        async with case("http: POST /v1/discover answers rows, and a decision when asked for one"):
+            status, found = ask("POST", "/v1/discover", {"intent": "list the Stripe invoices", "limit": 2})
+            assert status == 200 and found["shown"] == 2 and found["omitted"] > 0, found
+            assert (found["rows"][0]["api"], found["rows"][0]["entity"]) == ("stripe", "Invoice"), found
+            status, typed = ask("POST", "/v1/discover", {"intent": "open issues", "typed": True})
+            assert status == 200 and typed["decision"] == "clarify_api" and len(typed["options"]) > 1, typed
+        async with case("http: what discover cannot read is refused with a code"):
+            for body, code in (
+                ({"intent": " "}, "bad_intent"),
+                ({"intent": "x", "apis": ["dmo"]}, "unknown_seed"),
+                ({"intent": "x", "more": 1}, "bad_arguments"),
+                ({}, "bad_arguments"),
+            ):
+                status, refused = ask("POST", "/v1/discover", body)
+                assert status == 400 and refused["code"] == code, f"{body}: {status} {refused}"
+            assert ask("GET", "/v1/discover")[0] == 405
+        async with case("http: the registry is listed, and one API of it shown"):
+            status, listed = ask("GET", "/v1/registry")
+            by_id = {one["id"]: one for one in listed["catalogs"]}
+            assert status == 200 and by_id["demo"]["auth"] == {"state": "open"}, by_id["demo"]
+            assert by_id["stripe"]["auth"] == {"state": "lacking", "not_set": ["STRIPE_SECRET_KEY"]}, by_id["stripe"]
+            assert [one["id"] for one in ask("GET", "/v1/registry?query=weather")[1]["catalogs"]] == ["open-meteo"]
+            status, github = ask("GET", "/v1/registry/gh")
+            issue = next(entity for entity in github["entities"] if entity["name"] == "Issue")
+            assert status == 200 and github["id"] == "github", github
+            assert any(one["name"] == "issue_open" and one["kind"] == "create" for one in issue["capabilities"]), issue
+            status, refused = ask("GET", "/v1/registry/nope")
+            assert status == 404 and refused["code"] == "no_catalog", refused
+
+
 async def revisions():
     with Server() as server:
         for version in LEGACY:
@@ -343,6 +439,8 @@ async def main():
             connect = over_stdio(tempfile.mkdtemp(prefix="data-"))
             await tour(connect, era, "stdio")
             await too_large(connect, era, "stdio")
+    with suite.group("http api"):
+        await over_the_http_api()
     with suite.group("http revisions"):
         await revisions()
     async with case("the client library warned of nothing"):

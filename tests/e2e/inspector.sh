@@ -49,7 +49,7 @@ strict_list() {
     fail "$title" "$(problems)"
   else
     names=$(printf '%s' "$out" | grep -o '"name":"[a-z_]*","title"' | cut -d'"' -f4 | xargs)
-    if [ "$names" = "plasm_context plasm plasm_run read_artifact" ]; then
+    if [ "$names" = "plasm_context discover_capabilities plasm plasm_run read_artifact list_registry" ]; then
       ok "$title"
     else
       fail "$title" "the tools are: $names"

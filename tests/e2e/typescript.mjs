@@ -52,7 +52,7 @@ async function wholePath(at, era, transport) {
   });
   await check(`${at}: lists the tools`, async () => {
     const { tools } = await client.listTools();
-    equal(tools.map((tool) => tool.name).join(" "), "plasm_context plasm plasm_run read_artifact");
+    equal(tools.map((tool) => tool.name).join(" "), "plasm_context discover_capabilities plasm plasm_run read_artifact list_registry");
   });
   await check(`${at}: context, plan and run`, async () => {
     const seeds = [{ api: "demo", entity: "Project" }];

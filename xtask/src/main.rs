@@ -1,9 +1,11 @@
-//! Chores of the workspace that are code: `tidy` (the rules of the house) and `licences` (what we may ship).
+//! Chores of the workspace that are code: `tidy` (the rules of the house), `licences` (what we may ship) and `tokens` (what a
+//! model is made to read).
 //! Invariant: nothing here changes a file, and no crate of the workspace is used, so a broken crate cannot hide itself.
 
 mod licences;
 mod metadata;
 mod tidy;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,6 +19,7 @@ Commands:
   tidy      Check layers, foreign crates, headers, budgets, import rings, error types, unsafe, unwrap, names and words.
             Prints each finding as `path:line: [rule] what is wrong; what to do`.
   licences  Check the licence of every dependency against the `allow` list of deny.toml.
+  tokens    Count what a model is made to read (contract, tables, tools, answers) and compare it with tests/tokens.txt.
 
 Options:
   --root DIR   The workspace to check (default: the one this program was built from)
@@ -40,6 +43,10 @@ fn main() -> ExitCode {
         }
         Ok(Command::Tidy(root)) => tidy::run(&root).map(|report| (report.lines(), report.counted)),
         Ok(Command::Licences(root)) => licences::run(&root).map(|report| (report.offenders, report.counted)),
+        Ok(Command::Tokens(root)) => tokens::run(&root).map(|report| {
+            report.lines.iter().for_each(|line| println!("{line}"));
+            (report.findings, report.counted)
+        }),
         Err(usage) => Err(usage),
     };
     match done {
@@ -56,6 +63,7 @@ enum Command {
     Help,
     Tidy(PathBuf),
     Licences(PathBuf),
+    Tokens(PathBuf),
 }
 
 fn parse(arguments: &[String]) -> anyhow::Result<Command> {
@@ -71,13 +79,14 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
                 Some(dir) => root = Some(PathBuf::from(dir)),
                 None => anyhow::bail!("--root needs a folder; write `--root DIR`"),
             },
-            "tidy" | "licences" if command.is_none() => command = Some(argument.as_str()),
+            "tidy" | "licences" | "tokens" if command.is_none() => command = Some(argument.as_str()),
             other => anyhow::bail!("`{other}` is not understood; `cargo xtask --help` lists what is"),
         }
     }
     let root = root.unwrap_or_else(home);
     match command {
         Some("tidy") => Ok(Command::Tidy(root)),
+        Some("tokens") => Ok(Command::Tokens(root)),
         Some(_) => Ok(Command::Licences(root)),
         None => anyhow::bail!("no command; `cargo xtask --help` lists them"),
     }
@@ -115,6 +124,7 @@ mod tests {
         assert_eq!(parsed("tidy --help").unwrap(), Command::Help);
         assert_eq!(parsed("tidy").unwrap(), Command::Tidy(home()));
         assert_eq!(parsed("tidy --root /x").unwrap(), Command::Tidy("/x".into()));
+        assert_eq!(parsed("tokens").unwrap(), Command::Tokens(home()));
         assert_eq!(parsed("--root /x licences").unwrap(), Command::Licences("/x".into()));
     }
 

@@ -37,6 +37,8 @@ impl Digest {
     }
 }
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 fn nibble(hex: u8) -> Result<u8, DigestError> {
     match hex {
         b'0'..=b'9' => Ok(hex - b'0'),
@@ -47,7 +49,13 @@ fn nibble(hex: u8) -> Result<u8, DigestError> {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        // Every plan and every blob is named by one: a table instead of a formatter for each byte.
+        let mut hex = [0u8; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        f.write_str(str::from_utf8(&hex).unwrap_or_default())
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 use uuid::Uuid;
 
 /// Why a text is not the id it was taken for.
@@ -24,8 +25,9 @@ macro_rules! name_id {
     ($(#[$doc:meta])* $name:ident, $max:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        #[serde(try_from = "String")]
+        // why: an id is copied for every step and every row that names it, and a short one is copied in place.
+        pub struct $name(SmolStr);
 
         impl $name {
             pub fn parse(text: &str) -> Result<Self, IdError> {
@@ -38,7 +40,7 @@ macro_rules! name_id {
                 }
                 match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
                     Some(c) => Err(IdError::Character(c)),
-                    None => Ok(Self(text.to_owned())),
+                    None => Ok(Self(SmolStr::new(text))),
                 }
             }
 
@@ -62,7 +64,7 @@ macro_rules! name_id {
 
         impl From<$name> for String {
             fn from(id: $name) -> String {
-                id.0
+                id.0.into()
             }
         }
     };
@@ -129,14 +131,14 @@ uuid_id!(
 impl TenantId {
     /// The tenant of a server without auth, which only listens on loopback.
     pub fn local() -> Self {
-        Self("local".to_owned())
+        Self(SmolStr::new_static("local"))
     }
 }
 
 impl Principal {
     /// The only principal of a server without auth.
     pub fn local() -> Self {
-        Self("local".to_owned())
+        Self(SmolStr::new_static("local"))
     }
 }
 

@@ -49,11 +49,11 @@ impl DataPath {
 
     /// Its names, where it walks down objects only; an item's number is no name.
     pub(crate) fn members(&self) -> Option<Vec<&str>> {
-        let member = |step| match step {
-            &Step::Name(ref name) if !is_number(name) => Some(name.as_str()),
+        let members = self.0.iter().map(|step| match step {
+            Step::Name(name) if !is_number(name) => Some(name.as_str()),
             _ => None,
-        };
-        self.0.iter().map(member).collect()
+        });
+        members.collect()
     }
 
     /// Where it goes on after these names; `None` where it does not begin with them.

@@ -73,7 +73,7 @@ impl<'p> Allowance<'p> {
             _ => None,
         };
         // What is embedded comes only by its name, and a name means no other: so all of them.
-        let all = || step.columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        let all = || step.columns.iter().map(|c| c.name.to_string()).collect::<Vec<_>>();
         let fields = match fields {
             None if also.is_empty() => None,
             known => Some(known.unwrap_or_else(all).into_iter().chain(also.iter().cloned()).collect()),

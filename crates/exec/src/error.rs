@@ -40,7 +40,8 @@ pub enum StepError {
     #[error("`{what}` has no value{}", of_what(.of))]
     Missing { what: String, of: Option<String> },
     /// One row was needed.
-    #[error("{what} has {found} rows where there must be one")]
+    // A read may have stopped at the second row: that there are more than one is all that is known.
+    #[error("{what} has {} where there must be one", if *.found == 0 { "no row" } else { "more than one row" })]
     NotOne { what: String, found: usize },
     #[error("the template{}: {problem}", at_line(.line))]
     Template { line: Option<usize>, problem: TemplateProblem },
@@ -97,6 +98,8 @@ pub enum TemplateProblem {
     Failed(String),
     #[error("it took too many steps (limit {0})")]
     Fuel(u64),
+    #[error("it looks at more than {0} bytes, again and again; project or filter the rows before it")]
+    Work(u64),
     #[error("its text is longer than {0} bytes")]
     Output(usize),
     #[error("its source is longer than {0} bytes")]

@@ -32,7 +32,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
         let missing = || Err(Arc::new(StepError::NeverRun(returned.label.clone())));
         let result: StepResult = done.get(returned.step).cloned().flatten().unwrap_or_else(missing);
         let mut columns: Vec<String> =
-            step.map(|s| s.columns.iter().map(|c| c.name.clone()).collect()).unwrap_or_default();
+            step.map(|s| s.columns.iter().map(|c| c.name.to_string()).collect()).unwrap_or_default();
         // Of the rest of an earlier list the plan does not know the columns; its rows do.
         if let (true, Ok(rows)) = (columns.is_empty(), &result) {
             columns = rows.rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
@@ -40,7 +40,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
         Finished {
             long_columns: step.map(|s| long_columns(ctx, s)).unwrap_or_default(),
             label: returned.label.clone(),
-            entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.clone()).unwrap_or_default(),
+            entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.to_string()).unwrap_or_default(),
             columns,
             effect: step.is_some_and(|s| s.shape == Shape::Effect),
             result,
@@ -216,7 +216,7 @@ fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
         let StepKind::Follow { input, relation, .. } = &step.kind else { continue };
         let of = plan.steps.get(*input).and_then(|s| s.of.as_ref());
         let entity = of.and_then(|of| ctx.catalogs.get(&of.catalog)?.entity(&of.entity));
-        let via = entity.and_then(|e| e.relations.get(relation)).map(|r| &r.via);
+        let via = entity.and_then(|e| e.relations.get(relation.as_str())).map(|r| &r.via);
         if !matches!(via, Some(Via::Embedded { .. })) {
             continue;
         }
@@ -226,7 +226,7 @@ fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
             at = before;
         }
         if let Some(wanted) = wanted.get_mut(at) {
-            wanted.push(relation.clone());
+            wanted.push(relation.to_string());
         }
     }
     wanted
@@ -235,6 +235,6 @@ fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
 fn long_columns(ctx: &Ctx<'_>, step: &Step) -> Vec<String> {
     let entity = step.of.as_ref().and_then(|of| ctx.catalogs.get(&of.catalog)?.entity(&of.entity));
     let fields = entity.into_iter().flat_map(|e| e.fields.values());
-    let has = |name: &String| step.columns.iter().any(|c| &c.name == name);
+    let has = |name: &String| step.columns.iter().any(|c| c.name == *name);
     fields.filter(|f| f.show == Show::Artifact && has(&f.name)).map(|f| f.name.clone()).collect()
 }

@@ -47,6 +47,52 @@ fn last(outcome: &Outcome) -> Value {
 }
 
 #[tokio::test]
+async fn a_list_is_filtered_by_one_by_several_and_by_a_text() {
+    let demo = Demo::start(Duration::from_secs(10)).await;
+    let all = last(&go(&demo, "Ticket{project=\"OPS\"}[number, labels]").await);
+    let labels: Vec<(i64, Vec<String>)> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let labels = row["labels"].as_array().unwrap().iter().map(|l| l.as_str().unwrap().to_owned()).collect();
+            (row["number"].as_i64().unwrap(), labels)
+        })
+        .collect();
+    let two = labels.iter().find(|(_, labels)| labels.len() > 1).map(|(_, labels)| labels.clone()).unwrap();
+    let (one, other) = (two[0].as_str(), two[1].as_str());
+    let has = |labels: &[String], wanted: &str| labels.iter().any(|l| l == wanted);
+    let part = &one[1..];
+    type Fits<'f> = &'f dyn Fn(&[String]) -> bool;
+    let cases: [(String, Fits<'_>); 4] = [
+        (format!("labels=\"{one}\""), &|l| has(l, one)),
+        (format!("labels=[\"{one}\", \"{other}\"]"), &|l| has(l, one) && has(l, other)),
+        (format!("labels!=[\"{one}\", \"{other}\"]"), &|l| !(has(l, one) && has(l, other))),
+        (format!("labels~\"{part}\""), &|l| l.iter().any(|label| label.contains(part))),
+    ];
+    for (filter, fits) in cases {
+        let found = last(&go(&demo, &format!("Ticket{{project=\"OPS\"}}.filter{{{filter}}}[number]")).await);
+        let expected: Vec<Value> = labels.iter().filter(|(_, l)| fits(l)).map(|(n, _)| json!({"number": n})).collect();
+        assert!(!expected.is_empty(), "{filter}");
+        assert_eq!(found, json!(expected), "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn null_in_an_update_empties_the_slot_and_leaves_the_others() {
+    let demo = Demo::start(Duration::from_secs(10)).await;
+    let ticket = "Ticket(project=\"OPS\", number=7)";
+    let set = format!("{ticket}.set(owner=\"ada\", due=\"2026-03-31\", priority=2)[owner, due, priority]");
+    assert_eq!(last(&go(&demo, &set).await), json!([{"owner": "ada", "due": "2026-03-31", "priority": 2}]));
+    let emptied = last(&go(&demo, &format!("{ticket}.set(due=null)[owner, due, priority]")).await);
+    assert_eq!(emptied, json!([{"owner": "ada", "due": null, "priority": 2}]));
+    // The same from a row that has nothing there.
+    let from = format!("t = {ticket}\n{ticket}.set(owner=t.due, priority=3)[owner, due, priority]");
+    assert_eq!(last(&go(&demo, &from).await), json!([{"owner": null, "due": null, "priority": 3}]));
+    assert_eq!(demo.effects().await.len(), 3);
+}
+
+#[tokio::test]
 async fn reads_of_every_kind() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     let all = last(&go(&demo, "Ticket{project=\"OPS\"}[number, votes, state, owner]").await);

@@ -41,7 +41,7 @@ async fn go(upstream: &ScriptedUpstream, plans: &Plans) -> exec::Outcome {
 }
 
 fn named(pairs: &[(&str, &str)]) -> Vec<NamedPath> {
-    pairs.iter().map(|(name, dotted)| NamedPath { name: (*name).to_owned(), path: path(dotted) }).collect()
+    pairs.iter().map(|(name, dotted)| NamedPath { name: (*name).into(), path: path(dotted) }).collect()
 }
 
 fn coverage(outcome: &exec::Outcome, at: usize) -> Coverage {
@@ -221,7 +221,7 @@ async fn values_come_from_earlier_results_and_say_what_is_missing() {
     let made = plans.made(&[("all", Type::Json), ("key", Type::Json)], StepKind::Derive { input: first, object });
     let outcome = go(&upstream, &plans).await;
     assert_eq!(rows(&outcome, owner)[0]["name"], json!("Xena"));
-    assert_eq!(error(&outcome, several), "`open` has 4 rows where there must be one");
+    assert_eq!(error(&outcome, several), "`open` has more than one row where there must be one");
     assert!(error(&outcome, of_none).starts_with("`owner` has no value in step 05, which has no rows"));
     let expected = json!([{"all": ["x", "gone", "x"], "key": {"project": "OPS", "number": 1}}]);
     assert_eq!(rows(&outcome, made), expected);

@@ -57,7 +57,7 @@ fn entity(catalog: &Catalog, entity: &catalog::Entity) -> Value {
         "fields": entity.fields.keys().collect::<Vec<_>>(),
         "relations": entity.relations.values().map(relation).collect::<Vec<_>>(),
         "capabilities":
-            catalog.capabilities.values().filter(|c| c.entity == entity.name).map(capability).collect::<Vec<_>>(),
+            catalog.capabilities_of(&entity.name).map(capability).collect::<Vec<_>>(),
     })
 }
 

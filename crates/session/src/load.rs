@@ -1,10 +1,11 @@
 //! From what a caller says to the session it means.
-//! Invariant: a reference is looked up under the caller's tenant only; another tenant's id reads as no session.
+//! Invariant: a reference is looked up under the caller's tenant only; another tenant's id reads as no session. Every catalog
+//! that teaching, checking or running looks at comes from here; what the tenant may not use is not in it.
 
 use std::sync::Arc;
 
-use base::{LogicalSessionId, Slot};
-use catalog::Registry;
+use base::{Digest, LogicalSessionId, Slot, TenantId};
+use catalog::{Catalog, Registry};
 use ports::store::{Key, Table};
 use teach::Catalogs;
 
@@ -32,6 +33,16 @@ pub struct Session {
 }
 
 impl Service {
+    /// What is offered to a tenant at this moment.
+    pub fn registry_for(&self, tenant: &TenantId) -> Arc<Registry> {
+        self.tenants.registry(tenant, self.registry())
+    }
+
+    /// A catalog by the digest a session pinned; `None` where the tenant may use nothing of it any more.
+    pub(crate) async fn catalog_for(&self, tenant: &TenantId, digest: Digest) -> Result<Option<Arc<Catalog>>, Error> {
+        Ok(self.tenants.catalog(tenant, self.catalog(digest).await?))
+    }
+
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;

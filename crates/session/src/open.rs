@@ -78,6 +78,8 @@ struct Asked<'a> {
     caller: &'a Caller,
     request: &'a OpenRequest,
     registry: &'a Registry,
+    /// The same, with what the caller may not use.
+    whole: &'a Registry,
 }
 
 /// The rows an open starts from.
@@ -103,7 +105,9 @@ struct Step {
 impl Service {
     pub async fn open(&self, caller: &Caller, request: &OpenRequest) -> Result<Opened, Error> {
         // Taken once: a reload in the middle changes nothing for this call.
-        let asked = Asked { caller, request, registry: &self.registry_for(&caller.tenant) };
+        let whole = self.registry();
+        let registry = self.tenants.registry(&caller.tenant, whole.clone());
+        let asked = Asked { caller, request, registry: &registry, whole: &whole };
         self.check(&asked)?;
         let _turn = self.turn(&format!("{}/{}", caller.tenant, intent_id(&request.intent))).await;
         for _ in 0..TRIES {
@@ -183,11 +187,12 @@ impl Service {
             let revision = execute.row.revision;
             return Ok(Some(Opened { slot, session: found.id, taught, revision, relations: Vec::new(), continuity }));
         }
-        self.teach(caller, request, Step { found, catalogs, before, extended, slot, batch, continuity }).await
+        self.teach(asked, Step { found, catalogs, before, extended, slot, batch, continuity }).await
     }
 
     /// Renders the wave, pins its catalogs and commits all of it. `None` when someone else was faster.
-    async fn teach(&self, caller: &Caller, request: &OpenRequest, step: Step) -> Result<Option<Opened>, Error> {
+    async fn teach(&self, asked: &Asked<'_>, step: Step) -> Result<Option<Opened>, Error> {
+        let (caller, request) = (asked.caller, asked.request);
         let Step { found, catalogs, before, extended, slot, batch, continuity } = step;
         let rendered = render_wave(self.teaching.slots, &before, &extended.ledger, &catalogs, &extended.wave);
         for line in &rendered.dropped {
@@ -197,7 +202,10 @@ impl Service {
         let mut pins = found.execute.as_ref().map(|(_, e)| e.row.catalogs.clone()).unwrap_or_default();
         for seen in catalogs.values().filter(|c| used.contains(&c.id)) {
             // The whole is pinned, whatever this tenant may use of it today.
-            let catalog = self.catalog(seen.digest()).await?;
+            let catalog = match asked.whole.by_digest(&seen.digest()) {
+                Some(offered) => offered.clone(),
+                None => self.catalog(seen.digest()).await?,
+            };
             // Blob before pointer: a crash between the two leaves garbage for gc, never a session that pins nothing.
             self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
             pins.insert(catalog.id.clone(), catalog.digest());

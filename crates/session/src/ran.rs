@@ -78,6 +78,13 @@ pub struct Operation {
     pub told: Told,
     /// It was told to stop, and will before its next effect.
     pub stopping: bool,
+    /// Another process has it, and was last heard of so many seconds ago.
+    pub silent: Option<u64>,
+}
+
+impl Operation {
+    /// An owner that was silent for so many seconds is dead: whoever asks for its run takes it over.
+    pub const DEAD_AFTER: u64 = 20;
 }
 
 /// How far a run is.

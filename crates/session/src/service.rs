@@ -10,9 +10,9 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
-use crate::discover::Indexed;
+use crate::indexed::Indexed;
 use crate::live::Lives;
-use crate::seen::Tenants;
+use crate::tenants::Tenants;
 
 /// Every effect the service has.
 #[derive(Clone)]

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{CatalogId, near};
 use catalog::{Capability, Catalog};
 
-use crate::ledger::Catalogs;
-use crate::seed::{Ask, SeedError, clip};
+use crate::seed::{Ask, Catalogs, SeedError, clip};
 use crate::words::{Intent, Vocabulary};
 
 /// Seeded entities, and the writes that were asked for by name.
@@ -92,7 +91,7 @@ fn picks<'a>(catalogs: &'a Catalogs, ask: &Ask<'a>) -> Result<Picks<'a>, SeedErr
 
 /// By its name, or its name without the entity's.
 fn capability_of<'a>(catalog: &'a Catalog, entity: &str, name: &str) -> Result<&'a str, SeedError> {
-    let mine = || catalog.capabilities.values().filter(|c| c.entity == entity);
+    let mine = || catalog.capabilities_of(entity);
     let found = mine().find(|c| c.name == name).or_else(|| mine().find(|c| c.method_name() == name));
     found.map(|c| c.name.as_str()).ok_or_else(|| SeedError::UnknownCapability {
         api: catalog.id.to_string(),

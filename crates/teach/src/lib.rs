@@ -7,13 +7,14 @@
 
 pub mod discovery;
 mod exposure;
+mod fields;
 mod ledger;
 mod seed;
 mod settings;
 mod table;
 pub mod words;
 
-pub use ledger::{Catalogs, Extended, Ledger, Taught, TaughtMethod, TaughtRelation, Wave};
-pub use seed::{Ask, Seed, SeedError};
+pub use ledger::{Extended, Ledger, Taught, TaughtMethod, TaughtRelation, Wave};
+pub use seed::{Ask, Catalogs, Seed, SeedError};
 pub use settings::Teaching;
 pub use table::{Rendered, SlotStyle, UNCHANGED_USE, render_wave};

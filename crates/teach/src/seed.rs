@@ -1,9 +1,16 @@
 //! What a caller asks to be taught, and why it cannot be.
 //! Invariant: seeds name registry ids (aliases are resolved before) and mean the same in any order.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use base::CatalogId;
+use catalog::Catalog;
 
 use crate::words::RELEVANT;
+
+/// The catalogs a session has pinned, as its caller sees them.
+pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
 /// One `(api, entity)` to expose.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -33,7 +33,7 @@ fn the_labelled_intents_are_what_they_say() {
     assert!(intents.len() >= 200, "{}", intents.len());
     let ids: BTreeSet<&String> = intents.iter().map(|one| &one.id).collect();
     assert_eq!(ids.len(), intents.len(), "an id twice");
-    let mut apis = BTreeSet::new();
+    let (mut apis, mut said_it) = (BTreeSet::new(), Vec::new());
     for one in &intents {
         let byte = u8::from_str_radix(&Digest::of(one.id.as_bytes()).to_string()[..2], 16).unwrap();
         assert_eq!(one.split, if byte.is_multiple_of(2) { "dev" } else { "held" }, "{}", one.id);
@@ -43,12 +43,15 @@ fn the_labelled_intents_are_what_they_say() {
             apis.insert(api.to_owned());
             let said = stems(&one.intent);
             let shares = stems(entity).iter().any(|stem| said.contains(stem));
-            assert!(one.kind != "paraphrase" || !shares, "{} says the name of {name}", one.id);
+            if one.kind == "paraphrase" && shares {
+                said_it.push(format!("{} says the name of {name}", one.id));
+            }
         }
         assert!(["literal", "paraphrase", "multi", "near_miss"].contains(&one.kind.as_str()), "{}", one.id);
         assert!(one.kind != "multi" || one.expected.len() > 1, "{}", one.id);
     }
     assert!(apis.len() >= 10, "{apis:?}");
+    assert_eq!(said_it, Vec::<String>::new(), "no paraphrases");
 }
 
 /// Measured numbers with a little room: a change that loses more than that is a loss.
@@ -60,12 +63,12 @@ fn discovery_holds_its_floors() {
         assert!(quality.recall_at_5 >= recall, "{name}: recall@5 {:.3} under {recall}", quality.recall_at_5);
         assert!(quality.mrr >= mrr, "{name}: MRR {:.3} under {mrr}", quality.mrr);
     };
-    floor("all", &|_| true, 0.95, 0.88);
-    floor("held out", &|o| o.labelled.split == "held", 0.95, 0.88);
-    floor("paraphrases", &|o| o.labelled.kind == "paraphrase", 0.93, 0.85);
-    floor("several APIs", &|o| o.labelled.kind == "multi", 0.93, 0.9);
+    floor("all", &|_| true, 0.96, 0.89);
+    floor("held out", &|o| o.labelled.split == "held", 0.95, 0.87);
+    floor("paraphrases", &|o| o.labelled.kind == "paraphrase", 0.95, 0.87);
+    floor("several APIs", &|o| o.labelled.kind == "multi", 0.95, 0.95);
     let (right, of) = decided_well(&all);
-    assert!(right * 100 >= of * 90, "no_match is right in {right} of {of}");
+    assert!(right * 100 >= of * 89, "no_match is right in {right} of {of}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Golden cases of the teaching table: each input line is one `plasm_context` call (`common::Call`).
+//! Golden cases of the teaching table: each input line is one `plasm_context` call (`calls::Call`).
 
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod calls;
 
 use std::collections::BTreeMap;
 
-use common::{Call, catalogs, seeds};
+use calls::{Call, catalogs, seeds};
 use teach::{Ask, Ledger, render_wave};
 
 #[test]
@@ -16,7 +16,7 @@ fn golden_table() {
     testkit::golden::run("../../tests/teach", |case| {
         let mut ledger = Ledger::default();
         let mut out = Vec::new();
-        for call in case.input.lines().map(Call::parse) {
+        for call in case.input.lines().map(|line| Call::parse(line, &catalogs)) {
             match ledger.extend(&catalogs, &call.ask()) {
                 Ok(extended) if extended.wave.is_empty() => out.push("(nothing new)".to_owned()),
                 Ok(extended) => {

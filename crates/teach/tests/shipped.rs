@@ -3,7 +3,7 @@
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod calls;
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn all_named(text: &str, catalog: &Catalog) {
 
 #[test]
 fn no_line_of_a_shipped_catalog_is_dropped() {
-    let catalogs = common::catalogs();
+    let catalogs = calls::catalogs();
     for catalog in catalogs.values() {
         let all: Vec<&String> = catalog.entities.keys().collect();
         for style in [SlotStyle::Symbols, SlotStyle::Names] {

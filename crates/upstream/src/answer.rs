@@ -16,8 +16,9 @@ use crate::failure::{EncodedError, Failure};
 /// Set on an answer that was kept and is confirmed; no server's to set.
 pub(crate) const MARK: &str = "x-tokamak-cache";
 
-/// Reserved before the first byte has come: an announced length is only a claim.
-const RESERVE: usize = 64 * 1024;
+/// Reserved before the first byte has come: an announced length is only a claim. Enough for a page of a hundred long rows,
+/// which is then never copied to grow.
+const RESERVE: usize = 256 * 1024;
 
 pub(crate) async fn read(mut response: reqwest::Response, limit: usize) -> Result<Response, Failure> {
     let status = response.status();

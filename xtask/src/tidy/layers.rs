@@ -271,8 +271,8 @@ mod tests {
             drawn().replace("├── lang/       2", "├── lang/       4").replace("├── js/       A", "├── jq/       A");
         let found: Vec<_> = compare(&other).into_iter().map(|f| (f.line, f.wrong)).collect();
         assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(found[0], (7, "`lang` is 4 here and 2 in xtask".to_string()));
-        assert_eq!(found[1], (11, "`jq` is not in xtask's layer table".to_string()));
+        assert_eq!(found[0], (8, "`lang` is 4 here and 2 in xtask".to_string()));
+        assert_eq!(found[1], (12, "`jq` is not in xtask's layer table".to_string()));
         assert_eq!(found[2].1, "`js` has no row here");
     }
 

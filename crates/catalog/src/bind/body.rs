@@ -1,6 +1,6 @@
 //! Bodies: shapes with their holes filled.
 //! Invariant: a hole that stands alone keeps its JSON type; what has no value is left out, and so is an object inside the body
-//! that lost everything it had holes for.
+//! that lost everything it had holes for. `null` in an update is a value: it empties what it sets.
 
 use base::{FormPart, Payload};
 use base64::Engine;
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Values, plain_text};
 use crate::model::{Body, Part, Shape};
+use crate::template::Hole;
 use crate::types::{TextStyle, Type};
 
 pub(super) fn fill(values: &Values<'_>, body: &Body) -> Option<Payload> {
@@ -48,11 +49,13 @@ fn filled(values: &Values<'_>, parts: &IndexMap<String, Shape>) -> Map<String, V
 pub(super) fn fill_shape(values: &Values<'_>, shape: &Shape) -> Option<Value> {
     match shape {
         Shape::Fixed(value) => Some(value.clone()),
+        Shape::Hole(hole) if values.emptied(hole) => Some(Value::Null),
         Shape::Hole(hole) => values.wire(hole).map(|value| value.into_owned()),
         Shape::Text(template) => template.fill_text(|hole| values.text(hole)).map(Value::String),
         Shape::Object(parts) => {
             // Fixed words around holes that have no value say nothing: `{"filter": {"op": "eq"}}` is no filter.
-            let lost = !shape.holes().is_empty() && !shape.holes().iter().any(|hole| values.wire(hole).is_some());
+            let said = |hole: &&Hole| values.wire(hole).is_some() || values.emptied(hole);
+            let lost = !shape.holes().is_empty() && !shape.holes().iter().any(said);
             (!lost).then(|| Value::Object(filled(values, parts)))
         }
         Shape::Array(items) => {

@@ -15,7 +15,8 @@ use crate::paging::{PageAt, PageRequest, Place};
 use crate::template::{Hole, Template};
 use crate::types::{Type, Wire, plain_text};
 
-/// Parameter names, and parts of the key, to checked values. `null` is the same as absent.
+/// Parameter names, and parts of the key, to checked values. `null` is the same as absent, but for what it empties
+/// ([`Capability::empties`]).
 pub type Args = BTreeMap<String, Value>;
 
 /// What is asked of a capability.
@@ -149,6 +150,13 @@ impl<'a> Values<'a> {
             Some((kind, wire)) => kind.to_wire(wire, value),
             None => Cow::Borrowed(value),
         })
+    }
+
+    /// Whether `null` was said of what this hole sets.
+    fn emptied(&self, hole: &Hole) -> bool {
+        hole.part.is_none()
+            && self.args.get(&hole.param).is_some_and(Value::is_null)
+            && self.capability.empties(&hole.param)
     }
 
     /// How the value of a hole travels: as its parameter says, or, for a part of a key, as that field says.

@@ -217,11 +217,12 @@ impl Walk<'_> {
     }
 
     fn one<'de, A: MapAccess<'de>>(&mut self, object: A) -> Result<(), A::Error> {
-        let mut list = List { came: 1, ..List::default() };
+        let mut list = List::default();
         (&mut self.taken).object(object)?;
         if self.reader.answer.window.holds(0) {
             self.finish(&mut list);
         }
+        list.came = 1;
         self.found = Found::Rows(list);
         Ok(())
     }

@@ -246,12 +246,15 @@ impl Capability {
 
     /// What a program calls it by: the capability's name without the entity's (`ticket_close` is `close`).
     pub fn method_name(&self) -> &str {
-        let entity = snake(&self.entity);
         let name = self.name.as_str();
-        let short = name
-            .strip_prefix(&entity)
-            .and_then(|rest| rest.strip_prefix(['_', '-']))
-            .or_else(|| name.strip_suffix(&entity).and_then(|rest| rest.strip_suffix(['_', '-'])));
+        // Asked for every method of an entity while a program is checked: nothing is written out to compare it.
+        let length = snake(&self.entity).map(char::len_utf8).sum::<usize>();
+        let is_entity = |part: &str| part.chars().eq(snake(&self.entity));
+        let before = name.split_at_checked(length).filter(|(first, _)| is_entity(first));
+        let after = || name.split_at_checked(name.len().checked_sub(length)?).filter(|(_, last)| is_entity(last));
+        let short = before
+            .and_then(|(_, rest)| rest.strip_prefix(['_', '-']))
+            .or_else(|| after().and_then(|(rest, _)| rest.strip_suffix(['_', '-'])));
         short.filter(|rest| !rest.is_empty()).unwrap_or(name)
     }
 
@@ -266,6 +269,17 @@ impl Capability {
         self.teaches_anchor()
     }
 
+    /// Whether `null` can be said of a parameter, and empties what it sets: in an update, where JSON carries it.
+    pub fn empties(&self, param: &str) -> bool {
+        let carries = |shape: &Shape| shape.lone_holes().iter().any(|hole| hole.param == param && hole.part.is_none());
+        let optional = self.params.get(param).is_some_and(|p| !p.required);
+        let carried = || match &self.transport {
+            Transport::Http(http) => matches!(&http.body, Some(Body::Json { shape, .. }) if carries(shape)),
+            Transport::Graphql(graphql) => graphql.variables.values().any(carries),
+        };
+        self.kind == Kind::Update && optional && carried()
+    }
+
     /// Whether its answer holds a row.
     pub fn gives_rows(&self) -> bool {
         self.rows.form != RowForm::Nothing
@@ -273,22 +287,20 @@ impl Capability {
 }
 
 /// `PullRequest` as `pull_request`.
-fn snake(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 4);
+fn snake(name: &str) -> impl Iterator<Item = char> {
     let mut lower = false;
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && lower {
-            out.push('_');
-        }
+    name.chars().flat_map(move |c| {
+        let word = (c.is_ascii_uppercase() && lower).then_some('_');
         lower = c.is_ascii_lowercase() || c.is_ascii_digit();
-        out.push(c.to_ascii_lowercase());
-    }
-    out
+        word.into_iter().chain([c.to_ascii_lowercase()])
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::snake;
+    fn snake(name: &str) -> String {
+        super::snake(name).collect()
+    }
 
     #[test]
     fn entity_names_as_capabilities_write_them() {

@@ -1,6 +1,7 @@
 //! A catalog as the rest of the house sees it.
 //! Invariant: only `read` and `canonical` make one, after validation; every name in it resolves.
 
+mod by_entity;
 mod capability;
 mod entity;
 mod shape;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::path::DataPath;
 
+pub(crate) use by_entity::ByEntity;
 pub use capability::{
     Capability, Effect, EffectClass, Graphql, Http, Idempotency, Kind, ListStyle, Param, Probe, Role, RowForm, Rows,
     Transport,
@@ -49,6 +51,8 @@ pub struct Catalog {
     /// In a tenant's view: entities that are only there so that references to them can be read.
     #[serde(skip)]
     pub(crate) hidden: Vec<String>,
+    #[serde(skip)]
+    pub(crate) by_entity: ByEntity,
 }
 
 /// How an API that answers 200 to everything says that it failed: `flag` is false, and `says` holds its words.
@@ -85,8 +89,14 @@ impl Catalog {
         self.capabilities.get(name)
     }
 
+    /// Everything that belongs to an entity, in the catalog's order.
+    pub fn capabilities_of<'a>(&'a self, entity: &str) -> impl Iterator<Item = &'a Capability> + use<'a> {
+        let mine = self.by_entity.of(&self.capabilities, entity);
+        mine.iter().filter_map(|at| self.capabilities.get_index(*at).map(|(_, c)| c))
+    }
+
     pub fn of_kind<'a>(&'a self, entity: &'a str, kind: Kind) -> impl Iterator<Item = &'a Capability> {
-        self.capabilities.values().filter(move |c| c.kind == kind && c.entity == entity)
+        self.capabilities_of(entity).filter(move |c| c.kind == kind)
     }
 
     /// The queries of an entity: the one that lists it with nothing but optional filters, and those that need a scope.
@@ -102,7 +112,7 @@ impl Catalog {
     pub fn get_of(&self, entity: &str) -> Option<&Capability> {
         match self.entity(entity).and_then(|e| e.primary_read.as_deref()) {
             Some(name) => self.capability(name),
-            None => self.capabilities.values().find(|c| c.kind == Kind::Get && c.entity == entity),
+            None => self.capabilities_of(entity).find(|c| c.kind == Kind::Get),
         }
     }
 
@@ -110,13 +120,10 @@ impl Catalog {
     /// are not its primary read.
     pub fn methods<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         let primary = self.get_of(entity).map(|c| c.name.as_str());
-        self.capabilities.values().filter(move |c| {
-            let by_call = match c.kind {
-                Kind::Query | Kind::Search => false,
-                Kind::Get => primary != Some(c.name.as_str()),
-                Kind::Singleton | Kind::Create | Kind::Update | Kind::Delete | Kind::Action => true,
-            };
-            c.entity == entity && by_call
+        self.capabilities_of(entity).filter(move |c| match c.kind {
+            Kind::Query | Kind::Search => false,
+            Kind::Get => primary != Some(c.name.as_str()),
+            Kind::Singleton | Kind::Create | Kind::Update | Kind::Delete | Kind::Action => true,
         })
     }
 }

@@ -62,6 +62,21 @@ pub enum Piece {
 }
 
 impl Shape {
+    /// Holes that are a value by themselves, not part of a text.
+    pub fn lone_holes(&self) -> Vec<&Hole> {
+        let mut found = Vec::new();
+        let mut work = vec![self];
+        while let Some(shape) = work.pop() {
+            match shape {
+                Shape::Fixed(_) | Shape::Text(_) => {}
+                Shape::Hole(hole) => found.push(hole),
+                Shape::Object(parts) => work.extend(parts.values()),
+                Shape::Array(items) => work.extend(items),
+            }
+        }
+        found
+    }
+
     pub fn holes(&self) -> Vec<&Hole> {
         let mut found = Vec::new();
         let mut work = vec![self];

@@ -18,7 +18,12 @@ pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), 
     let registry = Catalogs::load(&config)?.registry();
     let index = Index::new(&registry);
     let request = DiscoverRequest { intent: args.intent.clone(), apis: args.api.clone(), limit: args.limit };
-    let discovered = session::discover(&registry, &index, (&config.limits, &|_, _| true), &request)?;
+    let discovered = session::discover(&registry, &index, (&config.limits, &|_, _| true), &request).map_err(
+        |error| match error {
+            session::Error::Seed(error) => Failure::Seed(error),
+            other => Failure::Session(other),
+        },
+    )?;
     let typed = discovered.found.decide();
     if output.json {
         let mut value = server::found::rows(&discovered);

@@ -60,7 +60,7 @@ impl Caller {
         assert!((200..300).contains(&reply.status), "{target}: {}", reply.text());
         let response = Response { status: reply.status, headers: Vec::new(), body: reply.body };
         let asked = page.map(|page| Asked { page, seen });
-        let answer = Answer { response: &response, args, asked, nesting: 64 };
+        let answer = Answer { response: &response, args, asked, nesting: 64, window: catalog::Window::ALL };
         decode(&self.catalog, capability, &answer).unwrap()
     }
 

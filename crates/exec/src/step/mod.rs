@@ -165,7 +165,7 @@ impl<'a> Work<'a> {
 
     fn known(&self, args: &lang::plan::Args) -> Result<catalog::Args, StepError> {
         let scope = self.scope();
-        let values = args.iter().map(|(name, expr)| Ok((name.clone(), scope.known(expr)?)));
+        let values = args.iter().map(|(name, expr)| Ok((name.to_string(), scope.known(expr)?)));
         values.filter(|pair| !matches!(pair, Ok((_, Value::Null)))).collect()
     }
 

@@ -2,6 +2,7 @@
 //! Invariant: a hole is filled with data, never with text put into text; what is missing is an error that names it.
 
 mod fence;
+mod meter;
 pub mod template;
 pub mod view;
 
@@ -54,15 +55,17 @@ impl<'a> Scope<'a> {
         Self { row: Some(At { view, row }), ..self }
     }
 
-    /// The values of a call. `null` is the same as absent, except for what the capability must have.
+    /// The values of a call. `null` is the same as absent, except for what the capability must have and what it empties.
     pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
         let mut out = catalog::Args::new();
         for (name, expr) in args {
             let value = self.value(expr).await?.0;
-            if !value.is_null() {
-                out.insert(name.clone(), value);
-            } else if capability.params.get(name).is_some_and(|p| p.required) || capability.anchor.contains(name) {
-                return Err(StepError::Missing { what: name.clone(), of: Some(self.source(expr)) });
+            if !value.is_null() || capability.empties(name.as_str()) {
+                out.insert(name.to_string(), value);
+            } else if capability.params.get(name.as_str()).is_some_and(|p| p.required)
+                || capability.anchor.iter().any(|part| part == name)
+            {
+                return Err(StepError::Missing { what: name.to_string(), of: Some(self.source(expr)) });
             }
         }
         Ok(out)
@@ -120,7 +123,7 @@ impl<'a> Scope<'a> {
                     for (name, item) in pairs {
                         let (value, covered) = self.value(item).await?;
                         coverage = coverage.and(covered);
-                        out.insert(name.clone(), value);
+                        out.insert(name.to_string(), value);
                     }
                     Value::Object(out)
                 }

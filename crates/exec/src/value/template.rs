@@ -1,7 +1,8 @@
 //! Templates: Minijinja over rows, with nothing but the rows in reach.
-//! Invariant: a template ends, by fuel, and its text ends, by size; an undefined name is an error with its line; a value is put
-//! in as it is, never read as a template.
+//! Invariant: a template ends, by fuel and by what it may look at, and its text ends, by size; an undefined name is an error that
+//! names it, with its line; a value is put in as it is, never read as a template.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
@@ -9,12 +10,14 @@ use std::sync::Arc;
 
 use base::Limits;
 use catalog::Row;
+use lang::plan::Path;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Enumerator, Object, ObjectRepr};
+use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr};
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown};
 use serde_json::Value;
 
 use super::fence::{self, Fenced};
+use super::meter::{self, Meter, WORK};
 use super::view::{VALUE, View};
 use crate::error::{StepError, TemplateProblem};
 use crate::outcome::Attached;
@@ -27,24 +30,26 @@ pub struct Job {
     limits: Limits,
     source: String,
     globals: Globals,
+    meter: Arc<Meter>,
 }
 
 type Globals = BTreeMap<&'static str, Shown>;
 
 impl Job {
     pub fn render(self) -> Result<String, StepError> {
-        render(&self.limits, &self.source, self.globals)
+        render(&self.limits, &self.source, self.globals, &self.meter)
     }
 }
 
 /// Over all rows, as `rows`; where there is one, it is `_` too.
 pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Job {
-    let seen = Arc::new(Seen::new(source, names, view));
+    let meter = Meter::new(WORK);
+    let seen = Arc::new(Seen::new(source, names, view, &meter));
     let rows: Vec<Shown> = view.rows.rows.iter().map(|row| seen.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
     let mut globals: Globals = only.into_iter().map(|row| ("_", row)).collect();
     globals.insert("rows", Shown::from(rows));
-    Job { limits: limits.clone(), source: source.to_owned(), globals }
+    Job { limits: limits.clone(), source: source.to_owned(), globals, meter }
 }
 
 /// Over the row at hand, as `_`.
@@ -54,24 +59,31 @@ pub fn render_row(
     view: &View<'_>,
     row: &Arc<Row>,
 ) -> Result<String, StepError> {
-    let seen = Arc::new(Seen::new(source, names, view));
-    render(limits, source, BTreeMap::from([("_", seen.row(view, row))]))
+    let meter = Meter::new(WORK / ROWS);
+    let seen = Arc::new(Seen::new(source, names, view, &meter));
+    render(limits, source, BTreeMap::from([("_", seen.row(view, row))]), &meter)
 }
 
-fn render(limits: &Limits, source: &str, globals: Globals) -> Result<String, StepError> {
+fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -> Result<String, StepError> {
     if source.len() > limits.template_bytes {
         return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
     }
     if let Err(Fenced { line, why }) = fence::check(source) {
         return Err(problem(Some(line), TemplateProblem::Syntax(why)));
     }
-    let environment = environment(limits);
+    let environment = environment(limits, meter);
     let mut out = Bounded { bytes: Vec::new(), limit: limits.template_output_bytes, over: false };
-    let told = |error: minijinja::Error, over: bool| told(limits, &error, over);
+    let told = |error: minijinja::Error, over: bool| match meter.is_over() {
+        true => problem(error.line(), TemplateProblem::Work(WORK)),
+        false => told((limits, source), &error, over),
+    };
     let template = environment.template_from_str(source).map_err(|error| told(error, false))?;
     let context = Shown::from(globals);
     let rendered = template.render_captured_to(context, &mut out).map(drop);
     rendered.map_err(|error| told(error, out.over))?;
+    if meter.is_over() {
+        return Err(problem(None, TemplateProblem::Work(WORK)));
+    }
     let mut text = String::from_utf8_lossy(&out.bytes).into_owned();
     if text.ends_with('\n') {
         text.pop();
@@ -80,8 +92,8 @@ fn render(limits: &Limits, source: &str, globals: Globals) -> Result<String, Ste
 }
 
 /// No loader, no `debug`, no way to another template; `null` is shown as nothing.
-fn environment(limits: &Limits) -> Environment<'static> {
-    let mut environment = Environment::new();
+fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
+    let mut environment = with_filters(meter);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     // The last newline is dropped from the text, not from the source too.
@@ -93,11 +105,6 @@ fn environment(limits: &Limits) -> Environment<'static> {
     environment.remove_global("debug");
     // Without it a loop cannot double a text until memory ends.
     environment.remove_global("namespace");
-    // These make much from little, whatever the fuel; what is left of them is bounded.
-    for filter in ["format", "indent", "batch", "slice", "pprint"] {
-        environment.remove_filter(filter);
-    }
-    environment.add_filter("replace", replace);
     environment.set_formatter(
         |out, state, value| {
             if value.is_none() { Ok(()) } else { minijinja::escape_formatter(out, state, value) }
@@ -106,13 +113,34 @@ fn environment(limits: &Limits) -> Environment<'static> {
     environment
 }
 
+/// Every filter behind its till.
+fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
+    let mut plain = Environment::new();
+    plain.set_undefined_behavior(UndefinedBehavior::Strict);
+    plain.set_auto_escape_callback(|_| AutoEscape::None);
+    // These make much from little, whatever the fuel; what is left of them is bounded.
+    for filter in ["format", "indent", "batch", "slice", "pprint"] {
+        plain.remove_filter(filter);
+    }
+    let made = meter.clone();
+    plain.add_filter("replace", move |text: String, from: String, to: String| replace(&made, &text, &from, &to));
+    let mut environment = plain.clone();
+    meter::guard(&mut environment, plain, meter);
+    environment
+}
+
+/// A template over one row does less than one over all: there may be as many.
+const ROWS: u64 = 16;
+
 /// Text that a filter may make.
 const MADE: usize = 1024 * 1024;
 
-fn replace(text: String, from: String, to: String) -> Result<String, minijinja::Error> {
-    let times = if from.is_empty() { text.len() + 1 } else { text.matches(&from).count() };
-    bounded(text.len().saturating_add(times.saturating_mul(to.len())))?;
-    Ok(text.replace(&from, &to))
+fn replace(meter: &Meter, text: &str, from: &str, to: &str) -> Result<String, minijinja::Error> {
+    let times = if from.is_empty() { text.len() + 1 } else { text.matches(from).count() };
+    let made = text.len().saturating_add(times.saturating_mul(to.len()));
+    bounded(made)?;
+    // Also where `map` calls it for each of many.
+    if meter.pay_for(made) { Ok(text.replace(from, to)) } else { Err(ErrorKind::OutOfFuel.into()) }
 }
 
 fn bounded(bytes: usize) -> Result<(), minijinja::Error> {
@@ -122,22 +150,25 @@ fn bounded(bytes: usize) -> Result<(), minijinja::Error> {
     Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("a filter makes at most {MADE} bytes of text")))
 }
 
-fn told(limits: &Limits, error: &minijinja::Error, over: bool) -> StepError {
+fn told((limits, source): (&Limits, &str), error: &minijinja::Error, over: bool) -> StepError {
     let words = || error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let line = error.line();
     match error.kind() {
         _ if over => problem(line, TemplateProblem::Output(limits.template_output_bytes)),
         ErrorKind::OutOfFuel => problem(line, TemplateProblem::Fuel(limits.template_fuel)),
-        ErrorKind::UndefinedError => problem(line, TemplateProblem::Undefined(undefined(error))),
+        ErrorKind::UndefinedError => problem(line, TemplateProblem::Undefined(undefined(source, error))),
         ErrorKind::SyntaxError => problem(line, TemplateProblem::Syntax(words())),
         _ => problem(line, TemplateProblem::Failed(words())),
     }
 }
 
-fn undefined(error: &minijinja::Error) -> String {
-    match error.detail() {
-        Some(detail) => format!("a name that is not there: {detail}"),
-        None => "a name that is not there".to_owned(),
+/// The name is what stands at the place of the mistake.
+fn undefined(source: &str, error: &minijinja::Error) -> String {
+    let name = error.range().and_then(|range| source.get(range)).map(|name| name.trim().chars().take(80).collect());
+    match (name.filter(|name: &String| !name.is_empty()), error.detail()) {
+        (Some(name), _) => format!("a name that is not there: `{name}`"),
+        (None, Some(detail)) => format!("a name that is not there: {detail}"),
+        (None, None) => "a name that is not there".to_owned(),
     }
 }
 
@@ -170,15 +201,16 @@ impl Write for &mut Bounded {
 /// What all rows of a rendering share.
 #[derive(Debug)]
 struct Seen {
+    meter: Arc<Meter>,
     /// Symbols to columns.
     names: HashMap<String, String>,
     attached: Vec<Arc<Attached>>,
     /// References that the template looks into: by path, the part of the key that they are.
-    keys: HashMap<Vec<String>, String>,
+    keys: HashMap<Path, String>,
 }
 
 impl Seen {
-    fn new(source: &str, names: &[(String, String)], view: &View<'_>) -> Self {
+    fn new(source: &str, names: &[(String, String)], view: &View<'_>, meter: &Arc<Meter>) -> Self {
         let names: HashMap<String, String> = names.iter().cloned().collect();
         let into = |column: &str| {
             let symbols = names.iter().filter(|(_, name)| *name == column).map(|(symbol, _)| symbol.as_str());
@@ -190,7 +222,7 @@ impl Seen {
             into(&column.name).then(|| (vec![column.name.clone()], only.clone()))
         };
         let keys = view.columns.iter().filter_map(one_key).collect();
-        Self { attached: view.rows.attached.clone(), keys, names }
+        Self { meter: meter.clone(), attached: view.rows.attached.clone(), keys, names }
     }
 
     fn row(self: &Arc<Self>, view: &View<'_>, row: &Arc<Row>) -> Shown {
@@ -200,7 +232,7 @@ impl Seen {
         Shown::from_object(Fields { seen: self.clone(), path: Vec::new(), row: row.clone(), alone: None, open: false })
     }
 
-    fn shown(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
+    fn shown(self: &Arc<Self>, path: Path, value: &Value) -> Shown {
         let looked_into = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
         match value {
             value if looked_into && !path.is_empty() => self.reference(path, value),
@@ -221,7 +253,7 @@ impl Seen {
     }
 
     /// Shown as its key, and leads to what was attached.
-    fn reference(self: &Arc<Self>, path: Vec<String>, value: &Value) -> Shown {
+    fn reference(self: &Arc<Self>, path: Path, value: &Value) -> Shown {
         let table = self.attached.iter().find(|t| t.path == path);
         let mut row = table.and_then(|t| t.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
         match (value, self.keys.get(&path)) {
@@ -245,7 +277,7 @@ impl Seen {
 #[derive(Debug)]
 struct Fields {
     seen: Arc<Seen>,
-    path: Vec<String>,
+    path: Path,
     row: Arc<Row>,
     /// The reference itself, where it is a scalar.
     alone: Option<Value>,
@@ -273,7 +305,11 @@ impl Object for Fields {
         let key = key.as_str()?;
         let known = self.row.contains_key(key) || !self.seen.names.contains_key(key);
         let name = if known { key } else { self.seen.names.get(key)? };
-        let path: Vec<String> = self.path.iter().cloned().chain([name.to_owned()]).collect();
+        // Whoever cannot pay finds nothing, which ends the template.
+        if !self.seen.meter.pay_for(self.row.get(name).map_or(0, size)) {
+            return None;
+        }
+        let path: Path = self.path.iter().cloned().chain([name.into()]).collect();
         match self.dotted(name) {
             Some(row) => {
                 let alone = self.row.get(name).filter(|v| !v.is_object()).cloned();
@@ -292,17 +328,84 @@ impl Object for Fields {
         }
     }
 
+    /// In place, and the same whether or not it can be paid for: a sort whose order changes under way panics.
+    fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
+        let other = other.downcast_ref::<Fields>()?;
+        self.seen.meter.pay_for(self.row.values().map(size).sum());
+        let (mine, theirs) = (self.row.iter(), other.row.iter());
+        Some(mine.cmp_by_data(theirs))
+    }
+
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::Values(self.row.keys().map(|key| Shown::from(key.as_str())).collect())
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.alone.as_ref().map_or_else(|| self.row.values().map(size).sum(), size);
+        // Nothing is shown to whoever cannot pay; the rendering ends with that. An error here would be a panic.
+        if !self.seen.meter.pay_for(bytes) {
+            return Ok(());
+        }
         match &self.alone {
             Some(Value::Null) => Ok(()),
             Some(Value::String(text)) => f.write_str(text),
             Some(other) => write!(f, "{other}"),
             None => write!(f, "{}", Value::Object(Row::clone(&self.row))),
         }
+    }
+}
+
+/// Rows in an order, any that is one.
+trait ByData<'a>: Iterator<Item = (&'a String, &'a Value)> + Sized {
+    fn cmp_by_data(mut self, mut other: Self) -> Ordering {
+        loop {
+            match (self.next(), other.next()) {
+                (None, None) => return Ordering::Equal,
+                (None, _) => return Ordering::Less,
+                (_, None) => return Ordering::Greater,
+                (Some((a, x)), Some((b, y))) => match a.cmp(b).then_with(|| by_data(x, y)) {
+                    Ordering::Equal => {}
+                    found => return found,
+                },
+            }
+        }
+    }
+}
+
+impl<'a> ByData<'a> for serde_json::map::Iter<'a> {}
+
+fn by_data(a: &Value, b: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
+    };
+    match (a, b) {
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()),
+        },
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let differ = a.iter().zip(b).map(|(a, b)| by_data(a, b)).find(|found| found.is_ne());
+            differ.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => a.iter().cmp_by_data(b.iter()),
+        (a, b) => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// Bytes of a value, about.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| 16 + size(item)).sum(),
+        Value::Object(map) => map.iter().map(|(name, value)| 16 + name.len() + size(value)).sum(),
+        _ => 8,
     }
 }
 
@@ -322,7 +425,7 @@ mod tests {
         table.insert(json!("ada"), Some(Arc::new(json!({"id": "ada", "name": "Ada"}).as_object().unwrap().clone())));
         rows.attached.push(Arc::new(table));
         let catalogs = Catalogs::new();
-        let column = |name: &str| Column { name: name.to_owned(), kind: Type::Json };
+        let column = |name: &str| Column { name: name.into(), kind: Type::Json };
         let columns = [column("number"), column("title"), column("owner")];
         let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
         let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
@@ -356,12 +459,91 @@ mod tests {
     }
 
     #[test]
+    fn filters_do_behind_their_till_what_they_do_without_it() {
+        let rows = json!([
+            {"number": 2, "title": "b", "owner": "ada"}, {"number": 1, "title": "a", "owner": null},
+            {"number": 2, "title": "c", "owner": "ada"},
+        ]);
+        for (source, wanted) in [
+            ("{{ rows|sort(attribute='number')|map(attribute='title')|join(', ') }}", "a, b, c"),
+            ("{{ rows|selectattr('number', 'eq', 2)|map(attribute='title')|list|length }}", "2"),
+            ("{{ rows|map(attribute='title')|map('upper')|join }}", "BAC"),
+            ("{{ rows|join('|', attribute='title') }}", "b|a|c"),
+            ("{{ rows|map(attribute='number')|unique|join(' ') }} {{ rows|map(attribute='number')|sum }}", "2 1 5"),
+            ("{% for g in rows|groupby('number') %}{{ g.grouper }}:{{ g.list|length }} {% endfor %}", "1:1 2:2 "),
+            ("{{ 'a-b'|replace('-', '+')|upper }}{{ '  x '|trim }}{{ 3.14159|round(2) }}", "A+Bx3.14"),
+            ("{{ missing|default('none') }}{{ rows[0].missing|d('!') }}", "none!"),
+            ("{{ rows[1].owner|default('nobody', true) }}", "nobody"),
+            ("{{ [1, 2]|tojson }}{{ rows|first|attr('title') }}{{ 'é'|length }}", "[1, 2]b1"),
+            ("{{ rows|map(attribute='title')|reject('eq', 'a')|list|tojson }}", "[\"b\", \"c\"]"),
+        ] {
+            assert_eq!(
+                rendered(source, rows.clone(), &Limits::default()).map_err(|e| e.to_string()),
+                Ok(wanted.into()),
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_works_too_much_is_stopped_in_time() {
+        let body = "lorem ipsum dolor ".repeat(20_000);
+        let row = |n: usize| json!({"number": n, "title": format!("t{n}"), "body": body, "owner": "ada"});
+        let rows: Vec<Value> = (0..200).map(row).collect();
+        let often = |inner: &str| {
+            format!(
+                "{{% for a in range(9999) %}}{{% for b in range(9999) %}}{{% if {inner} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
+            )
+        };
+        let bombs = [
+            often("rows|tojson|length"),
+            often("rows|sort(attribute='body')"),
+            often("rows|sort"),
+            often("rows|unique(attribute='body')|list"),
+            often("rows|groupby('body')|list"),
+            often("rows|map(attribute='body')|join|length"),
+            often("rows|map(attribute='body')|map('replace', 'o', 'oooooooooooooooooooooooooooooooooo')|list"),
+            often("range(9999)|join(rows[0].body)|length"),
+            often("range(9999)|map('string')|join(', ')|length"),
+            often("rows[0].body|upper|lower|title|length"),
+            often("rows[0].body|list|sort|unique|join|length"),
+            often("rows[0].body|split(' ')|sort|join('-')|length"),
+            often("rows[0].body == rows[1].body"),
+            often("'x' in rows[0].body"),
+            often("'zz' in rows|map(attribute='body')|list"),
+            often("rows == rows"),
+            often("(rows + rows + rows + rows + rows + rows + rows + rows)|length"),
+            often("(rows|chain(rows)|chain(rows)|chain(rows)|chain(rows)|chain(rows))|list|length"),
+            often("(rows[0].body ~ rows[1].body ~ rows[2].body ~ rows[3].body ~ rows[4].body)|length"),
+            often(&format!("({})|length", vec!["rows[0].body"; 60].join("~"))),
+            often("(rows[0].body|replace('o', rows[1].body))|length"),
+            often("rows[0]|string|length"),
+            often("rows|string|length"),
+            often("rows|map('string')|join|length"),
+            often("rows|map('tojson')|map('length')|sum"),
+            often("rows|selectattr('body', 'in', [rows[0].body])|list|length"),
+            often("rows|zip(rows, rows)|list|length"),
+            often("rows|dictsort"),
+            often("rows[0]|items|list|tojson|length"),
+            often("range(99999)|list|reverse|list|sort|sum"),
+        ];
+        for bomb in bombs {
+            let start = std::time::Instant::now();
+            let ended = rendered(&bomb, json!(rows), &Limits::default());
+            let took = start.elapsed();
+            assert!(took.as_secs() < 10, "{bomb} took {took:?}");
+            assert!(ended.is_err(), "{bomb}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let said =
             |source: &str, limits: &Limits| rendered(source, json!([{"number": 1}]), limits).unwrap_err().to_string();
         let limits = Limits::default();
         assert!(said("x\n{{ _.nothing }}", &limits).starts_with("the template, line 2: a name that is not there"));
-        assert!(said("{{ unknown }}", &limits).contains("not there"));
+        assert!(said("x\n{{ _.nothing }}", &limits).contains("nothing"), "{}", said("x\n{{ _.nothing }}", &limits));
+        assert_eq!(said("{{ unknown }}", &limits), "the template, line 1: a name that is not there: `unknown`");
         assert!(said("a\n\n{% for %}", &limits).contains("line 3"), "{}", said("a\n\n{% for %}", &limits));
         for gone in ["{{ debug() }}", "{% include 'x' %}", "{% import 'x' as y %}", "{{ namespace() }}"] {
             said(gone, &limits);

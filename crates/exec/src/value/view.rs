@@ -9,6 +9,7 @@ use base::CatalogId;
 use catalog::{Catalog, Entity, Row, Type};
 use lang::plan::{Column, EntityOf, Step};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use crate::outcome::{Attached, Rowset};
 
@@ -32,7 +33,7 @@ impl<'a> View<'a> {
         self.of.is_none() && matches!(self.columns, [only] if only.name == VALUE)
     }
 
-    pub fn walk(&self, path: &'a [String]) -> Walk<'a> {
+    pub fn walk(&self, path: &'a [SmolStr]) -> Walk<'a> {
         let tables = self.rows.attached.iter().map(Arc::as_ref);
         let tables = tables.filter(|t| t.path.len() < path.len() && path.starts_with(&t.path)).collect();
         let key_at = (1..path.len()).find(|at| {
@@ -43,13 +44,13 @@ impl<'a> View<'a> {
     }
 
     /// What the path leads to; `None` where nobody said.
-    pub fn kind(&self, path: &[String]) -> Option<Type> {
+    pub fn kind(&self, path: &[SmolStr]) -> Option<Type> {
         let (first, rest) = path.split_first()?;
         let mut kind = self.columns.iter().find(|c| c.name == *first)?.kind.clone();
         for name in rest {
             kind = match &kind {
-                Type::Object(slots) => slots.get(name)?.kind.clone(),
-                Type::Ref(_) => self.entity_of(&kind)?.fields.get(name)?.kind.clone(),
+                Type::Object(slots) => slots.get(name.as_str())?.kind.clone(),
+                Type::Ref(_) => self.entity_of(&kind)?.fields.get(name.as_str())?.kind.clone(),
                 _ => return None,
             };
         }
@@ -73,7 +74,7 @@ pub const VALUE: &str = "value";
 
 /// A path that knows where it leads through references.
 pub struct Walk<'a> {
-    path: &'a [String],
+    path: &'a [SmolStr],
     tables: Vec<&'a Attached>,
     /// Where the name is the one part of the key that the reference before it is.
     key_at: Option<usize>,
@@ -91,12 +92,12 @@ impl<'a> Walk<'a> {
         let mut at = self.column(row, first)?;
         for (depth, name) in (1..).zip(rest) {
             at = match at {
-                Value::Object(map) if map.contains_key(name) => map.get(name)?,
+                Value::Object(map) if map.contains_key(name.as_str()) => map.get(name.as_str())?,
                 Value::Null => return None,
                 reference => match self.tables.iter().find(|t| t.path.len() == depth) {
                     // A part of the key needs no look at what it leads to.
                     _ if self.key_at == Some(depth) && !reference.is_object() => reference,
-                    Some(table) => table.find(reference)?.get(name)?,
+                    Some(table) => table.find(reference)?.get(name.as_str())?,
                     None => return None,
                 },
             };

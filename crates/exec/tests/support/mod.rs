@@ -34,24 +34,24 @@ impl Plans {
     }
 
     pub fn called(&self, capability: &str) -> Called {
-        Called { catalog: self.catalog.id.clone(), capability: capability.to_owned() }
+        Called { catalog: self.catalog.id.clone(), capability: capability.into() }
     }
 
     pub fn of(&self, entity: &str) -> EntityOf {
-        EntityOf { catalog: self.catalog.id.clone(), entity: entity.to_owned() }
+        EntityOf { catalog: self.catalog.id.clone(), entity: entity.into() }
     }
 
     /// Adds a step whose rows are of an entity, with its fields as columns.
     pub fn rows_of(&mut self, entity: &str, kind: StepKind) -> usize {
         let fields = self.catalog.entity(entity).unwrap().fields.values();
-        let columns = fields.map(|f| Column { name: f.name.clone(), kind: f.kind.clone() }).collect();
+        let columns = fields.map(|f| Column { name: f.name.as_str().into(), kind: f.kind.clone() }).collect();
         let of = Some(self.of(entity));
         self.add(kind, of, columns)
     }
 
     /// Adds a step whose rows a program made.
     pub fn made(&mut self, columns: &[(&str, Type)], kind: StepKind) -> usize {
-        let columns = columns.iter().map(|(n, k)| Column { name: (*n).to_owned(), kind: k.clone() }).collect();
+        let columns = columns.iter().map(|(n, k)| Column { name: (*n).into(), kind: k.clone() }).collect();
         self.add(kind, None, columns)
     }
 
@@ -82,7 +82,7 @@ impl Plans {
     }
 
     pub fn label(&mut self, at: usize, label: &str) -> usize {
-        self.steps[at].label = Some(label.to_owned());
+        self.steps[at].label = Some(label.into());
         at
     }
 
@@ -108,7 +108,7 @@ impl Plans {
 
     /// With every step as a result, named by its label or `s{n}`.
     pub fn plan(&self) -> Plan {
-        let label = |(at, s): (usize, &Step)| s.label.clone().unwrap_or_else(|| format!("s{at}"));
+        let label = |(at, s): (usize, &Step)| s.label.as_ref().map_or_else(|| format!("s{at}"), ToString::to_string);
         let returns = self.steps.iter().enumerate();
         let returns = returns.map(|(step, s)| Returned { label: label((step, s)), step }).collect();
         let mut bounds = Bounds { rows: usize::MAX, bytes: u64::MAX, ..Bounds::default() };
@@ -128,7 +128,7 @@ impl Plans {
 }
 
 pub fn args(pairs: &[(&str, Expr)]) -> Args {
-    pairs.iter().map(|(name, expr)| ((*name).to_owned(), expr.clone())).collect()
+    pairs.iter().map(|(name, expr)| ((*name).into(), expr.clone())).collect()
 }
 
 pub fn value(value: Value) -> Expr {
@@ -136,7 +136,7 @@ pub fn value(value: Value) -> Expr {
 }
 
 pub fn path(dotted: &str) -> Path {
-    dotted.split('.').filter(|p| !p.is_empty()).map(str::to_owned).collect()
+    dotted.split('.').filter(|p| !p.is_empty()).map(Into::into).collect()
 }
 
 /// Of the row at hand.

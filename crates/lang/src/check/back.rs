@@ -43,14 +43,14 @@ impl<'s> Cx<'s> {
                     return None;
                 }
                 let target = self.rows_of(&source.catalog, &source.entity, rows.many);
-                Some(self.push(StepKind::Deref { input: input.0, field: field.to_owned(), limit: None }, target))
+                Some(self.push(StepKind::Deref { input: input.0, field: field.into(), limit: None }, target))
             }
             Way::Query(capability, param) => {
                 let params: Vec<&Param> = capability.params.values().filter(|p| p.name != param).collect();
                 let braces = Braces { head: entity_span(written).end, end: span.end };
                 let mut args = self.filters(source, &params, (preds, braces), alphabet_of(written))?;
                 let missing: Vec<&Param> =
-                    params.into_iter().filter(|p| p.required && !args.contains_key(&p.name)).collect();
+                    params.into_iter().filter(|p| p.required && !args.contains_key(p.name.as_str())).collect();
                 if !missing.is_empty() {
                     let alphabet = alphabet_of(written);
                     let slots = self.slot_samples(source, missing.iter().copied(), alphabet);
@@ -64,8 +64,8 @@ impl<'s> Cx<'s> {
                     self.error(codes::ROW_OUTSIDE, span, message);
                     return None;
                 }
-                let of = EntityOf { catalog: here.catalog.id.clone(), entity: here.entity.clone() };
-                args.insert(param.to_owned(), Expr::Row(Take::Key(of)));
+                let of = EntityOf { catalog: here.catalog.id.clone(), entity: here.entity.as_str().into() };
+                args.insert(param.into(), Expr::Row(Take::Key(of)));
                 let target = self.answered(&source.catalog, capability, true);
                 let call = called(source, capability);
                 Some(self.push(StepKind::Each { input: input.0, call, args, limit: None }, target))

@@ -27,7 +27,7 @@ impl<'s> Cx<'s> {
             match self.free(&entry.value) {
                 Some(free) => {
                     columns.push(Col { name: name.clone(), kind: free.kind, home: free.home });
-                    values.push((name.clone(), free.expr));
+                    values.push((name.to_string(), free.expr));
                 }
                 None => right = false,
             }
@@ -66,7 +66,7 @@ impl<'s> Cx<'s> {
         // A path of the row, or a read for it, is a value of a new row.
         let name = match effect.parts.last().map(|part| &part.kind) {
             Some(PartKind::Follow { name, .. }) => name.text.clone(),
-            _ => "value".to_owned(),
+            _ => "value".into(),
         };
         let fix = Edit::replace(effect.span, format!("{{{name}: ")).keep(effect.span).write("}");
         self.report(Diagnostic::error(codes::NOT_AN_EFFECT, effect.span, message).with_fix([fix]));
@@ -101,7 +101,7 @@ impl<'s> Cx<'s> {
         let of = match (&found.key, &found.value) {
             (Some((home, entity)), _) => found.key_of().map(|of| (home.clone(), entity.clone(), Take::Key(of))),
             (None, Some((path, Type::Ref(entity), Some(home)))) => {
-                Some((home.clone(), entity.clone(), Take::Path(path.clone())))
+                Some((home.clone(), entity.into(), Take::Path(path.clone())))
             }
             _ => None,
         };

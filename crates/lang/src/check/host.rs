@@ -47,7 +47,7 @@ impl Cx<'_> {
             .split_once('_')
             .is_some_and(|(slot, rest)| slot.strip_prefix('s').is_some_and(digits) && numbered(rest));
         if whole {
-            return Some(written.clone());
+            return Some(written.to_string());
         }
         let slot = self.scope.slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
         let (message, fix) = if numbered(written) {

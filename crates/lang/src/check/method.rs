@@ -4,6 +4,7 @@
 use base::Span;
 use catalog::{Capability, Kind, Param};
 use serde_json::Value as Json;
+use smol_str::SmolStr;
 
 use super::path::alphabet_of;
 use super::source::called;
@@ -134,7 +135,7 @@ impl<'s> Cx<'s> {
         let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
         let needed = |p: &&Param| p.required || (capability.kind == Kind::Get && key.contains(&p.name));
         let missing: Vec<&Param> =
-            capability.params.values().filter(needed).filter(|p| !args.contains_key(&p.name)).collect();
+            capability.params.values().filter(needed).filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
             self.missing_arguments(exposed, capability, written, &missing);
             return None;
@@ -164,27 +165,39 @@ impl<'s> Cx<'s> {
     ) -> Option<Args> {
         let mut args = Args::new();
         let mut right = true;
-        for Arg { slot, value } in slots {
+        for Arg { slot, value: written } in slots {
             let Some(param) = self.scope.param(&exposed.catalog, capability.params.values(), &slot.text) else {
                 self.unknown_argument(exposed, capability, slot, alphabet);
                 right = false;
                 continue;
             };
             self.mended(slot, &param.name);
-            let Some(value) = self.value(&exposed.catalog, &param.kind, value) else {
+            let Some(value) = self.value(&exposed.catalog, &param.kind, written) else {
                 right = false;
                 continue;
             };
-            // `null` is the same as leaving the argument out.
-            if is_null(&value) {
+            // `null` empties what an update sets; elsewhere nothing is there yet, and it is the same as leaving it out.
+            if is_null(&value) && !capability.empties(&param.name) {
+                right &= self.cannot_empty(capability, param, (slot, written));
                 continue;
             }
-            if args.insert(param.name.clone(), value).is_some() {
+            if args.insert(SmolStr::new(&param.name), value).is_some() {
                 self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
                 right = false;
             }
         }
         right.then_some(args)
+    }
+
+    /// An update that cannot say `null` would keep the old value and seem to have emptied it. True where nothing is lost.
+    fn cannot_empty(&mut self, capability: &Capability, param: &Param, (slot, value): (&Name, &tree::Value)) -> bool {
+        if capability.kind != Kind::Update || param.required {
+            return true;
+        }
+        let message =
+            format!("`{}` cannot be emptied: `.{}` has no way to say null", slot.text, capability.method_name());
+        self.error(codes::WRONG_TYPE, value.span, message);
+        false
     }
 
     /// `.m1(Circle{radius=1})`: the one parameter that takes an arm of this name.
@@ -205,7 +218,7 @@ impl<'s> Cx<'s> {
         };
         let arm = self.arm_of_args(Some(&exposed.catalog), union, (name, args), name.span)?;
         let arm = if matches!(param.kind, catalog::Type::Array(_)) { super::value::listed(arm) } else { arm };
-        Some(Args::from([(param.name.clone(), arm)]))
+        Some(Args::from([(SmolStr::new(&param.name), arm)]))
     }
 
     /// The call itself: a read, an effect, or an effect for each row.
@@ -249,15 +262,15 @@ fn anchor(exposed: &Exposed, capability: &Capability, reference: &Expr) -> Args 
         Kind::Get => capability.params.contains_key(*part),
         _ => capability.anchor.contains(part),
     };
-    key.iter().filter(filled).map(|part| (part.clone(), part_of(reference, part, key.len()))).collect()
+    key.iter().filter(filled).map(|part| (SmolStr::new(part), part_of(reference, part, key.len()))).collect()
 }
 
 /// One part of the key that a reference is.
 fn part_of(reference: &Expr, part: &str, parts: usize) -> Expr {
     let inner = |take: &Take| match take {
-        Take::Key(_) => Take::Path(vec![part.to_owned()]),
+        Take::Key(_) => Take::Path(vec![part.into()]),
         Take::Path(path) if parts == 1 => Take::Path(path.clone()),
-        Take::Path(path) => Take::Path(path.iter().cloned().chain([part.to_owned()]).collect()),
+        Take::Path(path) => Take::Path(path.iter().cloned().chain([part.into()]).collect()),
     };
     match reference {
         Expr::Value(Json::Object(map)) if parts > 1 => map.get(part).cloned().unwrap_or(Json::Null).into(),

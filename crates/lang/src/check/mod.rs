@@ -23,6 +23,7 @@ use std::sync::Arc;
 use base::{CatalogId, Code, Diagnostic, Span};
 use catalog::Catalog;
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use crate::codes;
 use crate::ir::{Says, Shape, Step, StepKind};
@@ -61,7 +62,7 @@ pub struct CheckedNode {
     pub after: Option<NodeId>,
     pub says: Option<Says>,
     /// The name the program gave it.
-    pub label: Option<String>,
+    pub label: Option<SmolStr>,
 }
 
 impl Checked {
@@ -137,8 +138,8 @@ struct Cx<'s> {
     /// How many values are being read, one inside the other: no effect stands in one.
     values: usize,
     /// Whole rows of the entities met so far.
-    tables: Vec<(CatalogId, String, RowType)>,
-    labels: BTreeMap<String, Option<NodeId>>,
+    tables: Vec<(CatalogId, SmolStr, RowType)>,
+    labels: BTreeMap<SmolStr, Option<NodeId>>,
     last_effect: Option<NodeId>,
     last_effect_of: BTreeMap<CatalogId, NodeId>,
     found: Vec<Diagnostic>,
@@ -192,7 +193,7 @@ impl<'s> Cx<'s> {
             && let Some(last) = program.bindings.last()
         {
             let bound = self.labels.get(&last.label.text).copied().flatten();
-            returns.extend(bound.map(|node| Return { label: last.label.text.clone(), node }));
+            returns.extend(bound.map(|node| Return { label: last.label.text.to_string(), node }));
         }
         returns
     }
@@ -221,7 +222,7 @@ impl<'s> Cx<'s> {
     fn label_of(&self, root: &Node) -> Option<String> {
         match &root.primary {
             Primary::Name(name) if root.parts.is_empty() && name.catalog.is_none() => {
-                self.labels.contains_key(&name.name.text).then(|| name.name.text.clone())
+                self.labels.contains_key(&name.name.text).then(|| name.name.text.to_string())
             }
             _ => None,
         }

@@ -98,9 +98,9 @@ impl<'s> Cx<'s> {
 
     pub(super) fn entity(&mut self, name: &EntityName) -> Option<&'s Exposed> {
         let span = entity_span(name);
-        let shown = match &name.catalog {
+        let shown = || match &name.catalog {
             Some(catalog) => format!("{}:{}", catalog.text, name.name.text),
-            None => name.name.text.clone(),
+            None => name.name.text.to_string(),
         };
         match self.scope.entity(name) {
             Ok(exposed) => {
@@ -108,14 +108,15 @@ impl<'s> Cx<'s> {
                 Some(exposed)
             }
             Err(NoEntity::Ambiguous(names)) => {
-                let message = format!("`{shown}` is in several catalogs of this session");
+                let message = format!("`{}` is in several catalogs of this session", shown());
                 self.report(Diagnostic::error(codes::AMBIGUOUS_ENTITY, span, message).with_alternatives(names));
                 None
             }
             Err(NoEntity::Untaught(found)) => {
                 let seed = |u: &Untaught| format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", u.catalog, u.entity);
                 let seeds: Vec<String> = found.iter().map(seed).collect();
-                let message = format!("`{shown}` was not taught to this session; add it to the seeds of plasm_context");
+                let message =
+                    format!("`{}` was not taught to this session; add it to the seeds of plasm_context", shown());
                 let untaught = Diagnostic::error(codes::NOT_TAUGHT, span, message);
                 self.report(match seeds.as_slice() {
                     [only] => untaught.with_copy(only),
@@ -125,7 +126,8 @@ impl<'s> Cx<'s> {
             }
             Err(NoEntity::Unknown(near)) => {
                 let message = format!(
-                    "no entity or name `{shown}` in this session; if the API has it, add a seed for it with plasm_context"
+                    "no entity or name `{}` in this session; if the API has it, add a seed for it with plasm_context",
+                    shown()
                 );
                 let fix = renamed(&name.name, near.iter().map(String::as_str));
                 let diagnostic = Diagnostic::error(codes::UNKNOWN_ENTITY, span, message);
@@ -158,7 +160,7 @@ impl<'s> Cx<'s> {
         }
         let same = kinds.first().filter(|first| kinds.iter().all(|k| k.0 == first.0)).cloned();
         let (kind, home) = same.unwrap_or((Type::Json, None));
-        let columns = vec![Col { name: "value".to_owned(), kind, home }];
+        let columns = vec![Col { name: "value".into(), kind, home }];
         let rows = RowType { literal: true, ..RowType::made(columns, true) };
         Some(self.push(StepKind::Rows { items }, rows))
     }

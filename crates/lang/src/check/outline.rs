@@ -2,7 +2,7 @@
 //! Invariant: one line a node, in order; nothing parses it.
 
 use super::{Checked, CheckedNode};
-use crate::ir::{Args, StepKind, shown};
+use crate::ir::{Args, Path, StepKind, shown};
 
 pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
@@ -21,7 +21,7 @@ pub fn outline(checked: &Checked) -> String {
 }
 
 fn op(node: &CheckedNode) -> String {
-    let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
+    let joined = |paths: &[Path]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
     match &node.kind {
         StepKind::Query { call, args, page_size, .. } => {
             let pages = page_size.map(|n| format!(" by {n}")).unwrap_or_default();

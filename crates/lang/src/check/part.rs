@@ -3,6 +3,7 @@
 
 use base::{Diagnostic, Edit, Span, near};
 use catalog::{Relation, Type, Via};
+use smol_str::SmolStr;
 
 use super::hint::{Braces, renamed};
 use super::method::Written;
@@ -100,7 +101,7 @@ impl<'s> Cx<'s> {
                     return None;
                 }
                 let target_rows = self.rows_of(home, target, many);
-                let kind = StepKind::Deref { input: input.0, field: leads.path.join("."), limit: None };
+                let kind = StepKind::Deref { input: input.0, field: leads.path.join(".").into(), limit: None };
                 Some(self.push(kind, target_rows))
             }
             // A plain field of rows is those rows with that one column.
@@ -128,7 +129,7 @@ impl<'s> Cx<'s> {
             },
             Via::Key { .. } | Via::Embedded { .. } => self.rows_of(&target.catalog, &target.entity, many),
         };
-        let (input, relation) = (input.0, relation.name.clone());
+        let (input, relation) = (input.0, SmolStr::new(&relation.name));
         Some(self.push(StepKind::Follow { input, relation, args, limit: None, page_size: None, fields: None }, rows))
     }
 
@@ -171,7 +172,7 @@ impl<'s> Cx<'s> {
     }
 
     fn unknown_step(&mut self, exposed: &Exposed, rows: &RowType, (name, preds): (&Name, Option<&[Pred]>)) {
-        let hidden = exposed.definition().and_then(|e| e.relations.get(&name.text));
+        let hidden = exposed.definition().and_then(|e| e.relations.get(name.text.as_str()));
         if let Some(relation) = hidden {
             self.untaught(name, "leads to", &exposed.catalog, &relation.target);
             return;
@@ -200,7 +201,7 @@ impl<'s> Cx<'s> {
     }
 
     fn project(&mut self, input: NodeId, fields: &[Path]) -> Option<NodeId> {
-        let mut columns: Vec<(String, super::path::Leads)> = Vec::new();
+        let mut columns: Vec<(SmolStr, super::path::Leads)> = Vec::new();
         let mut right = true;
         for path in fields {
             match self.path_of(input, path) {
@@ -212,7 +213,7 @@ impl<'s> Cx<'s> {
         right.then(|| self.project_to(input, columns))
     }
 
-    pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(String, super::path::Leads)>) -> NodeId {
+    pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(SmolStr, super::path::Leads)>) -> NodeId {
         let before = self.rows(input).clone();
         let made = columns.iter().map(|(name, leads)| Col {
             name: name.clone(),
@@ -222,10 +223,11 @@ impl<'s> Cx<'s> {
         let rows = RowType { of: before.of.clone(), open: before.open, ..RowType::made(made.collect(), before.many) };
         // Some columns of some columns are some columns.
         let whole = |leads: &super::path::Leads| leads.path.len() == 1 && leads.attach.is_empty();
-        if let StepKind::Project { input: below, columns: kept } = self.at(input).kind.clone()
+        if let StepKind::Project { input: below, columns: kept } = &self.at(input).kind
             && columns.iter().all(|(_, leads)| whole(leads))
         {
-            let path = |name: &String| kept.iter().find(|k| k.name == *name).map(|k| k.path.clone());
+            let below = *below;
+            let path = |name: &str| kept.iter().find(|k| k.name == name).map(|k| k.path.clone());
             let picked: Option<Vec<NamedPath>> = columns
                 .iter()
                 .map(|(name, leads)| Some(NamedPath { name: name.clone(), path: path(leads.path.first()?)? }))
@@ -244,7 +246,8 @@ impl<'s> Cx<'s> {
     fn limit(&mut self, input: NodeId, count: &Value) -> Option<NodeId> {
         let count = self.count(count)?;
         // `page(s0_pg2).limit(50)` is `page(s0_pg2, limit=50)`.
-        if let StepKind::Page { handle, limit } = self.at(input).kind.clone() {
+        if let StepKind::Page { handle, limit } = &self.at(input).kind {
+            let (handle, limit) = (handle.clone(), *limit);
             let limit = Some(limit.map_or(count, |limit| limit.min(count)));
             let rows = self.rows(input).clone();
             return Some(self.push(StepKind::Page { handle, limit }, rows));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::{Diagnostic, near};
 use catalog::{Catalog, Type, Via};
+use smol_str::SmolStr;
 
 use super::hint::renamed;
 use super::{Cx, NodeId, RowType};
@@ -18,7 +19,7 @@ use crate::syntax::tree::{self, Name};
 pub(super) struct Leads {
     pub path: Path,
     /// The names as the API writes them.
-    pub wire: Vec<String>,
+    pub wire: Vec<SmolStr>,
     pub kind: Type,
     pub home: Option<Arc<Catalog>>,
     /// What must stand beside the row for it, in order.
@@ -48,8 +49,11 @@ pub(super) enum Why {
 
 impl Leads {
     /// `owner.name`: what a column made from it is called.
-    pub fn name(&self) -> String {
-        self.wire.join(".")
+    pub fn name(&self) -> SmolStr {
+        match self.wire.as_slice() {
+            [only] => only.clone(),
+            names => names.join(".").into(),
+        }
     }
 }
 
@@ -63,12 +67,12 @@ impl<'s> Cx<'s> {
     }
 
     pub(super) fn lookup(&self, rows: &RowType, names: &[Name]) -> Result<Leads, Lost> {
-        let wire: Vec<String> =
-            names.iter().map(|n| self.wire(rows.home().map(|h| h.as_ref()), &n.text).to_owned()).collect();
+        let home = rows.home().map(|h| h.as_ref());
         if rows.open {
+            let wire: Vec<SmolStr> = names.iter().map(|n| self.wire(home, &n.text).into()).collect();
             return Ok(Leads { path: wire.clone(), wire, kind: Type::Json, home: None, attach: Vec::new() });
         }
-        let (column, used) = self.first_column(rows, &wire).ok_or(Lost { at: 0, why: Why::Column })?;
+        let (column, used) = self.first_column(rows, names).ok_or(Lost { at: 0, why: Why::Column })?;
         let mut leads = Leads {
             path: vec![column.name.clone()],
             wire: vec![column.name.clone()],
@@ -86,11 +90,21 @@ impl<'s> Cx<'s> {
     }
 
     /// The longest beginning that is a column: `owner.name` may be one, made by a projection.
-    fn first_column(&self, rows: &RowType, wire: &[String]) -> Option<(super::Col, usize)> {
-        for used in (1..=wire.len()).rev() {
-            if let Some(column) = rows.column(&wire[..used].join(".")) {
-                return Some((column, used));
+    fn first_column(&self, rows: &RowType, names: &[Name]) -> Option<(super::Col, usize)> {
+        let home = rows.home().map(|h| h.as_ref());
+        // Most rows have no column whose name is a path, and most paths have one name: nothing is joined for those.
+        let dotted = names.len() > 1 && (rows.beyond || rows.columns.iter().any(|c| c.name.contains('.')));
+        if dotted {
+            let wire: Vec<&str> = names.iter().map(|n| self.wire(home, &n.text)).collect();
+            for used in (2..=wire.len()).rev() {
+                if let Some(column) = rows.column(&wire[..used].join(".")) {
+                    return Some((column, used));
+                }
             }
+        }
+        let first = names.first().and_then(|n| rows.column(self.wire(home, &n.text)));
+        if let Some(column) = first {
+            return Some((column, 1));
         }
         Some((rows.at(0).filter(|_| rows.literal)?, 0))
     }
@@ -99,8 +113,8 @@ impl<'s> Cx<'s> {
         match leads.kind.clone() {
             Type::Ref(target) => self.through(leads, &target, name),
             Type::Object(slots) => {
-                let wire = self.wire(leads.home.as_deref(), &name.text).to_owned();
-                let slot = slots.get(&wire).ok_or_else(|| Why::Slot(slots.keys().cloned().collect()))?;
+                let wire = SmolStr::new(self.wire(leads.home.as_deref(), &name.text));
+                let slot = slots.get(wire.as_str()).ok_or_else(|| Why::Slot(slots.keys().cloned().collect()))?;
                 leads.kind = slot.kind.clone();
                 leads.path.push(wire.clone());
                 leads.wire.push(wire);
@@ -129,7 +143,7 @@ impl<'s> Cx<'s> {
         let field = entity.fields.get(wire).or_else(by_relation).or_else(alike);
         let Some(field) = field else { return Err(Why::Field(home.clone(), target.to_owned())) };
         leads.kind = field.kind.clone();
-        leads.wire.push(field.name.clone());
+        leads.wire.push(SmolStr::new(&field.name));
         match (entity.key.contains(&field.name), entity.key.len()) {
             (true, 1) => return Ok(()),
             (true, _) => {}
@@ -137,11 +151,11 @@ impl<'s> Cx<'s> {
                 if self.scope.exposed(&home, target).is_none() {
                     return Err(Why::Untaught(home.clone(), target.to_owned()));
                 }
-                let of = EntityOf { catalog: home.id.clone(), entity: target.to_owned() };
+                let of = EntityOf { catalog: home.id.clone(), entity: target.into() };
                 leads.attach.push((leads.path.clone(), of));
             }
         }
-        leads.path.push(field.name.clone());
+        leads.path.push(SmolStr::new(&field.name));
         Ok(())
     }
 

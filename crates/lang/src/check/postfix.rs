@@ -3,6 +3,7 @@
 
 use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
+use smol_str::SmolStr;
 
 use super::hint::test_op;
 use super::path::Leads;
@@ -46,12 +47,19 @@ impl Cx<'_> {
             self.does_not_compare(leads, op, null, pred.op_span);
             return None;
         }
-        // One of a list is compared with one of its items; a part of a text with any text.
+        let several = matches!(&pred.value.kind, ValueKind::List(_));
+        if matches!(&pred.value.kind, ValueKind::List(items) if items.is_empty()) {
+            let message = format!("`{}` cannot be compared with an empty list: every list has all of it", leads.name());
+            self.error(codes::DOES_NOT_COMPARE, pred.value.span, message);
+            return None;
+        }
+        // A list is compared with one of its items, or with several; a part of a text with any text.
         let kind = match (&leads.kind, op) {
-            (Type::Array(of), _) => of.as_ref().clone(),
-            (Type::MultiSelect(choices), _) => Type::Select(choices.clone()),
-            (Type::Select(_) | Type::Uuid, TestOp::Like) => Type::String(catalog::TextStyle::Short),
-            (kind, _) => kind.clone(),
+            (Type::Array(_) | Type::MultiSelect(_), TestOp::Eq | TestOp::Ne) if several => leads.kind.clone(),
+            (kind, _) => match (item_of(kind), op) {
+                (Type::Select(_) | Type::Uuid, TestOp::Like) => Type::String(catalog::TextStyle::Short),
+                (item, _) => item,
+            },
         };
         let value = match &leads.home {
             Some(home) => self.value(&home.clone(), &kind, &pred.value)?,
@@ -109,7 +117,7 @@ impl Cx<'_> {
 
     pub(super) fn group_by(&mut self, input: NodeId, fields: &[Path], specs: &[Spec]) -> Option<NodeId> {
         let groups = self.paths(input, fields);
-        let names: Vec<String> = groups.iter().flatten().map(Leads::name).collect();
+        let names: Vec<SmolStr> = groups.iter().flatten().map(Leads::name).collect();
         let counted = self.specs(input, specs, names);
         let (groups, (input, made, aliases)) = (groups?, counted?);
         let wanted: Vec<_> = groups.iter().flat_map(|l| l.attach.clone()).collect();
@@ -127,7 +135,7 @@ impl Cx<'_> {
         &mut self,
         input: NodeId,
         specs: &[Spec],
-        mut taken: Vec<String>,
+        mut taken: Vec<SmolStr>,
     ) -> Option<(NodeId, Vec<ir::Spec>, Vec<Col>)> {
         let (mut made, mut columns, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         let mut right = true;
@@ -184,7 +192,7 @@ impl Cx<'_> {
             StepKind::Follow { input: parent, relation, .. } => {
                 let of = self.rows(NodeId(*parent)).of.clone();
                 let entity = of.as_ref().and_then(|of| of.catalog.entity(&of.entity));
-                match entity.and_then(|e| e.relations.get(relation)).map(|r| &r.via) {
+                match entity.and_then(|e| e.relations.get(relation.as_str())).map(|r| &r.via) {
                     Some(Via::Call { capability, .. }) => self.most_per_page(input, capability),
                     _ => None,
                 }
@@ -216,12 +224,23 @@ impl Cx<'_> {
     }
 }
 
+/// What a list holds; anything else is itself.
+fn item_of(kind: &Type) -> Type {
+    match kind {
+        Type::Array(of) => of.as_ref().clone(),
+        Type::MultiSelect(choices) => Type::Select(choices.clone()),
+        plain => plain.clone(),
+    }
+}
+
 /// Whether values of this type can be compared so.
 pub(super) fn fits(op: TestOp, kind: &Type) -> bool {
     match (op, kind) {
         (TestOp::Eq | TestOp::Ne, Type::Object(_) | Type::Union(_)) => false,
         (TestOp::Eq | TestOp::Ne, _) | (_, Type::Json) => true,
         (TestOp::Like, Type::String(_) | Type::Select(_) | Type::Uuid) => true,
+        (TestOp::Like, Type::MultiSelect(_)) => true,
+        (TestOp::Like, Type::Array(of)) => fits(op, of),
         (TestOp::Like, _) => false,
         (_, Type::Integer | Type::Number | Type::Date(_) | Type::String(_)) => true,
         _ => false,

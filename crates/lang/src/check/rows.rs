@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use catalog::{Capability, Catalog, Type};
+use smol_str::SmolStr;
 
-use crate::ir::{Column, EntityOf};
+use crate::ir::{Column, EntityOf, Path};
 
 #[derive(Debug, Clone)]
 pub struct RowType {
@@ -22,13 +23,13 @@ pub struct RowType {
     /// Fields of the entity that are no columns can be read by its get.
     pub beyond: bool,
     /// References whose entity stands beside them.
-    pub attached: Vec<Vec<String>>,
+    pub attached: Vec<Path>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Of {
     pub catalog: Arc<Catalog>,
-    pub entity: String,
+    pub entity: SmolStr,
 }
 
 /// The catalogs whose entities the references of columns are of.
@@ -45,7 +46,7 @@ pub(super) enum Homes {
 #[derive(Debug, Clone)]
 pub struct Col {
     /// A wire name; `owner.name` where it came through a reference.
-    pub name: String,
+    pub name: SmolStr,
     pub kind: Type,
     /// The catalog whose entities its references are of.
     pub home: Option<Arc<Catalog>>,
@@ -59,7 +60,8 @@ impl RowType {
             let own = catalog.get_of(&capability.returns);
             // What its own get does not carry, nothing carries.
             rows.beyond = own.is_some_and(|get| get.name != capability.name);
-            rows.columns = Arc::new(rows.columns.iter().filter(|c| gives.contains(&c.name)).cloned().collect());
+            rows.columns =
+                Arc::new(rows.columns.iter().filter(|c| gives.iter().any(|name| *name == c.name)).cloned().collect());
         }
         self
     }
@@ -67,8 +69,8 @@ impl RowType {
     /// Whole rows of an entity.
     pub fn of(catalog: &Arc<Catalog>, entity: &str, many: bool) -> Self {
         let fields = catalog.entity(entity).into_iter().flat_map(|e| e.fields.values());
-        let column = |f: &catalog::Field| Column { name: f.name.clone(), kind: f.kind.clone() };
-        let of = Some(Of { catalog: catalog.clone(), entity: entity.to_owned() });
+        let column = |f: &catalog::Field| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() };
+        let of = Some(Of { catalog: catalog.clone(), entity: entity.into() });
         let columns = Arc::new(fields.map(column).collect());
         RowType { of, columns, homes: Homes::Same(catalog.clone()), ..RowType::made(Vec::new(), many) }
     }
@@ -92,7 +94,7 @@ impl RowType {
     /// One row `{content}`.
     pub fn text() -> Self {
         let kind = Type::String(catalog::TextStyle::Document);
-        RowType::made(vec![Col { name: "content".to_owned(), kind, home: None }], false)
+        RowType::made(vec![Col { name: "content".into(), kind, home: None }], false)
     }
 
     pub fn one(self) -> Self {
@@ -136,12 +138,12 @@ impl RowType {
         let of = self.of.as_ref().filter(|_| self.beyond)?;
         let fields = &of.catalog.entity(&of.entity)?.fields;
         let field = fields.get(name).or_else(|| fields.values().find(|f| f.name.eq_ignore_ascii_case(name)))?;
-        Some(Col { name: field.name.clone(), kind: field.kind.clone(), home: Some(of.catalog.clone()) })
+        Some(Col { name: SmolStr::new(&field.name), kind: field.kind.clone(), home: Some(of.catalog.clone()) })
     }
 
     /// What may be named, for alternatives.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
+        let mut names: Vec<String> = self.columns.iter().map(|c| c.name.to_string()).collect();
         if let Some(of) = self.of.as_ref().filter(|_| self.beyond) {
             let more = of.catalog.entity(&of.entity).into_iter().flat_map(|e| e.fields.keys());
             names.extend(more.filter(|f| !self.has(f)).cloned());

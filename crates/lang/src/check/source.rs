@@ -3,6 +3,7 @@
 
 use base::{Diagnostic, Edit, Span, near};
 use catalog::{Capability, Param};
+use smol_str::SmolStr;
 
 use super::hint::{Braces, renamed};
 use super::node::entity_span;
@@ -10,7 +11,7 @@ use super::{Cx, NodeId};
 use crate::codes;
 use crate::ir::{Args, Called, StepKind};
 use crate::scope::{Alphabet, Exposed};
-use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value};
+use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value, ValueKind};
 
 impl<'s> Cx<'s> {
     pub(super) fn query(
@@ -28,7 +29,7 @@ impl<'s> Cx<'s> {
             return None;
         };
         let args = self.read_args(exposed, capability, (preds, braces), alphabet)?;
-        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
+        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
             let slots = self.slot_samples(exposed, missing.iter().copied(), alphabet);
             self.missing(exposed, &missing, alphabet, (span, braces.with(preds, &slots)));
@@ -73,8 +74,8 @@ impl<'s> Cx<'s> {
         let words = self.value(&exposed.catalog, &param.kind, text);
         let braces = Braces { head: text.span.end, end: span.end };
         let mut args = self.read_args(exposed, capability, (preds, braces), alphabet)?;
-        args.insert(param.name.clone(), words?);
-        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(&p.name)).collect();
+        args.insert(SmolStr::new(&param.name), words?);
+        let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
             let slots = self.slot_samples(exposed, missing.iter().copied(), alphabet);
             self.missing(exposed, &missing, alphabet, (span, braces.with(preds, &slots)));
@@ -242,7 +243,7 @@ impl<'s> Cx<'s> {
             if value.known().is_some_and(serde_json::Value::is_null) {
                 continue;
             }
-            if args.insert(param.name.clone(), value).is_some() {
+            if args.insert(SmolStr::new(&param.name), value).is_some() {
                 self.error(codes::DUPLICATE_ARGUMENT, first.span, format!("`{}` is given twice", first.text));
                 right = false;
             }
@@ -357,7 +358,12 @@ impl<'s> Cx<'s> {
         let mut args = Args::new();
         match (key, fields.as_slice()) {
             (Key::Unary(value), [only]) => {
-                args.insert(only.name.clone(), self.value(&exposed.catalog, &only.kind, value)?);
+                args.insert(SmolStr::new(&only.name), self.value(&exposed.catalog, &only.kind, value)?);
+            }
+            (Key::Unary(value), parts) if self.taught && matches!(value.kind, ValueKind::Hole) => {
+                for part in parts {
+                    args.insert(SmolStr::new(&part.name), self.value(&exposed.catalog, &part.kind, value)?);
+                }
             }
             (Key::Unary(_), _) => {
                 self.key_mismatch(exposed, (written, key), (span, span));
@@ -371,7 +377,7 @@ impl<'s> Cx<'s> {
                         return None;
                     };
                     let value = self.value(&exposed.catalog, &field.kind, value)?;
-                    if args.insert(field.name.clone(), value).is_some() {
+                    if args.insert(SmolStr::new(&field.name), value).is_some() {
                         self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
                         return None;
                     }
@@ -401,5 +407,5 @@ pub(super) fn alphabet_of(written: &EntityName) -> Alphabet {
 }
 
 pub(super) fn called(exposed: &Exposed, capability: &Capability) -> Called {
-    Called { catalog: exposed.catalog.id.clone(), capability: capability.name.clone() }
+    Called { catalog: exposed.catalog.id.clone(), capability: SmolStr::new(&capability.name) }
 }

@@ -7,26 +7,27 @@ use std::sync::Arc;
 
 use base::CatalogId;
 use catalog::{Capability, Catalog};
+use smol_str::SmolStr;
 
 use super::{CheckedNode, Cx, NodeId, RowType};
-use crate::ir::{EntityOf, Path, Says, Step, StepKind};
+use crate::ir::{EntityOf, Path, Says, Step, StepKind, mark};
 
 #[derive(Debug, Default)]
 pub(super) struct Space {
     pub nodes: Vec<CheckedNode>,
-    /// By what they mean and the effect they come after.
-    known: HashMap<(String, Option<NodeId>), NodeId>,
+    /// By the mark of what they mean, and the effect they come after.
+    known: HashMap<(u64, Option<NodeId>), NodeId>,
 }
 
 impl Cx<'_> {
     /// Whole rows of an entity; its columns are made once for a program.
     pub(super) fn rows_of(&mut self, catalog: &Arc<Catalog>, entity: &str, many: bool) -> RowType {
-        let same = |(known, name, _): &&(CatalogId, String, RowType)| *known == catalog.id && name == entity;
+        let same = |(known, name, _): &&(CatalogId, SmolStr, RowType)| *known == catalog.id && name == entity;
         if let Some((.., rows)) = self.tables.iter().find(same) {
             return RowType { many, ..rows.clone() };
         }
         let rows = RowType::of(catalog, entity, many);
-        self.tables.push((catalog.id.clone(), entity.to_owned(), rows.clone()));
+        self.tables.push((catalog.id.clone(), entity.into(), rows.clone()));
         rows
     }
 
@@ -67,17 +68,19 @@ impl Cx<'_> {
         let catalogs = if kind.calls_api() { self.read_of(&kind, &rows) } else { None };
         let after = catalogs.filter(|_| space == 0);
         // What the rows are follows from the kind and from what it names.
-        let meaning = (serde_json::to_string(&kind).unwrap_or_else(|_| format!("{kind:?}")), after);
+        let meaning = (mark(&kind), after);
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());
         match space.known.entry(meaning) {
-            Entry::Occupied(same) => *same.get(),
+            Entry::Occupied(same) if space.nodes[same.get().0].kind == kind => return *same.get(),
+            // Two that are not equal and have one mark: the second is a node of its own, as it should be.
+            Entry::Occupied(_) => {}
             Entry::Vacant(free) => {
                 free.insert(next);
-                space.nodes.push(CheckedNode { kind, rows, after, says: None, label: None });
-                next
             }
         }
+        space.nodes.push(CheckedNode { kind, rows, after, says: None, label: None });
+        next
     }
 
     /// The last effect that a read must not come before.

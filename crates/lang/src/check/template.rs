@@ -80,7 +80,7 @@ impl Cx<'_> {
             if rest.is_empty() || (over == Over::Row && !strict) || *root == "loop" {
                 continue;
             }
-            let names: Vec<Name> = rest.iter().map(|text| Name { text: (*text).to_owned(), span }).collect();
+            let names: Vec<Name> = rest.iter().map(|text| Name { text: (*text).into(), span }).collect();
             match self.longest(rows, &names) {
                 Ok(attach) => wanted.extend(attach),
                 Err(lost) if strict => {

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::step::{EntityOf, Step, StepKind};
 
 /// Parameter names to values.
-pub type Args = BTreeMap<String, Expr>;
+pub type Args = BTreeMap<SmolStr, Expr>;
 
 /// Names from a row inwards: `["owner", "name"]`. A name that the row holds as a reference leads into what was attached there.
-pub type Path = Vec<String>;
+pub type Path = Vec<SmolStr>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

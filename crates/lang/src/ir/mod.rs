@@ -3,6 +3,7 @@
 
 mod expr;
 mod jinja;
+mod mark;
 pub(crate) mod show;
 mod step;
 
@@ -10,6 +11,7 @@ use catalog::{Entity, Relation, Via};
 
 pub use expr::{Args, Expr, Path, Take};
 pub(crate) use jinja::chains;
+pub(crate) use mark::mark;
 pub(crate) use show::{shown, specs};
 pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
 

@@ -1,7 +1,7 @@
 //! Steps and values in words.
 //! Invariant: a value that is known is shown as JSON, a hole as where it comes from; long ones are clipped.
 
-use super::{Args, Expr, Function, Spec, Step, StepKind, Take, Test};
+use super::{Args, Expr, Function, Path, Spec, Step, StepKind, Take, Test};
 
 /// A value, with steps by their numbers.
 pub(crate) fn shown(value: &Expr) -> String {
@@ -68,7 +68,7 @@ pub(crate) fn doing(step: &Step, name: Name<'_>) -> String {
     let pages = |size: &Option<usize>| size.map(|n| format!(" by {n}")).unwrap_or_default();
     let entity = step.of.as_ref().map_or("rows", |of| of.entity.as_str());
     let says = step.says.as_ref().map(|s| s.what.as_str());
-    let joined = |paths: &[Vec<String>]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
+    let joined = |paths: &[Path]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
     match &step.kind {
         StepKind::Query { args, limit: n, page_size, fields, .. } => {
             let what = says.map_or_else(|| format!("query {entity}"), str::to_owned);
@@ -156,7 +156,7 @@ fn braces(args: &Args, name: Name<'_>) -> String {
 
 /// `state="open", ticket ← hot`
 fn list(args: &Args, name: Name<'_>) -> String {
-    let one = |(slot, value): (&String, &Expr)| match value {
+    let one = |(slot, value): (&smol_str::SmolStr, &Expr)| match value {
         Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => format!("{slot} ← {}", shown_with(value, name)),
         known => format!("{slot}={}", shown_with(known, name)),
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::CatalogId;
 use catalog::{EffectClass, Type};
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::expr::{Args, Expr, Path};
 
@@ -28,7 +29,7 @@ pub struct Step {
     /// the same catalog that was written before it; the read only waits for its end.
     pub after: Option<usize>,
     /// The name the program gave it; only for reading.
-    pub label: Option<String>,
+    pub label: Option<SmolStr>,
     /// What an effect does, in words; only for reading.
     #[serde(default)]
     pub says: Option<Says>,
@@ -45,12 +46,12 @@ pub struct Says {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EntityOf {
     pub catalog: CatalogId,
-    pub entity: String,
+    pub entity: SmolStr,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
-    pub name: String,
+    pub name: SmolStr,
     #[serde(rename = "type")]
     pub kind: Type,
 }
@@ -68,7 +69,7 @@ pub enum Shape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Called {
     pub catalog: CatalogId,
-    pub capability: String,
+    pub capability: SmolStr,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ pub enum StepKind {
     /// A declared relation from each row of the input; `args` are further filters.
     Follow {
         input: usize,
-        relation: String,
+        relation: SmolStr,
         args: Args,
         limit: Option<usize>,
         page_size: Option<usize>,
@@ -112,7 +113,7 @@ pub enum StepKind {
     /// The entity that a field of each input row refers to.
     Deref {
         input: usize,
-        field: String,
+        field: SmolStr,
         limit: Option<usize>,
     },
     /// The input's rows, with the entity that `field` refers to read and put beside it, so that paths can lead into it
@@ -253,13 +254,13 @@ impl TestOp {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPath {
-    pub name: String,
+    pub name: SmolStr,
     pub path: Path,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    pub name: String,
+    pub name: SmolStr,
     pub function: Function,
     /// None for a count of rows.
     pub path: Option<Path>,

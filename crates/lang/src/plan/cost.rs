@@ -124,7 +124,7 @@ fn via<'c, 's>(
 ) -> Option<&'c Via> {
     let StepKind::Follow { input, relation, .. } = kind else { return None };
     let parent = parent(*input)?;
-    catalog?.entity(&parent.entity)?.relations.get(relation).map(|r| &r.via)
+    catalog?.entity(&parent.entity)?.relations.get(relation.as_str()).map(|r| &r.via)
 }
 
 /// The most calls and rows of one list.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base::{CatalogId, Limits};
 use catalog::{EffectClass, Kind};
+use smol_str::SmolStr;
 
 use super::cost;
 use super::needs::{self, Fields, Needs, Rows, Use, Wanted};
@@ -165,8 +166,8 @@ impl<'a> Cx<'a> {
             return step;
         }
         let more = fields.iter().filter_map(|f| entity.fields.get(f));
-        let more = more.map(|f| Column { name: f.name.clone(), kind: f.kind.clone() });
-        let call = Called { catalog: of.catalog.clone(), capability: get.name.clone() };
+        let more = more.map(|f| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() });
+        let call = Called { catalog: of.catalog.clone(), capability: SmolStr::new(&get.name) };
         let mut hydrate = below.clone();
         Arc::make_mut(&mut hydrate.columns).extend(more);
         hydrate.kind = StepKind::Hydrate { input: step, call, fields };
@@ -303,7 +304,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn name(&mut self, step: usize, label: Option<&String>) -> usize {
+    fn name(&mut self, step: usize, label: Option<&SmolStr>) -> usize {
         if let (Some(step), Some(label)) = (self.steps.get_mut(step), label) {
             step.label.get_or_insert_with(|| label.clone());
         }

@@ -223,7 +223,7 @@ fn ordered(value: &mut Expr) {
 
 /// What a step is called: by the program, by the result that it is, or by its number.
 fn name(steps: &[Step], returns: &[Returned], at: usize) -> String {
-    let given = steps.get(at).and_then(|step| step.label.clone());
+    let given = steps.get(at).and_then(|step| step.label.as_ref().map(ToString::to_string));
     let returned = || returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
     given.or_else(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
 }

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::{Column, EntityOf, Says, Shape, Step, StepKind};
 use crate::check::CheckedNode;
 
@@ -12,7 +14,7 @@ pub(super) struct Raw<'a> {
     pub columns: &'a Arc<Vec<Column>>,
     pub shape: Shape,
     pub after: Option<usize>,
-    pub label: Option<&'a String>,
+    pub label: Option<&'a SmolStr>,
     pub says: Option<&'a Says>,
 }
 

@@ -82,6 +82,12 @@ impl Exposed {
 impl Scope {
     pub fn entity(&self, name: &EntityName) -> Result<&Exposed, NoEntity> {
         let wanted = name.name.text.as_str();
+        // A symbol says where it stands, unless something before it is not there for this caller.
+        let number = wanted.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|_| name.catalog.is_none());
+        if let Some(exposed) = number.and_then(|n| self.entities.get(n.wrapping_sub(1))).filter(|e| e.symbol == wanted)
+        {
+            return Ok(exposed);
+        }
         let in_catalog = |e: &&Exposed| match &name.catalog {
             Some(catalog) => {
                 e.catalog.id.as_str() == catalog.text || e.catalog.aliases.iter().any(|a| a.as_str() == catalog.text)
@@ -166,15 +172,13 @@ impl Scope {
 
     /// `m3`, the capability's name, or that without the entity's; `-` and `_` are the same.
     pub fn method<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Capability> {
-        let plain = |name: &str| name.replace('-', "_").to_ascii_lowercase();
         let capability = |name: &String| exposed.catalog.capability(name);
         if let Some(name) = exposed.methods.get(text) {
             return capability(name);
         }
         let taught = || exposed.methods.values().filter_map(capability);
-        let wanted = plain(text);
-        only(taught().filter(|c| plain(&c.name) == wanted))
-            .or_else(|| only(taught().filter(|c| plain(c.method_name()) == wanted)))
+        only(taught().filter(|c| alike(&c.name, text)))
+            .or_else(|| only(taught().filter(|c| alike(c.method_name(), text))))
     }
 
     /// A method in the author's alphabet: `m3`, or `close`.
@@ -189,13 +193,14 @@ impl Scope {
     pub fn param<'a>(
         &self,
         catalog: &Catalog,
-        params: impl IntoIterator<Item = &'a Param>,
+        params: impl IntoIterator<Item = &'a Param, IntoIter: Clone>,
         text: &str,
     ) -> Option<&'a Param> {
         let name = self.slot_name(catalog, text);
-        let params: Vec<&Param> = params.into_iter().collect();
-        let alike = || only(params.iter().filter(|p| p.name.eq_ignore_ascii_case(name)));
-        params.iter().find(|p| p.name == name).or_else(alike).copied()
+        let mut params = params.into_iter();
+        let alike = only(params.clone().filter(|p| p.name.eq_ignore_ascii_case(name)));
+        // One that is like it may be it.
+        alike.or_else(|| params.find(|p| p.name == name))
     }
 
     /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
@@ -213,6 +218,12 @@ impl Scope {
 fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
     let first = found.next()?;
     found.next().is_none().then_some(first)
+}
+
+/// Whether two names of methods are the same, whatever the case; `-` and `_` are the same.
+fn alike(one: &str, other: &str) -> bool {
+    let plain = |b: u8| if b == b'-' { b'_' } else { b.to_ascii_lowercase() };
+    one.len() == other.len() && one.bytes().map(plain).eq(other.bytes().map(plain))
 }
 
 /// `e1`, `m12`, `p3`, `r4`: what a label must not look like.

@@ -342,7 +342,7 @@ impl Out {
         let mut letters = entry.key.text.chars();
         let is_word = letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
             && letters.all(|c| c.is_alphanumeric() || c == '_');
-        let key = if is_word { entry.key.text.clone() } else { quoted(&entry.key.text) };
+        let key = if is_word { entry.key.text.to_string() } else { quoted(&entry.key.text) };
         self.add(&format!("{key}: "));
         self.value(&entry.value);
     }

@@ -47,14 +47,14 @@ fn primary(primary: &Primary) -> String {
 
 fn part(part: &PartKind) -> String {
     match part {
-        PartKind::Follow { name, preds: None } => form("follow", [name.text.clone()]),
+        PartKind::Follow { name, preds: None } => form("follow", [name.text.to_string()]),
         PartKind::Follow { name, preds: Some(preds) } => {
             form("follow", [format!("{}{{{}}}", name.text, joined(preds, pred))])
         }
         PartKind::Back { entity: name, preds } => form("back", with(entity(name), preds, pred)),
-        PartKind::Method { name, args: Args::Slots(args) } => form("call", with(name.text.clone(), args, arg)),
+        PartKind::Method { name, args: Args::Slots(args) } => form("call", with(name.text.to_string(), args, arg)),
         PartKind::Method { name, args: Args::Variant { name: arm, args } } => {
-            form("call", [name.text.clone(), form("variant", with(arm.text.clone(), args, arg))])
+            form("call", [name.text.to_string(), form("variant", with(arm.text.to_string(), args, arg))])
         }
         PartKind::Braces { preds } => form("braces", preds.iter().map(pred)),
         PartKind::Limit { count } => form("limit", [value(count)]),
@@ -94,7 +94,7 @@ fn value(value: &Value) -> String {
 fn entity(name: &EntityName) -> String {
     match &name.catalog {
         Some(catalog) => format!("{}:{}", catalog.text, name.name.text),
-        None => name.name.text.clone(),
+        None => name.name.text.to_string(),
     }
 }
 
@@ -105,7 +105,7 @@ fn host(call: &HostCall) -> String {
         HostKind::Cancel => "cancel",
     };
     let limit = call.limit.iter().map(|limit| format!("limit={}", value(limit)));
-    form(kind, std::iter::once(call.handle.text.clone()).chain(limit))
+    form(kind, std::iter::once(call.handle.text.to_string()).chain(limit))
 }
 
 fn heredoc(text: &Heredoc) -> String {
@@ -122,7 +122,7 @@ fn arg(arg: &Arg) -> String {
 
 fn entry(entry: &Entry) -> String {
     let is_word = entry.key.text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    let key = if is_word { entry.key.text.clone() } else { quoted(&entry.key.text) };
+    let key = if is_word { entry.key.text.to_string() } else { quoted(&entry.key.text) };
     format!("{key}: {}", value(&entry.value))
 }
 

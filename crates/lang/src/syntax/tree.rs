@@ -3,6 +3,7 @@
 
 use base::Span;
 use serde::Serialize;
+use smol_str::SmolStr;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Program {
@@ -20,7 +21,7 @@ pub struct Binding {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Name {
-    pub text: String,
+    pub text: SmolStr,
     pub span: Span,
 }
 

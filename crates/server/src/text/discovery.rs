@@ -62,7 +62,7 @@ fn access(access: &Access) -> String {
 
 fn names(catalog: &catalog::Catalog) -> String {
     let names: Vec<&str> = catalog.offered().take(ENTITIES).map(|e| e.name.as_str()).collect();
-    match catalog.entities.len().saturating_sub(ENTITIES) {
+    match catalog.offered().count().saturating_sub(ENTITIES) {
         0 => names.join(", "),
         more => format!("{}, {more} more", names.join(", ")),
     }

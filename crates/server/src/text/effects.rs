@@ -96,7 +96,17 @@ pub fn running(operation: &Operation) -> String {
     let stopping = if operation.stopping { " · stopping before the next effect" } else { "" };
     let effects = if told.effects_done == 0 { String::new() } else { format!(", {} effects done", told.effects_done) };
     let far = if told.steps == 0 { String::new() } else { format!(" · step {} of {}", told.steps_done, told.steps) };
-    format!("wait({})\nit goes on{far}{effects}{stopping}; send the line above as a program", operation.handle)
+    let after = Operation::DEAD_AFTER;
+    let owner = match operation.silent {
+        None => "it goes on".to_owned(),
+        Some(silent) if silent < after => format!(
+            "another process has it, last heard of {silent} s ago; after {after} s of silence whoever asks takes it over"
+        ),
+        Some(silent) => {
+            format!("the process that had it was last heard of {silent} s ago; the line above takes it over")
+        }
+    };
+    format!("wait({})\n{owner}{far}{effects}{stopping}; send the line above as a program", operation.handle)
 }
 
 #[cfg(test)]
@@ -138,9 +148,24 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_says_how_to_ask_for_it() {
         let told = Told { steps_done: 1, steps: 3, effects_done: 2 };
-        let operation = Operation { slot: Slot(0), handle: "s0_o1".to_owned(), told, stopping: true };
+        let operation = Operation { slot: Slot(0), handle: "s0_o1".to_owned(), told, stopping: true, silent: None };
         let expected = "wait(s0_o1)\nit goes on · step 1 of 3, 2 effects done · stopping before the next effect; send the line \
                         above as a program";
         assert_eq!(running(&operation), expected);
+    }
+
+    #[test]
+    fn a_run_of_another_process_is_told_with_when_that_was_heard_of() {
+        let told = Told { steps_done: 1, steps: 3, effects_done: 0 };
+        let said = |silent| {
+            let handle = "s0_o1".to_owned();
+            running(&Operation { slot: Slot(0), handle, told, stopping: false, silent: Some(silent) })
+        };
+        let lives = "wait(s0_o1)\nanother process has it, last heard of 4 s ago; after 20 s of silence whoever asks takes it \
+                     over · step 1 of 3; send the line above as a program";
+        assert_eq!(said(4), lives);
+        let dead = "wait(s0_o1)\nthe process that had it was last heard of 31 s ago; the line above takes it over · step 1 of \
+                    3; send the line above as a program";
+        assert_eq!(said(31), dead);
     }
 }

@@ -27,8 +27,7 @@ use crate::rows::{self, ClaimRow, LogicalRow};
 use crate::service::Service;
 
 const BEAT: Duration = Duration::from_secs(5);
-/// An owner that was silent for so long is dead.
-const DEAD_AFTER_MS: i64 = 20_000;
+const DEAD_AFTER_MS: i64 = Operation::DEAD_AFTER as i64 * 1000;
 /// How long `wait(…)` waits before it answers that the run still goes on.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -146,7 +145,7 @@ impl Service {
             }
             if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS {
                 // Another process has it.
-                return Ok(RunAnswer::Running(elsewhere(session, parsed.number, &found.row)));
+                return Ok(RunAnswer::Running(elsewhere(session, parsed.number, &found.row, self.now())));
             }
             // Whoever loses the race for it looks again, and finds that it lives.
             if let Some(live) = self.take_over(caller, session, (parsed.number, &key, found)).await? {
@@ -171,7 +170,7 @@ impl Service {
     ) -> Result<Option<Operation>, Error> {
         let found: Option<Versioned<OperationRow>> = self.fetch(&operation_key(caller, session, number)).await?;
         let running = found.filter(|found| matches!(found.row.state, OperationState::Running { .. }));
-        Ok(running.map(|found| elsewhere(session, number, &found.row)))
+        Ok(running.map(|found| elsewhere(session, number, &found.row, self.now())))
     }
 
     async fn want_stop(&self, key: &Key, mut found: Versioned<OperationRow>) -> Result<Versioned<OperationRow>, Error> {
@@ -242,12 +241,18 @@ fn operation(session: &Session, number: u64, live: &Live) -> Operation {
         handle: format!("{}_o{number}", session.slot),
         told: *live.told.borrow(),
         stopping: live.cancel.is_cancelled(),
+        silent: None,
     }
 }
 
-fn elsewhere(session: &Session, number: u64, row: &OperationRow) -> Operation {
+/// What the row says of a run that this process does not have, whoever asks for it and by what.
+fn elsewhere(session: &Session, number: u64, row: &OperationRow, now: Timestamp) -> Operation {
     let handle = format!("{}_o{number}", session.slot);
-    Operation { slot: session.slot, handle, told: row.told, stopping: row.cancel }
+    let silent = match row.state {
+        OperationState::Running { beat } => u64::try_from(now.0.saturating_sub(beat.0) / 1000).ok(),
+        OperationState::Ended { .. } => None,
+    };
+    Operation { slot: session.slot, handle, told: row.told, stopping: row.cancel, silent }
 }
 
 /// The result of an operation is not a replay: its caller has not had it yet.

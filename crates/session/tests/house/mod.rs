@@ -65,15 +65,18 @@ impl House {
         self.service_with(Limits::default())
     }
 
-    pub fn service_with(&self, limits: Limits) -> Arc<Service> {
-        let ports = Ports {
+    pub fn ports(&self) -> Ports {
+        Ports {
             store: Arc::new(FaultyStore::new(self.store.clone(), &self.faults)),
             blobs: Arc::new(FaultyBlobs::new(self.blobs.clone(), &self.faults)),
             upstream: self.upstream.clone(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
-        };
-        Arc::new(Service::new(ports, Registry::new([catalog()]).unwrap(), limits))
+        }
+    }
+
+    pub fn service_with(&self, limits: Limits) -> Arc<Service> {
+        Arc::new(Service::new(self.ports(), Registry::new([catalog()]).unwrap(), limits))
     }
 
     pub fn process(&self) -> Process {

@@ -8,14 +8,25 @@ const FAMILY: f32 = 0.6;
 /// No name is longer.
 const LONGEST: usize = 5;
 
-/// One of the names of a catalog, as words in lower case.
+/// One of the names of a catalog, in lower case.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Name(Vec<String>);
+pub struct Name {
+    /// Without spaces.
+    together: String,
+    words: Vec<String>,
+}
+
+impl Name {
+    fn new(name: &str) -> Self {
+        let words = words(name);
+        Self { together: words.concat(), words }
+    }
+}
 
 pub fn of(catalog: &Catalog) -> Vec<Name> {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
-    let mut names: Vec<Name> = ids.chain([catalog.title.as_str()]).map(|name| Name(words(name))).collect();
-    names.retain(|name| !name.0.is_empty());
+    let mut names: Vec<Name> = ids.chain([catalog.title.as_str()]).map(Name::new).collect();
+    names.retain(|name| !name.words.is_empty());
     names
 }
 
@@ -37,7 +48,7 @@ pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[Stri
                 continue;
             }
             let said: String = text[span.clone()].concat();
-            if catalogs.clone().any(|names| names.iter().any(|name| name.0.concat() == said)) {
+            if catalogs.clone().any(|names| names.iter().any(|name| name.together == said)) {
                 named.used[span].fill(true);
                 for (at, names) in catalogs.clone().enumerate() {
                     let strength = names.iter().map(|name| name.said_by(&said)).fold(0.0, f32::max);
@@ -51,10 +62,10 @@ pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[Stri
 
 impl Name {
     fn said_by(&self, said: &str) -> f32 {
-        let begins = |end: usize| self.0[..end].concat() == said;
-        if begins(self.0.len()) {
+        let begins = |end: usize| self.words[..end].concat() == said;
+        if self.together == said {
             1.0
-        } else if (1..self.0.len()).any(begins) {
+        } else if (1..self.words.len()).any(begins) {
             FAMILY
         } else {
             0.0
@@ -72,7 +83,7 @@ mod tests {
     use super::*;
 
     fn strengths(text: &str) -> Vec<f32> {
-        let name = |names: &[&str]| names.iter().map(|n| Name(words(n))).collect::<Vec<_>>();
+        let name = |names: &[&str]| names.iter().map(|n| Name::new(n)).collect::<Vec<_>>();
         let all = [
             name(&["demo", "Demo ticket tracker"]),
             name(&["demo-store", "Demo store"]),

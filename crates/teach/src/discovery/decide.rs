@@ -9,7 +9,7 @@ use super::{Found, Hit};
 const ANSWERED: f32 = 0.265;
 const SAID: f32 = 1.3;
 /// A row within this of the best is meant as well as the best.
-const EQUAL: f32 = 0.9;
+const EQUAL: f32 = 0.75;
 /// Rows of one API so close to each other are not told apart by the intent.
 const ALIKE: f32 = 0.97;
 /// A row within this of the best belongs to the task.

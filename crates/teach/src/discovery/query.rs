@@ -8,10 +8,11 @@ use crate::words::stems;
 
 /// What a word counts that the intent does not say but that stands for one it says.
 const SYNONYM: f32 = 0.5;
-/// What reads are called: nearly every intent has one, and it says nothing about what is read.
-const READING: [&str; 22] = [
-    "find", "list", "show", "get", "search", "look", "read", "fetch", "see", "tell", "give", "check", "print",
-    "display", "view", "retrieve", "know", "exist", "have", "last", "latest", "newest",
+/// What reads are called, and what is said of anything that is read: nearly every intent has such a word, and it says nothing
+/// about what is read.
+const READING: [&str; 24] = [
+    "find", "list", "show", "get", "search", "look", "read", "fetch", "see", "tell", "give", "check", "display",
+    "view", "retrieve", "know", "exist", "have", "last", "latest", "newest", "open", "new", "first",
 ];
 const READ: f32 = 0.3;
 /// A single word that names an API stands in each of its entities; it still tells them from those of another.

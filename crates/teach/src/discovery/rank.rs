@@ -79,90 +79,100 @@ impl<'a> Permits<'a> {
     }
 }
 
-/// The scores of all entities while words are counted.
+/// The scores of all entities while words are counted. Entities of all catalogs stand in one row of numbers.
 struct Board<'a> {
     catalogs: &'a [&'a CatalogIndex],
     permits: &'a [Permits<'a>],
-    /// By catalog and entity.
-    sums: Vec<Vec<f32>>,
+    /// Where each catalog's entities begin.
+    from: Vec<usize>,
+    sums: Vec<f32>,
+    /// What the word being counted finds: with its rarity, and without.
+    best: Vec<(f32, f32)>,
+    /// What one of its variants weighs.
+    weights: Vec<f32>,
     /// For each word of the intent.
     counted: Vec<Counted>,
-    entities: f32,
 }
 
 struct Counted {
     /// Where it was found, and how strongly it stands there, 0 to 1.
-    hits: Vec<(Place, f32)>,
+    hits: Vec<(usize, f32)>,
     /// What it tells.
     worth: f32,
 }
 
 impl<'a> Board<'a> {
     fn new(catalogs: &'a [&'a CatalogIndex], permits: &'a [Permits<'a>]) -> Self {
-        let sums: Vec<Vec<f32>> = catalogs.iter().map(|c| vec![0.0; c.entities.len()]).collect();
-        let entities = sums.iter().map(Vec::len).sum::<usize>() as f32;
-        Self { catalogs, permits, sums, counted: Vec::new(), entities }
+        let (mut from, mut entities) = (Vec::with_capacity(catalogs.len()), 0);
+        for catalog in catalogs {
+            from.push(entities);
+            entities += catalog.entities.len();
+        }
+        let (sums, best, weights) = (vec![0.0; entities], vec![(0.0, 0.0); entities], vec![0.0; entities]);
+        Self { catalogs, permits, from, sums, best, weights, counted: Vec::new() }
     }
 
     /// Adds the best that the word or one of those it stands for finds in each entity.
     fn count(&mut self, word: &Word) {
-        let mut best: Vec<Vec<(f32, f32)>> = self.catalogs.iter().map(|_| Vec::new()).collect();
         let mut rarity = None;
+        let mut touched: Vec<usize> = Vec::new();
         for (stem, counts) in &word.variants {
-            let found: Vec<Option<&Term>> = self.catalogs.iter().map(|c| c.terms.get(stem)).collect();
-            let with = found.iter().flatten().map(|term| term.entities).sum::<usize>();
-            let worth = self.rarity(with);
-            // What the word itself tells, or, where nothing here has it, what the best of those it stands for does.
-            if with > 0 && rarity.is_none() {
-                rarity = Some(worth);
+            let found: Vec<(usize, &Term)> =
+                self.catalogs.iter().enumerate().filter_map(|(at, c)| Some((at, c.terms.get(stem)?))).collect();
+            if found.is_empty() {
+                continue;
             }
-            for (at, term) in found.iter().enumerate().filter_map(|(at, term)| Some((at, (*term)?))) {
-                let best = &mut best[at];
-                best.resize(self.catalogs[at].entities.len(), (0.0, 0.0));
-                for (entity, strength) in self.strengths(at, term) {
-                    let strength = counts * strength;
-                    if worth * strength > best[entity].0 {
-                        best[entity] = (worth * strength, strength);
+            let worth = self.rarity(found.iter().map(|(_, term)| term.entities).sum());
+            // What the word itself tells, or, where nothing here has it, what the first of those it stands for does.
+            rarity.get_or_insert(worth);
+            for (at, term) in found {
+                for entity in self.weigh(at, term) {
+                    let weight = std::mem::take(&mut self.weights[entity]);
+                    let strength = counts * weight / (weight + SATURATION);
+                    if self.best[entity].0 == 0.0 {
+                        touched.push(entity);
+                    }
+                    if worth * strength > self.best[entity].0 {
+                        self.best[entity] = (worth * strength, strength);
                     }
                 }
             }
         }
-        let mut hits = Vec::new();
-        for (at, best) in best.iter().enumerate() {
-            for (entity, (found, strength)) in best.iter().enumerate().filter(|(_, (found, _))| *found > 0.0) {
-                self.sums[at][entity] += word.weight * found;
-                hits.push(((at, entity), *strength));
-            }
-        }
+        let hit = |entity: usize| {
+            let (found, strength) = std::mem::take(&mut self.best[entity]);
+            self.sums[entity] += word.weight * found;
+            (entity, strength)
+        };
+        let hits = touched.into_iter().map(hit).collect();
         self.counted.push(Counted { hits, worth: word.weight * rarity.unwrap_or_else(|| self.rarity(0)) });
     }
 
-    /// How strongly a stem stands in each entity of a catalog, 0 to 1.
-    fn strengths(&self, catalog: usize, term: &Term) -> Vec<(usize, f32)> {
-        let index = self.catalogs[catalog];
-        let mut weights: Vec<(usize, f32)> = term.own.clone();
-        let mut done: Vec<(usize, f32)> = Vec::new();
+    /// Puts what a stem weighs in each entity of a catalog into `weights`, and says in which.
+    fn weigh(&mut self, catalog: usize, term: &Term) -> Vec<usize> {
+        let (index, from) = (self.catalogs[catalog], self.from[catalog]);
+        let mut touched = Vec::with_capacity(term.entities);
+        // Of an entity's capabilities the one that says it best, so that many of them do not outweigh one.
         for (capability, weight) in term.done.iter().filter(|(c, _)| self.permits[catalog].permits(*c)) {
-            let (_, entity) = index.capabilities[*capability];
-            // Of an entity's capabilities the one that says it best, so that many of them do not outweigh one.
-            match done.last_mut().filter(|(last, _)| *last == entity) {
-                Some((_, most)) => *most = most.max(*weight),
-                None => done.push((entity, *weight)),
+            let entity = from + index.capabilities[*capability].1;
+            if self.weights[entity] == 0.0 {
+                touched.push(entity);
             }
+            self.weights[entity] = self.weights[entity].max(*weight);
         }
-        for (entity, weight) in done {
-            match weights.iter_mut().find(|(own, _)| *own == entity) {
-                Some((_, own)) => *own = both(*own, weight),
-                None => weights.push((entity, weight)),
+        for (entity, weight) in &term.own {
+            let entity = from + entity;
+            if self.weights[entity] == 0.0 {
+                touched.push(entity);
             }
+            self.weights[entity] = both(self.weights[entity], *weight);
         }
-        weights.into_iter().map(|(entity, weight)| (entity, weight / (weight + SATURATION))).collect()
+        touched
     }
 
     /// BM25's: a word of few entities tells more.
     fn rarity(&self, with: usize) -> f32 {
-        let with = with as f32;
-        (1.0 + (self.entities - with + 0.5).max(0.0) / (with + 0.5)).ln()
+        let (all, with) = (self.sums.len() as f32, with as f32);
+        (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
     }
 
     /// With the names of APIs and what stands beside a strong hit, of what may be seen.
@@ -171,7 +181,7 @@ impl<'a> Board<'a> {
         let mut scores = Vec::new();
         for (at, index) in self.catalogs.iter().enumerate() {
             let strength = asked.named.strength[at];
-            let sums = &self.sums[at];
+            let sums = &self.sums[self.from[at]..self.from[at] + index.entities.len()];
             if strength == 0.0 && sums.iter().all(|sum| *sum == 0.0) {
                 continue;
             }
@@ -195,10 +205,10 @@ impl<'a> Board<'a> {
 
     /// What share of the intent the first rows answer together.
     fn answered(&self, asked: &Asked, order: &[(Place, f32)]) -> f32 {
-        let rows: Vec<Place> = order.iter().take(ANSWERING).map(|(place, _)| *place).collect();
+        let rows: Vec<usize> = order.iter().take(ANSWERING).map(|((c, entity), _)| self.from[*c] + entity).collect();
         let (mut found, mut all) = (0.0, 0.0);
         for (counted, word) in self.counted.iter().zip(&asked.words) {
-            let hits = counted.hits.iter().filter(|(place, _)| rows.contains(place));
+            let hits = counted.hits.iter().filter(|(entity, _)| rows.contains(entity));
             let best = hits.map(|(_, strength)| *strength).fold(0.0, f32::max);
             found += counted.worth * best;
             // A number or a name that nothing here has is no sign that there is nothing here.
@@ -210,8 +220,9 @@ impl<'a> Board<'a> {
     }
 
     /// How strongly the intent's words stand in one entity, added up; the names of APIs do not count.
-    fn said(&self, asked: &Asked, place: Place) -> f32 {
-        let strength = |counted: &Counted| counted.hits.iter().find(|(at, _)| *at == place).map_or(0.0, |(_, s)| *s);
+    fn said(&self, asked: &Asked, (catalog, entity): Place) -> f32 {
+        let here = self.from[catalog] + entity;
+        let strength = |counted: &Counted| counted.hits.iter().find(|(at, _)| *at == here).map_or(0.0, |(_, s)| *s);
         let words = self.counted.iter().zip(&asked.words).filter(|(_, word)| !word.api);
         words.map(|(counted, word)| word.weight * strength(counted)).sum()
     }

@@ -4,7 +4,7 @@
 mod names;
 mod wave;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::CatalogId;
@@ -13,13 +13,11 @@ use lang::scope::{Exposed, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
 use crate::exposure::{Exposure, is_read};
-use crate::seed::{Ask, SeedError};
+use crate::fields::shown_fields;
+use crate::seed::{Ask, Catalogs, SeedError};
 
 pub use names::Names;
 pub use wave::{Taught, TaughtMethod, TaughtRelation, Wave};
-
-/// The catalogs a session has pinned.
-pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
@@ -166,9 +164,11 @@ impl Ledger {
             let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
             let Some(entity) = catalog.entity(&entry.entity) else { continue };
             let described = self.described(catalog, &entity.name);
+            let shown: HashSet<&str> = shown_fields(entity).map(|f| f.name.as_str()).collect();
             for field in entity.fields.values() {
                 let in_key = entity.key.len() > 1 && entity.key.contains(&field.name);
-                visit(catalog, &field.name, &field.kind, described || in_key);
+                let named = (described && shown.contains(field.name.as_str())) || in_key;
+                visit(catalog, &field.name, &field.kind, named);
             }
             let queries = catalog.queries(&entity.name).chain(catalog.searches(&entity.name));
             for capability in queries {
@@ -197,13 +197,35 @@ impl Ledger {
             || self.relations.iter().filter(|r| mine(&r.catalog)).any(|r| leads(catalog, &r.entity, &r.name, entity))
     }
 
+    /// Whether a key of several parts is needed by more than one row, all of them written on an instance.
+    pub(crate) fn repeats_a_key(&self, catalogs: &Catalogs) -> bool {
+        let mut rows: HashMap<(&CatalogId, &str), usize> = HashMap::new();
+        for (catalog, entity) in self.exposed(catalogs) {
+            if catalog.entity(entity).is_some_and(|e| e.key.len() > 1) && catalog.get_of(entity).is_some() {
+                rows.insert((&catalog.id, entity), 1);
+            }
+        }
+        for relation in &self.relations {
+            // Without a get a relation is written on a list.
+            rows.entry((&relation.catalog, &relation.entity)).and_modify(|n| *n += 1);
+        }
+        for (catalog, method) in self.taught_methods(catalogs).filter(|(_, m)| m.teaches_anchor()) {
+            if catalog.entity(&method.entity).is_some_and(|e| e.key.len() > 1) {
+                *rows.entry((&catalog.id, &method.entity)).or_default() += 1;
+            }
+        }
+        rows.into_values().any(|n| n > 1)
+    }
+
     /// An entity that is only embedded in rows of others cannot be reached without one of them.
     fn something_to_call(&self, catalogs: &Catalogs, taught: &Taught) -> Result<(), SeedError> {
         let Some(catalog) = catalogs.get(&taught.catalog) else { return Ok(()) };
-        let called = self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
-        let relations = self.relations.iter().filter(|r| r.catalog == taught.catalog);
-        let followed = relations.into_iter().any(|r| leads(catalog, &r.entity, &r.name, &taught.entity));
-        if called || followed || is_read(catalog, &taught.entity) {
+        let called = || self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
+        let followed = || {
+            let mut relations = self.relations.iter().filter(|r| r.catalog == taught.catalog);
+            relations.any(|r| leads(catalog, &r.entity, &r.name, &taught.entity))
+        };
+        if is_read(catalog, &taught.entity) || called() || followed() {
             return Ok(());
         }
         let holds = |e: &&catalog::Entity| e.relations.values().any(|r| r.target == taught.entity);

@@ -8,7 +8,8 @@ use catalog::Capability;
 
 use super::kinds::is_long;
 use super::style::SlotStyle;
-use crate::ledger::{Catalogs, Ledger};
+use crate::ledger::Ledger;
+use crate::seed::Catalogs;
 
 /// What the rows of a session use, so that nothing else is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,11 +22,13 @@ pub struct Uses {
     effects: bool,
     /// A slot that holds long text.
     blocks: bool,
+    /// A key of several parts that more than one row needs: it is spelled out once.
+    keys: bool,
 }
 
 impl Uses {
     pub fn of(ledger: &Ledger, catalogs: &Catalogs) -> Self {
-        let mut uses = Self::default();
+        let mut uses = Self { keys: ledger.repeats_a_key(catalogs), ..Self::default() };
         for (catalog, entity) in ledger.exposed(catalogs) {
             uses.entities = true;
             uses.search |= catalog.searches(entity).next().is_some();
@@ -93,6 +96,9 @@ pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
     if now.search && !before.search {
         out.push(format!("# e1~\"text\" searches: put real words there; opt slots after it: {}.", words.opt));
     }
+    if now.keys && !before.keys {
+        out.push(format!("# {KEYS}."));
+    }
     if now.effects && !before.effects {
         out.push("# () is an effect; effects run in the order written. Call with .m#(slot=value).".to_owned());
         out.push(each(&words));
@@ -106,6 +112,8 @@ pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
     out
 }
 
+const KEYS: &str = "e1(..) has e1's key, spelled out in an earlier row";
+
 fn each(words: &Words) -> String {
     format!("# rows => {} runs once per row; rows => {} makes new rows.", words.each, words.made)
 }
@@ -118,6 +126,7 @@ fn basics(words: &Words, uses: Uses) -> Vec<String> {
     let order = if uses.effects { "Effects run in the order written; lists" } else { "Lists" };
     let effect = if uses.effects { ", () effect" } else { "" };
     let text = if uses.search { " and \"text\" with real words" } else { "" };
+    let keys = if uses.keys { format!(" {KEYS}.") } else { String::new() };
     let after = if uses.search { format!(", or after a search: {}", words.opt) } else { String::new() };
     let long = if uses.blocks { ", or a block:" } else { "." };
     let call = if uses.methods { " Call with .m#(slot=value)." } else { "" };
@@ -129,7 +138,7 @@ fn basics(words: &Words, uses: Uses) -> Vec<String> {
             "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and {}.",
             words.slots
         ),
-        format!("# Replace every $ with a value{text}. opt slots go into the same {{}} or (){after}."),
+        format!("# Replace every $ with a value{text}.{keys} opt slots go into the same {{}} or (){after}."),
         format!(
             "# Values: \"string\", 42, true, null, [a, b], {} for a reference, an earlier name, name.slot{long}",
             words.key

@@ -13,7 +13,8 @@ use rows::Slice;
 
 pub use style::SlotStyle;
 
-use crate::ledger::{Catalogs, Ledger, Wave};
+use crate::ledger::{Ledger, Wave};
+use crate::seed::Catalogs;
 
 /// What a session with nothing new says after its symbols.
 pub const UNCHANGED_USE: &str = "Use `plasm` / `plasm_run` with this logical_session_ref.";

@@ -9,7 +9,9 @@ use catalog::{Capability, Catalog, Entity, Param, Type};
 use super::kinds::{is_long, shown};
 use super::style::SlotStyle;
 use crate::exposure::is_read;
-use crate::ledger::{Catalogs, Ledger, Names, TaughtMethod, TaughtRelation, Wave};
+use crate::fields::shown_fields;
+use crate::ledger::{Ledger, Names, TaughtMethod, TaughtRelation, Wave};
+use crate::seed::Catalogs;
 
 pub struct Row {
     pub expr: String,
@@ -65,7 +67,7 @@ pub fn rows(slice: &Slice<'_>) -> Vec<Row> {
         let Some(entity) = catalog.entity(name) else { continue };
         let symbol = format!("e{at}");
         let due = news.is_new || !slice.before.described(catalog, name);
-        Writer { sheet: &mut sheet, catalog, entity, symbol: &symbol, due }.write(&news);
+        Writer { sheet: &mut sheet, catalog, entity, symbol: &symbol, due, anchored: false }.write(&news);
     }
     sheet.rows
 }
@@ -122,6 +124,8 @@ struct Writer<'s, 'a> {
     symbol: &'s str,
     /// No row has said yet what the entity is and which fields it has.
     due: bool,
+    /// A row has spelled out the key.
+    anchored: bool,
 }
 
 impl<'a> Writer<'_, 'a> {
@@ -139,6 +143,12 @@ impl<'a> Writer<'_, 'a> {
 
     fn push(&mut self, expr: String, fragments: impl IntoIterator<Item = String>) {
         let fragments: Vec<String> = fragments.into_iter().filter(|f| !f.is_empty()).collect();
+        let anchor = self.anchor();
+        let starts = expr.starts_with(&anchor) && self.entity.key.len() > 1;
+        // A key of several parts is spelled out once.
+        let short = starts && self.anchored;
+        let expr = if short { expr.replacen(&anchor, &format!("{}(..)", self.symbol), 1) } else { expr };
+        self.anchored |= starts;
         self.sheet.rows.push(Row { expr, meaning: fragments.join(" · ") });
     }
 
@@ -315,17 +325,21 @@ impl<'a> Writer<'_, 'a> {
         if self.sheet.qualified { format!("{}:{}", self.catalog.id, entity.name) } else { entity.name.clone() }
     }
 
-    /// The projection that shows all fields, and their names and types in its order, so that no symbol need be repeated.
+    /// The projection that shows the fields, and their names and types in its order, so that no symbol need be repeated.
     fn fields(&mut self, entity: &Entity) -> (String, String) {
         let catalog = self.catalog;
         let mut list = Vec::new();
         let mut said = Vec::new();
-        for field in entity.fields.values() {
+        for field in shown_fields(entity) {
             if let Some(n) = self.sheet.names.slot(catalog, &field.name, &field.kind) {
                 self.sheet.named.insert(n);
             }
             list.push(self.slot(&field.name, &field.kind));
             said.push(format!("{}{}", field.name, shown(&self.sheet.names, catalog, &field.kind)));
+        }
+        let more = entity.fields.len() - said.len();
+        if more > 0 {
+            said.push(format!("… {more} more"));
         }
         let list = match self.sheet.style {
             SlotStyle::Symbols => format!("[{}]", list.join(",")),

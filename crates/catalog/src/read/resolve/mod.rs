@@ -73,6 +73,7 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
             capabilities,
             digest: base::Digest::of(b""),
             hidden: Vec::new(),
+            by_entity: Default::default(),
         }),
         (_, _, found) => Err(placed(found, text)),
     }

@@ -20,9 +20,12 @@ pub fn table(catalog: &Catalog, entities: &[&str], first: bool) -> Result<Render
     let catalogs = Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))]);
     let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
     let extended = Ledger::default().extend(&catalogs, &Ask::all(&seeds))?;
-    // Who knows all of it already is told nothing of how to read it.
-    let before = if first { Ledger::default() } else { extended.ledger.clone() };
-    Ok(render_wave(SlotStyle::default(), &before, &extended.ledger, &catalogs, &extended.wave))
+    let slots = SlotStyle::default();
+    let mut taught = render_wave(slots, &Ledger::default(), &extended.ledger, &catalogs, &extended.wave);
+    if !first {
+        taught.text = taught.text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
+    }
+    Ok(taught)
 }
 
 /// Tokens of the lines that say how to read this table and write a program, which a session pays once.

@@ -44,7 +44,7 @@ pub async fn perform(doing: &Doing<'_>, row: usize, args: &Args) -> Ended {
         id,
         catalog: catalog.id.clone(),
         capability: capability.name.clone(),
-        label: doing.step.label.clone(),
+        label: doing.step.label.as_ref().map(ToString::to_string),
         request: request.label(),
         args: Digest::of(base::canonical(&json!(args)).as_bytes()),
         once,

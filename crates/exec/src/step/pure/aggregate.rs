@@ -74,7 +74,7 @@ impl<'a> Readers<'a> {
     /// The row, with these values after those that it has.
     pub fn finish(&self, tallies: &[Tally<'_>], mut row: Row) -> Row {
         for ((spec, _, _), tally) in self.0.iter().zip(tallies) {
-            row.insert(spec.name.clone(), tally.value(spec.function));
+            row.insert(spec.name.to_string(), tally.value(spec.function));
         }
         row
     }

@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 
 use catalog::Row;
+use lang::plan::Path;
 
 use crate::data::hash::ByValue;
 use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
-pub fn apply(view: &View<'_>, by: &[Vec<String>]) -> Rowset {
+pub fn apply(view: &View<'_>, by: &[Path]) -> Rowset {
     let rows = &view.rows.rows;
     let walks: Vec<Walk<'_>> = by.iter().map(|path| view.walk(path)).collect();
     let kept = match walks.as_slice() {

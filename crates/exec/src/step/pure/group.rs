@@ -23,7 +23,7 @@ pub fn apply(view: &View<'_>, by: &[NamedPath], specs: &[Spec]) -> Rowset {
     };
     let named = |(row, tallies): &(&Row, Vec<Tally<'_>>)| {
         let values = walks.iter().map(|walk| walk.find(row).cloned().unwrap_or_default());
-        let head: Row = by.iter().map(|n| n.name.clone()).zip(values).collect::<serde_json::Map<String, Value>>();
+        let head: Row = by.iter().map(|n| n.name.to_string()).zip(values).collect::<serde_json::Map<String, Value>>();
         readers.finish(tallies, head)
     };
     let mut made = view.rows.made(rows.iter().map(named).collect());

@@ -4,13 +4,14 @@
 use std::cmp::Ordering;
 
 use catalog::{Row, Type};
+use smol_str::SmolStr;
 
 use crate::coverage::Coverage;
 use crate::data::order::{Key, compare, key};
 use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
-pub fn apply(view: &View<'_>, by: &[String], descending: bool) -> Rowset {
+pub fn apply(view: &View<'_>, by: &[SmolStr], descending: bool) -> Rowset {
     let kind = view.kind(by).unwrap_or(Type::Json);
     let walk = view.walk(by);
     // What is sorted is small: a key and a number, not the rows.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{DateFormat, Row, TextStyle, Type};
-use lang::plan::{Column, Expr, Function, NamedPath, Spec, Test, TestOp};
+use lang::plan::{Column, Expr, Function, NamedPath, Path, Spec, Test, TestOp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::outcome::{Attached, Rowset};
 use crate::value::view::{Catalogs, View};
 
 fn columns() -> Vec<Column> {
-    let of = |name: &str, kind: Type| Column { name: name.to_owned(), kind };
+    let of = |name: &str, kind: Type| Column { name: name.into(), kind };
     vec![
         of("id", Type::Integer),
         of("n", Type::Number),
@@ -55,8 +55,8 @@ impl Table {
     }
 }
 
-fn path(dotted: &str) -> Vec<String> {
-    dotted.split('.').map(str::to_owned).collect()
+fn path(dotted: &str) -> Path {
+    dotted.split('.').map(Into::into).collect()
 }
 
 fn ids(set: &Rowset) -> Vec<i64> {
@@ -64,7 +64,7 @@ fn ids(set: &Rowset) -> Vec<i64> {
 }
 
 fn spec(name: &str, function: Function, of: Option<&str>) -> Spec {
-    Spec { name: name.to_owned(), function, path: of.map(path) }
+    Spec { name: name.into(), function, path: of.map(path) }
 }
 
 fn json_rows(set: &Rowset) -> Value {
@@ -164,7 +164,10 @@ fn groups_come_as_they_appear_and_a_path_leads_into_what_was_attached() {
 #[test]
 fn one_row_means_one() {
     let table = Table::of(json!([{"id": 1}, {"id": 2}]));
-    assert_eq!(pick::singleton(&table.rows, "`x`").unwrap_err().to_string(), "`x` has 2 rows where there must be one");
+    assert_eq!(
+        pick::singleton(&table.rows, "`x`").unwrap_err().to_string(),
+        "`x` has more than one row where there must be one"
+    );
     assert!(pick::singleton(&Rowset::default(), "`x`").is_err());
     assert_eq!(ids(&pick::singleton(&pick::limit(&table.rows, 1), "`x`").unwrap()), [1]);
     assert_eq!(ids(&pick::last(&table.rows)), [2]);

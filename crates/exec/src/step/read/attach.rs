@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::lookup::{self, references};
 use crate::call::Reads;
@@ -16,7 +17,7 @@ pub async fn apply(
     reads: &Reads<'_>,
     catalog: &Arc<Catalog>,
     entity: &str,
-    field: &[String],
+    field: &[SmolStr],
     view: &View<'_>,
 ) -> Result<Rowset, StepError> {
     let walk = view.walk(field);

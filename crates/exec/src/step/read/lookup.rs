@@ -32,7 +32,7 @@ pub async fn deref(
 ) -> Result<Rowset, StepError> {
     let held = input.rows.iter().filter_map(|row| row.get(field));
     let references: Vec<&Value> = held.flat_map(references).take(limit.unwrap_or(usize::MAX)).collect();
-    let found = read(reads, catalog, target, (vec![field.to_owned()], &references)).await?;
+    let found = read(reads, catalog, target, (vec![field.into()], &references)).await?;
     if found.gone > 0 && references.len() == 1 {
         return Err(StepError::Missing { what: field.to_owned(), of: Some(format!("the API: no such {target}")) });
     }

@@ -32,7 +32,9 @@ impl Cx<'_> {
                 let one =
                     |(at, (name, kind)): (usize, &(&'p str, &Type))| match spelled.as_ref().and_then(|s| s.get(at)) {
                         Some(text) => (*name, Part::New(text.clone())),
-                        None if at == 0 && could_be(value, kind) => (*name, Part::Kept(value.span)),
+                        None if at == 0 && !matches!(value.kind, ValueKind::Hole) && could_be(value, kind) => {
+                            (*name, Part::Kept(value.span))
+                        }
                         None => (*name, Part::New("$".to_owned())),
                     };
                 parts.iter().enumerate().map(one).collect()

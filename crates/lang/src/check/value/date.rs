@@ -10,6 +10,9 @@ use crate::codes;
 use crate::ir::Expr;
 
 const DAY: i64 = 86_400_000;
+/// 0001-01-01 and 10000-01-01.
+const YEAR_1: i64 = -62_135_596_800_000;
+const YEAR_10000: i64 = 253_402_300_800_000;
 
 impl Cx<'_> {
     /// `None` when the word is no moment or none is wanted; `Some(None)` when it was refused.
@@ -32,7 +35,12 @@ impl Cx<'_> {
         };
         let now = self.scope.now.unwrap_or(Timestamp(0));
         let start = if base == "today" { now.0.div_euclid(DAY) * DAY } else { now.0.div_euclid(1000) * 1000 };
-        Some(Some(Json::String(text(format, Timestamp(start.saturating_add(shift)))).into()))
+        let Some(moment) = shift.and_then(|shift| start.checked_add(shift)).and_then(within) else {
+            let message = format!("`{word}` is no date: it lies before the year 1 or after the year 9999");
+            self.error(codes::WRONG_TYPE, span, message);
+            return Some(None);
+        };
+        Some(Some(Json::String(text(format, moment)).into()))
     }
 
     /// A day for a moment is its beginning; a moment for a day is refused with its day.
@@ -97,10 +105,15 @@ fn split(word: &str) -> Option<(&'static str, &str)> {
     (rest.is_empty() || rest.starts_with(['-', '+'])).then_some((base, rest))
 }
 
-/// `-7d` in milliseconds.
-fn shift(offset: &str) -> Option<i64> {
+/// A moment whose year has four digits, as dates are written.
+fn within(millis: i64) -> Option<Timestamp> {
+    (YEAR_1..YEAR_10000).contains(&millis).then_some(Timestamp(millis))
+}
+
+/// `-7d` in milliseconds; inside, nothing when there are more of them than a number holds.
+fn shift(offset: &str) -> Option<Option<i64>> {
     if offset.is_empty() {
-        return Some(0);
+        return Some(Some(0));
     }
     let sign = if offset.starts_with('-') { -1 } else { 1 };
     let rest = offset.get(1..)?;
@@ -114,7 +127,11 @@ fn shift(offset: &str) -> Option<i64> {
         "w" => 7 * DAY,
         _ => return None,
     };
-    number.parse::<i64>().ok()?.checked_mul(unit)?.checked_mul(sign)
+    if number.is_empty() {
+        return None;
+    }
+    let milliseconds = |number: i64| number.checked_mul(unit)?.checked_mul(sign);
+    Some(number.parse::<i64>().ok().and_then(milliseconds))
 }
 
 fn text(format: DateFormat, moment: Timestamp) -> String {

@@ -130,7 +130,9 @@ impl Cx<'_> {
         }
         let (take, kind, home) = match (&found.value, &found.key, found.key_of()) {
             (Some((path, kind, home)), ..) => (Take::Path(path.clone()), kind.clone(), home.clone()),
-            (None, Some((home, entity)), Some(of)) => (Take::Key(of), Type::Ref(entity.clone()), Some(home.clone())),
+            (None, Some((home, entity)), Some(of)) => {
+                (Take::Key(of), Type::Ref(entity.to_string()), Some(home.clone()))
+            }
             _ => {
                 let message = "these rows have several columns; take one of them";
                 self.error(codes::WRONG_TYPE, span, message);

@@ -42,7 +42,7 @@ impl Cx<'_> {
             ValueKind::List(items) => self.free_list(items),
             ValueKind::Object(entries) => {
                 let pairs: Vec<Option<(String, Expr)>> =
-                    entries.iter().map(|e| Some((e.key.text.clone(), self.free(&e.value)?.expr))).collect();
+                    entries.iter().map(|e| Some((e.key.text.to_string(), self.free(&e.value)?.expr))).collect();
                 Some(Free::plain(object_of(pairs.into_iter().collect::<Option<_>>()?), Type::Json))
             }
             ValueKind::Node(node) => self.free_node(node),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Catalog, Type};
 use serde_json::Value as Json;
+use smol_str::SmolStr;
 
 use crate::check::path::Leads;
 use crate::check::{Cx, NodeId, RowAt, RowType};
@@ -19,12 +20,12 @@ const LONG: usize = 4096;
 pub(in crate::check) struct Found {
     pub base: Base,
     /// The rows are of this entity and have its key.
-    pub key: Option<(Arc<Catalog>, String)>,
+    pub key: Option<(Arc<Catalog>, SmolStr)>,
     /// A path of the row; of rows with one column, that column.
     pub value: Option<(Path, Type, Option<Arc<Catalog>>)>,
     pub many: bool,
     /// The label that it is nothing but.
-    pub label: Option<String>,
+    pub label: Option<SmolStr>,
 }
 
 #[derive(Debug, Clone)]

@@ -165,12 +165,12 @@ impl<'s> Cx<'s> {
             return moment;
         }
         if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(word)) {
-            let name = crate::syntax::tree::Name { text: word.to_owned(), span };
+            let name = crate::syntax::tree::Name { text: word.into(), span };
             return self.arm(home, &union.clone(), (&name, &[]), span);
         }
         let entity = crate::syntax::tree::EntityName {
             catalog: None,
-            name: crate::syntax::tree::Name { text: word.to_owned(), span },
+            name: crate::syntax::tree::Name { text: word.into(), span },
         };
         if !is_choice(kind, word) && (self.scope.slots.contains_key(word) || self.scope.entity(&entity).is_ok()) {
             let message = format!("`{word}` is a name, not a value");

@@ -54,7 +54,7 @@ impl<'s> Cx<'s> {
 
     fn free_object(&mut self, entries: &[Entry]) -> Option<Expr> {
         let pairs: Vec<Option<(String, Expr)>> =
-            entries.iter().map(|e| Some((e.key.text.clone(), self.free(&e.value)?.expr))).collect();
+            entries.iter().map(|e| Some((e.key.text.to_string(), self.free(&e.value)?.expr))).collect();
         Some(object_of(pairs.into_iter().collect::<Option<_>>()?))
     }
 
@@ -64,7 +64,7 @@ impl<'s> Cx<'s> {
         let named = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
         let name = match named.map(|(key, value)| (key, &value.kind)) {
             Some((key, crate::syntax::tree::ValueKind::String(text))) => {
-                Some(Name { text: text.clone(), span: key.span })
+                Some(Name { text: text.into(), span: key.span })
             }
             _ => None,
         };
@@ -128,7 +128,7 @@ impl<'s> Cx<'s> {
         span: Span,
     ) -> Option<Expr> {
         let alike = || union.arms.iter().find(|(arm, _)| arm.eq_ignore_ascii_case(&name.text));
-        let Some((arm, slots)) = union.arms.get_key_value(&name.text).or_else(alike) else {
+        let Some((arm, slots)) = union.arms.get_key_value(name.text.as_str()).or_else(alike) else {
             let alternatives = near(&name.text, union.arms.keys().map(String::as_str));
             let message = format!("no arm `{}`", name.text);
             let fix = renamed(name, union.arms.keys().map(String::as_str));
@@ -152,7 +152,8 @@ impl<'s> Cx<'s> {
         let mut right = true;
         for (key, value) in pairs {
             let wire = self.wire(home.map(|h| h.as_ref()), &key.text).to_owned();
-            let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(&key.text)) else {
+            let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(key.text.as_str()))
+            else {
                 let alternatives = near(&key.text, slots.keys().map(String::as_str));
                 let message = format!("no slot `{}` in it", key.text);
                 let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);

@@ -21,9 +21,9 @@ impl<'s> Cx<'s> {
         (entity, key): (&EntityName, &Key),
         span: Span,
     ) -> Option<Expr> {
-        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(&entity.name.text)) {
+        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(entity.name.text.as_str())) {
             let slots: Vec<String> =
-                union.arms.get(&entity.name.text).into_iter().flatten().map(|(n, _)| n.clone()).collect();
+                union.arms.get(entity.name.text.as_str()).into_iter().flatten().map(|(n, _)| n.clone()).collect();
             let message = format!("an arm of a union takes braces: `{}{{…}}`", entity.name.text);
             let edit = Edit::replace(span, format!("{}{{", entity.name.text));
             let edit = match (key, slots.first()) {
@@ -90,9 +90,10 @@ impl<'s> Cx<'s> {
 /// The reference that a whole key makes: the part itself, or an object of the parts.
 pub(in crate::check) fn reference_of(exposed: &Exposed, mut args: Args) -> Option<Expr> {
     match exposed.definition()?.key.as_slice() {
-        [only] => args.remove(only),
+        [only] => args.remove(only.as_str()),
         parts => {
-            let pairs: Option<Vec<(String, Expr)>> = parts.iter().map(|p| Some((p.clone(), args.remove(p)?))).collect();
+            let pairs: Option<Vec<(String, Expr)>> =
+                parts.iter().map(|p| Some((p.clone(), args.remove(p.as_str())?))).collect();
             pairs.map(object_of)
         }
     }

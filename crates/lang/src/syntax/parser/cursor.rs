@@ -128,7 +128,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     /// Takes the current token as a name.
     pub(super) fn name(&mut self) -> Name {
         let token = self.bump();
-        Name { text: token.span.of(self.text).to_owned(), span: token.span }
+        Name { text: token.span.of(self.text).into(), span: token.span }
     }
 
     pub(super) fn opens(&self) -> bool {

@@ -61,7 +61,7 @@ impl Parser<'_, '_> {
         let message = format!("`.{word}(…)` is written `.aggregate(name={word}(…))`");
         let open = Edit::insert(start.start, format!("aggregate({name}="));
         self.say(start, message, vec![open, Edit::insert(self.last_end(), ")")]);
-        let specs = vec![Spec { name: Name { text: name, span: start }, function, field }];
+        let specs = vec![Spec { name: Name { text: name.into(), span: start }, function, field }];
         Some(PartKind::Aggregate { specs })
     }
 
@@ -128,7 +128,7 @@ impl Parser<'_, '_> {
         let wrong = Span { start: close.start, end: self.last_end() };
         let message = "the results of a group stand in its brackets, after its slots, such as `n=count`";
         self.say(place, message.to_owned(), vec![Edit::replace(wrong, format!(", {name}={text})"))]);
-        Some(Spec { name: Name { text: name, span: place }, function, field })
+        Some(Spec { name: Name { text: name.into(), span: place }, function, field })
     }
 }
 

@@ -193,7 +193,7 @@ impl Parser<'_, '_> {
         let text = decode(self.written());
         self.fix(span, format!("a name is written without quotes: `{text}`"), span, &text);
         self.bump();
-        Name { text, span }
+        Name { text: text.into(), span }
     }
 }
 

@@ -207,7 +207,7 @@ impl Parser<'_, '_> {
                 let text = decode(self.written());
                 let span = self.bump().span;
                 self.fix(span, "a handle is written without quotes", span, &text);
-                Some(Name { text, span })
+                Some(Name { text: text.into(), span })
             }
             _ => {
                 self.unexpected_fix(

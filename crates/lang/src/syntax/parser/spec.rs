@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
         };
         let wrong = Span { start: start.start, end: start.start };
         self.fix(start, "a result needs a name", wrong, &format!("{name}="));
-        Some(Spec { name: Name { text: name, span: start }, function, field })
+        Some(Spec { name: Name { text: name.into(), span: start }, function, field })
     }
 
     pub(super) fn function(&mut self) -> Option<(Function, Option<Path>)> {

@@ -25,6 +25,12 @@ impl Parser<'_, '_> {
             TokenKind::Row => return self.node_value(),
             TokenKind::Dollar => return self.dollar(),
             TokenKind::Hole => ValueKind::Hole,
+            // `e1(..)`, as tables write a key that they have spelled out before.
+            TokenKind::Dot if self.next_kind() == TokenKind::Dot => {
+                self.bump();
+                self.bump();
+                return Value { kind: ValueKind::Hole, span: self.since(span.start) };
+            }
             TokenKind::Heredoc => {
                 return Value { kind: ValueKind::Text(self.heredoc()), span };
             }
@@ -130,7 +136,7 @@ impl Parser<'_, '_> {
             TokenKind::Word => self.name(),
             TokenKind::String => {
                 let token = self.bump();
-                Name { text: decode(token.span.of(self.text)), span: token.span }
+                Name { text: decode(token.span.of(self.text)).into(), span: token.span }
             }
             _ => {
                 self.expected("`key: value`");

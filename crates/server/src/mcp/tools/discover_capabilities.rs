@@ -21,9 +21,9 @@ struct Arguments {
     /// Rows, 8 unless given, at most 32.
     #[serde(default)]
     limit: Option<usize>,
-    /// Only these.
+    /// Only these; all unless given.
     #[serde(default)]
-    apis: Vec<String>,
+    apis: Option<Vec<String>>,
 }
 
 pub fn tool() -> Tool {
@@ -42,7 +42,7 @@ pub fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    let request = DiscoverRequest { intent: given.intent, apis: given.apis, limit: given.limit };
+    let request = DiscoverRequest { intent: given.intent, apis: given.apis.unwrap_or_default(), limit: given.limit };
     let discovered = match service.discover(caller, &request) {
         Ok(discovered) => discovered,
         Err(error) => return Answer::failed(&error),

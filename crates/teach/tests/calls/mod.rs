@@ -30,8 +30,8 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn parse(line: &str) -> Self {
-        let mut call = Self::default();
+    pub fn parse(line: &str, catalogs: &Catalogs) -> Self {
+        let mut call = Self { style: SlotStyle::Symbols, ..Self::default() };
         let mut rest = line.to_owned();
         if let Some((before, after)) = line.split_once('"') {
             let (intent, after) = after.split_once('"').unwrap();
@@ -43,7 +43,7 @@ impl Call {
                 Some(("rank", name)) => call.ranked.push(name.to_owned()),
                 Some(("style", "names")) => call.style = SlotStyle::Names,
                 Some(_) => panic!("{word}"),
-                None => call.seeds.push(seed(word)),
+                None => call.seeds.extend(expanded(seed(word), catalogs)),
             }
         }
         call
@@ -53,6 +53,14 @@ impl Call {
         let threshold = Teaching::default().writes;
         Ask { seeds: &self.seeds, ranked: &self.ranked, intent: self.intent.as_deref(), threshold }
     }
+}
+
+/// `demo:*` is every entity.
+fn expanded(seed: Seed, catalogs: &Catalogs) -> Vec<Seed> {
+    if seed.entity != "*" {
+        return vec![seed];
+    }
+    catalogs[&seed.catalog].entities.keys().map(|entity| Seed { entity: entity.clone(), ..seed.clone() }).collect()
 }
 
 /// `demo:Ticket`, `demo:Ticket+*`, `demo:Ticket+ticket_close+ticket_open`

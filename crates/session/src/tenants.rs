@@ -1,15 +1,11 @@
-//! Catalogs as a tenant sees them.
-//! Invariant: every catalog that discovery, teaching, checking or running looks at for a caller comes from here; what the
-//! tenant may not use is not in it.
+//! What each tenant may use, and the views of catalogs made from it.
+//! Invariant: a view is a function of the catalog and the settings; it can be made again at any time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Digest, TenantId};
 use catalog::{Allow, Capability, Catalog, Registry};
-
-use crate::error::Error;
-use crate::service::Service;
 
 /// What each tenant may use; who is not named may use everything.
 #[derive(Default)]
@@ -38,7 +34,7 @@ impl Tenants {
         self.allowed.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
     }
 
-    fn registry(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {
+    pub(crate) fn registry(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {
         let Some(allow) = self.allowed.get(tenant) else { return whole };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         match cache.registries.get(tenant) {
@@ -51,7 +47,7 @@ impl Tenants {
         }
     }
 
-    fn catalog(&self, tenant: &TenantId, whole: Arc<Catalog>) -> Option<Arc<Catalog>> {
+    pub(crate) fn catalog(&self, tenant: &TenantId, whole: Arc<Catalog>) -> Option<Arc<Catalog>> {
         let Some(allow) = self.allowed.get(tenant) else { return Some(whole) };
         let key = (tenant.clone(), whole.digest());
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,17 +60,5 @@ impl Tenants {
         let view = allow.view(&whole);
         cache.catalogs.insert(key, view.clone());
         view
-    }
-}
-
-impl Service {
-    /// What is offered to a tenant at this moment.
-    pub fn registry_for(&self, tenant: &TenantId) -> Arc<Registry> {
-        self.tenants.registry(tenant, self.registry())
-    }
-
-    /// A catalog by the digest a session pinned; `None` where the tenant may use nothing of it any more.
-    pub(crate) async fn catalog_for(&self, tenant: &TenantId, digest: Digest) -> Result<Option<Arc<Catalog>>, Error> {
-        Ok(self.tenants.catalog(tenant, self.catalog(digest).await?))
     }
 }

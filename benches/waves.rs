@@ -1,0 +1,59 @@
+//! What teaching costs: extending a ledger and rendering its wave, for a catalog of 1,000 capabilities.
+//! Invariant: every row is checked, as it is for a session; nothing is asserted about time.
+
+// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, Teaching, render_wave};
+
+#[path = "made/large.rs"]
+mod large;
+
+const ROUNDS: usize = 60;
+/// What the issue asks for.
+const TARGET: f64 = 5.0;
+
+fn main() {
+    let catalog = catalog::read("large.yaml", &large::catalog_text()).unwrap_or_else(|rejected| panic!("{rejected}"));
+    println!("{} entities, {} capabilities; target {TARGET} ms", catalog.entities.len(), catalog.capabilities.len());
+    let id = catalog.id.clone();
+    let names: Vec<String> = catalog.entities.keys().cloned().collect();
+    let catalogs = Catalogs::from([(id.clone(), Arc::new(catalog))]);
+    let all: Vec<Seed> = names.iter().map(|name| Seed::new(id.clone(), name)).collect();
+    let empty = Ledger::default();
+    let whole = empty.extend(&catalogs, &Ask::all(&all)).unwrap();
+    row("extend: all entities, nothing filtered", || drop(empty.extend(&catalogs, &Ask::all(&all)).unwrap()));
+    let intent = Ask { intent: Some("close the old ones and make a new one"), ..Ask::all(&all) };
+    row("extend: all entities, writes by intent", || drop(empty.extend(&catalogs, &intent).unwrap()));
+    for style in [SlotStyle::Symbols, SlotStyle::Names] {
+        row(&format!("render: all of it, {style:?}"), || {
+            let rendered = render_wave(style, &empty, &whole.ledger, &catalogs, &whole.wave);
+            assert!(rendered.dropped.is_empty(), "{:?}", rendered.dropped);
+        });
+    }
+    let but_one = empty.extend(&catalogs, &Ask::all(&all[1..])).unwrap().ledger;
+    let one = but_one.extend(&catalogs, &Ask::all(&all[..1])).unwrap();
+    row("extend: one entity more", || drop(but_one.extend(&catalogs, &Ask::all(&all[..1])).unwrap()));
+    row("render: one entity more", || {
+        drop(render_wave(Teaching::default().slots, &but_one, &one.ledger, &catalogs, &one.wave));
+    });
+}
+
+/// Prints the median and the best of some rounds.
+fn row(what: &str, mut work: impl FnMut()) {
+    work();
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let started = Instant::now();
+            work();
+            started.elapsed()
+        })
+        .collect();
+    times.sort();
+    let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
+    let median = ms(times[ROUNDS / 2]);
+    println!("{what:<44} {median:>8.2} ms median {:>8.2} ms best {:>6.2}x", ms(times[0]), median / TARGET);
+}

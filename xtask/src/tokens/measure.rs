@@ -1,0 +1,120 @@
+//! The texts that are counted: the contract, the table of each catalog in both styles, the tools, and typical answers.
+//! Invariant: a table is counted without its contract; an answer as a host hands it to the model.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::cases::{self, Case};
+
+pub struct Measured {
+    pub name: String,
+    pub tokens: usize,
+    /// What the design allows, whatever the budget says.
+    pub limit: Option<usize>,
+    /// How many capabilities it teaches.
+    pub per: Option<usize>,
+}
+
+impl Measured {
+    fn new(name: impl Into<String>, text: &str) -> Self {
+        Self { name: name.into(), tokens: count(text), limit: None, per: None }
+    }
+
+    fn at_most(self, limit: usize) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+}
+
+fn count(text: &str) -> usize {
+    tiktoken_rs::o200k_base_singleton().count_ordinary(text)
+}
+
+pub fn all(root: &Path) -> Result<Vec<Measured>> {
+    let mut out = tables(root)?;
+    out.extend(tools(root)?);
+    out.extend(answers(root)?);
+    Ok(out)
+}
+
+fn tables(root: &Path) -> Result<Vec<Measured>> {
+    let cases = cases::read(&root.join("tests/teach/whole.case"))?;
+    let mut out = Vec::new();
+    let (mut contracts, mut rest) = ([0, 0], Vec::new());
+    for case in &cases {
+        let (contract, table): (Vec<&str>, Vec<&str>) = case.output.lines().partition(|line| line.starts_with("# "));
+        let named = usize::from(case.name.ends_with(" by name"));
+        contracts[named] = contracts[named].max(count(&contract.join("\n")));
+        let catalog = case.name.trim_end_matches(" by name");
+        let per = Some(capabilities(root, catalog)?);
+        rest.push(Measured { per, ..Measured::new(format!("table {}", case.name), &table.join("\n")) });
+    }
+    for (tokens, style) in contracts.into_iter().zip(["symbols", "names"]) {
+        out.push(Measured { name: format!("contract {style}"), tokens, limit: Some(400), per: None });
+    }
+    out.extend(rest);
+    Ok(out)
+}
+
+/// Capabilities of a shipped catalog: the keys of that part of its file.
+fn capabilities(root: &Path, catalog: &str) -> Result<usize> {
+    let path = root.join(format!("catalogs/{catalog}.yaml"));
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let part = text.split("\ncapabilities:\n").nth(1).context("no capabilities")?;
+    let key = |line: &&str| {
+        line.starts_with("  ") && !line.starts_with("   ") && line.contains(':') && !line.starts_with("  #")
+    };
+    Ok(part.lines().filter(key).count())
+}
+
+fn tools(root: &Path) -> Result<Vec<Measured>> {
+    let mut out = Vec::new();
+    let (mut all, mut core) = (0, 0);
+    for case in cases::read(&root.join("tests/wire/tools.case"))?.iter().skip(1) {
+        let tool: Value = serde_json::from_str(&case.output).with_context(|| format!("tools.case: {}", case.name))?;
+        // What a host hands to the model: not the title, not the hints.
+        let seen = serde_json::json!({
+            "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"]
+        });
+        let compact = serde_json::to_string(&seen)?;
+        let name = tool["name"].as_str().context("a tool has a name")?.to_owned();
+        let measured = Measured::new(format!("tool {name}"), &compact);
+        all += measured.tokens;
+        if CORE.contains(&name.as_str()) {
+            core += measured.tokens;
+        }
+        out.push(measured);
+    }
+    ensure!(all > 0, "tools.case has no tools");
+    let total = |name: &str, tokens, limit| Measured { name: name.to_owned(), tokens, limit: Some(limit), per: None };
+    out.push(total("tools all", all, 1_700));
+    out.push(total("tools core", core, 950));
+    Ok(out)
+}
+
+/// What `--tools core` is to offer.
+const CORE: [&str; 7] =
+    ["plasm_context", "plasm", "plasm_run", "discover_capabilities", "run_js", "get_execution", "read_artifact"];
+
+fn answers(root: &Path) -> Result<Vec<Measured>> {
+    let mut out = Vec::new();
+    for case in cases::read(&root.join("tests/context/find_and_call.case"))? {
+        let measured = Measured::new(format!("answers {}", case.name), before_rows(&case)?);
+        out.push(measured.at_most(800));
+    }
+    let life = cases::read(&root.join("tests/context/demo.case"))?;
+    let unchanged = life.iter().flat_map(|case| case.output.lines()).find(|line| line.contains("Session unchanged"));
+    out.push(Measured::new("answer unchanged", unchanged.context("no case answers that nothing changed")?));
+    for case in cases::read(&root.join("tests/lang/plan/realistic.case"))? {
+        out.push(Measured::new(format!("plan {}", case.name), &case.output));
+    }
+    Ok(out)
+}
+
+/// All the answers of a conversation up to the rows of its last result.
+fn before_rows(case: &Case) -> Result<&str> {
+    let header = case.output.rfind("\n## ").with_context(|| format!("`{}` ends in no result", case.name))?;
+    let after = case.output[header + 1..].find('\n').map_or(case.output.len(), |end| header + 1 + end);
+    Ok(&case.output[..after])
+}
