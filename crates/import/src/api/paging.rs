@@ -151,7 +151,7 @@ pub fn pages<'a>(
 ) -> Option<Pages<'a>> {
     let by = |names: &[&str]| {
         let found = |name: &&str| params.iter().find(|p| !p.required && names::snake(p.name) == **name);
-        names.iter().find_map(|name| found(&name)).copied()
+        names.iter().find_map(found).copied()
     };
     let (size, page, offset, cursor) = (by(&SIZE), by(&PAGE), by(&OFFSET), by(&CURSOR));
     let after = by(&["starting_after", "after_id", "since_id"]);

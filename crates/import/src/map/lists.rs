@@ -92,7 +92,7 @@ impl<'a> Mapper<'_, 'a> {
             p.place == In::Query && p.required == required && text && self.reader.open(p.schema).get("enum").is_none()
         };
         let find = |name: &&str| op.params.iter().filter(fits).find(|p| names::snake(p.name) == **name);
-        TEXT.iter().find_map(|name| find(&name)).map(|p| p.name.to_owned())
+        TEXT.iter().find_map(find).map(|p| p.name.to_owned())
     }
 
     /// The known entity that these are rows of.

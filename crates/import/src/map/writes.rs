@@ -45,7 +45,7 @@ impl<'a> Mapper<'_, 'a> {
     }
 
     fn write(&mut self, view: usize) {
-        let Some((ent, lies)) = self.owner(view).or_else(|| self.from_answer(view)) else {
+        let Some((ent, lies)) = self.owner(view).or_else(|| self.of_answer(view)) else {
             return self.refuse(view, "nothing that can be read belongs to it, and its answer holds no row");
         };
         let verb = self.views[view].op.verb;
@@ -97,9 +97,9 @@ impl<'a> Mapper<'_, 'a> {
             part.name.clone_into(hole);
         }
         // A further hole must not be taken for a part of the key.
-        for at in count..holes.len() {
-            if parts.iter().any(|part| part.name == holes[at]) {
-                holes[at] = format!("{}_2", holes[at]);
+        for hole in holes.iter_mut().skip(count) {
+            if parts.iter().any(|part| part.name == *hole) {
+                hole.push_str("_2");
             }
         }
         true
@@ -152,7 +152,7 @@ impl<'a> Mapper<'_, 'a> {
     }
 
     /// An entity made of what a write answers with, where nothing reads it.
-    fn from_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
+    fn of_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
         let row = match &self.views[view].seen.shape {
             Shape::One { schema, .. } => *schema,
             _ => {
