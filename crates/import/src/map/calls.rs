@@ -281,7 +281,8 @@ impl<'a> Mapper<'_, 'a> {
             Some([only]) => Some(only),
             _ => opened.get("const"),
         };
-        let version = param.name.to_ascii_lowercase().replace(['-', '_'], "") == "apiversion";
+        let name = param.name.to_ascii_lowercase().replace(['-', '_'], "");
+        let version = name == "apiversion" || (param.place == In::Header && name.ends_with("version"));
         let by_default = || opened.get("default").filter(|_| version);
         let text = match only.or_else(by_default)? {
             Value::String(text) => text.clone(),

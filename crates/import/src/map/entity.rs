@@ -193,6 +193,7 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn add(&mut self, view: usize, name: String, home: Option<Vec<String>>, parts: Vec<Part>) -> usize {
         let at = self.ents.len();
         let View { op, .. } = &self.views[view];
+        self.first_named.entry(names::snake(&name)).or_insert(at);
         if let Some(tag) = op.tags.first().filter(|tag| !tag.is_empty()) {
             self.by_tag.entry((*tag).to_owned()).or_insert(at);
         }

@@ -48,8 +48,11 @@ impl<'a> Mapper<'_, 'a> {
             _ => return self.values(view, String::new(), None),
         };
         let Some(row) = row else { return };
-        let needs = self.needs(view);
-        let ent = if entries { None } else { self.list_entity(view, row, &needs) };
+        let mut needs = self.needs(view);
+        let mut ent = if entries { None } else { self.list_entity(view, row, &needs) };
+        if ent.is_none() && !entries {
+            ent = self.told_apart(view, row, &mut needs);
+        }
         let ent = match ent.or_else(|| self.new_list(view, row, entries)) {
             Some(ent) => ent,
             None => return self.refuse(view, "its rows have nothing that could identify them"),
@@ -85,6 +88,25 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
+    /// Rows of a known entity that another list gives for the same scope: what the path says of them names the scope, as in
+    /// `Task{subtasks_of="7"}`.
+    fn told_apart(&mut self, view: usize, row: &'a Value, needs: &mut BTreeSet<String>) -> Option<usize> {
+        let path = &self.views[view].path;
+        let last = path.holes.len().checked_sub(1)?;
+        let name = names::name(&format!("{}_of", names::snake(path.last_word())));
+        if path.ends_in_hole() || self.views[view].holes.contains(&name) {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.views[view].holes[last], name);
+        let renamed = self.needs(view);
+        let found = self.list_entity(view, row, &renamed);
+        match found {
+            Some(_) => *needs = renamed,
+            None => self.views[view].holes[last] = before,
+        }
+        found
+    }
+
     fn text_param(&self, view: usize, required: bool) -> Option<String> {
         let op = self.views[view].op;
         let fits = |p: &&crate::spec::Param<'a>| {
@@ -111,7 +133,10 @@ impl<'a> Mapper<'_, 'a> {
             let home = self.ents[*ent].home.as_deref().unwrap_or_default();
             home.iter().zip(&path.keys).take_while(|(a, b)| a == b).count()
         };
-        known.into_iter().max_by_key(|ent| (shared(ent), std::cmp::Reverse(*ent)))
+        let best = known.into_iter().max_by_key(|ent| (shared(ent), std::cmp::Reverse(*ent)));
+        // Rows of another name at a path that ends in the entity's: `/search/issues`.
+        let named = self.first_named.get(&names::singular(&names::snake(path.last_word()))).copied();
+        best.or_else(|| named.filter(|ent| self.ents[*ent].extra.is_empty() && free(ent) && self.alike(*ent, row)))
     }
 
     fn new_list(&mut self, view: usize, row: &'a Value, entries: bool) -> Option<usize> {

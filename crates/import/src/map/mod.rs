@@ -135,6 +135,8 @@ struct Mapper<'r, 'a> {
     /// Cleaned names of schemas to the entities with such rows.
     by_ident: HashMap<String, Vec<usize>>,
     by_home: HashMap<String, usize>,
+    /// The first entity of each name, in words.
+    first_named: HashMap<String, usize>,
     /// The first entity of each tag.
     by_tag: HashMap<String, usize>,
     /// How many operations begin with these steps.
@@ -298,6 +300,7 @@ impl<'r, 'a> Mapper<'r, 'a> {
             taken: HashSet::new(),
             by_ident: HashMap::new(),
             by_home: HashMap::new(),
+            first_named: HashMap::new(),
             by_tag: HashMap::new(),
             weight: HashMap::new(),
             by_list: HashMap::new(),

@@ -259,7 +259,7 @@ impl<'a> Mapper<'_, 'a> {
     }
 
     /// Whether a row without a name has most of what the entity's rows have.
-    fn alike(&self, ent: usize, row: &'a Value) -> bool {
+    pub(super) fn alike(&self, ent: usize, row: &'a Value) -> bool {
         let Some(known) = self.ents[ent].rows.first() else { return false };
         let (known, new) = (self.reader.object(known), self.reader.object(row));
         let shared = new.props.keys().filter(|name| known.props.contains_key(*name)).count();
