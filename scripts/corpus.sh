@@ -40,9 +40,9 @@ fetch "$DIRECTORY" "$specs/directory"
 fetch "$GITHUB" "$specs/github"
 fetch "$GRAPHQL" "$specs/graphql"
 
+need_rust
+need_c_compiler
 if [ -z "${TOKAMAK:-}" ]; then
-  need_rust
-  need_c_compiler
   say "building tokamak in release"
   cargo build --release --locked --quiet --package cli
   TOKAMAK="$(target_dir)/release/tokamak"
@@ -56,6 +56,9 @@ for name in $TWENTY; do files+=("$api/$name.json"); done
 say "importing twenty well-known specifications"
 "$TOKAMAK" catalog import openapi "$github" "${files[@]}" --strict "$SHARE_OF_TWENTY"
 "$TOKAMAK" catalog import graphql "$specs/graphql/package/schema.graphql" --strict 0.95 -o "$specs/github-graphql.yaml"
+say "comparing drafts with hand-made catalogs"
+TOKAMAK_SPECIFICATIONS="$(cd "$specs" && pwd)" cargo test --locked --quiet --package import --test semantics -- --nocapture
+
 if [ "$what" = all ]; then
   say "importing all of $DIRECTORY"
   started=$SECONDS

@@ -64,7 +64,9 @@ impl Report {
             catalog.capabilities.values().filter(|c| kinds.contains(&c.kind)).map(|c| c.entity.as_str()).collect()
         };
         let (listed, got) = (of(&[Kind::Query, Kind::Search]), of(&[Kind::Get]));
-        let without = |has: &HashSet<&str>| catalog.entities.keys().filter(|name| !has.contains(name.as_str())).cloned().collect();
+        let without = |has: &HashSet<&str>| {
+            catalog.entities.keys().filter(|name| !has.contains(name.as_str())).cloned().collect()
+        };
         self.without_list = without(&listed);
         self.without_get = without(&got);
     }

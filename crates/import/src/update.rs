@@ -36,12 +36,16 @@ struct Block {
 pub fn update(existing: &str, made: &Import) -> Result<Update, ImportError> {
     let old = catalog::read("existing", existing).map_err(|rejected| ImportError::Existing(rejected.lines()))?;
     let (known, new) = (operations(&old), operations(&made.catalog));
-    let gone = known.iter().filter(|(operation, _)| !new.contains_key(*operation)).map(|(_, c)| c.name.clone()).collect();
+    let gone =
+        known.iter().filter(|(operation, _)| !new.contains_key(*operation)).map(|(_, c)| c.name.clone()).collect();
     let same = known.iter().filter_map(|(operation, before)| Some((*before, *new.get(operation)?)));
     let changed = same.filter_map(|(before, after)| difference(before, after)).collect();
     let renamed = renamed(&known, &new);
     let sections = Sections::of(&made.text);
-    let fresh: Vec<&&Capability> = new.iter().filter(|(operation, _)| !known.contains_key(*operation)).map(|(_, c)| c).collect();
+    let unknown: BTreeSet<&str> =
+        new.iter().filter(|(operation, _)| !known.contains_key(*operation)).map(|(_, c)| c.name.as_str()).collect();
+    let fresh: Vec<&Capability> =
+        made.catalog.capabilities.values().filter(|c| unknown.contains(c.name.as_str())).collect();
     let mut capabilities: Vec<Block> = Vec::new();
     let mut wanted: BTreeSet<&str> = BTreeSet::new();
     for capability in fresh.iter().filter(|c| !old.capabilities.contains_key(&c.name)) {
@@ -69,7 +73,8 @@ fn operations(catalog: &Catalog) -> BTreeMap<String, &Capability> {
         let operation = match &capability.transport {
             Transport::Http(http) => {
                 let path = format!("{}{}", catalog.base_path, http.path);
-                let bare: Vec<&str> = path.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
+                let bare: Vec<&str> =
+                    path.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
                 format!("{} {}", http.method.as_str(), bare.join("{}"))
             }
             Transport::Graphql(_) => capability.name.clone(),
@@ -80,9 +85,13 @@ fn operations(catalog: &Catalog) -> BTreeMap<String, &Capability> {
 }
 
 fn difference(before: &Capability, after: &Capability) -> Option<String> {
-    let new: Vec<&str> = after.params.keys().filter(|name| !before.params.contains_key(*name)).map(String::as_str).collect();
-    let lost: Vec<&str> = before.params.keys().filter(|name| !after.params.contains_key(*name)).map(String::as_str).collect();
-    let part = |what: &str, names: Vec<&str>| if names.is_empty() { String::new() } else { format!(" {what} {}", names.join(", ")) };
+    let new: Vec<&str> =
+        after.params.keys().filter(|name| !before.params.contains_key(*name)).map(String::as_str).collect();
+    let lost: Vec<&str> =
+        before.params.keys().filter(|name| !after.params.contains_key(*name)).map(String::as_str).collect();
+    let part = |what: &str, names: Vec<&str>| {
+        if names.is_empty() { String::new() } else { format!(" {what} {}", names.join(", ")) }
+    };
     let says = format!("{}{}", part("also takes", new), part("no longer takes", lost));
     (!says.is_empty()).then(|| format!("{}:{says}", before.name))
 }
@@ -102,7 +111,10 @@ fn renamed(known: &BTreeMap<String, &Capability>, new: &BTreeMap<String, &Capabi
             *best = (to, n);
         }
     }
-    most.into_iter().filter(|(from, (to, _))| from != to).map(|(from, (to, _))| (from.to_owned(), to.to_owned())).collect()
+    most.into_iter()
+        .filter(|(from, (to, _))| from != to)
+        .map(|(from, (to, _))| (from.to_owned(), to.to_owned()))
+        .collect()
 }
 
 /// Names of entities where a draft writes them: after a kind, `returns: ` and `ref: `.
@@ -122,7 +134,8 @@ fn rename(text: &str, renamed: &HashMap<String, String>) -> String {
 fn without_relations(text: &str) -> String {
     let mut inside = false;
     let kept = text.lines().filter(|line| {
-        inside = if line.starts_with("    ") && !line.starts_with("     ") { line.trim() == "relations:" } else { inside };
+        inside =
+            if line.starts_with("    ") && !line.starts_with("     ") { line.trim() == "relations:" } else { inside };
         !inside
     });
     kept.map(|line| format!("{line}\n")).collect()
@@ -164,7 +177,11 @@ impl<'t> Sections<'t> {
 }
 
 /// The text with the blocks in it, what was added and what was not.
-fn merge(existing: &str, mut entities: Vec<Block>, mut capabilities: Vec<Block>) -> Result<(String, Vec<String>, Vec<String>), ImportError> {
+fn merge(
+    existing: &str,
+    mut entities: Vec<Block>,
+    mut capabilities: Vec<Block>,
+) -> Result<(String, Vec<String>, Vec<String>), ImportError> {
     let mut refused = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let (text, starts) = laid_out(existing, &entities, &capabilities);
@@ -199,7 +216,11 @@ fn laid_out(existing: &str, entities: &[Block], capabilities: &[Block]) -> (Stri
     let end_of = |section: &str| {
         let head = format!("{section}:");
         let start = lines.iter().position(|line| line.trim_end().starts_with(&head)).unwrap_or(lines.len());
-        let next = lines.iter().enumerate().skip(start + 1).find(|(_, line)| !line.starts_with([' ', '#']) && !line.trim().is_empty());
+        let next = lines
+            .iter()
+            .enumerate()
+            .skip(start + 1)
+            .find(|(_, line)| !line.starts_with([' ', '#']) && !line.trim().is_empty());
         let mut end = next.map_or(lines.len(), |(at, _)| at);
         while end > start + 1 && lines[end - 1].trim().is_empty() {
             end -= 1;

@@ -35,25 +35,33 @@ fn what_is_no_specification_says_what_it_is() {
     assert_eq!(code("swagger: '1.2'"), "not_openapi");
     assert_eq!(import::openapi(&[0xff, 0xfe], &Options::default()).unwrap_err().code(), "not_text");
     let graphql = |text: &str| import::graphql(text.as_bytes(), &Options::default()).unwrap_err().code();
-    assert_eq!((graphql("type A {"), graphql("type A { b: Int }"), graphql("{\"a\": 1}")), ("not_graphql", "not_graphql", "not_graphql"));
+    assert_eq!(
+        (graphql("type A {"), graphql("type A { b: Int }"), graphql("{\"a\": 1}")),
+        ("not_graphql", "not_graphql", "not_graphql")
+    );
 }
 
 #[test]
 fn rings_end() {
-    let mut spec: Value = serde_json::from_str(&with_paths(json!({"/a/{x}": get(json!({"$ref": "#/components/schemas/A"}))}))).unwrap();
+    let mut spec: Value =
+        serde_json::from_str(&with_paths(json!({"/a/{x}": get(json!({"$ref": "#/components/schemas/A"}))}))).unwrap();
     spec["components"] = json!({"schemas": {
         "A": {"allOf": [{"$ref": "#/components/schemas/B"}], "properties": {"id": {"type": "string"}, "a": {"$ref": "#/components/schemas/A"}}},
         "B": {"allOf": [{"$ref": "#/components/schemas/A"}, {"oneOf": [{"$ref": "#/components/schemas/B"}]}]},
     }});
     let made = import(&spec.to_string()).unwrap();
     assert_eq!(made.report.mapped, 1);
-    let only_rings = with_paths(json!({"/a": get(json!({"$ref": "#/paths/~1a/get/responses/200/content/application~1json/schema"}))}));
+    let only_rings = with_paths(
+        json!({"/a": get(json!({"$ref": "#/paths/~1a/get/responses/200/content/application~1json/schema"}))}),
+    );
     assert_eq!(import(&only_rings).unwrap().report.mapped, 1);
 }
 
 #[test]
 fn a_hundred_thousand_operations_are_bounded() {
-    let paths: Map<String, Value> = (0..100_000).map(|n| (format!("/p{n}/{{id}}"), get(json!({"type": "object", "properties": {"id": {"type": "string"}}})))).collect();
+    let paths: Map<String, Value> = (0..100_000)
+        .map(|n| (format!("/p{n}/{{id}}"), get(json!({"type": "object", "properties": {"id": {"type": "string"}}}))))
+        .collect();
     match import(&with_paths(Value::Object(paths))) {
         Ok(made) => assert_eq!(made.report.operations, 100_000),
         Err(error) => assert!(matches!(error, ImportError::TooMuch | ImportError::Refused(_)), "{error}"),
@@ -65,8 +73,16 @@ fn names_of_a_megabyte_and_of_nothing() {
     let long = "x".repeat(1 << 20);
     let mut paths = Map::new();
     paths.insert(format!("/{long}"), get(json!({"type": "object", "properties": {"id": {"type": "string"}}})));
-    paths.insert("/a/{}/{ }/{\u{0}}".to_owned(), get(json!({"type": "object", "properties": {long.clone(): {"type": "string"}, "": {}, "\u{7}": {}, "a.b": {}}})));
-    paths.insert("//x//{y}".to_owned(), get(json!({"type": "array", "items": {"type": "object", "properties": {"e1": {"type": "string"}}}})));
+    paths.insert(
+        "/a/{}/{ }/{\u{0}}".to_owned(),
+        get(
+            json!({"type": "object", "properties": {long.clone(): {"type": "string"}, "": {}, "\u{7}": {}, "a.b": {}}}),
+        ),
+    );
+    paths.insert(
+        "//x//{y}".to_owned(),
+        get(json!({"type": "array", "items": {"type": "object", "properties": {"e1": {"type": "string"}}}})),
+    );
     paths.insert("no slash".to_owned(), get(json!({"type": "object", "properties": {"limit": {"type": "string"}}})));
     let made = import(&with_paths(Value::Object(paths))).unwrap();
     assert!(made.text.len() < 100_000, "{}", made.text.len());
@@ -89,15 +105,21 @@ fn a_yaml_bomb_goes_off_outside() {
 fn two_of_everything() {
     let item = json!({"type": "object", "properties": {"id": {"type": "string"}}});
     let list = get(json!({"type": "array", "items": item}));
-    let paths: Map<String, Value> = ["/a", "/b/a", "/c/a", "/a/a", "/A", "/a/"].iter().map(|path| ((*path).to_owned(), list.clone())).collect();
+    let paths: Map<String, Value> =
+        ["/a", "/b/a", "/c/a", "/a/a", "/A", "/a/"].iter().map(|path| ((*path).to_owned(), list.clone())).collect();
     let made = import(&with_paths(Value::Object(paths))).unwrap();
     assert_eq!(made.report.mapped, 6, "{:?}", made.report.unmapped);
 }
 
 #[test]
 fn remote_references_are_not_followed_and_said() {
-    let made = import(&with_paths(json!({"/a/{id}": get(json!({"$ref": "https://evil.example.com/a.json"}))}))).unwrap();
-    assert!(made.report.guesses.iter().any(|guess| guess.what.contains("lead out of the file")), "{:?}", made.report.guesses);
+    let made =
+        import(&with_paths(json!({"/a/{id}": get(json!({"$ref": "https://evil.example.com/a.json"}))}))).unwrap();
+    assert!(
+        made.report.guesses.iter().any(|guess| guess.what.contains("lead out of the file")),
+        "{:?}",
+        made.report.guesses
+    );
     assert!(!made.text.contains("evil"), "{}", made.text);
 }
 
@@ -118,10 +140,50 @@ fn nothing_of_a_specification_becomes_syntax() {
 /// Values that look like parts of specifications more often than chance would have them.
 fn value() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
-        "openapi", "3.0.0", "swagger", "2.0", "paths", "/a", "/a/{id}", "/a/{id}/b", "get", "post", "put", "delete", "responses", "200",
-        "content", "application/json", "schema", "type", "object", "array", "string", "properties", "items", "id", "$ref",
-        "#/components/schemas/A", "#/paths", "allOf", "oneOf", "parameters", "in", "path", "query", "name", "required", "servers", "url",
-        "requestBody", "components", "schemas", "A", "securitySchemes", "enum", "x",
+        "openapi",
+        "3.0.0",
+        "swagger",
+        "2.0",
+        "paths",
+        "/a",
+        "/a/{id}",
+        "/a/{id}/b",
+        "get",
+        "post",
+        "put",
+        "delete",
+        "responses",
+        "200",
+        "content",
+        "application/json",
+        "schema",
+        "type",
+        "object",
+        "array",
+        "string",
+        "properties",
+        "items",
+        "id",
+        "$ref",
+        "#/components/schemas/A",
+        "#/paths",
+        "allOf",
+        "oneOf",
+        "parameters",
+        "in",
+        "path",
+        "query",
+        "name",
+        "required",
+        "servers",
+        "url",
+        "requestBody",
+        "components",
+        "schemas",
+        "A",
+        "securitySchemes",
+        "enum",
+        "x",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -133,8 +195,9 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(7, 96, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((word.clone(), inner), 0..6)
-                .prop_map(|pairs| Value::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())),
+            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|pairs| Value::Object(
+                pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+            )),
         ]
     })
 }

@@ -51,7 +51,10 @@ fn what_the_specification_lost_is_said_and_stays() {
     let update = import::update(&whole, &tracker(Some("/people*"))).unwrap();
     assert_eq!(update.text, whole);
     assert!(update.gone.contains(&"ticket_close".to_owned()) && !update.gone.contains(&"person_get".to_owned()));
-    let less = whole.replace("    params: {archived: boolean}\n    http: GET /projects?archived={archived}\n    rows: data", "    http: GET /projects\n    rows: data");
+    let less = whole.replace(
+        "    params: {archived: boolean}\n    http: GET /projects?archived={archived}\n    rows: data",
+        "    http: GET /projects\n    rows: data",
+    );
     assert_ne!(less, whole);
     let update = import::update(&less, &tracker(None)).unwrap();
     assert_eq!(update.changed, ["project_list: also takes archived"]);

@@ -21,7 +21,9 @@ pub struct Signed {
 pub fn signed(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Signed {
     let path: &[&str] = if spec.old { &["securityDefinitions"] } else { &["components", "securitySchemes"] };
     let prefix = names::snake(id).to_ascii_uppercase();
-    let Some(schemes) = spec.map(path).filter(|schemes| !schemes.is_empty()) else { return unsigned(operations, &prefix) };
+    let Some(schemes) = spec.map(path).filter(|schemes| !schemes.is_empty()) else {
+        return unsigned(operations, &prefix);
+    };
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     let common = spec.root().get("security");
     let mut open = 0;
@@ -62,7 +64,17 @@ pub fn signed(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Signed {
 
 /// Where no scheme is said, a key that most operations take as a parameter is one.
 fn unsigned(operations: &[Operation<'_>], prefix: &str) -> Signed {
-    let keys = ["api_key", "apikey", "x_api_key", "app_key", "api_token", "access_key", "appid", "auth_key", "subscription_key"];
+    let keys = [
+        "api_key",
+        "apikey",
+        "x_api_key",
+        "app_key",
+        "api_token",
+        "access_key",
+        "appid",
+        "auth_key",
+        "subscription_key",
+    ];
     let mut count: BTreeMap<(bool, &str), usize> = BTreeMap::new();
     for param in operations.iter().flat_map(|op| &op.params) {
         let key = keys.contains(&names::snake(param.name).as_str()) && param.required;
@@ -77,7 +89,8 @@ fn unsigned(operations: &[Operation<'_>], prefix: &str) -> Signed {
     });
     match scheme.and_then(|(scheme, name)| Some((read(&scheme, prefix)?.1, name))) {
         Some((auth, name)) => {
-            let guesses = vec![format!("the parameter `{name}`, which most operations need, is taken for the credential")];
+            let guesses =
+                vec![format!("the parameter `{name}`, which most operations need, is taken for the credential")];
             Signed { auth: Some(auth), guesses, ..Signed::default() }
         }
         None => {

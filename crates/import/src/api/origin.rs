@@ -34,7 +34,8 @@ pub struct Elsewhere(pub String);
 /// `from` is where the specification was fetched: servers may be said relative to it.
 pub fn home(spec: &Spec, operations: &[Operation<'_>], from: Option<&str>) -> Home {
     let from = from.and_then(|text| Url::parse(text).ok());
-    let common = if spec.old { old_server(spec, from.as_ref()) } else { server(spec.root().get("servers"), from.as_ref()) };
+    let common =
+        if spec.old { old_server(spec, from.as_ref()) } else { server(spec.root().get("servers"), from.as_ref()) };
     let fetched = || from.as_ref().and_then(|url| parsed("/", Some(url)));
     let common = common.or_else(fetched).unwrap_or(Server { origin: NOWHERE.to_owned(), base: String::new() });
     let servers = |op: &Operation<'_>| op.servers.and_then(|list| server(Some(list), from.as_ref()));
@@ -43,7 +44,8 @@ pub fn home(spec: &Spec, operations: &[Operation<'_>], from: Option<&str>) -> Ho
     for server in &own {
         *count.entry(server).or_default() += 1;
     }
-    let most = count.iter().max_by_key(|(server, n)| (**n, std::cmp::Reverse(*server))).map(|(server, _)| (*server).clone());
+    let most =
+        count.iter().max_by_key(|(server, n)| (**n, std::cmp::Reverse(*server))).map(|(server, _)| (*server).clone());
     let main = most.unwrap_or(common);
     let nowhere = main.origin == NOWHERE;
     let guess = nowhere.then(|| "the specification does not say where the API is: write its `origin`".to_owned());

@@ -8,32 +8,122 @@ use crate::names;
 use crate::spec::{Object, Reader};
 
 const SIZE: [&str; 17] = [
-    "per_page", "page_size", "limit", "size", "max_results", "page_limit", "count", "top", "results_per_page", "max_items",
-    "first", "take", "perpage", "pagesize", "num_results", "page_count", "max_result",
+    "per_page",
+    "page_size",
+    "limit",
+    "size",
+    "max_results",
+    "page_limit",
+    "count",
+    "top",
+    "results_per_page",
+    "max_items",
+    "first",
+    "take",
+    "perpage",
+    "pagesize",
+    "num_results",
+    "page_count",
+    "max_result",
 ];
 const PAGE: [&str; 7] = ["page", "page_number", "pagenumber", "page_num", "page_no", "current_page", "page_index"];
-const OFFSET: [&str; 9] =
-    ["offset", "skip", "start", "start_at", "start_index", "start_position", "first_result", "page_offset", "from_index"];
+const OFFSET: [&str; 9] = [
+    "offset",
+    "skip",
+    "start",
+    "start_at",
+    "start_index",
+    "start_position",
+    "first_result",
+    "page_offset",
+    "from_index",
+];
 const CURSOR: [&str; 20] = [
-    "cursor", "page_token", "next_token", "pagetoken", "nexttoken", "after", "continuation_token", "continuation", "marker",
-    "continue", "start_cursor", "next_cursor", "page_cursor", "next_page_token", "pagination_token", "bookmark",
-    "starting_token", "scroll_id", "next_page_cursor", "page_marker",
+    "cursor",
+    "page_token",
+    "next_token",
+    "pagetoken",
+    "nexttoken",
+    "after",
+    "continuation_token",
+    "continuation",
+    "marker",
+    "continue",
+    "start_cursor",
+    "next_cursor",
+    "page_cursor",
+    "next_page_token",
+    "pagination_token",
+    "bookmark",
+    "starting_token",
+    "scroll_id",
+    "next_page_cursor",
+    "page_marker",
 ];
 const NEXT: [&str; 18] = [
-    "next_cursor", "next_page_token", "next_token", "cursor", "continue", "continuation_token", "next_page_cursor",
-    "continuation", "next_marker", "end_cursor", "after", "marker", "next_page", "next", "bookmark", "page_token",
-    "pagination_token", "next_pagination_token",
+    "next_cursor",
+    "next_page_token",
+    "next_token",
+    "cursor",
+    "continue",
+    "continuation_token",
+    "next_page_cursor",
+    "continuation",
+    "next_marker",
+    "end_cursor",
+    "after",
+    "marker",
+    "next_page",
+    "next",
+    "bookmark",
+    "page_token",
+    "pagination_token",
+    "next_pagination_token",
 ];
-const NEXT_URL: [&str; 9] =
-    ["next", "next_page_uri", "next_page_url", "next_url", "next_link", "next_href", "nextlink", "next_page", "next_page_link"];
+const NEXT_URL: [&str; 9] = [
+    "next",
+    "next_page_uri",
+    "next_page_url",
+    "next_url",
+    "next_link",
+    "next_href",
+    "nextlink",
+    "next_page",
+    "next_page_link",
+];
 const TOTAL: [&str; 13] = [
-    "total", "total_count", "total_results", "total_items", "total_elements", "total_records", "total_entries", "total_size",
-    "total_rows", "totalcount", "totalresults", "total_hits", "record_count",
+    "total",
+    "total_count",
+    "total_results",
+    "total_items",
+    "total_elements",
+    "total_records",
+    "total_entries",
+    "total_size",
+    "total_rows",
+    "totalcount",
+    "totalresults",
+    "total_hits",
+    "record_count",
 ];
 const MORE: [&str; 7] = ["has_more", "hasmore", "has_next", "has_next_page", "more", "has_more_items", "is_truncated"];
 const INSIDE: [&str; 16] = [
-    "meta", "metadata", "paging", "pagination", "page", "response_metadata", "links", "cursors", "page_info", "next",
-    "pages", "paging_info", "pager", "cursor", "list_info", "result_info",
+    "meta",
+    "metadata",
+    "paging",
+    "pagination",
+    "page",
+    "response_metadata",
+    "links",
+    "cursors",
+    "page_info",
+    "next",
+    "pages",
+    "paging_info",
+    "pager",
+    "cursor",
+    "list_info",
+    "result_info",
 ];
 
 /// A parameter as paging sees it.
@@ -61,7 +151,7 @@ pub fn pages<'a>(
 ) -> Option<Pages<'a>> {
     let by = |names: &[&str]| {
         let found = |name: &&str| params.iter().find(|p| !p.required && names::snake(p.name) == **name);
-        names.iter().find_map(|name| found(&name)).copied()
+        names.iter().find_map(found).copied()
     };
     let (size, page, offset, cursor) = (by(&SIZE), by(&PAGE), by(&OFFSET), by(&CURSOR));
     let after = by(&["starting_after", "after_id", "since_id"]);
@@ -160,11 +250,13 @@ fn most(reader: &Reader<'_>, size: &Asked<'_>) -> Option<u64> {
 /// `(max 100)`, `Maximum: 50`, `between 1 and 100`.
 fn said(about: &str) -> Option<u64> {
     let lower = about.to_ascii_lowercase();
-    ["max ", "maximum", "max. ", "max: ", "between 1 and", "can range between 1 and", "up to", "at most"].iter().find_map(|word| {
-        let rest = &lower[lower.find(word)? + word.len()..];
-        let rest = rest.get(..rest.char_indices().nth(30).map_or(rest.len(), |(at, _)| at))?;
-        let start = rest.find(|c: char| c.is_ascii_digit())?;
-        let digits: String = rest[start..].chars().take_while(|c| c.is_ascii_digit()).collect();
-        digits.parse().ok().filter(|n| (2..=10_000).contains(n))
-    })
+    ["max ", "maximum", "max. ", "max: ", "between 1 and", "can range between 1 and", "up to", "at most"]
+        .iter()
+        .find_map(|word| {
+            let rest = &lower[lower.find(word)? + word.len()..];
+            let rest = rest.get(..rest.char_indices().nth(30).map_or(rest.len(), |(at, _)| at))?;
+            let start = rest.find(|c: char| c.is_ascii_digit())?;
+            let digits: String = rest[start..].chars().take_while(|c| c.is_ascii_digit()).collect();
+            digits.parse().ok().filter(|n| (2..=10_000).contains(n))
+        })
 }

@@ -170,7 +170,8 @@ pub fn is_root_word(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let version = lower.strip_prefix('v').unwrap_or(&lower);
     let dated = version.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'.' || b == b'_');
-    let beta = version.starts_with(|c: char| c.is_ascii_digit()) && (version.contains("beta") || version.contains("alpha"));
+    let beta =
+        version.starts_with(|c: char| c.is_ascii_digit()) && (version.contains("beta") || version.contains("alpha"));
     dated || beta || matches!(lower.as_str(), "api" | "apis" | "rest" | "services" | "public")
 }
 

@@ -73,7 +73,9 @@ impl<'a> Types<'_, 'a> {
     pub fn flat(&self, schema: &'a Value) -> Option<Typed> {
         let typed = self.of(schema, 0, Use::Optional);
         match &typed.ty {
-            Ty::Array(of) if matches!(**of, Ty::Array(_)) || of.is_json() => Some(plain(Ty::Array(Box::new(Ty::named("string"))))),
+            Ty::Array(of) if matches!(**of, Ty::Array(_)) || of.is_json() => {
+                Some(plain(Ty::Array(Box::new(Ty::named("string")))))
+            }
             Ty::Object(_) | Ty::Union { .. } => None,
             ty if ty.is_json() => {
                 let object = self.reader.is_object(schema);
@@ -160,8 +162,11 @@ impl<'a> Types<'_, 'a> {
         for arm in arms {
             let ident = self.reader.ident(arm)?;
             let ends = |target: &Value| target.as_str().is_some_and(|t| t.rsplit('/').next() == Some(ident));
-            let value = mapping.and_then(|m| m.iter().find(|(_, target)| ends(target))).map(|(value, _)| value.as_str());
-            let Some(Ty::Object(mut slots)) = self.object(arm, depth, self.detail.required_slots, Use::Optional) else { return None };
+            let value =
+                mapping.and_then(|m| m.iter().find(|(_, target)| ends(target))).map(|(value, _)| value.as_str());
+            let Some(Ty::Object(mut slots)) = self.object(arm, depth, self.detail.required_slots, Use::Optional) else {
+                return None;
+            };
             slots.retain(|slot| slot.name != tag);
             let arm = value.unwrap_or(ident).to_owned();
             if out.iter().any(|(known, _)| *known == arm) {

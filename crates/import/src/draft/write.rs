@@ -4,7 +4,9 @@
 use std::fmt::Write;
 
 use super::quote::{flow, sentence, text};
-use super::{Auth, Body, Call, Capability, Draft, Entity, Field, Kind, Once, PageForm, Paging, Param, Place, Slot, Ty, Via};
+use super::{
+    Auth, Body, Call, Capability, Draft, Entity, Field, Kind, Once, PageForm, Paging, Param, Place, Slot, Ty, Via,
+};
 
 /// A line that is longer is written as several.
 const WIDTH: usize = 118;
@@ -175,7 +177,8 @@ fn field_of(field: &Field) -> String {
         Place::Own => None,
         Place::At(path) => Some(format!("path: {}", text(path))),
         Place::Parts(parts) => {
-            let parts: Vec<String> = parts.iter().map(|(part, path)| format!("{}: {}", text(part), text(path))).collect();
+            let parts: Vec<String> =
+                parts.iter().map(|(part, path)| format!("{}: {}", text(part), text(path))).collect();
             Some(format!("path: {{{}}}", parts.join(", ")))
         }
         Place::Asked => Some("path: []".to_owned()),
@@ -213,7 +216,8 @@ fn write_entity(out: &mut Out, entity: &Entity) {
         let via = match &relation.via {
             Via::By { capability, with } if with.is_empty() => format!("by: {}", text(capability)),
             Via::By { capability, with } => {
-                let with: Vec<String> = with.iter().map(|(param, field)| format!("{}: {}", text(param), text(field))).collect();
+                let with: Vec<String> =
+                    with.iter().map(|(param, field)| format!("{}: {}", text(param), text(field))).collect();
                 format!("by: {}, with: {{{}}}", text(capability), with.join(", "))
             }
         };

@@ -37,13 +37,7 @@ impl Mapper<'_> {
             let about = names::sentence(&def.about, 80);
             let about = if about.is_empty() { names::a(&def.name) } else { about };
             let entity = Entity { name: entity, about, key: vec![key], ..Entity::default() };
-            let ent = Ent {
-                entity,
-                get: None,
-                verbs: HashSet::new(),
-                queries: Vec::new(),
-                searches: Vec::new(),
-            };
+            let ent = Ent { entity, get: None, verbs: HashSet::new(), queries: Vec::new(), searches: Vec::new() };
             self.ents.insert(name, ent);
         }
         let all: Vec<String> = self.ents.keys().cloned().collect();
@@ -80,7 +74,8 @@ impl Mapper<'_> {
             }
             for (path, ty) in self.field(field) {
                 let name = names::name(&path.replace('.', "_").replace("[]", ""));
-                let name = if matches!(ty, Ty::Ref(_)) || path.contains("[].") { names::name(&field.name) } else { name };
+                let name =
+                    if matches!(ty, Ty::Ref(_)) || path.contains("[].") { names::name(&field.name) } else { name };
                 let name = names::unique(&mut taken, name);
                 let place = if path == name { Place::Own } else { Place::At(path) };
                 let long = matches!(field.name.as_str(), "body" | "bodyHTML" | "content" | "bodyText");
@@ -108,7 +103,12 @@ impl Mapper<'_> {
             return Vec::new();
         }
         let known = ["login", "name", "title", "amount", "currencyCode", "currency", "id", "url", "value", "code"];
-        let leaf = |inner: &&Field| !is_noise(&inner.name) && !inner.ty.list && inner.args.is_empty() && types::leaf(self.schema, &inner.ty.name).is_some();
+        let leaf = |inner: &&Field| {
+            !is_noise(&inner.name)
+                && !inner.ty.list
+                && inner.args.is_empty()
+                && types::leaf(self.schema, &inner.ty.name).is_some()
+        };
         let leaves: Vec<&Field> = def.fields.values().filter(leaf).collect();
         let few = leaves.len() <= 4;
         let chosen = leaves.into_iter().filter(|inner| few || known.contains(&inner.name.as_str())).take(2);
@@ -127,7 +127,8 @@ fn is_noise(name: &str) -> bool {
 fn key_of(def: &Def) -> Option<String> {
     let leaf = |name: &str| def.fields.get(name).filter(|f| !f.ty.list && f.args.is_empty() && !f.deprecated);
     let ids = ["id", "uuid", "key", "slug", "code", "login", "handle", "name", "number", "title"];
-    let by_type = || def.fields.values().find(|f| f.ty.name == "ID" && !f.ty.list && f.args.is_empty()).map(|f| f.name.clone());
+    let by_type =
+        || def.fields.values().find(|f| f.ty.name == "ID" && !f.ty.list && f.args.is_empty()).map(|f| f.name.clone());
     let found = leaf("id").map(|f| f.name.clone()).or_else(by_type);
     let plain = |f: &&Field| matches!(f.ty.name.as_str(), "ID" | "String" | "Int");
     found.or_else(|| ids.iter().find_map(|name| leaf(name).filter(plain)).map(|f| f.name.clone()))

@@ -98,7 +98,8 @@ fn place(from: Option<&str>) -> (String, Option<String>, Option<String>) {
         Some((origin.as_str().to_owned(), fine.then(|| path.trim_end_matches('/').to_owned()), None))
     });
     known.unwrap_or_else(|| {
-        let guess = "the schema does not say where the API is: write its `origin`, and `graphql` for the path".to_owned();
+        let guess =
+            "the schema does not say where the API is: write its `origin`, and `graphql` for the path".to_owned();
         ("https://api.example.com".to_owned(), None, Some(guess))
     })
 }

@@ -69,7 +69,10 @@ impl Mapper<'_> {
         let mut any = false;
         for name in all {
             let node = self.schema.get(&name).is_some_and(|def| def.implements.iter().any(|i| i == "Node"));
-            let Some(ent) = self.ents.get(&name).filter(|ent| node && ent.get.is_none() && ent.entity.key == ["id"]) else { continue };
+            let Some(ent) = self.ents.get(&name).filter(|ent| node && ent.get.is_none() && ent.entity.key == ["id"])
+            else {
+                continue;
+            };
             let entity = ent.entity.name.clone();
             let document = format!("query($id: ID!) {{ node(id: $id) {{ ... on {name} {{ ...{entity} }} }} }}");
             let mut made = self.new_capability(Kind::Get, &entity, "get", label.clone());
@@ -101,7 +104,9 @@ impl Mapper<'_> {
         let required: Vec<&Arg> = field.args.iter().filter(|arg| arg.ty.required && !arg.default).collect();
         // Most say the argument as optional and mean it.
         let by_key = match required.as_slice() {
-            [only] => only.name == key || only.name == format!("{}Id", names_lower(&field.ty.name)) || only.name == "id",
+            [only] => {
+                only.name == key || only.name == format!("{}Id", names_lower(&field.ty.name)) || only.name == "id"
+            }
             [] => field.args.iter().any(|arg| arg.name == key) && field.args.len() <= 3,
             _ => false,
         };
@@ -149,13 +154,15 @@ impl Mapper<'_> {
             words && arg.ty.name == "String" && arg.ty.required && !arg.ty.list
         });
         let kind = if text.is_some() { Kind::Search } else { Kind::Query };
-        let mut needs: Vec<String> = field.args.iter().filter(|a| a.ty.required && !a.default).map(|a| a.name.clone()).collect();
+        let mut needs: Vec<String> =
+            field.args.iter().filter(|a| a.ty.required && !a.default).map(|a| a.name.clone()).collect();
         needs.retain(|name| text.is_none_or(|text| text.name != *name));
         needs.sort();
         let known = if kind == Kind::Query { &ent.queries } else { &ent.searches };
         let label = format!("query {}", field.name);
         if known.contains(&needs) {
-            return self.refuse(label, format!("{entity} has a list that needs the same; make it one with optional filters"));
+            return self
+                .refuse(label, format!("{entity} has a list that needs the same; make it one with optional filters"));
         }
         if let Some(ent) = self.ents.get_mut(node) {
             let known = if kind == Kind::Query { &mut ent.queries } else { &mut ent.searches };
@@ -205,7 +212,8 @@ impl Mapper<'_> {
         }
         if pages {
             let form = PageForm::Connection { at: at.to_owned(), send: "after".to_owned() };
-            made.paging = Some(Paging { form, size: Some(("first".to_owned(), 50)), total: None, more: None, in_body: false });
+            made.paging =
+                Some(Paging { form, size: Some(("first".to_owned(), 50)), total: None, more: None, in_body: false });
         }
         passed
     }
@@ -248,9 +256,17 @@ impl Mapper<'_> {
         let arg = root.args.iter().find(|arg| arg.name == key || arg.ty.required).or(root.args.first());
         let Some(arg) = arg.cloned() else { return };
         let from = format!("query {get}");
-        let mut made = self.new_capability(Kind::Query, &entity, &format!("list_of_{own}_{}", names::snake(&field.name)), from);
+        let mut made =
+            self.new_capability(Kind::Query, &entity, &format!("list_of_{own}_{}", names::snake(&field.name)), from);
         made.about = names::sentence(&field.about, 72);
-        made.params.push(Param { name: scope.clone(), ty: Ty::named("string"), required: true, role: None, list: None, as_text: false });
+        made.params.push(Param {
+            name: scope.clone(),
+            ty: Ty::named("string"),
+            required: true,
+            role: None,
+            list: None,
+            as_text: false,
+        });
         let at = format!("data.{get}.{}", field.name);
         let passed = self.listed(&mut made, field, Some(edges), &at);
         let mut declares = vec![format!("${scope}: {}", arg.ty.text)];

@@ -218,7 +218,8 @@ fn arg_of(input: &cst::InputValueDefinition) -> Option<Arg> {
 }
 
 fn type_of(ty: &cst::Type) -> TypeRef {
-    let text: String = ty.syntax().text().to_string().chars().filter(|c| "[]!_".contains(*c) || c.is_ascii_alphanumeric()).collect();
+    let text: String =
+        ty.syntax().text().to_string().chars().filter(|c| "[]!_".contains(*c) || c.is_ascii_alphanumeric()).collect();
     type_ref(text)
 }
 
@@ -233,7 +234,8 @@ fn introspected(value: &Value) -> Result<Schema, ImportError> {
     let Some(types) = root.get("types").and_then(Value::as_array) else {
         return Err(ImportError::NotGraphql("it is JSON, but no answer to an introspection query".to_owned()));
     };
-    let named = |key: &str| root.get(key).and_then(|t| t.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let named =
+        |key: &str| root.get(key).and_then(|t| t.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut schema = Schema { types: IndexMap::new(), query: named("queryType"), mutation: named("mutationType") };
     for def in types.iter().filter_map(told_def) {
         schema.types.insert(def.name.clone(), def);
@@ -253,9 +255,8 @@ fn told_def(value: &Value) -> Option<Def> {
     };
     let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
     let fields = list("fields").chain(list("inputFields")).filter_map(told_field);
-    let names = |key: &str| -> Vec<String> {
-        list(key).filter_map(|v| v.get("name")?.as_str()).map(str::to_owned).collect()
-    };
+    let names =
+        |key: &str| -> Vec<String> { list(key).filter_map(|v| v.get("name")?.as_str()).map(str::to_owned).collect() };
     Some(Def {
         name: value.get("name")?.as_str()?.to_owned(),
         form,

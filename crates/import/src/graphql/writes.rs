@@ -45,7 +45,8 @@ impl Mapper<'_> {
         let Some(ent) = self.ents.get(&owner) else { return };
         let (entity, key) = (ent.entity.name.clone(), ent.entity.key.first().cloned().unwrap_or_default());
         let own = names::words(&entity);
-        let verb: Vec<String> = words.iter().filter(|word| !own.contains(word) && !own.contains(&names::singular(word))).cloned().collect();
+        let verb: Vec<String> =
+            words.iter().filter(|word| !own.contains(word) && !own.contains(&names::singular(word))).cloned().collect();
         let verb = if verb.is_empty() { words.join("_") } else { verb.join("_") };
         let verb = self.free_verb(&owner, &verb);
         let mut made = self.new_capability(kind, &entity, &verb, label);
@@ -62,7 +63,8 @@ impl Mapper<'_> {
         };
         let (selection, rows, returns) = self.answer(field, given.as_ref());
         let name = &field.name;
-        made.call = Call::Graphql { document: format!("mutation{declared} {{ {name}{call_args}{selection} }}"), variables };
+        made.call =
+            Call::Graphql { document: format!("mutation{declared} {{ {name}{call_args}{selection} }}"), variables };
         made.silent = rows.is_none() && matches!(kind, Kind::Create | Kind::Update);
         made.returns = returns.filter(|returned| *returned != entity || matches!(kind, Kind::Action | Kind::Delete));
         made.rows = rows;
@@ -75,7 +77,10 @@ impl Mapper<'_> {
             return Some((name.to_owned(), None));
         }
         let def = self.schema.get(name).filter(|def| def.form == Form::Object)?;
-        let field = def.fields.values().find(|f| !f.ty.list && !f.deprecated && f.args.is_empty() && self.ents.contains_key(&f.ty.name))?;
+        let field = def
+            .fields
+            .values()
+            .find(|f| !f.ty.list && !f.deprecated && f.args.is_empty() && self.ents.contains_key(&f.ty.name))?;
         Some((field.ty.name.clone(), Some(field.name.clone())))
     }
 
@@ -111,7 +116,12 @@ impl Mapper<'_> {
         self.ents.keys().filter(said).max_by_key(|name| name.len()).cloned()
     }
 
-    fn inputs(&self, params: &mut Vec<Param>, inputs: &[Input], (at, key): (Option<&str>, &str)) -> (Map<String, Value>, Passed) {
+    fn inputs(
+        &self,
+        params: &mut Vec<Param>,
+        inputs: &[Input],
+        (at, key): (Option<&str>, &str),
+    ) -> (Map<String, Value>, Passed) {
         let mut shape = Map::new();
         let mut passed = Passed::default();
         let mut optional = 0;
@@ -122,7 +132,8 @@ impl Mapper<'_> {
                 continue;
             }
             let param = self.param(arg, names::name(name));
-            let param = if at.is_some() && param.name == key { Param { name: format!("new_{key}"), ..param } } else { param };
+            let param =
+                if at.is_some() && param.name == key { Param { name: format!("new_{key}"), ..param } } else { param };
             optional += usize::from(!param.required);
             if (!param.required && optional > MAX_OPTIONAL) || params.iter().any(|known| known.name == param.name) {
                 continue;
@@ -135,7 +146,11 @@ impl Mapper<'_> {
     }
 
     /// What is selected of the answer, where its row is, and of which entity.
-    fn answer(&self, field: &Field, given: Option<&(String, Option<String>)>) -> (String, Option<String>, Option<String>) {
+    fn answer(
+        &self,
+        field: &Field,
+        given: Option<&(String, Option<String>)>,
+    ) -> (String, Option<String>, Option<String>) {
         let name = |of: &str| self.ents.get(of).map(|ent| ent.entity.name.clone()).unwrap_or_default();
         match given {
             Some((of, None)) => {
@@ -167,4 +182,3 @@ fn kind_of(words: &[String], anchored: bool, gives: bool) -> Kind {
         _ => Kind::Action,
     }
 }
-

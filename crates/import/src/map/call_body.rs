@@ -19,7 +19,13 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    fn content(&self, making: &mut Making<'_>, media: &str, schema: &'a Value, required: bool) -> Result<(), Unsendable> {
+    fn content(
+        &self,
+        making: &mut Making<'_>,
+        media: &str,
+        schema: &'a Value,
+        required: bool,
+    ) -> Result<(), Unsendable> {
         let kind = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let form = kind == "application/x-www-form-urlencoded";
         let multipart = kind.starts_with("multipart/");
@@ -35,7 +41,9 @@ impl<'a> Mapper<'_, 'a> {
         }
         if !json {
             let fine = kind.split_once('/').is_some_and(|(a, b)| {
-                let half = |half: &str| !half.is_empty() && half.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.+".contains(&c));
+                let half = |half: &str| {
+                    !half.is_empty() && half.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.+".contains(&c))
+                };
                 half(a) && half(b)
             });
             let media = if fine { kind } else { "application/octet-stream".to_owned() };
@@ -110,7 +118,8 @@ impl<'a> Mapper<'_, 'a> {
         let mut parts: Vec<(String, Value)> = Vec::new();
         for field in fields {
             let opened = self.reader.open(field.schema);
-            let odd = field.name.is_empty() || field.name.contains(['{', '}', '"']) || field.name.contains(char::is_control);
+            let odd =
+                field.name.is_empty() || field.name.contains(['{', '}', '"']) || field.name.contains(char::is_control);
             let full = !field.required && making.optional >= MAX_OPTIONAL;
             if odd || full || types::read_only(opened) || shape.contains_key(field.name) {
                 continue;

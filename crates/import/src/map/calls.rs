@@ -71,7 +71,8 @@ impl<'a> Mapper<'_, 'a> {
     /// The fields that a list carries, where a get carries more.
     fn gives(&self, plan: &Plan, entity: &Entity) -> Option<Vec<String>> {
         let readable = self.ents[plan.ent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
-        let (Kind::Query | Kind::Search, Shape::Rows { item, .. }) = (plan.kind, &self.views[plan.view].seen.shape) else {
+        let (Kind::Query | Kind::Search, Shape::Rows { item, .. }) = (plan.kind, &self.views[plan.view].seen.shape)
+        else {
             return None;
         };
         let top = |path: &str| path.split(['.', '[']).next().unwrap_or_default().to_owned();
@@ -84,7 +85,8 @@ impl<'a> Mapper<'_, 'a> {
             };
             entity.key.contains(&field.name) || self.reader.object(item).props.contains_key(path.as_str())
         };
-        let given: Vec<String> = entity.fields.iter().filter(|field| there(field)).map(|field| field.name.clone()).collect();
+        let given: Vec<String> =
+            entity.fields.iter().filter(|field| there(field)).map(|field| field.name.clone()).collect();
         (readable && given.len() + 1 < entity.fields.len()).then_some(given)
     }
 
@@ -279,7 +281,8 @@ impl<'a> Mapper<'_, 'a> {
             Some([only]) => Some(only),
             _ => opened.get("const"),
         };
-        let version = param.name.to_ascii_lowercase().replace(['-', '_'], "") == "apiversion";
+        let name = param.name.to_ascii_lowercase().replace(['-', '_'], "");
+        let version = name == "apiversion" || (param.place == In::Header && name.ends_with("version"));
         let by_default = || opened.get("default").filter(|_| version);
         let text = match only.or_else(by_default)? {
             Value::String(text) => text.clone(),
@@ -296,7 +299,11 @@ impl<'a> Mapper<'_, 'a> {
         let sendable = names::is_sendable(name);
         if !sendable || making.query.iter().any(|pair| pair.split('=').next() == Some(name)) {
             let shown: String = name.chars().take(60).collect();
-            return if param.required && !sendable { Err(Unsendable(format!("no query carries `{shown}`"))) } else { Ok(()) };
+            return if param.required && !sendable {
+                Err(Unsendable(format!("no query carries `{shown}`")))
+            } else {
+                Ok(())
+            };
         }
         if let Some(text) = self.fixed(param).filter(|_| param.required) {
             making.query.push(format!("{name}={text}"));
@@ -321,7 +328,10 @@ impl<'a> Mapper<'_, 'a> {
         making.query.push(format!("{name}={{{slot}}}"));
         let several = matches!(typed.ty, Ty::Array(_) | Ty::MultiSelect(_));
         let list = several.then(|| list_style(param)).flatten();
-        let sorts = matches!(names::snake(name).as_str(), "sort" | "order" | "order_by" | "sort_by" | "direction" | "sort_order");
+        let sorts = matches!(
+            names::snake(name).as_str(),
+            "sort" | "order" | "order_by" | "sort_by" | "direction" | "sort_order"
+        );
         let role = (sorts && matches!(making.plan.kind, Kind::Query | Kind::Search)).then_some("sort");
         let param = Param { name: slot, ty: typed.ty, required: param.required, role, list, as_text: false };
         making.made.params.push(param);
@@ -337,9 +347,11 @@ impl<'a> Mapper<'_, 'a> {
                 let plain = inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 if plain && making.optional < MAX_OPTIONAL && !matches!(typed.ty, Ty::Array(_) | Ty::MultiSelect(_)) {
                     making.optional += 1;
-                    let slot = names::unique(&mut making.used, names::name(&format!("{}_{inner}", names::snake(param.name))));
+                    let slot =
+                        names::unique(&mut making.used, names::name(&format!("{}_{inner}", names::snake(param.name))));
                     making.query.push(format!("{}[{inner}]={{{slot}}}", param.name));
-                    let param = Param { name: slot, ty: typed.ty, required: false, role: None, list: None, as_text: false };
+                    let param =
+                        Param { name: slot, ty: typed.ty, required: false, role: None, list: None, as_text: false };
                     making.made.params.push(param);
                 }
             }
@@ -388,7 +400,8 @@ impl<'a> Mapper<'_, 'a> {
         making.optional += usize::from(!param.required);
         let slot = names::unique(&mut making.used, names::name(&names::snake(name)));
         making.made.headers.push((name.to_owned(), format!("{{{slot}}}")));
-        let param = Param { name: slot, ty: typed.ty, required: param.required, role: None, list: None, as_text: false };
+        let param =
+            Param { name: slot, ty: typed.ty, required: param.required, role: None, list: None, as_text: false };
         making.made.params.push(param);
         Ok(())
     }

@@ -14,20 +14,71 @@ use crate::spec::{Body, In};
 
 /// Words before a name that say how much of it there is.
 const BEFORE: [&str; 22] = [
-    "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline", "api",
-    "the", "read", "compact", "public", "private", "objs", "obj", "defs",
-    "def",
+    "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline",
+    "api", "the", "read", "compact", "public", "private", "objs", "obj", "defs", "def",
 ];
 /// Words after a name that say what it is in the program that made it.
 const AFTER: [&str; 33] = [
-    "response", "dto", "model", "resource", "object", "out", "output", "details", "detail", "summary", "result", "results",
-    "schema", "entity", "full", "read", "bean", "json", "representation", "base", "v1", "v2", "v3", "ok", "200", "201",
-    "payload", "body", "compact", "vo", "simple", "short", "minimal",
+    "response",
+    "dto",
+    "model",
+    "resource",
+    "object",
+    "out",
+    "output",
+    "details",
+    "detail",
+    "summary",
+    "result",
+    "results",
+    "schema",
+    "entity",
+    "full",
+    "read",
+    "bean",
+    "json",
+    "representation",
+    "base",
+    "v1",
+    "v2",
+    "v3",
+    "ok",
+    "200",
+    "201",
+    "payload",
+    "body",
+    "compact",
+    "vo",
+    "simple",
+    "short",
+    "minimal",
 ];
 /// Names that name nothing.
 const NOTHING: [&str; 24] = [
-    "response", "result", "object", "data", "item", "list", "collection", "body", "payload", "inline", "model", "entity",
-    "schema", "success", "ok", "value", "resource", "any", "default", "root", "type", "base", "api", "page",
+    "response",
+    "result",
+    "object",
+    "data",
+    "item",
+    "list",
+    "collection",
+    "body",
+    "payload",
+    "inline",
+    "model",
+    "entity",
+    "schema",
+    "success",
+    "ok",
+    "value",
+    "resource",
+    "any",
+    "default",
+    "root",
+    "type",
+    "base",
+    "api",
+    "page",
 ];
 
 /// What the specification calls something, without what it says around it.
@@ -54,7 +105,10 @@ pub fn clean(ident: &str) -> Vec<String> {
 fn told(about: &str, name: &str) -> String {
     let own = names::words(name);
     let says = |word: &String| {
-        own.contains(word) || own.contains(&names::singular(word)) || BEFORE.contains(&word.as_str()) || AFTER.contains(&word.as_str())
+        own.contains(word)
+            || own.contains(&names::singular(word))
+            || BEFORE.contains(&word.as_str())
+            || AFTER.contains(&word.as_str())
     };
     let noise = |word: &String| matches!(word.as_str(), "a" | "an" | "the" | "of" | "this");
     if names::words(about).iter().all(|word| says(word) || noise(word)) { String::new() } else { about.to_owned() }
@@ -75,6 +129,14 @@ impl<'a> Mapper<'_, 'a> {
         }
         let path = &self.views[view].path;
         let mut words = names::words(path.last_word());
+        // `users.list` is about users.
+        let said: Vec<&String> =
+            path.steps.iter().filter_map(|step| if let Step::Word(word) = step { Some(word) } else { None }).collect();
+        let verb = matches!(words.as_slice(), [only] if matches!(only.as_str(), "list" | "info" | "get" | "show" | "all" | "search" | "find" | "lookup"));
+        let before = said.len().checked_sub(2).and_then(|at| said.get(at));
+        if let Some(before) = before.filter(|_| verb) {
+            words = names::words(before);
+        }
         // `usage` alone says nothing: it is of what stands before it.
         if words.last().is_some_and(|last| !names::is_plural(last)) {
             let before = path.steps.iter().rev().filter_map(|step| match step {
@@ -131,6 +193,7 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn add(&mut self, view: usize, name: String, home: Option<Vec<String>>, parts: Vec<Part>) -> usize {
         let at = self.ents.len();
         let View { op, .. } = &self.views[view];
+        self.first_named.entry(names::snake(&name)).or_insert(at);
         if let Some(tag) = op.tags.first().filter(|tag| !tag.is_empty()) {
             self.by_tag.entry((*tag).to_owned()).or_insert(at);
         }
@@ -164,7 +227,12 @@ impl<'a> Mapper<'_, 'a> {
         }
         known.rows.push(row);
         if known.about.is_empty() {
-            let all = opened.get("allOf").and_then(Value::as_array).into_iter().flatten().filter(|part| part.get("$ref").is_none());
+            let all = opened
+                .get("allOf")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter(|part| part.get("$ref").is_none());
             let says = [opened].into_iter().chain(all).find_map(|part| part.get("description")?.as_str());
             known.about = told(&names::sentence(says.unwrap_or_default(), 80), &known.name);
         }

@@ -22,7 +22,13 @@ impl<'a> Mapper<'_, 'a> {
         let mut out: Vec<Field> = Vec::new();
         for part in &ent.parts {
             taken.insert(part.name.clone());
-            out.push(Field { name: part.name.clone(), ty: part.ty.clone(), place: part.place.clone(), as_text: false, long: false });
+            out.push(Field {
+                name: part.name.clone(),
+                ty: part.ty.clone(),
+                place: part.place.clone(),
+                as_text: false,
+                long: false,
+            });
         }
         let shown: HashSet<String> = ent.parts.iter().filter_map(path_of).collect();
         let mut props: Vec<RowProp<'a>> = Vec::new();
@@ -75,7 +81,8 @@ impl<'a> Mapper<'_, 'a> {
         }
         let object = self.reader.object(prop.schema);
         let enveloped = object.props.contains_key("has_more") || object.props.contains_key("total_count");
-        let name = ["data", "items", "results"].into_iter().find(|name| enveloped && object.props.contains_key(name))?;
+        let name =
+            ["data", "items", "results"].into_iter().find(|name| enveloped && object.props.contains_key(name))?;
         let item = self.reader.items(object.props.get(name)?.schema)?;
         Some((item, format!("{}.{name}", prop.path)))
     }
@@ -86,7 +93,8 @@ impl<'a> Mapper<'_, 'a> {
             return Field { name: String::new(), ty: target, place, as_text: false, long: false };
         }
         let typed = self.types.field(prop.schema);
-        let long = typed.ty == Ty::named("html") || matches!(prop.short.as_str(), "body" | "content" | "html" | "markdown");
+        let long =
+            typed.ty == Ty::named("html") || matches!(prop.short.as_str(), "body" | "content" | "html" | "markdown");
         let long = long && matches!(typed.ty, Ty::Named(_));
         Field { name: String::new(), ty: typed.ty, place: Place::At(own), as_text: typed.as_text, long }
     }
@@ -109,9 +117,9 @@ impl<'a> Mapper<'_, 'a> {
             let (target, key) = self.embedded(prop.schema)?;
             let place = match key {
                 Place::At(path) => Place::At(format!("{}.{path}", prop.path)),
-                Place::Parts(parts) => {
-                    Place::Parts(parts.into_iter().map(|(part, path)| (part, format!("{}.{path}", prop.path))).collect())
-                }
+                Place::Parts(parts) => Place::Parts(
+                    parts.into_iter().map(|(part, path)| (part, format!("{}.{path}", prop.path))).collect(),
+                ),
                 _ => return None,
             };
             return Some((Ty::Ref(target), place));
@@ -123,7 +131,8 @@ impl<'a> Mapper<'_, 'a> {
     fn embedded(&self, schema: &'a Value) -> Option<(String, Place)> {
         let ident = self.ident(schema);
         let known = self.by_ident.get(&ident)?;
-        let ent = known.iter().map(|at| &self.ents[*at]).find(|ent| self.is_readable(ent) && self.has_key(ent, schema))?;
+        let ent =
+            known.iter().map(|at| &self.ents[*at]).find(|ent| self.is_readable(ent) && self.has_key(ent, schema))?;
         let path = |part: &super::Part| match &part.place {
             Place::At(path) => path.clone(),
             _ => part.name.clone(),
@@ -183,7 +192,8 @@ fn path_of(part: &super::Part) -> Option<String> {
 /// Addresses of other requests, which the catalog makes itself.
 fn is_noise(short: &str) -> bool {
     let kept = ["html_url", "download_url", "web_url", "clone_url", "image_url", "file_url", "public_url", "short_url"];
-    let link = short.ends_with("_url") || short.ends_with("_uri") || short.ends_with("_href") || short.ends_with("_link");
+    let link =
+        short.ends_with("_url") || short.ends_with("_uri") || short.ends_with("_href") || short.ends_with("_link");
     (link && !kept.contains(&short)) || matches!(short, "node_id" | "gravatar_id" | "etag" | "self_link" | "odata_type")
 }
 

@@ -12,18 +12,27 @@ use crate::spec::Scalar;
 
 /// Names of keys that say nothing about whose they are.
 pub fn is_generic(word: &str) -> bool {
-    matches!(word, "id" | "ids" | "name" | "key" | "uuid" | "slug" | "sid" | "code" | "guid" | "number" | "uid" | "pk" | "value")
+    matches!(
+        word,
+        "id" | "ids" | "name" | "key" | "uuid" | "slug" | "sid" | "code" | "guid" | "number" | "uid" | "pk" | "value"
+    )
 }
 
 /// What identifies a row, by how sure that is.
 const IDS: [&str; 22] = [
-    "id", "uuid", "guid", "uid", "sid", "key", "_id", "slug", "code", "number", "login", "username", "name", "sha", "email",
-    "hash", "token", "arn", "symbol", "iso", "path", "filename",
+    "id", "uuid", "guid", "uid", "sid", "key", "_id", "slug", "code", "number", "login", "username", "name", "sha",
+    "email", "hash", "token", "arn", "symbol", "iso", "path", "filename",
 ];
 
 impl<'a> Mapper<'_, 'a> {
     /// The property that the last hole of an item's path asks for.
-    pub(super) fn final_place(&self, row: &'a Value, hole: &str, schema: &'a Value, entity: &[String]) -> Option<RowProp<'a>> {
+    pub(super) fn final_place(
+        &self,
+        row: &'a Value,
+        hole: &str,
+        schema: &'a Value,
+        entity: &[String],
+    ) -> Option<RowProp<'a>> {
         let props = row_props(self.reader, row);
         let wanted = self.reader.scalar(schema).filter(|_| !self.reader.is_any(schema));
         let scalar = |prop: &RowProp<'a>| self.reader.scalar(prop.schema);
@@ -47,7 +56,8 @@ impl<'a> Mapper<'_, 'a> {
             return suffix;
         }
         let last = words.last().map(String::as_str).unwrap_or_default();
-        let own = words == entity || entity.last().is_some_and(|e| e.starts_with(&joined) || joined.starts_with(e.as_str()));
+        let own =
+            words == entity || entity.last().is_some_and(|e| e.starts_with(&joined) || joined.starts_with(e.as_str()));
         let id_like = matches!(last, "id" | "sid" | "uuid" | "guid" | "uid" | "key") || own || is_generic(&joined);
         if matches!(joined.as_str(), "username" | "user_name" | "login") {
             return ["login", "username", "user_name", "name"].iter().find_map(|name| by(name, true));
@@ -57,7 +67,12 @@ impl<'a> Mapper<'_, 'a> {
         }
         let entity_id = entity.last().map(|word| format!("{word}_id"));
         let ids = ["id", "uuid", "guid", "uid", "sid", "key", "login", "slug", "name", "number", "code"];
-        entity_id.iter().map(String::as_str).chain(ids).find_map(|name| by(name, true)).or_else(|| by("id", false).filter(|_| !own))
+        entity_id
+            .iter()
+            .map(String::as_str)
+            .chain(ids)
+            .find_map(|name| by(name, true))
+            .or_else(|| by("id", false).filter(|_| !own))
     }
 
     /// Where a row says the part of its key that belongs to what it lies in: `project_id`, `project.id`, `owner.login`.
@@ -68,7 +83,8 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(found) = props.iter().find(|p| p.short == part && fits(p.schema)) {
             return Some(found.clone());
         }
-        let stem = ["_id", "_key", "_uuid", "_sid", "_slug", "_name", "_number"].iter().find_map(|end| part.strip_suffix(end));
+        let stem =
+            ["_id", "_key", "_uuid", "_sid", "_slug", "_name", "_number"].iter().find_map(|end| part.strip_suffix(end));
         let stem = stem.unwrap_or(part);
         let outer = props.iter().find(|p| p.short == stem && self.reader.is_object(p.schema))?;
         let object = self.reader.object(outer.schema);
@@ -78,12 +94,18 @@ impl<'a> Mapper<'_, 'a> {
             let (name, prop) = object.props.get_key_value(name)?;
             fits(prop.schema).then_some((*name, prop))
         })?;
-        Some(RowProp { path: format!("{}.{}", outer.path, found.0), short: part.to_owned(), required: false, schema: found.1.schema })
+        Some(RowProp {
+            path: format!("{}.{}", outer.path, found.0),
+            short: part.to_owned(),
+            required: false,
+            schema: found.1.schema,
+        })
     }
 
     /// Where a row that embeds what it lies in says a part of that one's key: `repository.owner.login`.
     pub(super) fn parent_place(&self, row: &'a Value, home: &[String], at: usize, part: &str) -> Option<RowProp<'a>> {
-        let parent = (1..home.len()).rev().find_map(|end| self.by_home.get(&home[..end].join("/"))).map(|at| &self.ents[*at])?;
+        let parent =
+            (1..home.len()).rev().find_map(|end| self.by_home.get(&home[..end].join("/"))).map(|at| &self.ents[*at])?;
         let holes = parent.home.iter().flatten().filter(|key| *key == "{}").count();
         if at >= holes || holes != parent.parts.len() {
             return None;
@@ -117,7 +139,8 @@ impl<'a> Mapper<'_, 'a> {
                 return Some((found.clone(), true));
             }
         }
-        let ends = |p: &&RowProp<'a>| p.short.ends_with("_id") || p.short.ends_with("_key") || p.short.ends_with("_code");
+        let ends =
+            |p: &&RowProp<'a>| p.short.ends_with("_id") || p.short.ends_with("_key") || p.short.ends_with("_code");
         let ending = props.iter().filter(scalar).find(ends);
         let required = || props.iter().filter(scalar).find(|p| p.required);
         let any = ending.or_else(required).or_else(|| props.iter().find(scalar));

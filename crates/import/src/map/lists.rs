@@ -19,18 +19,22 @@ impl<'a> Mapper<'_, 'a> {
     pub(super) fn lists(&mut self) {
         let lists = |view: &View<'a>| {
             let many = matches!(view.seen.shape, Shape::Rows { .. } | Shape::Values { .. } | Shape::Entries { .. });
-            let asks = view.op.verb == Verb::Get || (view.op.verb == Verb::Post && verbs::only_asks(view.op, &view.path));
+            let asks =
+                view.op.verb == Verb::Get || (view.op.verb == Verb::Post && verbs::only_asks(view.op, &view.path));
             let unsaid = matches!(view.seen.shape, Shape::Unsaid) && names::is_plural(view.path.last_word());
             let unsaid = unsaid && view.op.verb == Verb::Get && !view.path.ends_in_hole();
             (many && asks) || unsaid
         };
-        let mut found: Vec<usize> = (0..self.views.len()).filter(|at| !self.done[*at] && lists(&self.views[*at])).collect();
+        let mut found: Vec<usize> =
+            (0..self.views.len()).filter(|at| !self.done[*at] && lists(&self.views[*at])).collect();
         // Home lists first: an entity's plain list is the one beside its get; then the shortest.
         let is_home = |at: &usize| {
             let keys = &self.views[*at].path.keys;
             !self.by_home.contains_key(&format!("{}/{{}}", keys.join("/")))
         };
-        found.sort_by_key(|at| (is_home(at), self.views[*at].op.verb != Verb::Get, self.views[*at].path.keys.len(), *at));
+        found.sort_by_key(|at| {
+            (is_home(at), self.views[*at].op.verb != Verb::Get, self.views[*at].path.keys.len(), *at)
+        });
         for view in found {
             self.list(view);
         }
@@ -44,8 +48,11 @@ impl<'a> Mapper<'_, 'a> {
             _ => return self.values(view, String::new(), None),
         };
         let Some(row) = row else { return };
-        let needs = self.needs(view);
-        let ent = if entries { None } else { self.list_entity(view, row, &needs) };
+        let mut needs = self.needs(view);
+        let mut ent = if entries { None } else { self.list_entity(view, row, &needs) };
+        if ent.is_none() && !entries {
+            ent = self.told_apart(view, row, &mut needs);
+        }
         let ent = match ent.or_else(|| self.new_list(view, row, entries)) {
             Some(ent) => ent,
             None => return self.refuse(view, "its rows have nothing that could identify them"),
@@ -81,6 +88,25 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
+    /// Rows of a known entity that another list gives for the same scope: what the path says of them names the scope, as in
+    /// `Task{subtasks_of="7"}`.
+    fn told_apart(&mut self, view: usize, row: &'a Value, needs: &mut BTreeSet<String>) -> Option<usize> {
+        let path = &self.views[view].path;
+        let last = path.holes.len().checked_sub(1)?;
+        let name = names::name(&format!("{}_of", names::snake(path.last_word())));
+        if path.ends_in_hole() || self.views[view].holes.contains(&name) {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.views[view].holes[last], name);
+        let renamed = self.needs(view);
+        let found = self.list_entity(view, row, &renamed);
+        match found {
+            Some(_) => *needs = renamed,
+            None => self.views[view].holes[last] = before,
+        }
+        found
+    }
+
     fn text_param(&self, view: usize, required: bool) -> Option<String> {
         let op = self.views[view].op;
         let fits = |p: &&crate::spec::Param<'a>| {
@@ -88,7 +114,7 @@ impl<'a> Mapper<'_, 'a> {
             p.place == In::Query && p.required == required && text && self.reader.open(p.schema).get("enum").is_none()
         };
         let find = |name: &&str| op.params.iter().filter(fits).find(|p| names::snake(p.name) == **name);
-        TEXT.iter().find_map(|name| find(&name)).map(|p| p.name.to_owned())
+        TEXT.iter().find_map(find).map(|p| p.name.to_owned())
     }
 
     /// The known entity that these are rows of.
@@ -107,7 +133,10 @@ impl<'a> Mapper<'_, 'a> {
             let home = self.ents[*ent].home.as_deref().unwrap_or_default();
             home.iter().zip(&path.keys).take_while(|(a, b)| a == b).count()
         };
-        known.into_iter().max_by_key(|ent| (shared(ent), std::cmp::Reverse(*ent)))
+        let best = known.into_iter().max_by_key(|ent| (shared(ent), std::cmp::Reverse(*ent)));
+        // Rows of another name at a path that ends in the entity's: `/search/issues`.
+        let named = self.first_named.get(&names::singular(&names::snake(path.last_word()))).copied();
+        best.or_else(|| named.filter(|ent| self.ents[*ent].extra.is_empty() && free(ent) && self.alike(*ent, row)))
     }
 
     fn new_list(&mut self, view: usize, row: &'a Value, entries: bool) -> Option<usize> {
@@ -171,7 +200,10 @@ impl<'a> Mapper<'_, 'a> {
                 let ent = self.add(view, name, None, vec![Self::served()]);
                 self.ents[ent].extra.push(("value".to_owned(), Ty::named("json"), "value".to_owned()));
                 let name = self.ents[ent].name.clone();
-                self.guess(&name, "the specification does not say what its rows hold: each is the field `value`".to_owned());
+                self.guess(
+                    &name,
+                    "the specification does not say what its rows hold: each is the field `value`".to_owned(),
+                );
                 ent
             }
         };

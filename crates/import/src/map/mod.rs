@@ -1,8 +1,8 @@
 //! Operations to entities and capabilities: first what can be read by a key, then lists, then single things, then writes.
 //! Invariant: every operation ends as a plan or as unmapped with a reason; an entity exists only where something reads it.
 
-mod calls;
 mod call_body;
+mod calls;
 mod entity;
 mod fields;
 mod items;
@@ -135,6 +135,8 @@ struct Mapper<'r, 'a> {
     /// Cleaned names of schemas to the entities with such rows.
     by_ident: HashMap<String, Vec<usize>>,
     by_home: HashMap<String, usize>,
+    /// The first entity of each name, in words.
+    first_named: HashMap<String, usize>,
     /// The first entity of each tag.
     by_tag: HashMap<String, usize>,
     /// How many operations begin with these steps.
@@ -230,11 +232,32 @@ fn title(spec: &Spec) -> String {
 /// A catalog's id: what the title says beside that it is an API; where that is long, the name of the host.
 pub(crate) fn id_of(title: &str, origin: &str) -> String {
     let noise = [
-        "api", "apis", "rest", "the", "openapi", "swagger", "specification", "spec", "public", "v1", "v2", "v3", "official",
-        "service", "services", "for", "and", "of", "web", "restful", "http", "reference",
+        "api",
+        "apis",
+        "rest",
+        "the",
+        "openapi",
+        "swagger",
+        "specification",
+        "spec",
+        "public",
+        "v1",
+        "v2",
+        "v3",
+        "official",
+        "service",
+        "services",
+        "for",
+        "and",
+        "of",
+        "web",
+        "restful",
+        "http",
+        "reference",
     ];
     let bare = |word: &str| word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let words: Vec<String> = title.replace("'s", "").replace("’s", "").split([' ', '-', '_', '/', ':', '.']).map(bare).collect();
+    let words: Vec<String> =
+        title.replace("'s", "").replace("’s", "").split([' ', '-', '_', '/', ':', '.']).map(bare).collect();
     let digits = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
     let own: Vec<String> = words.into_iter().filter(|w| !noise.contains(&w.as_str()) && !digits(w)).collect();
     let host = origin.split("://").nth(1).and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
@@ -252,7 +275,10 @@ pub(crate) fn id_of(title: &str, origin: &str) -> String {
 fn notes(draft: &mut Draft, spec: &Spec, guesses: &[Guess]) {
     let version: String = spec.text(&["info", "version"]).chars().filter(|c| !c.is_control()).take(40).collect();
     let kind = if spec.old { "Swagger 2.0" } else { "OpenAPI" };
-    draft.notes.push(format!("{} {version}: a draft made from its {kind} specification by `tokamak catalog import`.", draft.title));
+    draft.notes.push(format!(
+        "{} {version}: a draft made from its {kind} specification by `tokamak catalog import`.",
+        draft.title
+    ));
     draft.notes.push("Look at the lines with a comment first: they are guesses.".to_owned());
     for guess in guesses.iter().filter(|guess| guess.at == "origin" || guess.at == "auth") {
         draft.notes.push(format!("LOOK {}: {}", guess.at, guess.what));
@@ -274,6 +300,7 @@ impl<'r, 'a> Mapper<'r, 'a> {
             taken: HashSet::new(),
             by_ident: HashMap::new(),
             by_home: HashMap::new(),
+            first_named: HashMap::new(),
             by_tag: HashMap::new(),
             weight: HashMap::new(),
             by_list: HashMap::new(),
@@ -367,7 +394,8 @@ impl<'r, 'a> Mapper<'r, 'a> {
     fn hole_schema(&self, view: usize, hole: usize) -> &'a Value {
         let View { op, path, .. } = &self.views[view];
         let name = path.holes.get(hole).map(|hole| hole.name.as_str()).unwrap_or_default();
-        let declared = op.params.iter().find(|p| p.place == crate::spec::In::Path && p.name.trim_matches(['+', '*']) == name);
+        let declared =
+            op.params.iter().find(|p| p.place == crate::spec::In::Path && p.name.trim_matches(['+', '*']) == name);
         declared.map_or(&Value::Null, |param| param.schema)
     }
 }

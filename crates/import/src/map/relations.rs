@@ -7,7 +7,7 @@ use catalog::Kind;
 
 use super::Mapper;
 use crate::api::path::Step;
-use crate::draft::{Capability, Entity, Relation, Via};
+use crate::draft::{Capability, Entity, Relation, Ty, Via};
 use crate::names;
 
 impl<'a> Mapper<'_, 'a> {
@@ -18,7 +18,10 @@ impl<'a> Mapper<'_, 'a> {
             let Some(capability) = capability.as_ref().filter(|_| plan.kind == Kind::Query) else { continue };
             let path = &self.views[plan.view].path;
             let parent = self.parent(&path.keys).filter(|parent| self.leads(*parent));
-            let Some(parent) = parent.or_else(|| self.named_parent(plan)) else { continue };
+            let Some(parent) = parent.or_else(|| self.named_parent(plan)) else {
+                self.by_filter(plan.ent, capability, entities, &place);
+                continue;
+            };
             let ent = &self.ents[parent];
             // The parent's holes stand first in the path of what lies under it.
             let holes = plan.holes.iter().take(ent.parts.len());
@@ -44,10 +47,41 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
+    /// A list that takes the key of another entity as a filter leads there from it: `invoices?customer=…`.
+    fn by_filter(
+        &self,
+        target: usize,
+        capability: &Capability,
+        entities: &mut [Entity],
+        place: &HashMap<String, usize>,
+    ) {
+        if capability.params.iter().any(|param| param.required) {
+            return;
+        }
+        for param in capability.params.iter().filter(|param| matches!(&param.ty, Ty::Named(name) if name != "boolean"))
+        {
+            let short = names::snake(&param.name);
+            let stem = short.strip_suffix("_id").unwrap_or(&short);
+            let Some(parent) = self.by_name.get(stem).copied().filter(|parent| *parent != target) else { continue };
+            let ent = &self.ents[parent];
+            let readable = ent.home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
+            let [part] = ent.parts.as_slice() else { continue };
+            let Some(entity) = place.get(&ent.name).and_then(|at| entities.get_mut(*at)).filter(|_| readable) else {
+                continue;
+            };
+            let own = names::plural(&names::snake(&capability.entity));
+            let Some(name) = free(entity, [own.clone(), own]) else { continue };
+            let via =
+                Via::By { capability: capability.name.clone(), with: vec![(param.name.clone(), part.name.clone())] };
+            entity.relations.push(Relation { name, many: true, target: capability.entity.clone(), via });
+        }
+    }
+
     /// The entity that the only hole of a path is named after: `namespace` of Namespace.
     fn named_parent(&self, plan: &super::Plan) -> Option<usize> {
         let [hole] = plan.holes.as_slice() else { return None };
-        let stem = ["_id", "_key", "_uuid", "_sid", "_slug"].iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
+        let stem =
+            ["_id", "_key", "_uuid", "_sid", "_slug"].iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
         let parent = self.by_name.get(stem).copied()?;
         let readable = self.ents[parent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
         (readable && self.ents[parent].parts.len() == 1 && parent != plan.ent).then_some(parent)

@@ -38,12 +38,22 @@ pub fn row_props<'a>(reader: &Reader<'a>, row: &'a Value) -> Vec<RowProp<'a>> {
                 let chosen = *name == "attributes" || OF_METADATA.contains(part);
                 if chosen && !object.props.contains_key(part) {
                     let required = prop.required && own.required;
-                    out.push(RowProp { path: format!("{name}.{part}"), short: short(part), required, schema: own.schema });
+                    out.push(RowProp {
+                        path: format!("{name}.{part}"),
+                        short: short(part),
+                        required,
+                        schema: own.schema,
+                    });
                 }
             }
             continue;
         }
-        out.push(RowProp { path: (*name).to_owned(), short: short(name), required: prop.required, schema: prop.schema });
+        out.push(RowProp {
+            path: (*name).to_owned(),
+            short: short(name),
+            required: prop.required,
+            schema: prop.schema,
+        });
     }
     out
 }

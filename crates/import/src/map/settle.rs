@@ -87,7 +87,9 @@ fn leave_out(draft: &mut Draft, why: &dyn Fn(usize, &Capability) -> Option<Strin
     let names: HashSet<String> = out.iter().map(|(c, _)| c.name.clone()).collect();
     for (capability, why) in out {
         if kept.insert(capability.from.clone()) {
-            report.unmapped.push(Unmapped { operation: capability.from, why: format!("a catalog cannot say it: {why}") });
+            report
+                .unmapped
+                .push(Unmapped { operation: capability.from, why: format!("a catalog cannot say it: {why}") });
         }
     }
     for entity in &mut draft.entities {
@@ -153,7 +155,8 @@ fn prune(draft: &mut Draft, report: &mut Report) {
             read.into_iter().chain(whole.then(|| c.entity.clone())).chain(c.returns.clone())
         })
         .collect();
-    let lost: HashSet<String> = draft.entities.iter().map(|e: &Entity| e.name.clone()).filter(|n| !reached.contains(n)).collect();
+    let lost: HashSet<String> =
+        draft.entities.iter().map(|e: &Entity| e.name.clone()).filter(|n| !reached.contains(n)).collect();
     if lost.is_empty() {
         return;
     }

@@ -100,14 +100,24 @@ impl<'a> Mapper<'_, 'a> {
             _ => return None,
         };
         let own = names::words(&self.ents[ent].name);
-        let mut asked = op.params.iter().filter(|p| p.place == In::Query && !self.is_credential(p) && self.fixed(p).is_none());
-        let named = |p: &&spec::Param<'a>| names::singular(&names::snake(p.name)) == own.join("_");
+        let mut asked =
+            op.params.iter().filter(|p| p.place == In::Query && !self.is_credential(p) && self.fixed(p).is_none());
+        // Named after the entity, or after what the answer calls it.
+        let called = match &self.views[view].seen.shape {
+            Shape::One { at, .. } => names::snake(at),
+            _ => String::new(),
+        };
+        let named = |p: &&spec::Param<'a>| {
+            let name = names::singular(&names::snake(p.name));
+            name == own.join("_") || name == called
+        };
         let required: Vec<_> = asked.clone().filter(|p| p.required).collect();
         let param = match required.as_slice() {
             [] => asked.find(named)?,
             [only] => only,
             _ => return None,
         };
+        let own = if named(&param) { names::words(param.name) } else { own.clone() };
         let found = self.final_place(row, param.name, param.schema, &own)?;
         (found.path == *path).then(|| (param.name.to_owned(), part.name.clone()))
     }

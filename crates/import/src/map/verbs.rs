@@ -8,23 +8,115 @@ use crate::spec::{Operation, Verb};
 
 /// Words that begin what an operation does.
 const VERBS: [&str; 96] = [
-    "get", "list", "create", "update", "delete", "remove", "add", "set", "search", "find", "lookup", "query", "fetch", "read",
-    "retrieve", "show", "describe", "post", "put", "patch", "replace", "insert", "upsert", "save", "send", "cancel", "close",
-    "open", "reopen", "merge", "lock", "unlock", "enable", "disable", "start", "stop", "restart", "pause", "resume", "run",
-    "trigger", "approve", "reject", "accept", "decline", "invite", "join", "leave", "archive", "unarchive", "restore", "copy",
-    "move", "rename", "convert", "transfer", "assign", "unassign", "attach", "detach", "link", "unlink", "follow", "unfollow",
-    "star", "unstar", "block", "unblock", "mark", "check", "test", "validate", "verify", "confirm", "reset", "refresh",
-    "revoke", "rotate", "generate", "download", "upload", "import", "export", "sync", "publish", "unpublish", "subscribe",
-    "unsubscribe", "batch", "bulk", "capture", "refund", "void", "finalize", "pay", "clear",
+    "get",
+    "list",
+    "create",
+    "update",
+    "delete",
+    "remove",
+    "add",
+    "set",
+    "search",
+    "find",
+    "lookup",
+    "query",
+    "fetch",
+    "read",
+    "retrieve",
+    "show",
+    "describe",
+    "post",
+    "put",
+    "patch",
+    "replace",
+    "insert",
+    "upsert",
+    "save",
+    "send",
+    "cancel",
+    "close",
+    "open",
+    "reopen",
+    "merge",
+    "lock",
+    "unlock",
+    "enable",
+    "disable",
+    "start",
+    "stop",
+    "restart",
+    "pause",
+    "resume",
+    "run",
+    "trigger",
+    "approve",
+    "reject",
+    "accept",
+    "decline",
+    "invite",
+    "join",
+    "leave",
+    "archive",
+    "unarchive",
+    "restore",
+    "copy",
+    "move",
+    "rename",
+    "convert",
+    "transfer",
+    "assign",
+    "unassign",
+    "attach",
+    "detach",
+    "link",
+    "unlink",
+    "follow",
+    "unfollow",
+    "star",
+    "unstar",
+    "block",
+    "unblock",
+    "mark",
+    "check",
+    "test",
+    "validate",
+    "verify",
+    "confirm",
+    "reset",
+    "refresh",
+    "revoke",
+    "rotate",
+    "generate",
+    "download",
+    "upload",
+    "import",
+    "export",
+    "sync",
+    "publish",
+    "unpublish",
+    "subscribe",
+    "unsubscribe",
+    "batch",
+    "bulk",
+    "capture",
+    "refund",
+    "void",
+    "finalize",
+    "pay",
+    "clear",
 ];
 
 /// Whether a `POST` only reads.
 pub fn only_asks(op: &Operation<'_>, path: &Path) -> bool {
-    let asks = |word: &str| matches!(word, "search" | "query" | "list" | "find" | "lookup" | "filter" | "get" | "describe" | "retrieve");
+    let asks = |word: &str| {
+        matches!(word, "search" | "query" | "list" | "find" | "lookup" | "filter" | "get" | "describe" | "retrieve")
+    };
     let last = names::words(path.last_word());
-    let of_path = !path.ends_in_hole() && (last.first().is_some_and(|w| asks(w)) || last.last().is_some_and(|w| w == "search"));
+    let of_path =
+        !path.ends_in_hole() && (last.first().is_some_and(|w| asks(w)) || last.last().is_some_and(|w| w == "search"));
     let id = names::words(op.id.rsplit(['/', '.', '_']).next().unwrap_or_default());
-    let of_id = id.first().is_some_and(|word| matches!(word.as_str(), "search" | "query" | "list" | "find" | "lookup" | "get"));
+    let of_id =
+        id.first().is_some_and(|word| matches!(word.as_str(), "search" | "query" | "list" | "find" | "lookup" | "get"));
     of_path || of_id
 }
 
@@ -68,7 +160,8 @@ impl<'a> Mapper<'_, 'a> {
             return kept(&last, &ours);
         }
         let of_id = id_words(op.id);
-        let helps = of_id.len() <= 5 && !of_id.is_empty() && !of_id[0].starts_with("post") && !of_id[0].starts_with("put");
+        let helps =
+            of_id.len() <= 5 && !of_id.is_empty() && !of_id[0].starts_with("post") && !of_id[0].starts_with("put");
         if helps {
             return kept(&of_id, &ours);
         }
@@ -92,7 +185,8 @@ impl<'a> Mapper<'_, 'a> {
                 Step::Word(word) if !is_root_word(word) => Some(names::singular(&names::snake(word))),
                 _ => None,
             });
-            let says: Vec<String> = words.filter(|word| *word != entity && !verb.contains(word.as_str())).take(2).collect();
+            let says: Vec<String> =
+                words.filter(|word| *word != entity && !verb.contains(word.as_str())).take(2).collect();
             for outer in says {
                 let longer = names::method(&format!("{verb}_{outer}"));
                 if !taken(self, &longer) {
@@ -107,7 +201,8 @@ impl<'a> Mapper<'_, 'a> {
 
 /// Without the entity's own words and what only says how it is found.
 fn kept(words: &[String], ours: &dyn Fn(&String) -> bool) -> String {
-    let noise = ["a", "an", "the", "for", "by", "id", "of", "in", "to", "from", "with", "api", "v1", "v2", "authenticated"];
+    let noise =
+        ["a", "an", "the", "for", "by", "id", "of", "in", "to", "from", "with", "api", "v1", "v2", "authenticated"];
     let mut out: Vec<&str> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         if at == 0 || (!ours(word) && !noise.contains(&word.as_str())) {

@@ -33,14 +33,19 @@ impl<'a> Mapper<'_, 'a> {
             _ => 1,
         };
         let mut rest = rest;
-        rest.sort_by_key(|at| (rank(self.views[*at].op.verb), *at));
+        // What stands where its entity is at home takes the plain names.
+        let stranger = |at: &usize| {
+            let keys = self.views[*at].path.keys.join("/");
+            !self.by_home.contains_key(&keys) && !self.by_home.contains_key(&format!("{keys}/{{}}"))
+        };
+        rest.sort_by_key(|at| (stranger(at), rank(self.views[*at].op.verb), *at));
         for view in rest {
             self.write(view);
         }
     }
 
     fn write(&mut self, view: usize) {
-        let Some((ent, lies)) = self.owner(view).or_else(|| self.from_answer(view)) else {
+        let Some((ent, lies)) = self.owner(view).or_else(|| self.of_answer(view)) else {
             return self.refuse(view, "nothing that can be read belongs to it, and its answer holds no row");
         };
         let verb = self.views[view].op.verb;
@@ -49,9 +54,17 @@ impl<'a> Mapper<'_, 'a> {
             (Lies::At, Verb::Patch) if !taken("update") => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Put) if !taken("update") => (Kind::Update, "update".to_owned()),
             (Lies::At, Verb::Put) if !taken("replace") => (Kind::Update, "replace".to_owned()),
-            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => (Kind::Update, "update".to_owned()),
+            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => {
+                (Kind::Update, "update".to_owned())
+            }
             (Lies::At, Verb::Delete) if !taken("delete") => (Kind::Delete, "delete".to_owned()),
-            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => (Kind::Create, "create".to_owned()),
+            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => {
+                (Kind::Create, "create".to_owned())
+            }
+            // `conversations.create`, which answers with one.
+            (Lies::Beside, Verb::Post) if !taken("create") && self.makes(view, ent) => {
+                (Kind::Create, "create".to_owned())
+            }
             _ => (Kind::Action, self.action_verb(view, ent)),
         };
         let by_instance = matches!(lies, Lies::At | Lies::Below);
@@ -84,9 +97,9 @@ impl<'a> Mapper<'_, 'a> {
             part.name.clone_into(hole);
         }
         // A further hole must not be taken for a part of the key.
-        for at in count..holes.len() {
-            if parts.iter().any(|part| part.name == holes[at]) {
-                holes[at] = format!("{}_2", holes[at]);
+        for hole in holes.iter_mut().skip(count) {
+            if parts.iter().any(|part| part.name == *hole) {
+                hole.push_str("_2");
             }
         }
         true
@@ -102,7 +115,9 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(ent) = self.by_home.get(&format!("{}/{{}}", keys.join("/"))) {
             return Some((*ent, Lies::Over));
         }
-        if let Some(ent) = self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent)) {
+        if let Some(ent) =
+            self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent))
+        {
             return Some((*ent, Lies::Over));
         }
         for end in (1..keys.len()).rev() {
@@ -127,20 +142,24 @@ impl<'a> Mapper<'_, 'a> {
         }
         let shared = |ent: &super::Ent<'a>| {
             let home = ent.home.as_deref().unwrap_or_default();
-            home.iter().zip(&path.keys).take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a)).count()
+            home.iter()
+                .zip(&path.keys)
+                .take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a))
+                .count()
         };
         let best = self.ents.iter().enumerate().max_by_key(|(at, ent)| (shared(ent), std::cmp::Reverse(*at)));
         best.filter(|(_, ent)| shared(ent) > 0).map(|(at, _)| at)
     }
 
     /// An entity made of what a write answers with, where nothing reads it.
-    fn from_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
+    fn of_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
         let row = match &self.views[view].seen.shape {
             Shape::One { schema, .. } => *schema,
             _ => {
                 // Nothing to read at all: the writes stand together under a name.
                 let op = self.views[view].op;
-                let stem = op.tags.first().map(|tag| names::words(tag)).filter(|words| !words.is_empty() && words.len() <= 3);
+                let stem =
+                    op.tags.first().map(|tag| names::words(tag)).filter(|words| !words.is_empty() && words.len() <= 3);
                 let stem = stem.unwrap_or_else(|| self.stem(None, view));
                 let name = self.name_entity(&stem, view);
                 return Some((self.add(view, name, None, vec![Self::served()]), Lies::Beside));
@@ -170,10 +189,20 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
+    fn makes(&self, view: usize, ent: usize) -> bool {
+        let says = names::words(self.views[view].path.last_word()).first().is_some_and(|word| word == "create");
+        let row = match &self.views[view].seen.shape {
+            Shape::One { schema, .. } => self.ident(schema),
+            _ => return false,
+        };
+        says && self.ents[ent].idents.contains(&row)
+    }
+
     fn creates(&self, view: usize, ent: usize) -> bool {
         let words = names::words(self.views[view].op.id);
         let otherwise = ["delete", "remove", "search", "query", "batch", "bulk", "export"];
-        let says = words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
+        let says =
+            words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
         let not = words.iter().any(|word| otherwise.contains(&word.as_str()));
         says || (!not && self.same_rows(view, ent)) || self.views[view].op.id.is_empty()
     }
@@ -218,7 +247,11 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(ent) = known.into_iter().find(|ent| fits(*ent)) {
             return Some(ent);
         }
-        if ident.is_empty() && matches!(plan.kind, Kind::Create | Kind::Update) && fits(plan.ent) && self.alike(plan.ent, row) {
+        if ident.is_empty()
+            && matches!(plan.kind, Kind::Create | Kind::Update)
+            && fits(plan.ent)
+            && self.alike(plan.ent, row)
+        {
             self.add_row(plan.ent, row);
             return Some(plan.ent);
         }
@@ -226,7 +259,7 @@ impl<'a> Mapper<'_, 'a> {
     }
 
     /// Whether a row without a name has most of what the entity's rows have.
-    fn alike(&self, ent: usize, row: &'a Value) -> bool {
+    pub(super) fn alike(&self, ent: usize, row: &'a Value) -> bool {
         let Some(known) = self.ents[ent].rows.first() else { return false };
         let (known, new) = (self.reader.object(known), self.reader.object(row));
         let shared = new.props.keys().filter(|name| known.props.contains_key(*name)).count();
@@ -235,7 +268,8 @@ impl<'a> Mapper<'_, 'a> {
 
     /// What an action answers with, where that is more than a word of success.
     fn result_entity(&mut self, plan: &Plan, row: &'a Value) -> Option<usize> {
-        let says = ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
+        let says =
+            ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
         let object = self.reader.object(row);
         let more = object.props.keys().filter(|name| !says.contains(&names::snake(name).as_str())).count();
         if more == 0 {
@@ -244,7 +278,12 @@ impl<'a> Mapper<'_, 'a> {
         let ident = self.ident(row);
         let stem: Vec<String> = if ident.is_empty() {
             let verb = names::words(&plan.verb);
-            names::words(&self.ents[plan.ent].name).into_iter().chain(verb).chain(["result".to_owned()]).take(5).collect()
+            names::words(&self.ents[plan.ent].name)
+                .into_iter()
+                .chain(verb)
+                .chain(["result".to_owned()])
+                .take(5)
+                .collect()
         } else {
             names::words(&ident)
         };

@@ -281,7 +281,9 @@ impl Spec {
             let produces = self.consumes(operation, "produces");
             return match response.get("schema") {
                 Some(schema) if text(schema, "type") == "file" => Answer::Other("a file"),
-                Some(schema) if produces.is_empty() || produces.iter().any(|media| is_json(media)) => Answer::Json(schema),
+                Some(schema) if produces.is_empty() || produces.iter().any(|media| is_json(media)) => {
+                    Answer::Json(schema)
+                }
                 Some(_) => Answer::Other(produces.first().copied().unwrap_or_default()),
                 None if silent => Answer::Empty(nothing),
                 None => Answer::Unsaid,

@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
 
     /// What `oneOf` or `anyOf` offer beside null.
     pub fn arms(&self, at: &'a Value) -> Vec<&'a Value> {
-        let list = at.get("oneOf").or_else(|| at.get("anyOf")).and_then(Value::as_array);
+        let list = at.get("oneOf").or_else(|| at.get("anyOf")).or_else(|| lost_arms(at)).and_then(Value::as_array);
         let is_null = |arm: &Value| {
             let arm = self.spec.follow(arm);
             arm.get("type").and_then(Value::as_str) == Some("null")
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         match opened.get("type") {
             Some(Value::String(kind)) => Some(kind),
             Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
-            _ if opened.get("items").is_some_and(Value::is_object) => Some("array"),
+            _ if opened.get("items").is_some_and(Value::is_object) && lost_arms(opened).is_none() => Some("array"),
             _ if opened.get("properties").is_some() || opened.get("allOf").is_some() => Some("object"),
             _ => match opened.get("enum").and_then(|e| e.get(0)) {
                 Some(Value::String(_)) => Some("string"),
@@ -215,5 +215,17 @@ impl<'a> Reader<'a> {
             self.flatten(arm, into, within, sure);
         }
         within.pop();
+    }
+}
+
+/// Several schemas as the items of nothing: written by a converter that lost where they were from.
+fn lost_arms(at: &Value) -> Option<&Value> {
+    if at.get("type").is_some() {
+        return None;
+    }
+    match at.get("items")? {
+        Value::Array(_) => at.get("items"),
+        Value::Object(map) if map.len() == 1 => map.get("anyOf").or_else(|| map.get("oneOf")),
+        _ => None,
     }
 }
