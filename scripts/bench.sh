@@ -14,3 +14,4 @@ for bench in front discovery; do
   cargo bench --locked --quiet --package teach --bench "$bench"
 done
 cargo bench --locked --quiet --package exec --bench rows
+benches/tokens.sh
