@@ -203,3 +203,20 @@ fn letters_that_are_not_letters() {
         told(&EVERY.replacen("  Person:", &format!("  Per{bad}son:"), 1));
     }
 }
+
+#[test]
+fn an_action_on_nothing_in_particular_needs_nothing_that_reads() {
+    let text = |http: &str| {
+        format!(
+            "catalog: jobs\nversion: 1\ntitle: Jobs\norigin: https://jobs.example.com\nentities:\n  Job: {{about: a job, key: [id], \
+             fields: {{id: string}}}}\ncapabilities:\n  job_run: {{action: Job, http: {http}}}\n"
+        )
+    };
+    assert!(catalog::read("jobs", &text("POST /run")).is_ok());
+    let rejected = catalog::read("jobs", &text("\"POST /jobs/{id}/run\"")).unwrap_err();
+    assert!(
+        rejected.lines().contains("E0504 nothing reads Job"),
+        "an instance must come from somewhere: {}",
+        rejected.lines()
+    );
+}
