@@ -147,11 +147,15 @@ impl Scope {
     }
 
     pub fn exposed(&self, catalog: &Catalog, entity: &str) -> Option<&Exposed> {
-        self.entities.iter().find(|e| e.catalog.id == catalog.id && e.entity == entity)
+        self.entities.iter().find(|e| e.entity == entity && e.catalog.id == catalog.id)
     }
 
     /// The wire name a slot means within a catalog: `p7` through the ledger, anything else as it is.
     pub fn slot_name<'a>(&'a self, catalog: &Catalog, text: &'a str) -> &'a str {
+        // Nearly every slot is written by its name; looking each up was a twentieth of checking.
+        if !looks_like_symbol(text) {
+            return text;
+        }
         match self.slots.get(text) {
             Some(meaning) if meaning.catalog == catalog.id => &meaning.name,
             _ => text,

@@ -244,7 +244,7 @@ impl Ledger {
 
     /// `e4` of an exposed entity.
     pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
-        let at = self.entities.iter().position(|e| &e.catalog == catalog && e.entity == entity)?;
+        let at = self.entities.iter().position(|e| e.entity == entity && &e.catalog == catalog)?;
         Some(format!("e{}", at + 1))
     }
 

@@ -75,6 +75,9 @@ pub fn rows(slice: &Slice<'_>) -> Vec<Row> {
 
 /// A new entity that only calls which were taught before answer with is described on the first of them.
 fn left_over<'a>(slice: &Slice<'a>, sheet: &mut Sheet<'a>) {
+    if sheet.parts.is_empty() {
+        return;
+    }
     for (n, (catalog, capability)) in slice.ledger.taught_methods(slice.catalogs).enumerate() {
         let gives = slice.ledger.symbol_of(&catalog.id, &capability.returns).filter(|_| capability.gives_rows());
         let of = slice.ledger.symbol_of(&catalog.id, &capability.entity);
