@@ -10,7 +10,7 @@ say "building in release and measuring"
 for bench in round_trip pages allocations catalogs; do
   cargo bench --locked --quiet --package cli --bench "$bench"
 done
-for bench in front discovery; do
+for bench in front waves discovery; do
   cargo bench --locked --quiet --package teach --bench "$bench"
 done
 cargo bench --locked --quiet --package exec --bench rows
