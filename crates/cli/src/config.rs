@@ -63,6 +63,13 @@ impl Config {
         let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
+        // Written so that what is no number fails too.
+        if !(0.0..=1.0).contains(&file.teaching.writes) {
+            return Err(Failure::Score { found: file.teaching.writes });
+        }
+        for tenant in file.tenants.keys().filter(|tenant| **tenant != TenantId::local()) {
+            tracing::warn!(%tenant, "a tenant that nobody can be until there are keys: every caller is `local`");
+        }
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,

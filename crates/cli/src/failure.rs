@@ -20,6 +20,8 @@ pub enum Failure {
     Config { path: PathBuf, cause: Box<toml::de::Error> },
     #[error("`limits.{name}` is {found}; it must be from 1 to {most}")]
     Limit { name: &'static str, found: usize, most: usize },
+    #[error("`teaching.writes` is {found}; it is a score between 0 (teach every write) and 1")]
+    Score { found: f32 },
     #[error("no place to keep data: set --data DIR, TOKAMAK_DATA or HOME")]
     NoDataFolder,
     #[error(
@@ -82,6 +84,7 @@ impl Failure {
         ExitCode::from(match self {
             Failure::Config { .. }
             | Failure::Limit { .. }
+            | Failure::Score { .. }
             | Failure::NotText { .. }
             | Failure::Catalog(_)
             | Failure::Catalogs(_)
@@ -116,7 +119,7 @@ impl Failure {
             Failure::Unwritable { .. } => "unwritable",
             Failure::NotText { .. } => "not_text",
             Failure::Missing { .. } => "missing",
-            Failure::Config { .. } | Failure::Limit { .. } => "bad_config",
+            Failure::Config { .. } | Failure::Limit { .. } | Failure::Score { .. } => "bad_config",
             Failure::NoDataFolder => "no_data_folder",
             Failure::NotLoopback(_) => "not_loopback",
             Failure::PortTaken { .. } => "port_taken",

@@ -182,8 +182,11 @@ impl Service {
                 return Ok(None);
             }
             let entities = execute.row.ledger.entity_count();
-            let taught =
-                if request.replay { Taught::Table(execute.row.cumulative()) } else { Taught::Unchanged { entities } };
+            let taught = if request.replay {
+                Taught::Table(self.again(caller, &execute.row, &catalogs))
+            } else {
+                Taught::Unchanged { entities }
+            };
             let revision = execute.row.revision;
             return Ok(Some(Opened { slot, session: found.id, taught, revision, relations: Vec::new(), continuity }));
         }
@@ -215,9 +218,18 @@ impl Service {
         if self.try_commit(batch).await?.is_none() {
             return Ok(None);
         }
-        let text = if request.replay { row.cumulative() } else { rendered.text };
+        let text = if request.replay { self.again(caller, &row, &catalogs) } else { rendered.text };
         let (taught, revision, relations) = (Taught::Table(text), row.revision, extended.wave.relations);
         Ok(Some(Opened { slot, session: found.id, taught, revision, relations, continuity }))
+    }
+
+    /// The cumulative table. Whose rights are bounded may have lost some since: it gets what it may still use, in one piece.
+    fn again(&self, caller: &Caller, row: &ExecuteRow, catalogs: &Catalogs) -> String {
+        if !self.tenants.bound(&caller.tenant) {
+            return row.cumulative();
+        }
+        let wave = row.ledger.as_wave(catalogs);
+        render_wave(self.teaching.slots, &teach::Ledger::default(), &row.ledger, catalogs, &wave).text
     }
 
     /// A session keeps the catalogs it pinned, and their names; what a seed adds comes from the registry.

@@ -30,6 +30,11 @@ impl Tenants {
         Self { allowed, cache: Mutex::default() }
     }
 
+    /// Whether there is anything that it may not use.
+    pub(crate) fn bound(&self, tenant: &TenantId) -> bool {
+        self.allowed.contains_key(tenant)
+    }
+
     pub(crate) fn permit(&self, tenant: &TenantId, catalog: &Catalog, capability: &Capability) -> bool {
         self.allowed.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
     }

@@ -112,6 +112,12 @@ async fn a_right_that_is_taken_away_is_gone_from_sessions_that_had_it() {
     let error = bound.run(&me(), &house::commit_of(&commit)).await.unwrap_err();
     assert_eq!(error.code(), "bad_program", "a plan that was shown before is no way around it: {error}");
     assert_eq!(house.upstream.calls().len(), 0);
+    // A replay shows what is left, under the same symbols.
+    let seeds = vec![SeedRequest::all("demo", "Ticket")];
+    let replay = OpenRequest { replay: true, ..OpenRequest::new("close and delete tickets", seeds) };
+    let again = bound.open(&me(), &replay).await.unwrap();
+    assert!(table(&again).contains("e2\tdemo:Ticket") && !table(&again).contains("other:Ticket"), "{}", table(&again));
+    assert!(!table(&again).contains("close") && table(&again).contains("# Write a program"), "{}", table(&again));
     // More can still be taught, and what was pinned stays pinned.
     let more = open(&bound, &[("demo", "Project")]).await.unwrap();
     assert!(table(&more).contains("e4\tdemo:Project"), "{}", table(&more));

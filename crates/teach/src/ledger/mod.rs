@@ -242,6 +242,36 @@ impl Ledger {
         Err(SeedError::OnlyAPart { api, entity, holders })
     }
 
+    /// All that it holds and these catalogs show, as one wave.
+    pub fn as_wave(&self, catalogs: &Catalogs) -> Wave {
+        let shown = |id: &CatalogId, entity: &str| catalogs.get(id).filter(|c| c.offers(entity));
+        let mut wave = Wave::default();
+        for (entry, n) in self.entities.iter().zip(1..) {
+            if shown(&entry.catalog, &entry.entity).is_some() {
+                let (catalog, entity) = (entry.catalog.clone(), entry.entity.clone());
+                wave.entities.push(Taught { symbol: format!("e{n}"), catalog, entity });
+            }
+        }
+        for (RelationEntry { catalog, entity, name }, n) in self.relations.iter().zip(1..) {
+            let found = shown(catalog, entity).and_then(|c| c.entity(entity)?.relations.get(name));
+            let target = found.and_then(|r| shown(catalog, &r.target).map(|_| r.target.as_str()));
+            let to = target.and_then(|target| self.symbol_of(catalog, target));
+            if let (Some(from), Some(to)) = (self.symbol_of(catalog, entity), to) {
+                let (symbol, name) = (format!("r{n}"), name.clone());
+                let (catalog, entity) = (catalog.clone(), entity.clone());
+                wave.relations.push(TaughtRelation { symbol, from, to, name, catalog, entity });
+            }
+        }
+        for (MethodEntry { catalog, entity, capability }, n) in self.methods.iter().zip(1..) {
+            let found = shown(catalog, entity).and_then(|c| c.capability(capability));
+            if let (Some(_), Some(of)) = (found, self.symbol_of(catalog, entity)) {
+                let (catalog, entity, capability) = (catalog.clone(), entity.clone(), capability.clone());
+                wave.methods.push(TaughtMethod { symbol: format!("m{n}"), of, catalog, entity, capability });
+            }
+        }
+        wave
+    }
+
     /// `e4` of an exposed entity.
     pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
         let at = self.entities.iter().position(|e| e.entity == entity && &e.catalog == catalog)?;
