@@ -24,7 +24,8 @@ from harness import TOKAMAK, Server, Suite, request
 
 suite = Suite("effects")
 SHIPPED = Path(__file__).resolve().parents[2] / "catalogs" / "demo.yaml"
-SEEDS = seeds("Ticket", "Comment", "Project", api="tracker")
+# Every write, whatever the intent says.
+SEEDS = [{**seed, "capabilities": ["*"]} for seed in seeds("Ticket", "Comment", "Project", api="tracker")]
 # How long the kills go on, and how long a dead process is believed to live.
 SECONDS_OF_KILLS = 35
 DEAD_AFTER = 20
