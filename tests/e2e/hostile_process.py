@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 from pathlib import Path
@@ -355,12 +356,21 @@ def asks_for_a_secret(suite):
         if child == 0:
             os.execve(TOKAMAK, command, surroundings)
         said = said_until(terminal, b"Value of TYPED: ")
+        # The words come before the terminal stops showing what is typed; a person is slower than that.
+        until_silent(terminal)
         os.write(terminal, b"hunter2\n")
         said += said_until(terminal, b"TYPED is set")
         assert os.waitpid(child, 0)[1] == 0 and b"hunter2" not in said, said
     with suite.case("secret: what was typed is kept"):
         listed = subprocess.run([TOKAMAK, "secret", "list", "--data", data], env=surroundings, capture_output=True)
         assert listed.stdout == b"TYPED\n", listed
+
+
+def until_silent(terminal):
+    deadline = time.monotonic() + 10
+    while termios.tcgetattr(terminal)[3] & termios.ECHO:
+        assert time.monotonic() < deadline, "the terminal still shows what is typed"
+        time.sleep(0.01)
 
 
 def said_until(terminal, words):
