@@ -4,12 +4,12 @@
 // why: a benchmark has no caller to hand an error to; it stops with the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-use std::time::{Duration, Instant};
-
 use base::Digest;
 
 #[path = "made/large.rs"]
 mod large;
+#[path = "made/rounds.rs"]
+mod rounds;
 
 const ROUNDS: usize = 40;
 
@@ -35,16 +35,7 @@ fn main() {
 }
 
 /// Prints the median and the best of some rounds.
-fn row(what: &str, mut work: impl FnMut()) {
-    work();
-    let mut times: Vec<Duration> = (0..ROUNDS)
-        .map(|_| {
-            let started = Instant::now();
-            work();
-            started.elapsed()
-        })
-        .collect();
-    times.sort();
-    let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
-    println!("{what:<44} {:>8.2} ms median {:>8.2} ms best", ms(times[ROUNDS / 2]), ms(times[0]));
+fn row(what: &str, work: impl FnMut()) {
+    let (median, best) = rounds::median_and_best(ROUNDS, work);
+    println!("{what:<44} {median:>8.2} ms median {best:>8.2} ms best");
 }

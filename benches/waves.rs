@@ -5,12 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, Teaching, render_wave};
 
 #[path = "made/large.rs"]
 mod large;
+#[path = "made/rounds.rs"]
+mod rounds;
 
 const ROUNDS: usize = 60;
 /// What the issue asks for.
@@ -43,17 +44,7 @@ fn main() {
 }
 
 /// Prints the median and the best of some rounds.
-fn row(what: &str, mut work: impl FnMut()) {
-    work();
-    let mut times: Vec<Duration> = (0..ROUNDS)
-        .map(|_| {
-            let started = Instant::now();
-            work();
-            started.elapsed()
-        })
-        .collect();
-    times.sort();
-    let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
-    let median = ms(times[ROUNDS / 2]);
-    println!("{what:<44} {median:>8.2} ms median {:>8.2} ms best {:>6.2}x", ms(times[0]), median / TARGET);
+fn row(what: &str, work: impl FnMut()) {
+    let (median, best) = rounds::median_and_best(ROUNDS, work);
+    println!("{what:<44} {median:>8.2} ms median {best:>8.2} ms best {:>6.2}x", median / TARGET);
 }

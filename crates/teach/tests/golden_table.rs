@@ -55,3 +55,24 @@ fn symbols_are_stable_and_order_free() {
         }
     }
 }
+
+/// What a tenant has lost since does not move the numbers of what is left.
+#[test]
+fn a_row_that_is_shown_again_has_its_own_symbol() {
+    let catalogs = catalogs();
+    let mut ledger = Ledger::default();
+    for words in ["odd:Signal", "odd:Door"] {
+        ledger = ledger.extend(&catalogs, &Ask::all(&seeds(words))).unwrap().ledger;
+    }
+    let allow = catalog::Allow::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
+    let seen: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
+    let extended = ledger.extend(&seen, &Ask::all(&seeds("odd:Key"))).unwrap();
+    let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &seen, &extended.wave);
+    assert!(table.dropped.is_empty(), "{:?}", table.dropped);
+    // `m1` was sending a signal.
+    assert!(
+        table.text.contains("e2(house=$,number=$).m2()\t→ e3 · have a key made · Key: id, teeth int"),
+        "{}",
+        table.text
+    );
+}

@@ -7,6 +7,8 @@ mod raw;
 mod resolve;
 mod shape;
 
+pub use resolve::is_reserved_header;
+
 use base::{Diagnostic, LineIndex, Span};
 
 use crate::codes;

@@ -147,26 +147,10 @@ fn read(scheme: &Value, prefix: &str) -> Option<(usize, Auth)> {
     })
 }
 
-/// Headers that the client sets.
+/// Headers that the client sets, or that mean nothing to a program.
 pub fn reserved(name: &str) -> bool {
-    let client = [
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "accept-encoding",
-        "authorization",
-        "proxy-authorization",
-        "content-type",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "accept",
-        "cookie",
-        "user-agent",
-    ];
-    client.contains(&name.to_ascii_lowercase().as_str())
+    let meaningless = ["accept", "cookie", "user-agent"];
+    catalog::is_reserved_header(name) || meaningless.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Client credentials where that is the only way in; else a token that a person gets.

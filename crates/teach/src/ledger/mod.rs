@@ -298,11 +298,6 @@ impl Ledger {
         self.entities.len()
     }
 
-    /// How many of each kind of symbol there are: `e`, `m`, `p`, `r`.
-    pub fn counts(&self) -> [usize; 4] {
-        [self.entities.len(), self.methods.len(), self.slots.len(), self.relations.len()]
-    }
-
     /// Catalogs with at least one exposed entity.
     pub fn catalogs(&self) -> BTreeSet<&CatalogId> {
         self.entities.iter().map(|e| &e.catalog).collect()

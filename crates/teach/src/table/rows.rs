@@ -78,21 +78,14 @@ fn left_over<'a>(slice: &Slice<'a>, sheet: &mut Sheet<'a>) {
     if sheet.parts.is_empty() {
         return;
     }
-    for (n, (catalog, capability)) in slice.ledger.taught_methods(slice.catalogs).enumerate() {
-        let gives = slice.ledger.symbol_of(&catalog.id, &capability.returns).filter(|_| capability.gives_rows());
-        let of = slice.ledger.symbol_of(&catalog.id, &capability.entity);
-        let (Some(gives), Some(of), Some(entity)) = (gives, of, catalog.entity(&capability.entity)) else { continue };
-        if !sheet.parts.contains(&gives) {
-            continue;
+    for method in slice.ledger.as_wave(slice.catalogs).methods {
+        let Some(catalog) = slice.catalogs.get(&method.catalog) else { continue };
+        let Some(capability) = catalog.capability(&method.capability).filter(|c| c.gives_rows()) else { continue };
+        let gives = slice.ledger.symbol_of(&catalog.id, &capability.returns);
+        let (Some(gives), Some(entity)) = (gives, catalog.entity(&method.entity)) else { continue };
+        if sheet.parts.contains(&gives) {
+            Writer { sheet, catalog, entity, symbol: &method.of, due: false, anchored: false }.method(&method);
         }
-        let method = TaughtMethod {
-            symbol: format!("m{}", n + 1),
-            of: of.clone(),
-            catalog: catalog.id.clone(),
-            entity: entity.name.clone(),
-            capability: capability.name.clone(),
-        };
-        Writer { sheet, catalog, entity, symbol: &of, due: false, anchored: false }.method(&method);
     }
 }
 

@@ -16,6 +16,8 @@ mod twins;
 mod types;
 mod words;
 
+pub use words::is_reserved_header;
+
 use base::{Code, Diagnostic, Pace, near};
 use indexmap::IndexMap;
 

@@ -13,7 +13,11 @@ const POSTFIXES: [&str; 10] =
     ["limit", "page_size", "sort", "filter", "aggregate", "group_by", "distinct", "first", "last", "singleton"];
 /// What stands where an entity could and means something to the host.
 const HOST: [&str; 3] = ["page", "wait", "cancel"];
-/// Headers that the client or the credential sets.
+/// Whether the client or the credential sets a header, so that no catalog may.
+pub fn is_reserved_header(name: &str) -> bool {
+    RESERVED.contains(&name.to_ascii_lowercase().as_str())
+}
+
 const RESERVED: [&str; 12] = [
     "host",
     "content-length",
@@ -90,7 +94,7 @@ impl Cx<'_> {
             _ if !is_token(name) => "write letters, digits and `-`",
             "authorization" => "write `auth`",
             "content-type" => "write `content_type`",
-            _ if RESERVED.contains(&lower.as_str()) => "the client sets it",
+            _ if is_reserved_header(&lower) => "the client sets it",
             _ => return,
         };
         let message = format!("`{}` is not a header that a catalog sets; {fix}", name.escape_debug());

@@ -54,15 +54,7 @@ pub fn run(args: &CatalogImport, graphql: bool, output: &Output) -> Result<(), F
     if failed > 0 {
         return Err(Failure::Found(format!("{failed} of {} specifications could not be imported", values.len())));
     }
-    let share = average(&values);
-    match args.strict {
-        Some(least) if share < least => Err(Failure::Found(format!(
-            "{:.1} % of the operations are mapped, not {:.1} %",
-            share * 100.0,
-            least * 100.0
-        ))),
-        _ => Ok(()),
-    }
+    super::strict(args, average(&values))
 }
 
 /// Files as they are; of a folder every specification below it, in the order of their names.

@@ -52,7 +52,7 @@ pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Res
         output.line(made.text.trim_end());
         output.notice(&print::text(&made, &learned, output));
     }
-    strict(args, &made)
+    strict(args, made.report.share())
 }
 
 /// Into the catalog that is there, which keeps every line it has.
@@ -68,7 +68,7 @@ fn renew(args: &CatalogImport, made: &Import, output: &Output) -> Result<(), Fai
     } else {
         output.line(&print::update(&update, output));
     }
-    strict(args, made)
+    strict(args, made.report.share())
 }
 
 /// An OpenAPI specification as a draft that nothing is written of.
@@ -93,8 +93,8 @@ fn options(args: &CatalogImport, source: &str) -> Options {
     }
 }
 
-fn strict(args: &CatalogImport, made: &Import) -> Result<(), Failure> {
-    let share = made.report.share();
+/// Whether enough of the operations is mapped.
+fn strict(args: &CatalogImport, share: f64) -> Result<(), Failure> {
     match args.strict {
         Some(least) if share < least => Err(Failure::Found(format!(
             "{:.1} % of the operations are mapped, not {:.1} %",
