@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use base::Digest;
 use ports::Scripts;
-use ports::scripts::{Error, Step, Stepped};
+use ports::scripts::{Error, Global, Heap, Outcome, Step, Stepped, Thrown};
 
 #[derive(Default)]
 pub struct ScriptedScripts {
@@ -31,36 +32,81 @@ impl ScriptedScripts {
     }
 }
 
+/// A step that came to this, on a heap whose object is these bytes.
+pub fn stepped(object: &[u8], outcome: Outcome) -> Stepped {
+    let heap = Heap {
+        key: Digest::of(object),
+        parent: None,
+        engine: Digest::of(GUEST),
+        object: object.into(),
+        memory_bytes: object.len() as u64,
+        links: 1,
+    };
+    Stepped { heap, outcome, console: String::new(), console_dropped: 0 }
+}
+
+const GUEST: &[u8] = b"a scripted engine";
+
 #[async_trait]
 impl Scripts for ScriptedScripts {
+    fn engine(&self) -> Digest {
+        Digest::of(GUEST)
+    }
+
+    fn guest(&self) -> &[u8] {
+        GUEST
+    }
+
+    fn plain(&self, source: &str) -> Result<String, Thrown> {
+        Ok(source.to_owned())
+    }
+
+    fn parent(&self, _object: &[u8]) -> Result<Option<Digest>, Error> {
+        Ok(None)
+    }
+
+    async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {
+        match objects.last() {
+            Some(object) if Digest::of(object) == key => Ok(()),
+            _ => Err(Error::Damaged(key)),
+        }
+    }
+
+    async fn admit_engine(&self, _guest: Vec<u8>) -> Result<Digest, Error> {
+        Err(Error::NotAnEngine)
+    }
+
     async fn step(&self, step: Step) -> Result<Stepped, Error> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
         let next = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         next.unwrap_or_else(|| Err(Error::Engine("a step that the test did not script".into())))
+    }
+
+    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+        Err(Error::Absent(key))
+    }
+
+    async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
+        Err(Error::Absent(key))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Digest;
-    use ports::scripts::{Input, Outcome};
+    use ports::scripts::{Completion, Input, Limits, Stop};
     use serde_json::json;
 
     #[tokio::test]
     async fn outcomes_come_in_order_and_then_the_engine_fails() {
-        let stepped = Stepped {
-            image: vec![1],
-            key: Digest::of(&[1]),
-            outcome: Outcome::Completed(json!(2)),
-            console: Vec::new(),
-        };
-        let scripts = ScriptedScripts::new().then(Ok(stepped)).then(Err(Error::Deadline(5)));
+        let done = stepped(&[1], Outcome::Completed(Completion::Json(json!(2))));
+        let scripts = ScriptedScripts::new().then(Ok(done)).then(Err(Error::Deadline(5)));
         let step = || Step {
-            image: None,
+            heap: None,
             input: Input::Evaluate { code: "1 + 1".to_owned() },
-            memory_bytes: 1,
-            deadline_ms: 5,
+            limits: Limits { memory_bytes: 1, deadline_ms: 5, output_bytes: 1 },
+            surroundings: Default::default(),
+            stop: Stop::default(),
         };
         assert!(matches!(scripts.step(step()).await.unwrap().outcome, Outcome::Completed(_)));
         assert!(matches!(scripts.step(step()).await, Err(Error::Deadline(5))));
