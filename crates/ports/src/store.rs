@@ -52,10 +52,26 @@ pub enum Table {
     Operation,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
+    /// Key of a heap -> what it is, and its object or the digest of the blob that holds it.
+    Heap,
+    /// Key of a heap -> its tags.
+    HeapTags,
+    /// An execution, the newest first -> one run of JavaScript: its code, state and result.
+    Execution,
+    /// An execution -> nothing: it has not come to its end.
+    OpenExecution,
+    /// `{execution}/{number}` -> a piece of its console output.
+    ExecutionOutput,
+    /// A session with JavaScript -> its head, and the executions that wait for their turn.
+    JsSession,
+    /// `{session}/{index}` -> one entry of its log.
+    SessionLog,
+    /// Digest of a JavaScript engine -> the blob that holds its program.
+    Guest,
 }
 
 impl Table {
-    pub const ALL: [Table; 11] = [
+    pub const ALL: [Table; 19] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -67,6 +83,14 @@ impl Table {
         Table::Page,
         Table::Operation,
         Table::Transport,
+        Table::Heap,
+        Table::HeapTags,
+        Table::Execution,
+        Table::OpenExecution,
+        Table::ExecutionOutput,
+        Table::JsSession,
+        Table::SessionLog,
+        Table::Guest,
     ];
 
     /// The name in storage; stable for ever.
@@ -83,6 +107,14 @@ impl Table {
             Table::Page => "page",
             Table::Operation => "operation",
             Table::Transport => "transport",
+            Table::Heap => "heap",
+            Table::HeapTags => "heap_tags",
+            Table::Execution => "execution",
+            Table::OpenExecution => "open_execution",
+            Table::ExecutionOutput => "execution_output",
+            Table::JsSession => "js_session",
+            Table::SessionLog => "session_log",
+            Table::Guest => "guest",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The stored result of a run: all returns, all rows, all fields, uncut, with coverage.
 //! Invariant: it is readable only through a row of the caller's tenant, and its bytes are verified on every read.
 
-use base::{Digest, RunId, Slot, Timestamp};
+use base::{Digest, LogicalSessionId, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
 use ports::receipts::Receipt;
@@ -93,14 +93,7 @@ impl Service {
         let parsed = ArtifactUri::parse(uri)?;
         let (session, _) = self.resolve(caller, &parsed.session).await?;
         let missing = || Error::NoArtifact(uri.chars().take(120).collect());
-        let row: Versioned<RunRow> =
-            self.fetch(&run_key(&caller.tenant, session, parsed.number)).await?.ok_or_else(missing)?;
-        let digest = row.row.artifact;
-        let bytes = self.ports.blobs.get(&digest).await.map_err(|error| match error {
-            ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),
-            other => Error::Blobs(other),
-        })?;
-        let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
+        let mut artifact = self.artifact_of(caller, session, parsed.number).await?.ok_or_else(missing)?;
         if let Some(label) = parsed.label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
@@ -108,5 +101,41 @@ impl Service {
             }
         }
         Ok(artifact)
+    }
+
+    /// Of one run of a session.
+    pub(crate) async fn artifact_of(
+        &self,
+        caller: &Caller,
+        session: LogicalSessionId,
+        number: u64,
+    ) -> Result<Option<Artifact>, Error> {
+        let Some(row) = self.run_row(caller, session, number).await? else { return Ok(None) };
+        let digest = row.row.artifact;
+        let bytes = self.ports.blobs.get(&digest).await.map_err(|error| match error {
+            ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),
+            other => Error::Blobs(other),
+        })?;
+        Ok(Some(crate::rows::read("artifact", &bytes)?))
+    }
+
+    /// A run by its number; the first ones of a fork are those of the session it was made from.
+    pub(crate) async fn run_row(
+        &self,
+        caller: &Caller,
+        session: LogicalSessionId,
+        number: u64,
+    ) -> Result<Option<Versioned<RunRow>>, Error> {
+        let mut session = session;
+        loop {
+            if let Some(row) = self.fetch(&run_key(&caller.tenant, session, number)).await? {
+                return Ok(Some(row));
+            }
+            let forked = self.logical(caller, session).await?.and_then(|found| found.row.forked);
+            match forked.filter(|from| number <= from.runs) {
+                Some(from) => session = from.session,
+                None => return Ok(None),
+            }
+        }
     }
 }

@@ -73,6 +73,8 @@ pub enum Error {
     #[error("too many calls change this session at once; try again")]
     Busy,
     #[error(transparent)]
+    Js(#[from] crate::js::JsError),
+    #[error(transparent)]
     Store(#[from] ports::store::Error),
     #[error(transparent)]
     Blobs(#[from] ports::blobs::Error),
@@ -109,6 +111,7 @@ impl Error {
             Error::NoArtifact(_) => "no_artifact",
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
+            Error::Js(error) => error.code(),
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
             Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
@@ -119,6 +122,9 @@ impl Error {
     /// Ours to mend: logged in full, shown as one line.
     pub fn is_fault(&self) -> bool {
         if let Error::Shared(error) = self {
+            return error.is_fault();
+        }
+        if let Error::Js(error) = self {
             return error.is_fault();
         }
         matches!(

@@ -13,6 +13,7 @@ mod commit;
 mod discovery;
 mod error;
 mod indexed;
+mod js;
 mod live;
 mod load;
 mod open;
@@ -28,6 +29,10 @@ pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
 pub use caller::{Caller, Connection};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
 pub use error::Error;
+pub use js::{
+    Changed, Entry, Execution, Fork, Forked, HeapDiff, HeapInfo, InSession, JsError, JsSettings, Lineage, Named, Node,
+    OutputPage, OutputRequest, Review, RunJs, State, Tags, Uncaught,
+};
 pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};

@@ -11,7 +11,7 @@ use teach::Catalogs;
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
+use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
 use crate::service::Service;
 
 /// A row and the version it was read at.
@@ -30,6 +30,10 @@ pub struct Session {
     pub catalogs: Catalogs,
     /// What it could be taught beside them.
     pub offered: Arc<Registry>,
+    /// Where its first runs and pages are, when it began as a fork.
+    pub forked: Option<ForkedFrom>,
+    /// Its writes stop at the plan.
+    pub fenced: bool,
 }
 
 impl Service {
@@ -45,9 +49,15 @@ impl Service {
 
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
+        self.session_in(caller, id, slot).await
+    }
+
+    /// A session that the caller has this slot for.
+    pub(crate) async fn session_in(&self, caller: &Caller, id: LogicalSessionId, slot: Slot) -> Result<Session, Error> {
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical.row.execute.ok_or_else(|| Error::Expired(reference.to_owned()))?;
-        let execute = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?.row;
+        let expired = || Error::Expired(slot.to_string());
+        let binding = logical.row.execute.ok_or_else(expired)?;
+        let execute = self.execute(caller, &binding).await?.ok_or_else(expired)?.row;
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
             if let Some(seen) = self.catalog_for(&caller.tenant, *digest).await? {
@@ -55,7 +65,8 @@ impl Service {
             }
         }
         let offered = self.registry_for(&caller.tenant);
-        Ok(Session { id, slot, execute, catalogs, offered })
+        let (forked, fenced) = (logical.row.forked, logical.row.fenced);
+        Ok(Session { id, slot, execute, catalogs, offered, forked, fenced })
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.

@@ -151,6 +151,8 @@ impl Service {
             commits: 0,
             pages: 0,
             operations: 0,
+            forked: None,
+            fenced: false,
         };
         let is_new = known.is_none();
         let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
@@ -322,6 +324,6 @@ pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api
 }
 
 /// An intent is free text; its row is found by its digest.
-fn intent_id(intent: &str) -> String {
+pub(crate) fn intent_id(intent: &str) -> String {
     Digest::of(intent.as_bytes()).to_string()
 }

@@ -36,6 +36,20 @@ pub struct LogicalRow {
     /// The number of the last operation.
     #[serde(default)]
     pub operations: u64,
+    /// The session it began as a copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<ForkedFrom>,
+    /// Its writes stop at the plan until it is promoted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fenced: bool,
+}
+
+/// Runs and pages up to these numbers are the other session's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    pub session: LogicalSessionId,
+    pub runs: u64,
+    pub pages: u64,
 }
 
 /// Which symbol space a logical session is bound to.

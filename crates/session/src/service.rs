@@ -11,6 +11,7 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::indexed::Indexed;
+use crate::js::Js;
 use crate::live::Lives;
 use crate::tenants::Tenants;
 
@@ -39,6 +40,7 @@ pub struct Service {
     turns: Mutex<HashMap<String, Weak<Turn>>>,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
+    pub(crate) js: Option<Js>,
 }
 
 /// One at a time among the callers of this process.
@@ -58,6 +60,7 @@ impl Service {
             calls: Mutex::default(),
             turns: Mutex::default(),
             lives: Lives::default(),
+            js: None,
         }
     }
 

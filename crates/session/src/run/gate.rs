@@ -11,6 +11,7 @@ use super::page::PageRow;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
+use crate::js::JsError;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::RunRequest;
@@ -85,6 +86,7 @@ impl Service {
         let program = request.program.as_deref().ok_or(Error::NoProgram)?;
         let planned = self.plan_in(session, program, self.now())?;
         if planned.plan.verdict == Verdict::Review {
+            self.check_fence(session, &planned)?;
             if !request.force {
                 let commit = self.mint_commit(caller, session, (&planned, program)).await?.unwrap_or_default();
                 return Err(Error::Review { explained: planned.explained, commit });
@@ -96,6 +98,14 @@ impl Service {
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let (run, program) = (self.new_run_id(), program.to_owned());
         Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: None })))
+    }
+
+    /// A fork that nobody promoted changes nothing.
+    fn check_fence(&self, session: &Session, planned: &Planned) -> Result<(), Error> {
+        if session.fenced && !planned.plan.bounds.effects.is_empty() {
+            return Err(JsError::Fenced { explained: planned.explained.clone() }.into());
+        }
+        Ok(())
     }
 
     async fn by_commit(
@@ -122,7 +132,7 @@ impl Service {
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
                     return Err(Error::CommitExpired(commit.to_owned()));
                 }
-                Claim::Unused => {}
+                Claim::Unused => self.check_fence(session, &planned)?,
             }
             // All that can fail comes before the claim, which is good for one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;
@@ -192,6 +202,6 @@ impl Service {
     }
 }
 
-fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
+pub(crate) fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
     Key::new(&caller.tenant, Table::PlanCommit, format!("{}/{number:010}", session.id))
 }

@@ -13,6 +13,7 @@ use crate::artifact::Artifact;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
+use crate::js::claim_name;
 use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
@@ -87,6 +88,9 @@ impl Service {
             batch = self.end_operation(caller, session, (live, number), batch).await?;
             if self.is_kept(caller, session, (live, number), batch).await? {
                 live.is_kept();
+                if let (Some(js), Some((key, _))) = (&self.js, &live.claim) {
+                    js.changed(&claim_name(&key.id));
+                }
                 return Ok(Kept { number, pages: more(session.slot, &row) });
             }
         }

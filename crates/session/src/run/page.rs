@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::Slot;
+use base::{LogicalSessionId, Slot};
 use exec::{Continuation, Coverage, Finished, Outcome};
 use lang::plan::{Plan, StepKind};
 use ports::store::{Key, Table};
@@ -121,10 +121,29 @@ impl Service {
             let unknown = || Error::NoHandle(handle.chars().take(60).collect());
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
-            let row: Option<Versioned<PageRow>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
+            let row = self.page_row(caller, session, parsed.number).await?;
             found.insert(handle.clone(), row.ok_or_else(unknown)?.row);
         }
         Ok(found)
+    }
+
+    /// A page by its number; the first ones of a fork are those of the session it was made from.
+    async fn page_row(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        number: u64,
+    ) -> Result<Option<Versioned<PageRow>>, Error> {
+        let key = |id: LogicalSessionId| Key::new(&caller.tenant, Table::Page, format!("{id}/{number:010}"));
+        let (mut id, mut forked) = (session.id, session.forked);
+        loop {
+            if let Some(row) = self.fetch(&key(id)).await? {
+                return Ok(Some(row));
+            }
+            let Some(from) = forked.filter(|from| number <= from.pages) else { return Ok(None) };
+            id = from.session;
+            forked = self.logical(caller, id).await?.and_then(|found| found.row.forked);
+        }
     }
 }
 

@@ -9,16 +9,15 @@ use super::page::more;
 use crate::artifact::ArtifactUri;
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::load::{Session, Versioned};
+use crate::load::Session;
 use crate::ran::Ran;
-use crate::rows::{RunRow, run_key};
 use crate::service::Service;
 
 impl Service {
-    pub(super) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
-        let uri = ArtifactUri::short(session.slot, number);
-        let artifact = self.artifact(caller, &uri).await?;
-        let row: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, session.id, number)).await?;
+    pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
+        let missing = || Error::NoArtifact(ArtifactUri::short(session.slot, number));
+        let artifact = self.artifact_of(caller, session.id, number).await?.ok_or_else(missing)?;
+        let row = self.run_row(caller, session.id, number).await?;
         let pages = row.map(|found| more(session.slot, &found.row)).unwrap_or_default();
         let returns = artifact.returns.into_iter().map(|r| Finished {
             label: r.label,
