@@ -52,24 +52,27 @@ impl Fair {
 impl Drop for Place {
     fn drop(&mut self) {
         let Some(state) = self.0.take() else { return };
-        let mut next = Some(Place(Some(state.clone())));
         loop {
-            let taken = lock(&state).next();
-            let (Some(give), Some(place)) = (taken, next.take()) else { break };
-            match give.send(place) {
+            let Some(give) = lock(&state).next_or_free() else { return };
+            match give.send(Place(Some(state.clone()))) {
                 Ok(()) => return,
                 // It went away while it waited: the place is still ours to give.
-                Err(back) => next = Some(back),
+                Err(mut back) => back.0 = None,
             }
         }
-        if let Some(mut unused) = next.take() {
-            unused.0 = None;
-        }
-        lock(&state).free += 1;
     }
 }
 
 impl Waiting {
+    /// Whose turn it is; where nobody waits, the place is free.
+    fn next_or_free(&mut self) -> Option<oneshot::Sender<Place>> {
+        let next = self.next();
+        if next.is_none() {
+            self.free += 1;
+        }
+        next
+    }
+
     fn next(&mut self) -> Option<oneshot::Sender<Place>> {
         let tenant = self.turns.pop_front()?;
         let asked = self.asked.get_mut(&tenant)?;
