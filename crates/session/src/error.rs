@@ -110,6 +110,7 @@ impl Error {
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
+            Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
             Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
