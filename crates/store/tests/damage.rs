@@ -2,7 +2,7 @@
 //! Invariant: what is damaged is named, the rest can be used, and nothing else than what was written is ever given out.
 
 // why: the functions that the tests share fail the test that calls them.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
