@@ -50,12 +50,14 @@ pub enum Table {
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
+    /// Digest of an API key -> whom it names. The key itself is nowhere.
+    ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
 }
 
 impl Table {
-    pub const ALL: [Table; 11] = [
+    pub const ALL: [Table; 12] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -66,6 +68,7 @@ impl Table {
         Table::Receipt,
         Table::Page,
         Table::Operation,
+        Table::ApiKey,
         Table::Transport,
     ];
 
@@ -82,6 +85,7 @@ impl Table {
             Table::Receipt => "receipt",
             Table::Page => "page",
             Table::Operation => "operation",
+            Table::ApiKey => "api_key",
             Table::Transport => "transport",
         }
     }

@@ -8,6 +8,7 @@
 
 pub mod found;
 mod http;
+mod identity;
 mod mcp;
 mod message;
 pub mod text;

@@ -13,6 +13,7 @@ mod commit;
 mod discovery;
 mod error;
 mod indexed;
+pub mod keys;
 mod live;
 mod load;
 mod open;
@@ -25,7 +26,7 @@ mod tenants;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
-pub use caller::{Caller, Connection};
+pub use caller::{Caller, Connection, Identity};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
 pub use error::Error;
 pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};

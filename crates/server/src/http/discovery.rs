@@ -7,11 +7,11 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use base::{Principal, TenantId};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Caller, Connection, DiscoverRequest, Service};
+use session::{DiscoverRequest, Service};
 
+use super::auth::AsCaller;
 use super::problem::Problem;
 use crate::found;
 
@@ -36,11 +36,12 @@ pub struct Listing {
 
 pub async fn discover(
     State(service): State<Arc<Service>>,
+    AsCaller(caller): AsCaller,
     asked: Result<Json<Asked>, JsonRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let Json(asked) = asked.map_err(|bad| bad_request(bad.body_text()))?;
+    let Json(asked) = asked.map_err(|bad| Problem::bad_arguments(bad.body_text()))?;
     let request = DiscoverRequest { intent: asked.intent, apis: asked.apis, limit: asked.limit };
-    let discovered = service.discover(&caller(), &request).map_err(|error| Problem::from(&error))?;
+    let discovered = service.discover(&caller, &request).map_err(|error| Problem::from(&error))?;
     if asked.typed {
         return Ok(Json(found::decision(&discovered.found.decide(), &discovered)));
     }
@@ -49,29 +50,24 @@ pub async fn discover(
 
 pub async fn list(
     State(service): State<Arc<Service>>,
+    AsCaller(caller): AsCaller,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let Query(listing) = listing.map_err(|bad| bad_request(bad.body_text()))?;
-    let listed = service.list_registry(&caller(), listing.query.as_deref()).await;
+    let Query(listing) = listing.map_err(|bad| Problem::bad_arguments(bad.body_text()))?;
+    let listed = service.list_registry(&caller, listing.query.as_deref()).await;
     Ok(Json(json!({"catalogs": listed.iter().map(found::listed).collect::<Vec<_>>()})))
 }
 
-pub async fn one(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    match service.registered(&caller(), &id).await {
+pub async fn one(
+    State(service): State<Arc<Service>>,
+    AsCaller(caller): AsCaller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    match service.registered(&caller, &id).await {
         Some(listed) => Ok(Json(found::registered(&listed))),
         None => {
-            let shown: String = id.chars().take(80).collect();
-            let detail = format!("no API `{shown}` here; GET /v1/registry lists them");
-            Err(Problem { status: StatusCode::NOT_FOUND, code: "no_catalog", detail })
+            let detail = format!("no API `{}` here; GET /v1/registry lists them", base::shown(&id, 80));
+            Err(Problem::new(StatusCode::NOT_FOUND, "no_catalog", detail))
         }
     }
-}
-
-/// On loopback there is one.
-fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
-}
-
-fn bad_request(detail: String) -> Problem {
-    Problem { status: StatusCode::BAD_REQUEST, code: "bad_arguments", detail }
 }

@@ -33,8 +33,7 @@ pub async fn ready(State(service): State<Arc<Service>>) -> Result<Json<Value>, P
         }
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "not ready");
-            let (status, detail) = (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
-            Err(Problem { status, code: error.code(), detail })
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.code(), error.to_string()))
         }
     }
 }

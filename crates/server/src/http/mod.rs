@@ -1,6 +1,7 @@
 //! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
 //! Invariant: every response has a request id; every error is JSON with a stable code: JSON-RPC at `/mcp`, problem+json elsewhere.
 
+mod auth;
 mod discovery;
 mod envelope;
 mod guard;
@@ -9,11 +10,13 @@ mod listen;
 mod problem;
 mod under_way;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
+use base::TenantId;
 use session::Service;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +31,17 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// How long running work may go on after a stop.
     pub drain: Duration,
+    /// Whether a request needs an API key.
+    pub auth: bool,
+    /// For tenants whose calls are bounded.
+    pub calls_per_minute: BTreeMap<TenantId, u32>,
+}
+
+impl HttpOptions {
+    /// For loopback: every caller is the same, and may call as often as it likes.
+    pub fn without_keys(hosts: Vec<String>, drain: Duration) -> Self {
+        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new() }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +75,11 @@ fn router(
     let mcp =
         mcp::service(service.clone(), mcp::HttpLists { hosts: &options.hosts, origins: &origins }, MESSAGE_BYTES, over);
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
+    let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
     let mcp = Router::new()
         .route_service("/mcp", mcp)
         .layer(axum::middleware::from_fn(envelope::check))
+        .layer(axum::middleware::from_fn_with_state(auth.clone(), auth::own_transport))
         .layer(axum::middleware::from_fn_with_state(under_way, under_way::count));
     Router::new()
         .route("/healthz", get(health::alive))
@@ -75,5 +91,6 @@ fn router(
         .merge(mcp)
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
+        .layer(axum::middleware::from_fn_with_state(auth, auth::check))
         .layer(axum::middleware::from_fn_with_state(guard, guard::check))
 }
