@@ -56,9 +56,6 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         .with_delegated(config.delegated)
         .with_keys(tenants::keys(&config.tenants));
     let service = Arc::new(service);
-    for line in tenants::idle(&config.tenants, &service.registry()) {
-        tracing::warn!("{line}; the entry allows nothing");
-    }
     Ok(Wired { service, catalogs, auth })
 }
 

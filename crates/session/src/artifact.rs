@@ -75,7 +75,7 @@ pub struct ArtifactUri {
 
 impl ArtifactUri {
     pub fn parse(uri: &str) -> Result<Self, Error> {
-        let refuse = || Error::NoArtifact(base::shown(uri, 120));
+        let refuse = || Error::NoArtifact(uri.chars().take(120).collect());
         let rest = uri.strip_prefix("plasm://session/").ok_or_else(refuse)?;
         let (rest, label) = rest.split_once('#').map_or((rest, None), |(rest, label)| (rest, Some(label.to_owned())));
         let (session, number) = rest.split_once("/r/").ok_or_else(refuse)?;
@@ -92,7 +92,7 @@ impl Service {
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
         let parsed = ArtifactUri::parse(uri)?;
         let (session, _) = self.resolve(caller, &parsed.session).await?;
-        let missing = || Error::NoArtifact(base::shown(uri, 120));
+        let missing = || Error::NoArtifact(uri.chars().take(120).collect());
         let row: Versioned<RunRow> =
             self.fetch(&run_key(&caller.tenant, session, parsed.number)).await?.ok_or_else(missing)?;
         let digest = row.row.artifact;

@@ -46,9 +46,8 @@ impl Service {
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical.row.execute.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
-        let execute =
-            self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?.row;
+        let binding = logical.row.execute.ok_or_else(|| Error::Expired(reference.to_owned()))?;
+        let execute = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?.row;
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
             if let Some(seen) = self.catalog_for(&caller.tenant, *digest).await? {
@@ -67,7 +66,7 @@ impl Service {
             let id = connection.row.slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
             return Ok((id, slot));
         }
-        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::shown(reference, 80)))?;
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(reference.chars().take(80).collect()))?;
         if self.logical(caller, id).await?.is_none() {
             return Err(Error::NoSession(id.to_string()));
         }

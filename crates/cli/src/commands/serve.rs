@@ -29,6 +29,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         let Wired { service, catalogs, .. } = wiring::service(&config, &ended).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
+        warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
         let served = server::serve_stdio(service, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
@@ -45,6 +46,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready(&url, &config, service.registry().len()));
+    warn_of_tenants(&config, &service.registry());
     catalogs.watch(service.clone(), stop.clone());
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
@@ -63,6 +65,13 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {
     format!("ready {place} (data: {}, catalogs: {catalogs})", config.data.display())
+}
+
+/// A mistake in a list allows less than was meant, and nobody would be told.
+fn warn_of_tenants(config: &Config, registry: &::catalog::Registry) {
+    for line in tenants::idle(&config.tenants, registry) {
+        tracing::warn!("{line}; the entry allows nothing");
+    }
 }
 
 /// Listens from now on: a signal that comes right after the ready line is heard.

@@ -105,7 +105,7 @@ impl Service {
         commit: &str,
         request: &RunRequest,
     ) -> Result<Gate, Error> {
-        let unknown = || Error::NoCommit(base::shown(commit, 40));
+        let unknown = || Error::NoCommit(commit.chars().take(40).collect());
         let number = commit.trim().trim_matches('`').strip_prefix("pc").and_then(|n| n.parse::<u64>().ok());
         let key = commit_key(caller, session, number.ok_or_else(unknown)?);
         for _ in 0..TRIES {
@@ -114,13 +114,13 @@ impl Service {
             let program = request.program.as_deref().unwrap_or(&row.program);
             let planned = self.plan_in(session, program, row.planned)?;
             if planned.plan.digest != row.plan {
-                return Err(Error::OtherPlan(base::shown(commit, 40)));
+                return Err(Error::OtherPlan(commit.to_owned()));
             }
             match row.state {
                 Claim::Done(number) => return Ok(Gate::Ran(number)),
                 Claim::Claimed(run) => return Ok(Gate::Started(run, row.operation)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
-                    return Err(Error::CommitExpired(base::shown(commit, 40)));
+                    return Err(Error::CommitExpired(commit.to_owned()));
                 }
                 Claim::Unused => {}
             }
@@ -159,7 +159,7 @@ impl Service {
         }
         let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
         if found.row.program != program {
-            return Err(Error::OtherPlan(base::shown(id, 80)));
+            return Err(Error::OtherPlan(id.chars().take(80).collect()));
         }
         Ok(match found.row.state {
             Claim::Done(number) => Gate::Ran(number),
