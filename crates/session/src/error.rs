@@ -74,7 +74,7 @@ pub enum Error {
     Shared(Arc<Error>),
     #[error("`{0}` is not an artifact of this session; use a URI that a run of it named: plasm://session/s0/r/1")]
     NoArtifact(String),
-    #[error("artifact {0} is not readable any more")]
+    #[error("artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again")]
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,
@@ -117,6 +117,7 @@ impl Error {
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
+            Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
             Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
