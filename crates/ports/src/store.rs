@@ -50,6 +50,8 @@ pub enum Table {
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
+    /// Digest of an API key -> whom it names. The key itself is nowhere.
+    ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
     /// Key of a heap -> what it is, and its object or the digest of the blob that holds it.
@@ -71,7 +73,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Table; 19] = [
+    pub const ALL: [Table; 20] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -82,6 +84,7 @@ impl Table {
         Table::Receipt,
         Table::Page,
         Table::Operation,
+        Table::ApiKey,
         Table::Transport,
         Table::Heap,
         Table::HeapTags,
@@ -106,6 +109,7 @@ impl Table {
             Table::Receipt => "receipt",
             Table::Page => "page",
             Table::Operation => "operation",
+            Table::ApiKey => "api_key",
             Table::Transport => "transport",
             Table::Heap => "heap",
             Table::HeapTags => "heap_tags",

@@ -11,9 +11,11 @@ mod artifact;
 mod caller;
 mod commit;
 mod discovery;
+mod door;
 mod error;
 mod indexed;
 mod js;
+pub mod keys;
 mod live;
 mod load;
 mod open;
@@ -26,8 +28,9 @@ mod tenants;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
-pub use caller::{Caller, Connection};
+pub use caller::{Caller, Connection, Identity};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
+pub use door::{Door, ExecuteRequest, Executed};
 pub use error::Error;
 pub use js::{
     Changed, Entry, Execution, Fork, Forked, HeapDiff, HeapInfo, InSession, JsError, JsSettings, Lineage, Named, Node,

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::indexed::Indexed;
 use crate::js::Js;
+use crate::keys::ConfiguredKey;
 use crate::live::Lives;
 use crate::tenants::Tenants;
 
@@ -34,6 +35,10 @@ pub struct Service {
     pub(crate) limits: Limits,
     pub(crate) teaching: Teaching,
     pub(crate) tenants: Tenants,
+    /// Whether the caller decides with which credentials APIs are called, so that sessions are its own.
+    pub(crate) delegated: bool,
+    /// Keys that the settings name, beside those in the store.
+    pub(crate) keys: Vec<ConfiguredKey>,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
@@ -56,6 +61,8 @@ impl Service {
             limits,
             teaching: Teaching::default(),
             tenants: Tenants::default(),
+            delegated: false,
+            keys: Vec::new(),
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
@@ -74,6 +81,18 @@ impl Service {
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// Outgoing credentials are the caller's own: `auth_resolution = "delegated"`.
+    #[must_use]
+    pub fn with_delegated(self, delegated: bool) -> Self {
+        Self { delegated, ..self }
+    }
+
+    /// Keys that the settings name.
+    #[must_use]
+    pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
+        Self { keys, ..self }
     }
 
     /// What is offered at this moment, to whoever may use everything.

@@ -68,5 +68,5 @@ fn one_of(near: &[String]) -> String {
 
 /// An error does not carry a text of any length.
 pub fn clip(text: &str) -> String {
-    text.chars().take(80).collect()
+    base::shown(text, 80)
 }
