@@ -93,7 +93,7 @@ impl Service {
         let parsed = ArtifactUri::parse(uri)?;
         let (session, _) = self.resolve(caller, &parsed.session).await?;
         let missing = || Error::NoArtifact(uri.chars().take(120).collect());
-        let mut artifact = self.artifact_of(caller, session, parsed.number).await?.ok_or_else(missing)?;
+        let mut artifact = self.artifact_at(caller, session, parsed.number).await?.ok_or_else(missing)?;
         if let Some(label) = parsed.label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
@@ -104,7 +104,7 @@ impl Service {
     }
 
     /// Of one run of a session.
-    pub(crate) async fn artifact_of(
+    pub(crate) async fn artifact_at(
         &self,
         caller: &Caller,
         session: LogicalSessionId,

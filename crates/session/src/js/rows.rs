@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{Digest, ExecutionId, InstanceId, LogicalSessionId, Slot, TenantId, Timestamp};
+use base::{Digest, ExecutionId, InstanceId, LogicalSessionId, Principal, Slot, TenantId, Timestamp};
 use ports::scripts::{Completion, HostCall, Thrown};
 use ports::store::{Key, Table};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use crate::rows;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ExecutionRow {
+    /// Who asked for it: what it calls, it calls as this one.
+    pub principal: Principal,
     pub session: Option<SessionName>,
     /// The caller's slot for its logical session.
     #[serde(default)]

@@ -16,7 +16,7 @@ use crate::service::Service;
 impl Service {
     pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
         let missing = || Error::NoArtifact(ArtifactUri::short(session.slot, number));
-        let artifact = self.artifact_of(caller, session.id, number).await?.ok_or_else(missing)?;
+        let artifact = self.artifact_at(caller, session.id, number).await?.ok_or_else(missing)?;
         let row = self.run_row(caller, session.id, number).await?;
         let pages = row.map(|found| more(session.slot, &found.row)).unwrap_or_default();
         let returns = artifact.returns.into_iter().map(|r| Finished {

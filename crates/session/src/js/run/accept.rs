@@ -40,6 +40,7 @@ impl Service {
             Err(thrown) => (asked.code.clone(), Some(Uncaught::from(thrown))),
         };
         let row = ExecutionRow {
+            principal: caller.principal.clone(),
             session,
             slot: slot.flatten(),
             code,

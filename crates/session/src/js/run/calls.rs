@@ -10,8 +10,8 @@ use ports::scripts::{Call, Thrown};
 use serde_json::{Value, json};
 
 use super::drive::Run;
-use super::end::of_tenant;
 use crate::artifact::ArtifactUri;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::js::error::JsError;
 use crate::js::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
@@ -97,7 +97,7 @@ impl Run {
         let (id, call, review) = (owed.call.id, owed.call.call.clone(), owed.review.clone());
         let asks = Asks {
             service: self.service.clone(),
-            tenant: self.tenant.clone(),
+            caller: self.caller(),
             session: match (&self.at.row.session, self.at.row.slot) {
                 (Some(SessionName::Logical(session)), Some(slot)) => Some((*session, slot)),
                 _ => None,
@@ -109,7 +109,7 @@ impl Run {
                 Call::Timer { .. } => Ok(Value::Null),
                 Call::Plasm { program } => asks.plasm(program, review).await,
                 Call::Plan { program } => asks.plan(&program).await,
-                Call::Fetch { request } => super::fetch::fetch(&asks.service, &asks.tenant, request).await,
+                Call::Fetch { request } => super::fetch::fetch(&asks.service, &asks.caller.tenant, request).await,
             };
             (id, Answer::from(answer))
         };
@@ -170,7 +170,7 @@ pub(super) fn thrown(name: &str, message: impl Into<String>) -> Thrown {
 /// What a call is made with, apart from the run.
 struct Asks {
     service: Arc<Service>,
-    tenant: TenantId,
+    caller: Caller,
     session: Option<(LogicalSessionId, Slot)>,
     /// The same for every try of one call.
     request_id: String,
@@ -180,7 +180,7 @@ impl Asks {
     async fn session(&self) -> Result<Session, Thrown> {
         let (id, slot) =
             self.session.ok_or_else(|| thrown("TypeError", "plasm needs a logical session; send logical_session_ref"))?;
-        self.service.session_in(&of_tenant(&self.tenant), id, slot).await.map_err(|error| as_thrown(&error))
+        self.service.session_in(&self.caller, id, slot).await.map_err(|error| as_thrown(&error))
     }
 
     async fn plan(&self, program: &str) -> Result<Value, Thrown> {
@@ -191,7 +191,7 @@ impl Asks {
 
     async fn planned(&self, session: &Session, program: &str) -> Result<Planned, Error> {
         let mut planned = self.service.plan_in(session, program, self.service.now())?;
-        planned.commit = self.service.mint_commit(&of_tenant(&self.tenant), session, (&planned, program)).await?;
+        planned.commit = self.service.mint_commit(&self.caller, session, (&planned, program)).await?;
         Ok(planned)
     }
 
@@ -213,15 +213,15 @@ impl Asks {
             request_id: force.then(|| self.request_id.clone()),
             ..RunRequest::default()
         };
-        let caller = of_tenant(&self.tenant);
+        let caller = &self.caller;
         let (id, slot) = (session.id, session.slot);
-        let mut answer = self.service.run_in(&caller, session, &request).await?;
+        let mut answer = self.service.run_in(caller, session, &request).await?;
         loop {
             match answer {
                 RunAnswer::Finished(ran) => return Ok(ran),
                 RunAnswer::Running(operation) => {
-                    let session = self.service.session_in(&caller, id, slot).await?;
-                    answer = self.service.ask(&caller, &session, &operation.handle, false).await?;
+                    let session = self.service.session_in(caller, id, slot).await?;
+                    answer = self.service.ask(caller, &session, &operation.handle, false).await?;
                 }
             }
         }
@@ -229,16 +229,16 @@ impl Asks {
 
     /// Waits until someone from outside has run the plan.
     async fn reviewed(&self, session: &Session, commit: &str) -> Result<Arc<Ran>, Error> {
-        let caller = of_tenant(&self.tenant);
+        let caller = &self.caller;
         let missing = || Error::NoCommit(commit.to_owned());
         let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
-        let key = crate::run::commit_key(&caller, session, number);
+        let key = crate::run::commit_key(caller, session, number);
         let changes = self.service.js()?.changes_of(&claim_name(&key.id));
         loop {
             let told = changes.notified();
             let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
             if let Claim::Done(number) = found.row.state {
-                return self.service.replay(&caller, session, number).await;
+                return self.service.replay(caller, session, number).await;
             }
             tokio::select! {
                 () = told => {}

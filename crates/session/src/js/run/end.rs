@@ -7,7 +7,7 @@ use ports::scripts::Heap;
 use ports::store::{Batch, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::caller::{Caller, Connection};
+use crate::caller::{Caller, Identity};
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::js::output::piece_writes;
@@ -123,7 +123,7 @@ fn advanced(
     writes
 }
 
-/// What a run does by itself, it does as its tenant.
+/// To rows it is enough to be of the tenant.
 pub(super) fn of_tenant(tenant: &TenantId) -> Caller {
-    Caller { tenant: tenant.clone(), connection: Connection::Principal(base::Principal::local()) }
+    Identity { tenant: tenant.clone(), principal: base::Principal::local() }.caller(None)
 }

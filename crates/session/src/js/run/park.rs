@@ -5,7 +5,7 @@ use ports::scripts::{Call, HostCall, Stepped};
 
 use super::calls::is_effect;
 use super::drive::Run;
-use super::end::of_tenant;
+use crate::caller::{Caller, Identity};
 use crate::error::Error;
 use crate::js::rows::{ExecutionRow, Owed, Parked, SessionName};
 use crate::js::view::State;
@@ -53,16 +53,21 @@ impl Run {
         if session.fenced {
             return Ok(None);
         }
-        let caller = of_tenant(&self.tenant);
+        let caller = self.caller();
         let commit = self.service.mint_commit(&caller, &session, (&planned, program)).await?;
         Ok(commit.map(|commit| (commit, planned.explained)))
     }
 
-    pub(super) async fn session(&self) -> Result<Option<Session>, Error> {
+    /// Who the run calls as.
+    pub(super) fn caller(&self) -> Caller {
+        Identity { tenant: self.tenant.clone(), principal: self.at.row.principal.clone() }.caller(None)
+    }
+
+    async fn session(&self) -> Result<Option<Session>, Error> {
         let (Some(SessionName::Logical(id)), Some(slot)) = (&self.at.row.session, self.at.row.slot) else {
             return Ok(None);
         };
-        match self.service.session_in(&of_tenant(&self.tenant), *id, slot).await {
+        match self.service.session_in(&self.caller(), *id, slot).await {
             Ok(session) => Ok(Some(session)),
             Err(error) if error.is_fault() => Err(error),
             // It has gone or expired: the program is told so.
