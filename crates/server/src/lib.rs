@@ -10,10 +10,11 @@ mod arguments;
 pub mod found;
 mod http;
 mod identity;
+pub mod js;
 mod mcp;
 mod message;
 mod plasm;
 pub mod text;
 
 pub use http::{HttpError, HttpOptions, openapi, serve};
-pub use mcp::{StdioError, serve_stdio, tool_list};
+pub use mcp::{McpOptions, StdioError, ToolSet, serve_stdio, tool_list};

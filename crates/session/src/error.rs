@@ -74,7 +74,9 @@ pub enum Error {
     Shared(Arc<Error>),
     #[error("`{0}` is not an artifact of this session; use a URI that a run of it named: plasm://session/s0/r/1")]
     NoArtifact(String),
-    #[error("artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again")]
+    #[error(
+        "artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again"
+    )]
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,

@@ -37,6 +37,7 @@ pub use js::{
     OutputPage, OutputRequest, Review, RunJs, State, Tags, Uncaught,
 };
 pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
+pub use ports::scripts::Completion;
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use rows::{ExecuteBinding, Revision};

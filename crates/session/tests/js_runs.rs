@@ -125,7 +125,8 @@ fn an_idle_await_ends_with_its_deadline_and_timers_come_in_order() {
 fn a_run_that_takes_longer_than_its_caller_waits_is_asked_for_later() {
     let house = JsHouse::new();
     let p = house.process();
-    let ran = p.run(&RunJs { wait_ms: Some(100), ..code(json!([timer(5_000), {"set": ["x", 1]}, {"get": "x"}])) }).unwrap();
+    let ran =
+        p.run(&RunJs { wait_ms: Some(100), ..code(json!([timer(5_000), {"set": ["x", 1]}, {"get": "x"}])) }).unwrap();
     assert_eq!((ran.state, ran.heap, ran.ended), (State::Running, None, None));
     p.rest(6_000);
     assert_eq!(value(&p.execution(&ran.id.to_string())), json!(1));
@@ -136,9 +137,13 @@ fn runs_of_a_session_go_in_order_and_those_of_others_beside_them() {
     let house = JsHouse::new();
     let p = house.process();
     p.block(house::open(&p.service));
-    let first = p.run(&RunJs { wait_ms: Some(10), ..logical("s0", json!([{"hold": "a"}, {"set": ["order", ["one"]]}])) }).unwrap();
+    let first = p
+        .run(&RunJs { wait_ms: Some(10), ..logical("s0", json!([{"hold": "a"}, {"set": ["order", ["one"]]}])) })
+        .unwrap();
     let second = p.run(&RunJs { wait_ms: Some(10), ..logical("s0", json!([{"get": "order"}])) }).unwrap();
-    let third = p.run(&RunJs { wait_ms: Some(10), heap: Some(String::new()), ..logical("s0", json!([{"get": "order"}])) }).unwrap();
+    let third = p
+        .run(&RunJs { wait_ms: Some(10), heap: Some(String::new()), ..logical("s0", json!([{"get": "order"}])) })
+        .unwrap();
     assert_eq!((first.state, second.state, third.state), (State::Running, State::Queued, State::Queued));
     assert_eq!((second.started, third.started), (None, None));
     // Other sessions, and runs without one, need not wait.
@@ -154,12 +159,16 @@ fn runs_of_a_session_go_in_order_and_those_of_others_beside_them() {
     assert_eq!((value(&second), value(&third), held.state), (json!(["one"]), json!(null), State::Completed));
     assert!(first.ended <= second.started && second.ended <= third.started);
     let log = p.block(p.service.session_log(&local(), &InSession::Logical("s0".into()))).unwrap();
-    assert_eq!(log.iter().map(|entry| entry.output_heap).collect::<Vec<_>>(), [first, second, third].map(|e| e.heap.unwrap()));
+    assert_eq!(
+        log.iter().map(|entry| entry.output_heap).collect::<Vec<_>>(),
+        [first, second, third].map(|e| e.heap.unwrap())
+    );
 }
 
 #[test]
 fn a_full_queue_says_busy_and_stores_nothing() {
-    let house = JsHouse { settings: JsSettings { queue: 2, runs: 3, at_once: 4, ..JsSettings::default() }, ..JsHouse::new() };
+    let house =
+        JsHouse { settings: JsSettings { queue: 2, runs: 3, at_once: 4, ..JsSettings::default() }, ..JsHouse::new() };
     let p = house.process();
     let held = || later("q", json!([{"hold": "a"}]));
     p.run(&held()).unwrap();
@@ -196,7 +205,10 @@ fn a_cancelled_run_never_completes_and_a_completed_one_is_never_cancelled() {
     }
     assert!(p.block(p.service.session_log(&local(), &InSession::Named("a".into()))).unwrap().is_empty());
     let done = completed(p.run(&named("a", json!([]))));
-    assert!(matches!(cancel(&done.id).unwrap_err(), session::Error::Js(JsError::Ended { state: State::Completed, .. })));
+    assert!(matches!(
+        cancel(&done.id).unwrap_err(),
+        session::Error::Js(JsError::Ended { state: State::Completed, .. })
+    ));
     assert_eq!(p.execution(&done.id.to_string()).state, State::Completed);
 }
 
@@ -216,7 +228,8 @@ fn output_is_paged_by_line_and_byte_without_splitting_a_character() {
         let (mut seen, mut at) = (String::new(), if limit < 10 { whole.len() as u64 - 300 } else { 0 });
         seen.push_str(&whole[..at as usize]);
         loop {
-            let page = read(OutputRequest { byte_offset: Some(at), byte_limit: Some(limit), ..OutputRequest::default() });
+            let page =
+                read(OutputRequest { byte_offset: Some(at), byte_limit: Some(limit), ..OutputRequest::default() });
             assert!(page.next_byte_offset > at);
             (seen, at) = (seen + &page.data, page.next_byte_offset);
             if !page.has_more {
@@ -257,7 +270,9 @@ fn tags_of_a_run_replace_those_of_its_heap_and_are_found() {
     let house = JsHouse::new();
     let p = house.process();
     let tags = |pairs: &[(&str, &str)]| -> Tags { pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect() };
-    let run = |given: &[(&str, &str)]| completed(p.run(&RunJs { tags: Some(tags(given)), ..code(json!([{"set": ["x", 1]}])) }));
+    let run = |given: &[(&str, &str)]| {
+        completed(p.run(&RunJs { tags: Some(tags(given)), ..code(json!([{"set": ["x", 1]}])) }))
+    };
     let heap = run(&[("env", "test"), ("model", "v1")]).heap.unwrap().to_string();
     let same = run(&[("env", "live")]).heap.unwrap().to_string();
     assert_eq!(heap, same);
@@ -268,7 +283,10 @@ fn tags_of_a_run_replace_those_of_its_heap_and_are_found() {
     assert_eq!(of(&heap), tags(&[("env", "live")]));
     let find = |filter: &[(&str, &str)]| p.block(p.service.heaps_by_tags(&local(), &tags(filter))).unwrap().len();
     completed(p.run(&RunJs { tags: Some(tags(&[("env", "live"), ("a", "b")])), ..code(json!([{"set": ["x", 2]}])) }));
-    assert_eq!((find(&[]), find(&[("env", "live")]), find(&[("env", "live"), ("a", "b")]), find(&[("env", "x")])), (2, 2, 1, 0));
+    assert_eq!(
+        (find(&[]), find(&[("env", "live")]), find(&[("env", "live"), ("a", "b")]), find(&[("env", "x")])),
+        (2, 2, 1, 0)
+    );
     p.block(p.service.delete_heap_tags(&local(), &heap, Some(&["env".to_owned()]))).unwrap();
     assert_eq!((of(&heap), find(&[])), (Tags::new(), 1));
     let unknown = Digest::of(b"unknown").to_string();
@@ -297,7 +315,8 @@ fn nothing_of_one_tenant_is_there_for_another() {
     let p = house.process();
     p.block(house::open(&p.service));
     let tags = [("a".to_owned(), "b".to_owned())].into();
-    let mine = completed(p.run(&RunJs { tags: Some(tags), ..logical("s0", json!([{"set": ["x", 1]}, {"print": "p"}])) }));
+    let mine =
+        completed(p.run(&RunJs { tags: Some(tags), ..logical("s0", json!([{"set": ["x", 1]}, {"print": "p"}])) }));
     completed(p.run(&named("agent", json!([]))));
     let open = p.run(&later("agent", json!([timer(1_000)]))).unwrap();
     let other = house::caller("other", "a");
@@ -306,7 +325,10 @@ fn nothing_of_one_tenant_is_there_for_another() {
         let s = &p.service;
         let code_of = |error: session::Error| error.code();
         assert_eq!(s.execution(&other, &id).await.map_err(code_of).unwrap_err(), "no_execution");
-        assert_eq!(s.cancel_execution(&other, &open.id.to_string()).await.map_err(code_of).unwrap_err(), "no_execution");
+        assert_eq!(
+            s.cancel_execution(&other, &open.id.to_string()).await.map_err(code_of).unwrap_err(),
+            "no_execution"
+        );
         let output = s.execution_output(&other, &id, &OutputRequest::default()).await;
         assert_eq!(output.map_err(code_of).unwrap_err(), "no_execution");
         assert!(s.executions(&other, None, 10).await.unwrap().is_empty());

@@ -271,7 +271,11 @@ impl Scripts for TinyScripts {
 
     /// A program that begins with `type` is refused, as a mistake in TypeScript is.
     fn plain(&self, source: &str) -> Result<String, Thrown> {
-        if source.starts_with("type ") { Err(thrown("SyntaxError", "a type without an end")) } else { Ok(source.to_owned()) }
+        if source.starts_with("type ") {
+            Err(thrown("SyntaxError", "a type without an end"))
+        } else {
+            Ok(source.to_owned())
+        }
     }
 
     fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error> {
@@ -333,7 +337,13 @@ impl Scripts for TinyScripts {
         let global = |(name, value): (&String, &Value)| {
             let preview = value.to_string();
             let kind = if value.is_number() { "number" } else { "object" }.to_owned();
-            Global { name: name.clone(), kind, size: preview.len() as u64, digest: Digest::of(preview.as_bytes()), preview }
+            Global {
+                name: name.clone(),
+                kind,
+                size: preview.len() as u64,
+                digest: Digest::of(preview.as_bytes()),
+                preview,
+            }
         };
         Ok(self.state_of(key)?.0.vars.iter().map(global).collect())
     }

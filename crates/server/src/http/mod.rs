@@ -8,6 +8,7 @@ mod envelope;
 mod execute;
 mod guard;
 mod health;
+mod js;
 mod listen;
 mod openapi;
 mod problem;
@@ -43,12 +44,13 @@ pub struct HttpOptions {
     pub auth: bool,
     /// For tenants whose calls are bounded.
     pub calls_per_minute: BTreeMap<TenantId, u32>,
+    pub mcp: mcp::McpOptions,
 }
 
 impl HttpOptions {
     /// For loopback: every caller is the same, and may call as often as it likes.
     pub fn without_keys(hosts: Vec<String>, drain: Duration) -> Self {
-        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new() }
+        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new(), mcp: mcp::McpOptions::default() }
     }
 }
 
@@ -96,11 +98,12 @@ fn router(
 ) -> Router {
     let origins = guard::origins(&options.hosts, port);
     let lists = mcp::HttpLists { hosts: &options.hosts, origins: &origins };
-    let mcp = mcp::service(service.clone(), lists, MESSAGE_BYTES, over.clone());
+    let mcp = mcp::service(service.clone(), lists, options.mcp.clone(), MESSAGE_BYTES, over.clone());
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
     let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
     let mcp = Router::new()
         .route_service("/mcp", mcp)
+        .layer(from_fn(with_headers))
         .layer(from_fn(envelope::check))
         .layer(from_fn_with_state(auth.clone(), auth::own_transport));
     let app = App { service, auth: options.auth, over };
@@ -115,6 +118,12 @@ fn router(
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(auth, auth::check))
         .layer(from_fn_with_state(guard, guard::check))
+}
+
+/// What the MCP SDK does not hand on: the headers that a connection is named by.
+async fn with_headers(request: Request, next: Next) -> Response {
+    let headers = mcp::read_headers(request.headers());
+    mcp::during_headers(headers, next.run(request)).await
 }
 
 /// A defect of ours ends one call, and the caller hears of it.

@@ -19,7 +19,8 @@ use rmcp::{RoleServer, ServerHandler};
 use session::Service;
 use tracing::Instrument;
 
-use super::{caller, progress, tools};
+use super::named::{Named, Names};
+use super::{ToolSet, caller, progress, tools};
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
 `intent` for the whole task and the {api, entity} seeds it needs (discover_capabilities finds them; one call for the goal); it \
@@ -42,11 +43,13 @@ pub struct Handler {
     service: Arc<Service>,
     /// Whose APIs the instructions name.
     tenant: TenantId,
+    tools: ToolSet,
+    names: Names,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>, tenant: TenantId) -> Self {
-        Self { service, tenant }
+    pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet, names: Names) -> Self {
+        Self { service, tenant, tools, names }
     }
 
     fn apis(&self) -> String {
@@ -74,13 +77,13 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = ListToolsResult::with_all_items(tools::all());
+        let mut list = ListToolsResult::with_all_items(tools::offered(self.tools));
         list.ttl_ms = Some(LIST_TTL_MS);
         Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::all().into_iter().find(|tool| tool.name == name)
+        tools::offered(self.tools).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -88,8 +91,9 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Name::parse(&request.name) else {
-            let known = tools::Name::ALL.map(tools::Name::as_str);
+        let Some(tool) = tools::Name::parse(&request.name).filter(|tool| tool.is_in(self.tools)) else {
+            let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
+            let known = offered.map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
             let name = base::shown(&request.name, 80);
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
@@ -99,7 +103,19 @@ impl ServerHandler for Handler {
         async {
             let started = self.service.now();
             let caller = caller::caller(&context)?;
-            let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
+            let call = async {
+                let named = if tool.is_named() {
+                    self.names.of(&self.service, &caller, &context).await
+                } else {
+                    Ok(Named::default())
+                };
+                match named {
+                    Ok(named) => {
+                        tools::call(&self.service, &caller, (tool, named), request.arguments.unwrap_or_default()).await
+                    }
+                    Err(error) => tools::Answer::failed(&error),
+                }
+            };
             // A defect of ours ends one call, and the caller hears of it.
             let call =
                 AssertUnwindSafe(call).catch_unwind().map(|ended| ended.unwrap_or_else(|_| tools::Answer::broken()));

@@ -8,7 +8,9 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use session::Service;
 use tokio_util::sync::CancellationToken;
 
+use super::McpOptions;
 use super::handler::Handler;
+use super::named::Names;
 use super::transport_store::TransportStore;
 use crate::identity;
 
@@ -20,7 +22,14 @@ pub struct HttpLists<'a> {
     pub origins: &'a [String],
 }
 
-pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, stop: CancellationToken) -> McpHttp {
+pub fn service(
+    service: Arc<Service>,
+    lists: HttpLists<'_>,
+    options: McpOptions,
+    body_bytes: usize,
+    stop: CancellationToken,
+) -> McpHttp {
+    let names = Names::new(options.session_id);
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(lists.hosts)
         .with_allowed_origins(lists.origins)
@@ -31,7 +40,7 @@ pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, s
     // Made for each session, or for each request where there is none, within the request that asks for it.
     let handler = move || {
         let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
-        Ok(Handler::new(service.clone(), who.tenant))
+        Ok(Handler::new(service.clone(), who.tenant, options.tools, names.clone()))
     };
     StreamableHttpService::new(handler, Arc::new(LocalSessionManager::default()), config)
 }

@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::McpOptions;
 use super::handler::Handler;
+use super::named::Names;
 use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +29,12 @@ pub enum StdioError {
 const WAITING: usize = 64;
 
 /// Serves one client until it closes its end or `stop` is cancelled; then calls under way may finish for `drain`.
-pub async fn serve_stdio(service: Arc<Service>, drain: Duration, stop: CancellationToken) -> Result<(), StdioError> {
+pub async fn serve_stdio(
+    service: Arc<Service>,
+    options: McpOptions,
+    drain: Duration,
+    stop: CancellationToken,
+) -> Result<(), StdioError> {
     let (to_sdk, sdk_in) = tokio::io::duplex(MESSAGE_BYTES);
     let (sdk_out, from_sdk) = tokio::io::duplex(MESSAGE_BYTES);
     let (answers, lines) = mpsc::channel(WAITING);
@@ -36,7 +43,7 @@ pub async fn serve_stdio(service: Arc<Service>, drain: Duration, stop: Cancellat
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
     let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
     let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
-    let served = serve_on(service, (sdk_in, sdk_out), over).await;
+    let served = serve_on(service, options, (sdk_in, sdk_out), over).await;
     reading.abort();
     ending.abort();
     // What was answered last is written before the process ends.
@@ -54,10 +61,13 @@ async fn end(stop: CancellationToken, input: AbortHandle, drain: Duration, over:
 
 async fn serve_on(
     service: Arc<Service>,
+    options: McpOptions,
     streams: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    let running = match Handler::new(service, base::TenantId::local()).serve_with_ct(streams, stop).await {
+    let names = Names::new(options.session_id);
+    let handler = Handler::new(service, base::TenantId::local(), options.tools, names);
+    let running = match handler.serve_with_ct(streams, stop).await {
         Ok(running) => running,
         // A client that leaves before it says hello is not a failure.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

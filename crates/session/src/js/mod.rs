@@ -24,8 +24,8 @@ use ports::{Presence, Scripts};
 use tokio::sync::Notify;
 
 pub use error::JsError;
-pub(crate) use run::claim_name;
 pub use lineage::{Fork, Forked, Lineage, Node};
+pub(crate) use run::claim_name;
 pub use settings::JsSettings;
 pub use view::{
     Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, Named, OutputPage, OutputRequest, Review, RunJs, State,

@@ -163,7 +163,12 @@ impl Service {
     }
 
     /// The last piece, for a run that is taken up again.
-    pub(super) async fn output_tail(&self, tenant: &TenantId, id: ExecutionId, printed: &Printed) -> Result<String, Error> {
+    pub(super) async fn output_tail(
+        &self,
+        tenant: &TenantId,
+        id: ExecutionId,
+        printed: &Printed,
+    ) -> Result<String, Error> {
         let Some(last) = printed.pieces.len().checked_sub(1) else { return Ok(String::new()) };
         let key = output_key(tenant, id, last);
         let found = self.ports.store.get(&key).await?.ok_or_else(|| Error::Damaged(key.id.clone()))?;

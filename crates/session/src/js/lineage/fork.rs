@@ -73,7 +73,12 @@ impl Service {
         Err(Error::Busy)
     }
 
-    async fn head_at(&self, caller: &Caller, session: LogicalSessionId, at: Option<u64>) -> Result<Option<Digest>, Error> {
+    async fn head_at(
+        &self,
+        caller: &Caller,
+        session: LogicalSessionId,
+        at: Option<u64>,
+    ) -> Result<Option<Digest>, Error> {
         let name = SessionName::Logical(session);
         let row = self.js_session(caller, &name).await?.row;
         let Some(index) = at else { return Ok(row.head) };
@@ -97,15 +102,18 @@ impl Service {
         {
             let own = ExecuteBinding { session_id: self.new_execute_id(), ..binding.clone() };
             let row = ExecuteRow { logical_session: id, ..symbols.row };
-            batch = batch.put(key(Table::ExecuteSession, own.session_id.to_string()), rows::write(&row), Expect::Absent);
+            batch =
+                batch.put(key(Table::ExecuteSession, own.session_id.to_string()), rows::write(&row), Expect::Absent);
             execute = Some(own);
         }
         let forked = Some(ForkedFrom { session: parent, runs: from.runs, pages: from.pages });
         let (intent_row, created) = (IntentRow { logical_session: id }, self.now());
         let row = LogicalRow { intent: intent.to_owned(), created, execute, forked, fenced: true, ..from };
-        Ok(batch
-            .put(key(Table::Intent, intent_id(intent)), rows::write(&intent_row), Expect::Absent)
-            .put(key(Table::LogicalSession, id.to_string()), rows::write(&row), Expect::Absent))
+        Ok(batch.put(key(Table::Intent, intent_id(intent)), rows::write(&intent_row), Expect::Absent).put(
+            key(Table::LogicalSession, id.to_string()),
+            rows::write(&row),
+            Expect::Absent,
+        ))
     }
 
     async fn fork_heap(

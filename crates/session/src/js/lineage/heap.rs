@@ -140,8 +140,7 @@ impl Service {
             scripts.guest().to_vec()
         } else {
             let missing = || Error::from(JsError::NoEngine { heap: key, engine });
-            let row: Versioned<GuestRow> =
-                self.fetch(&guest_key(&caller.tenant, engine)).await?.ok_or_else(missing)?;
+            let row: Versioned<GuestRow> = self.fetch(&guest_key(&caller.tenant, engine)).await?.ok_or_else(missing)?;
             self.ports.blobs.get(&row.row.blob).await?
         };
         let head = FileHead {

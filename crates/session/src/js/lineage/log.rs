@@ -123,12 +123,7 @@ impl Service {
         Ok((name, found))
     }
 
-    pub(super) async fn entry(
-        &self,
-        caller: &Caller,
-        name: &SessionName,
-        index: u64,
-    ) -> Result<Option<Entry>, Error> {
+    pub(super) async fn entry(&self, caller: &Caller, name: &SessionName, index: u64) -> Result<Option<Entry>, Error> {
         let found: Option<Versioned<LogRow>> = self.fetch(&log_key(&caller.tenant, name, index)).await?;
         Ok(found.map(|found| shown(index, found.row)))
     }

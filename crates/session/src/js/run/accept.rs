@@ -142,7 +142,11 @@ impl Service {
         }
     }
 
-    pub(crate) async fn js_session(&self, caller: &Caller, name: &SessionName) -> Result<Versioned<JsSessionRow>, Error> {
+    pub(crate) async fn js_session(
+        &self,
+        caller: &Caller,
+        name: &SessionName,
+    ) -> Result<Versioned<JsSessionRow>, Error> {
         let found = self.fetch(&js_rows::session_key(&caller.tenant, name)).await?;
         Ok(found.unwrap_or_else(|| Versioned { row: JsSessionRow::new(name.clone()), version: 0 }))
     }

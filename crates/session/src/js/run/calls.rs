@@ -178,8 +178,9 @@ struct Asks {
 
 impl Asks {
     async fn session(&self) -> Result<Session, Thrown> {
-        let (id, slot) =
-            self.session.ok_or_else(|| thrown("TypeError", "plasm needs a logical session; send logical_session_ref"))?;
+        let (id, slot) = self
+            .session
+            .ok_or_else(|| thrown("TypeError", "plasm needs a logical session; send logical_session_ref"))?;
         self.service.session_in(&self.caller, id, slot).await.map_err(|error| as_thrown(&error))
     }
 

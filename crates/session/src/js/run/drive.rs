@@ -175,12 +175,7 @@ impl Run {
     }
 
     /// The end, unless someone else was faster.
-    async fn finish(
-        &mut self,
-        state: State,
-        error: Option<Uncaught>,
-        stepped: Option<&Stepped>,
-    ) -> Result<(), Error> {
+    async fn finish(&mut self, state: State, error: Option<Uncaught>, stepped: Option<&Stepped>) -> Result<(), Error> {
         let mut next = ended(&self.at.row, state, self.service.now());
         next.error = error;
         let heap = stepped.filter(|_| state == State::Completed).map(|stepped| &stepped.heap);
@@ -290,8 +285,7 @@ impl Run {
 
     /// Reads what someone else has made of it.
     pub async fn refresh(&mut self) -> Result<(), Error> {
-        let found: Option<Versioned<ExecutionRow>> =
-            self.service.fetch(&execution_key(&self.tenant, self.id)).await?;
+        let found: Option<Versioned<ExecutionRow>> = self.service.fetch(&execution_key(&self.tenant, self.id)).await?;
         if let Some(found) = found {
             self.now(found);
         }

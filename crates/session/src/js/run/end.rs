@@ -95,12 +95,7 @@ impl Service {
 }
 
 /// The session after the run: its queue without it, and for a completed one the next head and entry.
-fn advanced(
-    tenant: &TenantId,
-    id: ExecutionId,
-    found: Versioned<JsSessionRow>,
-    next: &ExecutionRow,
-) -> Vec<Write> {
+fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, next: &ExecutionRow) -> Vec<Write> {
     let Versioned { mut row, version } = found;
     let (name, mut writes) = (row.name.clone(), Vec::new());
     row.waiting.retain(|waiting| *waiting != id);

@@ -52,8 +52,7 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
         anonymous: true,
     };
     let call = Call { tenant: tenant.clone(), request, repeatable: method == Method::Get, pace: None };
-    let response =
-        service.ports.upstream.send(call).await.map_err(|error| refuse(format!("fetch failed: {error}")))?;
+    let response = service.ports.upstream.send(call).await.map_err(|error| refuse(format!("fetch failed: {error}")))?;
     Ok(json!({
         "url": asked.url,
         "status": response.status,

@@ -37,7 +37,9 @@ impl Service {
         }
         let settings = &self.js()?.settings;
         let wait = asked.wait_ms.unwrap_or(settings.wait_ms).min(settings.most_timeout_ms);
-        let Some(live) = self.begin(&caller.tenant, id, accepted)? else { return self.execution(caller, &id.to_string()).await };
+        let Some(live) = self.begin(&caller.tenant, id, accepted)? else {
+            return self.execution(caller, &id.to_string()).await;
+        };
         let row = live.settled(self.ports.clock.as_ref(), Duration::from_millis(wait)).await;
         Ok(view(id, &row))
     }

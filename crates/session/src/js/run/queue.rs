@@ -61,8 +61,7 @@ impl Run {
         if self.service.js()?.lives.get(first).is_some() {
             return Ok(());
         }
-        let found: Option<Versioned<ExecutionRow>> =
-            self.service.fetch(&execution_key(&self.tenant, first)).await?;
+        let found: Option<Versioned<ExecutionRow>> = self.service.fetch(&execution_key(&self.tenant, first)).await?;
         if let Some(found) = found {
             self.service.take_up(&self.tenant, first, found).await?;
         }

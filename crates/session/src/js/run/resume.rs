@@ -61,8 +61,7 @@ impl Service {
             return Ok(false);
         }
         let row = ExecutionRow { owner: me, ..found.row };
-        let batch =
-            Batch::default().put(execution_key(tenant, id), rows::write(&row), Expect::Version(found.version));
+        let batch = Batch::default().put(execution_key(tenant, id), rows::write(&row), Expect::Version(found.version));
         if self.try_commit(batch).await?.is_none() {
             return Ok(false);
         }
