@@ -125,6 +125,18 @@ pub struct Serve {
     /// Print how to connect each host once the server is ready
     #[arg(long)]
     pub connect_help: bool,
+    /// Offer every tool, or those that a model needs to work with programs and code
+    #[arg(long, value_enum, default_value_t = Tools::All)]
+    pub tools: Tools,
+    /// Call the session of a client on standard input so, as X-MCP-Session-Id does over HTTP
+    #[arg(long, value_name = "NAME")]
+    pub session_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tools {
+    Core,
+    All,
 }
 
 #[derive(Debug, Args)]

@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use session::Service;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalog, mcp_config};
-use crate::args::Serve;
+use crate::args::{Serve, Tools};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::wiring::{self, Wired};
 use crate::{log, tenants};
+
+const LOOK_FOR_RUNS: Duration = Duration::from_secs(5);
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
     let mut config = Config::read(file, &args.settings)?;
@@ -22,6 +25,11 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     for source in &args.openapi {
         config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
+    let tools = match args.tools {
+        Tools::Core => server::ToolSet::Core,
+        Tools::All => server::ToolSet::All,
+    };
+    let mcp = server::McpOptions { tools, session_id: args.session_id.clone() };
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
@@ -31,7 +39,8 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         output.notice(&ready("stdio", &config, service.registry().len()));
         warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
-        let served = server::serve_stdio(service, Duration::from_secs(config.drain_seconds), stop.clone()).await;
+        resume(&config, &service, stop.clone());
+        let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
         return Ok(served?);
     }
@@ -48,6 +57,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     output.notice(&ready(&url, &config, service.registry().len()));
     warn_of_tenants(&config, &service.registry());
     catalogs.watch(service.clone(), stop.clone());
+    resume(&config, &service, stop.clone());
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
@@ -56,11 +66,30 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         drain: Duration::from_secs(config.drain_seconds),
         auth,
         calls_per_minute: tenants::calls_per_minute(&config.tenants),
+        mcp,
     };
     server::serve(listener, service, options, stop).await?;
     ended.cancel();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Runs of JavaScript whose process died go on here: at once, and whenever another process on this data folder dies.
+fn resume(config: &Config, service: &Arc<Service>, stop: CancellationToken) {
+    let (tenants, service) = (tenants::all(&config.tenants), service.clone());
+    tokio::spawn(async move {
+        loop {
+            match service.resume_js(&tenants).await {
+                Ok(0) => {}
+                Ok(taken) => tracing::info!(taken, "runs of JavaScript were taken up again"),
+                Err(error) => tracing::warn!(%error, "runs of JavaScript could not be looked for"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_FOR_RUNS) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    });
 }
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {

@@ -2,6 +2,7 @@
 //! Invariant: blob before pointer; the object that is stored for a key is never replaced by one with another parent, so that
 //! following parents always ends; nothing reaches the engine but through a row of the tenant.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::{Digest, TenantId};
@@ -18,8 +19,6 @@ use crate::service::Service;
 
 /// Objects smaller than this are in the transaction that names them.
 const INLINE_BYTES: usize = 64 * 1024;
-/// No chain is longer: merging keeps them far below.
-const MOST_LINKS: usize = 100_000;
 /// A bound on what is remembered, which can be read again.
 const REMEMBERED: usize = 10_000;
 
@@ -51,8 +50,12 @@ impl Service {
     /// Brings a heap into the engine, with everything it stands on.
     pub(super) async fn bring(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
         let scripts = &self.js()?.scripts;
-        let (mut objects, mut at) = (Vec::new(), key);
+        let (mut objects, mut at, mut seen) = (Vec::new(), key, HashSet::new());
         loop {
+            // Rows that lead back to themselves are damaged, whoever wrote them.
+            if !seen.insert(at) {
+                return Err(JsError::DamagedHeap(at).into());
+            }
             // The first one is asked for by its key; what it stands on was stored with it.
             let missing = if objects.is_empty() { JsError::NoHeap(at) } else { JsError::DamagedHeap(at) };
             let stored = self.stored_heap(tenant, at).await?.ok_or(missing)?;
@@ -60,8 +63,7 @@ impl Service {
             let parent = scripts.parent(&object).map_err(|_| JsError::DamagedHeap(at))?;
             objects.push(object);
             match parent {
-                Some(parent) if objects.len() < MOST_LINKS => at = parent,
-                Some(_) => return Err(JsError::DamagedHeap(key).into()),
+                Some(parent) => at = parent,
                 None => break,
             }
         }

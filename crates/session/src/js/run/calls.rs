@@ -35,7 +35,7 @@ pub(super) enum Heard {
 impl Run {
     pub(super) async fn answers(&mut self) -> Result<Heard, Error> {
         let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return Ok(Heard::Left) };
-        let stored = stored(&owed, |id| self.asked.contains(&id));
+        let stored = stored(&owed, |id| self.ours.contains(&id));
         if !stored.is_empty() {
             return Ok(Heard::Answers(stored));
         }
@@ -131,10 +131,10 @@ async fn lost(service: &Service, (tenant, id): (&TenantId, base::ExecutionId), o
 }
 
 /// Answers that are known already: kept ones, and effects that an earlier process began and told nobody about.
-fn stored(owed: &[Owed], asked_here: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
+fn stored(owed: &[Owed], is_ours: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
     let known = |owed: &Owed| match &owed.answer {
         Some(answer) => Some((owed.call.id, answer.clone().into())),
-        None if owed.begun && !asked_here(owed.call.id) => {
+        None if owed.begun && !is_ours(owed.call.id) => {
             let message = "the server stopped while this request was under way; whether it arrived is unknown";
             Some((owed.call.id, Err(thrown("UnknownOutcome", message))))
         }

@@ -47,6 +47,8 @@ pub(super) struct Run {
     /// Calls under way, and which they are.
     pub calls: JoinSet<(u64, Answer)>,
     pub asked: HashSet<u64>,
+    /// Calls that were first owed to this process: no other one can have begun them.
+    pub ours: HashSet<u64>,
 }
 
 impl Run {
@@ -54,8 +56,8 @@ impl Run {
         let (tell, seen) = watch::channel(Arc::new(at.row.clone()));
         let (stop, leave) = (Stop::default(), CancellationToken::new());
         let live = Live { id, tenant: tenant.clone(), stop, leave, seen };
-        let (calls, asked) = (JoinSet::new(), HashSet::new());
-        (Self { service, tenant, id, at, live: live.clone(), tell, tail: None, calls, asked }, live)
+        let (calls, asked, ours) = (JoinSet::new(), HashSet::new(), HashSet::new());
+        (Self { service, tenant, id, at, live: live.clone(), tell, tail: None, calls, asked, ours }, live)
     }
 
     pub async fn drive(mut self) -> Result<(), Error> {

@@ -19,7 +19,10 @@ impl Run {
         for call in owed {
             match known.iter().find(|known| known.call.id == call.id) {
                 Some(known) => list.push(known.clone()),
-                None => list.push(self.newly_owed(call).await?),
+                None => {
+                    self.ours.insert(call.id);
+                    list.push(self.newly_owed(call).await?);
+                }
             }
         }
         let review = list.iter().any(|owed| owed.review.is_some());
