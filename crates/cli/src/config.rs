@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::{Limits, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
+use session::JsSettings;
 use teach::Teaching;
 
 use crate::args::Settings;
@@ -35,6 +36,7 @@ pub struct Config {
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
     pub teaching: Teaching,
+    pub js: JsSettings,
     /// What tenants may use, and who speaks for them; who is not named may use everything.
     pub tenants: TenantsSettings,
     /// Whether requests need a key; without a word, where there is one.
@@ -77,6 +79,7 @@ struct File {
     secrets_key_file: Option<PathBuf>,
     limits: Limits,
     teaching: Teaching,
+    js: JsSettings,
     tenants: TenantsSettings,
     auth: Option<AuthMode>,
     auth_resolution: AuthResolution,
@@ -108,6 +111,7 @@ impl Config {
             imported: Vec::new(),
             limits: file.limits,
             teaching: file.teaching,
+            js: file.js,
             tenants: file.tenants,
             auth: file.auth,
             delegated: file.auth_resolution == AuthResolution::Delegated,

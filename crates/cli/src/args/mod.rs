@@ -2,6 +2,7 @@
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
 mod catalog;
+mod js;
 mod token;
 
 use std::net::IpAddr;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use catalog::{
     CatalogCheck, CatalogCommand, CatalogImport, CatalogShow, CatalogTest, Folders, ImportKind, Picture, Writes,
 };
+pub use js::{Execution, ExecutionAction, Heap, HeapAction, Js, Place, Session, SessionAction};
 pub use token::{Token, TokenAction};
 
 #[derive(Debug, Parser)]
@@ -66,6 +68,24 @@ pub enum Command {
         after_help = "Examples:\n  tokamak discover \"who is assigned to the open bugs on GitHub\"\n  tokamak discover --api stripe \"give a buyer the money back\" --json"
     )]
     Discover(Discover),
+    /// Run JavaScript or TypeScript, file after file, on one heap that is kept
+    #[command(
+        after_help = "Examples:\n  tokamak js setup.js step.ts\n  tokamak js --cold a.js b.js      restores the heap from storage before each\n  tokamak js --session agent step.js\n  echo '1 + 1' | tokamak js -"
+    )]
+    Js(Js),
+    /// List runs of JavaScript, show one, print its output, end it
+    #[command(after_help = "Examples:\n  tokamak execution list\n  tokamak execution output ID --line-offset 100")]
+    Execution(Execution),
+    /// List, compare, carry and tag the heaps that runs of JavaScript leave
+    #[command(
+        after_help = "Examples:\n  tokamak heap list\n  tokamak heap diff KEY KEY\n  tokamak heap export KEY -o heap.bin\n  tokamak heap tag KEY env=live\n  tokamak heap find env=live"
+    )]
+    Heap(Heap),
+    /// Show the way of a session's heap; fork, promote and rewind sessions
+    #[command(
+        after_help = "Examples:\n  tokamak session show agent\n  tokamak session show agent --graph svg -o agent.svg\n  tokamak session fork ID \"another way\" --at 3\n  tokamak session promote ID\n  tokamak session rewind ID 3"
+    )]
+    Session(Session),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"

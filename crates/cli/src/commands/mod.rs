@@ -7,8 +7,12 @@ mod debug;
 mod demo;
 mod discover;
 mod doctor;
+mod execution;
 mod explain;
 mod fmt;
+mod heap;
+mod js;
+mod lineage;
 mod mcp_config;
 mod secret;
 mod serve;
@@ -29,6 +33,10 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Token(args) => token::run(config, &args, output).await,
         Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Discover(args) => discover::run(config, &args, output),
+        Command::Js(args) => js::run(config, &args, output).await,
+        Command::Execution(args) => execution::run(config, &args, output).await,
+        Command::Heap(args) => heap::run(config, &args, output).await,
+        Command::Session(args) => lineage::run(config, &args, output).await,
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
         Command::Explain { code } => explain::run(&code, output),

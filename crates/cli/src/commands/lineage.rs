@@ -1,0 +1,139 @@
+//! `tokamak session show|fork|promote|rewind`: the way of a session's heap.
+//! Invariant: both pictures draw the same entries and edges; code is text in them, never markup.
+
+use std::path::Path;
+
+use serde_json::json;
+use session::{Caller, Fork, Lineage, Node};
+use tokio_util::sync::CancellationToken;
+
+use super::catalog::drawn;
+use super::js;
+use crate::args::{Picture, Session, SessionAction};
+use crate::failure::Failure;
+use crate::log;
+use crate::output::Output;
+
+/// Characters of an entry's code in a picture.
+const SHOWN: usize = 32;
+
+pub async fn run(file: Option<&Path>, args: &Session, output: &Output) -> Result<(), Failure> {
+    log::init("error");
+    let stop = CancellationToken::new();
+    let service = js::open(file, &args.place, &stop).await?;
+    let caller = Caller::local();
+    match &args.action {
+        SessionAction::Show { session, graph, output: path } => {
+            let lineage = service.session_lineage(&caller, &js::session(Some(session))).await?;
+            match graph {
+                Some(form) => picture(&lineage, *form, path.as_deref(), output)?,
+                None => show(&lineage, output),
+            }
+        }
+        SessionAction::Fork { session, intent, at } => {
+            let asked = Fork { session: session.clone(), intent: intent.clone(), at: *at };
+            let forked = service.fork_session(&caller, &asked).await?;
+            if output.json {
+                output.value(&server::js::forked(&forked));
+            } else {
+                output.line(&forked.session.to_string());
+            }
+        }
+        SessionAction::Promote { session } => {
+            service.promote_session(&caller, session).await?;
+            if output.json { output.value(&json!({"ok": true})) } else { output.line("it may write now") }
+        }
+        SessionAction::Rewind { session, index } => {
+            let entry = service.rewind_session(&caller, session, *index).await?;
+            if output.json {
+                output.value(&json!({"entry": server::js::entry(&entry, &[])}));
+            } else {
+                output.line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show(lineage: &Lineage, output: &Output) {
+    if output.json {
+        let entries: Vec<_> = lineage.nodes.iter().map(|node| server::js::entry(&node.entry, &[])).collect();
+        let forked = lineage.forked.as_ref().map(|(session, entries)| json!({"session": session, "entries": entries}));
+        output.value(&json!({"session": lineage.session, "head": lineage.head, "forked": forked, "entries": entries}));
+        return;
+    }
+    if let Some((from, entries)) = &lineage.forked {
+        output.line(&format!("forked from {from} after {entries} entries"));
+    }
+    for node in &lineage.nodes {
+        let entry = &node.entry;
+        output.line(&format!("{:4} {} {} {}", entry.index, entry.timestamp, entry.output_heap.short(), code(node)));
+    }
+}
+
+fn picture(lineage: &Lineage, form: Picture, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
+    let text = match form {
+        Picture::Mermaid => mermaid(lineage),
+        Picture::Svg => svg(lineage).ok_or(Failure::Undrawable)?,
+    };
+    match path {
+        Some(path) => {
+            std::fs::write(path, &text).map_err(|cause| Failure::Unwritable { path: path.to_owned(), cause })?;
+        }
+        None => output.line(text.trim_end()),
+    }
+    Ok(())
+}
+
+/// The first words of what ran, in one line.
+fn code(node: &Node) -> String {
+    match node.entry.rewound_to {
+        Some(index) => format!("(rewound to {index})"),
+        None => node.entry.code.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect(),
+    }
+}
+
+/// From each entry to the one that stood on its heap. Those that stood on nothing begin at the fork, where there is one.
+fn edges(lineage: &Lineage) -> Vec<(usize, usize)> {
+    let after = |(at, node): (usize, &Node)| {
+        let from = lineage.nodes.iter().position(|other| Some(other.entry.index) == node.after)?;
+        Some((from, at))
+    };
+    lineage.nodes.iter().enumerate().filter_map(after).collect()
+}
+
+fn mermaid(lineage: &Lineage) -> String {
+    let mut lines = vec!["flowchart LR".to_owned()];
+    for (at, node) in lineage.nodes.iter().enumerate() {
+        let head = if Some(node.entry.output_heap) == lineage.head { ":::head" } else { "" };
+        let text = format!("{} {} {}", node.entry.index, node.entry.output_heap.short(), code(node));
+        lines.push(format!("    n{at}[\"{}\"]{head}", quoted(&text)));
+    }
+    for (from, to) in edges(lineage) {
+        lines.push(format!("    n{from} --> n{to}"));
+    }
+    if let (Some((session, entries)), false) = (&lineage.forked, lineage.nodes.is_empty()) {
+        lines.push(format!("    fork[\"{}\"] -.-> n0", quoted(&format!("{session} after {entries} entries"))));
+    }
+    lines.push("    classDef head stroke-width:3px".to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// Nothing in a label may end it.
+fn quoted(text: &str) -> String {
+    text.chars()
+        .map(|c| if matches!(c, '"' | '<' | '>' | '&' | '#' | '`' | '\\') { format!("#{};", u32::from(c)) } else { c.to_string() })
+        .collect()
+}
+
+fn svg(lineage: &Lineage) -> Option<String> {
+    let label = |node: &Node| format!("{} {}\n{}", node.entry.index, node.entry.output_heap.short(), code(node));
+    let mut labels: Vec<String> = lineage.nodes.iter().map(label).collect();
+    let mut edges: Vec<(usize, usize, String)> =
+        edges(lineage).into_iter().map(|(from, to)| (from, to, String::new())).collect();
+    if let (Some((session, entries)), false) = (&lineage.forked, labels.is_empty()) {
+        edges.push((labels.len(), 0, "fork".to_owned()));
+        labels.push(format!("{session}\nafter {entries} entries"));
+    }
+    drawn(labels, edges)
+}
