@@ -7,3 +7,5 @@
 //! - The only crate that may contain `unsafe`.
 //! - An image, imported or restored, is hostile code: every pointer, length and call id from a guest is checked.
 //! - A damaged heap is an error with a code, never a fresh heap.
+
+pub mod image;
