@@ -93,7 +93,7 @@ fn compile(guest: &Path, quickjs: &Path, work: &Path, into: &Path) -> Result<()>
     }
     command.arg(guest.join("tokamak.c"));
     command.args(SOURCES.map(|name| quickjs.join(name)));
-    command.args(["-Wl,--strip-all", "-Wl,--stack-first", "-Wl,-z,stack-size=4194304", "-Wl,--initial-memory=5242880"]);
+    command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=4194304", "-Wl,--initial-memory=5242880"]).args(compiler.link);
     command.arg("-o").arg(into);
     let answer = command.output().map_err(|error| format!("{} does not start: {error}", compiler.program.to_string_lossy()))?;
     if !answer.status.success() {

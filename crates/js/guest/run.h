@@ -268,6 +268,7 @@ TK_EXPORT("tk_advance") int32_t tk_advance(void)
 {
     int32_t status;
 
+    tk.steps++;
     tk_out_clear();
     tk_run_jobs();
     status = tk_standing();

@@ -31,6 +31,7 @@ static struct {
     JSValue run;        /* the promise of the program, or undefined */
     int unwrapped;       /* whether `run` is a value's own promise, no more the engine's, which holds `{value}` */
     JSValue failure;    /* what ended the run outside of its promise; uninitialized when nothing did */
+    uint64_t steps;     /* no heap is equal to one it descends from */
     uint64_t last_id;
     TkOwed *owed, **owed_end; /* in the order they were asked for; the end is where the next one goes */
     uint32_t owed_count;

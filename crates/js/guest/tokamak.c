@@ -8,4 +8,5 @@
 #include "host.h"
 #include "text.h"
 #include "run.h"
+#include "look.h"
 #include "libc.h"

@@ -8,4 +8,10 @@
 //! - An image, imported or restored, is hostile code: every pointer, length and call id from a guest is checked.
 //! - A damaged heap is an error with a code, never a fresh heap.
 
+mod engine;
+mod heaps;
 pub mod image;
+mod machine;
+mod program;
+
+pub use engine::{Engine, Settings};
