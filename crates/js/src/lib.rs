@@ -9,3 +9,4 @@
 //! - A damaged heap is an error with a code, never a fresh heap.
 
 pub mod image;
+pub mod typescript;
