@@ -97,7 +97,7 @@ impl Scripts for Engine {
     }
 
     fn plain(&self, source: &str) -> Result<String, Thrown> {
-        Ok(source.to_owned())
+        crate::typescript::plain(source)
     }
 
     fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error> {
