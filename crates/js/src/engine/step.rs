@@ -47,8 +47,8 @@ impl Core {
         };
         self.shelf.put(next.clone());
         if bench.dirty.len() <= WRITTEN_MOST {
-            let counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
-            self.shelf.put_live(Live { instance, held: next, counted });
+            let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
+            self.shelf.put_live(Live { instance, held: next, _counted });
         }
         Ok(Stepped { heap, outcome, console: console.text, console_dropped: console.dropped })
     }

@@ -15,7 +15,8 @@ use super::page::{Entry, Ledger};
 pub struct Live {
     pub instance: Instance,
     pub held: Arc<Held>,
-    pub counted: Entry,
+    /// Of the pages it has written; counted as long as it lives.
+    pub _counted: Entry,
 }
 
 pub struct Shelf {

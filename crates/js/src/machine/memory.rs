@@ -146,10 +146,6 @@ impl Ground {
         Ok(Self { file, view, bytes })
     }
 
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub fn page(&self, page: u32) -> Option<&[u8]> {
         let at = page as usize * PAGE;
         if at + PAGE > self.bytes {

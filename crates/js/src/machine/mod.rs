@@ -8,7 +8,7 @@ mod memory;
 mod wire;
 
 pub use dirty::Dirty;
-pub use host::{Cut, Host, Linked};
+pub use host::{Cut, Linked};
 pub use instance::{Instance, Standing};
-pub use memory::{Ground, Regions, View};
+pub use memory::{Ground, Regions};
 pub use wire::Owed;

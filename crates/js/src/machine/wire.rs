@@ -50,10 +50,6 @@ impl Said<'_> {
 }
 
 impl Owed {
-    pub fn is_timer(&self) -> bool {
-        self.kind == 0
-    }
-
     pub fn call(&self) -> Result<HostCall, Cut> {
         let argument = serde_json::from_str(&self.argument).unwrap_or_else(|_| Value::String(self.argument.clone()));
         let call = match self.kind {

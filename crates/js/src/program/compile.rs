@@ -31,9 +31,10 @@ pub fn config(memories: Arc<dyn MemoryCreator>) -> Config {
         .memory_init_cow(false)
         .epoch_interruption(true)
         .max_wasm_stack(WASM_STACK)
+        .async_stack_size(WASM_STACK) // not used; Wasmtime wants it to be as large
         .cranelift_opt_level(OptLevel::Speed)
         .cranelift_regalloc_algorithm(RegallocAlgorithm::Backtracking)
-        .wasm_backtrace(false)
+        .wasm_backtrace_max_frames(None)
         .native_unwind_info(false)
         .generate_address_map(false);
     config
