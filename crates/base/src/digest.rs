@@ -1,5 +1,5 @@
 //! SHA-256 names of immutable things.
-//! Invariant: a `Digest` is printed as 64 lowercase hex characters and read from nothing else.
+//! Invariant: as text, a `Digest` is 64 lowercase hex characters and is read from nothing else.
 
 use std::fmt;
 
@@ -34,6 +34,15 @@ impl Digest {
     /// Whether both are the same, in a time that does not tell how much of them is.
     pub fn same(&self, other: &Self) -> bool {
         std::hint::black_box(self.0.iter().zip(other.0).fold(0, |different, (mine, its)| different | (mine ^ its))) == 0
+    }
+
+    /// The 32 bytes themselves, as binary formats carry them.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// The first twelve characters, for people.
