@@ -17,7 +17,7 @@ pub struct Js {
     #[arg(long)]
     pub cold: bool,
     /// Start from this heap instead of a fresh one
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
     pub heap: Option<Digest>,
     /// Run in the session of this name or id, and go on from where it stands
     #[arg(long, value_name = "NAME")]
@@ -91,7 +91,7 @@ pub enum HeapAction {
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
         /// After this one
-        #[arg(long, value_name = "KEY")]
+        #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
         after: Option<Digest>,
     },
     /// Show what is known of a heap: sizes, engine, parents, tags

@@ -141,7 +141,11 @@ impl ServerHandler for Handler {
             .with_title("Result of a run")
             .with_description("All rows and fields of a run, uncut, as JSON.")
             .with_mime_type("application/json");
-        Ok(ListResourceTemplatesResult::with_all_items(vec![artifact]))
+        let heap = ResourceTemplate::new("heap://{key}", "heap")
+            .with_title("A heap")
+            .with_description("Sizes, engine, parents and tags of a heap of JavaScript.")
+            .with_mime_type("application/json");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![artifact, heap]))
     }
 
     async fn read_resource(
@@ -149,9 +153,15 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.service.artifact(&caller::caller(&context)?, &request.uri).await {
-            Ok(artifact) => {
-                let text = serde_json::to_string(&artifact).unwrap_or_default();
+        let caller = caller::caller(&context)?;
+        let read = if request.uri.starts_with("heap://") {
+            self.service.heap_info(&caller, &request.uri).await.map(|info| crate::js::heap(&info).to_string())
+        } else {
+            let artifact = self.service.artifact(&caller, &request.uri).await;
+            artifact.map(|artifact| serde_json::to_string(&artifact).unwrap_or_default())
+        };
+        match read {
+            Ok(text) => {
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
                 Ok(ReadResourceResult::new(vec![contents]).into())
             }

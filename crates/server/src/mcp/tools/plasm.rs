@@ -13,11 +13,9 @@ use crate::text;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The ref that plasm_context answered (s0).
     logical_session_ref: String,
-    /// The program, in the language of the session's table.
+    /// In the language of the table.
     program: String,
-    /// Why; for the log only.
     #[serde(default)]
     reasoning: Option<String>,
 }

@@ -15,15 +15,13 @@ const DEFAULT_ROWS: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// As a result named it: plasm://session/s0/r/1, with #label for one of several returns.
+    /// plasm://session/s0/r/1, with #label for one return; heap://KEY.
     uri: String,
-    /// First row, from 0.
     #[serde(default)]
     offset: usize,
     /// Rows (100).
     #[serde(default)]
     limit: Option<usize>,
-    /// Only these fields.
     #[serde(default)]
     fields: Option<Vec<String>>,
 }
@@ -32,7 +30,7 @@ pub fn tool() -> Tool {
     describe(
         Name::ReadArtifact,
         "Read a stored result",
-        "Read rows of an earlier run from its artifact URI, with all fields uncut.",
+        "Read rows of an earlier run, uncut, or what a heap is.",
         schema::of::<Arguments>(),
         true,
     )
@@ -43,6 +41,12 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
+    if given.uri.starts_with("heap://") {
+        return match service.heap_info(caller, &given.uri).await {
+            Ok(info) => Answer::without_session(crate::js::heap(&info).to_string(), None),
+            Err(error) => Answer::failed(&error),
+        };
+    }
     match service.artifact(caller, &given.uri).await {
         Ok(artifact) => Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given) },
         Err(error) => Answer::failed(&error),
