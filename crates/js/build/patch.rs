@@ -121,6 +121,22 @@ const PATCHES: &[Patch] = &[
         ar->first_free_block = block_idx;",
     },
     Patch {
+        why: "JSON.stringify looks through all it is inside of at each level: a deep value would take hours to fail",
+        times: 1,
+        before: "    if (js_check_stack_overflow(ctx->rt, 0)) {
+        JS_ThrowStackOverflow(ctx);
+        goto exception;
+    }
+
+    if (JS_IsObject(val)) {",
+        after: "    if (js_check_stack_overflow(ctx->rt, 0) || JS_VALUE_GET_OBJ(jsc->stack)->u.array.count > TK_JSON_DEPTH) {
+        JS_ThrowStackOverflow(ctx);
+        goto exception;
+    }
+
+    if (JS_IsObject(val)) {",
+    },
+    Patch {
         why: "no code may catch that the memory is used up",
         times: 1,
         before: "JSValue JS_ThrowOutOfMemory(JSContext *ctx)
