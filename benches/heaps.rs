@@ -83,8 +83,15 @@ impl Run {
         objects.push(whole);
         row("from stored objects, verified", self.cold(head, &objects, work), "20", v8.0);
         let mean = bytes.iter().sum::<f64>() / bytes.len() as f64;
-        println!("  stored a step, median          {:>9.0} bytes  {:>8.0}x less than V8", median(&mut bytes), v8.1 / median(&mut bytes));
-        println!("  stored a step, mean            {mean:>9.0} bytes  {:>8.0}x less than V8  (goal 4,096)", v8.1 / mean);
+        println!(
+            "  stored a step, median          {:>9.0} bytes  {:>8.0}x less than V8",
+            median(&mut bytes),
+            v8.1 / median(&mut bytes)
+        );
+        println!(
+            "  stored a step, mean            {mean:>9.0} bytes  {:>8.0}x less than V8  (goal 4,096)",
+            v8.1 / mean
+        );
     }
 
     fn cold(&self, key: Digest, objects: &[Vec<u8>], work: &str) -> f64 {
@@ -106,7 +113,10 @@ impl Run {
             step(&self.engine, None, "let s = 0; for (let i = 0; i < 3e7; i++) s += i % 7; s");
             times.push(ms(started));
         }
-        println!("\n30,000,000 rounds of `s += i % 7` {:>8.0} ms  (native QuickJS 800, Node without JIT 430, with 50)", median(&mut times));
+        println!(
+            "\n30,000,000 rounds of `s += i % 7` {:>8.0} ms  (native QuickJS 800, Node without JIT 430, with 50)",
+            median(&mut times)
+        );
     }
 }
 
