@@ -13,7 +13,10 @@ pub fn apply(mut text: String) -> Result<String, String> {
     for patch in PATCHES {
         let found = text.matches(patch.before).count();
         if found != patch.times {
-            return Err(format!("quickjs.c is not the text our patch was made for: \"{}\" found {found} places", patch.why));
+            return Err(format!(
+                "quickjs.c is not the text our patch was made for: \"{}\" found {found} places",
+                patch.why
+            ));
         }
         text = text.replace(patch.before, patch.after);
     }
@@ -119,6 +122,22 @@ const PATCHES: &[Patch] = &[
         b->ref_count = 0;
         b->u.free_next = ar->first_free_block;
         ar->first_free_block = block_idx;",
+    },
+    Patch {
+        why: "JSON.stringify looks through all it is inside of at each level: a deep value would take hours to fail",
+        times: 1,
+        before: "    if (js_check_stack_overflow(ctx->rt, 0)) {
+        JS_ThrowStackOverflow(ctx);
+        goto exception;
+    }
+
+    if (JS_IsObject(val)) {",
+        after: "    if (js_check_stack_overflow(ctx->rt, 0) || JS_VALUE_GET_OBJ(jsc->stack)->u.array.count > TK_JSON_DEPTH) {
+        JS_ThrowStackOverflow(ctx);
+        goto exception;
+    }
+
+    if (JS_IsObject(val)) {",
     },
     Patch {
         why: "no code may catch that the memory is used up",

@@ -5,6 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of the 4 MiB that `build.rs` gives to the stack in linear memory; the rest is for what follows the RangeError. */
+#define TK_STACK_MOST (3584 * 1024)
+/* Levels that JSON.stringify goes down: at each of them it looks through all those above. */
+#define TK_JSON_DEPTH 4000
+
 #define TK_EXPORT(name) __attribute__((export_name(name), used))
 #define TK_IMPORT(name) __attribute__((import_module("tokamak"), import_name(name)))
 

@@ -138,8 +138,6 @@ static int tk_of_the_engine(JSObject *thing)
     }
     if (thing->class_id == JS_CLASS_C_FUNCTION || thing == JS_VALUE_GET_OBJ(tk.ctx->global_obj))
         return 1;
-    if (!thing->is_prototype)
-        return 0;
     for (i = 0; i < tk.rt->class_count; i++) {
         JSValue proto = tk.ctx->class_proto[i];
         if (JS_IsObject(proto) && JS_VALUE_GET_OBJ(proto) == thing)

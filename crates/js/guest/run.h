@@ -2,9 +2,6 @@
 #ifndef TK_RUN_H
 #define TK_RUN_H
 
-/* Of the 4 MiB that `build.rs` gives to the stack in linear memory; the rest is for what follows the RangeError. */
-#define TK_STACK_MOST (3584 * 1024)
-
 static const JSMallocFunctions tk_functions = { tk_calloc, tk_malloc, tk_free, tk_realloc, js__malloc_usable_size };
 
 static void tk_on_rejection(JSContext *ctx, JSValueConst promise, JSValueConst reason, bool is_handled, void *opaque)

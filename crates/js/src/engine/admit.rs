@@ -42,7 +42,14 @@ impl Core {
         }
     }
 
-    fn read(&self, bench: &mut Bench, running: &Running, parent: &Arc<Held>, object: &[u8], key: Digest) -> Result<Held, Error> {
+    fn read(
+        &self,
+        bench: &mut Bench,
+        running: &Running,
+        parent: &Arc<Held>,
+        object: &[u8],
+        key: Digest,
+    ) -> Result<Held, Error> {
         let decoded = bench.codec.decode(key, object, &parent.image, |at, into| into.copy_from_slice(parent.page(at)));
         let decoded = decoded.map_err(|error| refused(key, error))?;
         // The stack of a heap is empty. One that is not is no heap of this engine.
@@ -50,7 +57,8 @@ impl Core {
             return Err(Error::Damaged(key));
         }
         let ledger = self.shelf.ledger();
-        let changed: Vec<_> = decoded.pages.iter().map(|(at, page)| (*at, Page::copy(ledger, page.as_slice()))).collect();
+        let changed: Vec<_> =
+            decoded.pages.iter().map(|(at, page)| (*at, Page::copy(ledger, page.as_slice()))).collect();
         let mut held = parent.next(ledger, decoded.image, &changed).map_err(|error| Error::Engine(error.into()))?;
         held.descend(parent, 1);
         Ok(held)

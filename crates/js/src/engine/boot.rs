@@ -64,7 +64,8 @@ impl Engines {
         let mut instance = Instance::start(&linked).map_err(boots)?;
         instance.boot(&parts)?;
         let view = instance.view();
-        let stack = view.0.get_mut(..stack_pages as usize * PAGE).ok_or(program::Error::Shape("its stack has no room"))?;
+        let stack =
+            view.0.get_mut(..stack_pages as usize * PAGE).ok_or(program::Error::Shape("its stack has no room"))?;
         stack.fill(0);
         // The name is not known before the image is: its digests are taken twice, under no name and under this one.
         let unnamed = Image::base(Digest::of(guest), view.0)?;

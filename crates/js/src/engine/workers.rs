@@ -15,8 +15,8 @@ use crate::image::{self, Codec};
 use super::Settings;
 use super::boot::StartError;
 
-/// Twice what Wasmtime may use of it.
-const STACK: usize = 32 << 20;
+/// More than Wasmtime may use of it. It is address space: what no guest needed takes no memory.
+const STACK: usize = 72 << 20;
 
 /// What a thread keeps from one job to the next.
 pub struct Bench {

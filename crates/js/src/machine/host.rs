@@ -160,7 +160,9 @@ fn define(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 /// The bytes that a guest points to, and our side of it.
 fn bytes<'a>(caller: &'a mut Caller<'_, Host>, at: u32, length: u32) -> wasmtime::Result<(&'a mut [u8], &'a mut Host)> {
-    let Some(memory) = caller.data().memory else { return caller.data_mut().end(Cut::Lied("it calls before it starts")) };
+    let Some(memory) = caller.data().memory else {
+        return caller.data_mut().end(Cut::Lied("it calls before it starts"));
+    };
     let at = at as usize;
     if memory.data_size(&caller).checked_sub(length as usize).is_none_or(|last| at > last) {
         return caller.data_mut().end(Cut::Lied("a range outside its memory"));
@@ -191,7 +193,14 @@ fn print(mut caller: Caller<'_, Host>, level: i32, at: u32, length: u32) -> wasm
     Ok(())
 }
 
-fn digest(mut caller: Caller<'_, Host>, name: u32, name_length: u32, at: u32, length: u32, into: u32) -> wasmtime::Result<u32> {
+fn digest(
+    mut caller: Caller<'_, Host>,
+    name: u32,
+    name_length: u32,
+    at: u32,
+    length: u32,
+    into: u32,
+) -> wasmtime::Result<u32> {
     let name = bytes(&mut caller, name, name_length)?.0.to_ascii_uppercase();
     let (content, _) = bytes(&mut caller, at, length)?;
     let digest = match name.as_slice() {

@@ -138,7 +138,8 @@ impl Ground {
             file.write_all_at(content, u64::from(page) * PAGE as u64)?;
         }
         // SAFETY: a new mapping of our own file, at an address of the kernel's choice.
-        let view = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let view =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if view == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -176,7 +177,8 @@ impl View<'_> {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the range lies in a `Region` of ours (every memory is one), which we hold exclusively and which is aligned
         // to pages; plain bytes replace plain bytes.
-        let mapped = unsafe { libc::mmap(self.0.as_mut_ptr().cast(), ground.bytes, rights, flags, ground.file.as_raw_fd(), 0) };
+        let mapped =
+            unsafe { libc::mmap(self.0.as_mut_ptr().cast(), ground.bytes, rights, flags, ground.file.as_raw_fd(), 0) };
         if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

@@ -93,7 +93,11 @@ fn without_halves(text: &str) -> String {
         let code = |from: usize| escape.get(from..from + 4).and_then(|hex| u16::from_str_radix(hex, 16).ok());
         let length = match escape.as_bytes().get(1) {
             Some(b'u') => match code(2) {
-                Some(0xd800..=0xdbff) if escape.get(6..8) == Some("\\u") && matches!(code(8), Some(0xdc00..=0xdfff)) => 12,
+                Some(0xd800..=0xdbff)
+                    if escape.get(6..8) == Some("\\u") && matches!(code(8), Some(0xdc00..=0xdfff)) =>
+                {
+                    12
+                }
                 Some(0xd800..=0xdfff) => {
                     whole.push('\u{fffd}');
                     rest = &escape[6..];

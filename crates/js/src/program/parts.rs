@@ -24,7 +24,12 @@ pub struct Parts {
 
 impl Parts {
     pub fn read(guest: &[u8]) -> Result<Self, Error> {
-        let mut parts = Self { code: guest.get(..8).unwrap_or_default().to_vec(), data: Vec::new(), prelude: Vec::new(), stack_bytes: 0 };
+        let mut parts = Self {
+            code: guest.get(..8).unwrap_or_default().to_vec(),
+            data: Vec::new(),
+            prelude: Vec::new(),
+            stack_bytes: 0,
+        };
         let mut memory = false;
         for payload in Parser::new(0).parse_all(guest) {
             let payload = payload?;

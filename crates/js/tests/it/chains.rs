@@ -55,7 +55,7 @@ fn one_object_holds_the_whole() {
 
 #[test]
 fn heaps_that_fall_out_of_memory_are_absent_and_can_be_brought_again() {
-    let settings = js::Settings { memory_bytes: 24 << 20, live: 2, ..settings() };
+    let settings = js::Settings { memory_bytes: 6 << 20, live: 2, ..settings() };
     let mut session = Session::on(Arc::new(Engine::start(&settings).unwrap()));
     session.run("let mine = 'first'");
     let first = session.head;

@@ -44,7 +44,7 @@ fn memory_is_bounded_and_no_code_can_catch_that() {
     for code in [
         "new Array(1e8).fill(0)",
         "new Uint8Array(1e9)",
-        "let text = 'x'; for (;;) text += text + 'y'.repeat(1000)",
+        "let text = 'x'; for (;;) { text += text; text.indexOf('y') }",
         "const all = []; for (;;) all.push({})",
         "const all = []; try { for (;;) all.push(new Uint8Array(1e6)) } catch { 'caught' }",
         "await null; const all = []; for (;;) all.push([])",
@@ -71,11 +71,26 @@ fn recursion_without_end_is_a_range_error() {
         "class A { get x() { return this.x } } new A().x",
         "const p = new Proxy({}, {get(t, k, r) { return r[k] }}); p.x",
         "let deep = []; for (let i = 0; i < 1e5; i++) deep = [deep]; JSON.stringify(deep)",
-        "JSON.parse('['.repeat(1e5))",
-        "eval('('.repeat(1e5))",
+        "JSON.parse('['.repeat(1e7))",
+        "JSON.parse('{\"a\":'.repeat(1e6))",
+        "JSON.parse('['.repeat(1e5) + ']'.repeat(1e5), (k, v) => v)",
+        "eval('('.repeat(1e6))",
+        "eval('['.repeat(1e6))",
+        "eval('-'.repeat(1e6) + '1')",
+        "eval('a=>'.repeat(1e6) + '1')",
+        "eval('{'.repeat(1e6))",
+        "eval('if(1)'.repeat(1e6))",
+        "eval('`${'.repeat(1e6))",
+        "eval('x' + '**1'.repeat(1e6))",
+        "eval('({a:'.repeat(1e6))",
+        "eval('function f(){'.repeat(1e5))",
+        "eval('new '.repeat(1e6) + 'X')",
         "(function f() { `${{toString: f}}` })()",
         "const o = {}; o.toJSON = () => JSON.stringify(o); JSON.stringify(o)",
-        "new RegExp('('.repeat(1e5))",
+        "new RegExp('(?:'.repeat(1e6))",
+        "new RegExp('(?='.repeat(1e6))",
+        "let bound = () => 1; for (let i = 0; i < 2e5; i++) bound = bound.bind(null); bound()",
+        "let chain = {}; for (let i = 0; i < 2e5; i++) chain = new Proxy(chain, {}); chain.x",
         "'x'.replace(/x/, function f() { return 'x'.replace(/x/, f) })",
         "await null; (function f() { f() })()",
         "Reflect.apply(function f() { Reflect.apply(f, null, []) }, null, [])",
@@ -125,12 +140,13 @@ fn a_full_queue_says_busy() {
             thread::spawn(move || wait(engine.step(step)))
         })
         .collect();
-    // The first takes the thread and the second the queue; the others are refused while both are taken.
+    // One has the thread and one may be in the queue; the others are refused while both are taken.
     while waiting.iter().filter(|thread| thread.is_finished()).count() < 6 {
         thread::sleep(Duration::from_millis(1));
     }
     stop.stop();
     let answers: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap()).collect();
-    assert_eq!(answers.iter().filter(|answer| matches!(answer, Err(Error::Busy))).count(), 6);
-    assert_eq!(answers.iter().filter(|answer| matches!(answer, Err(Error::Stopped))).count(), 2);
+    let busy = answers.iter().filter(|answer| matches!(answer, Err(Error::Busy))).count();
+    let stopped = answers.iter().filter(|answer| matches!(answer, Err(Error::Stopped))).count();
+    assert!(busy >= 6 && stopped >= 1 && busy + stopped == 8, "{busy} busy, {stopped} stopped");
 }
