@@ -17,6 +17,16 @@ pub enum Connection {
     Principal(Principal),
 }
 
+impl Caller {
+    /// Who is asking, where that is known.
+    pub fn principal(&self) -> Option<&Principal> {
+        match &self.connection {
+            Connection::Principal(principal) => Some(principal),
+            Connection::Transport(_) => None,
+        }
+    }
+}
+
 impl Connection {
     /// The id of its row. A transport id comes from outside, so it is hashed: no length or character in it matters.
     pub(crate) fn row_id(&self) -> String {

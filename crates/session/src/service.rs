@@ -12,6 +12,8 @@ use tokio::sync::Semaphore;
 
 use crate::indexed::Indexed;
 use crate::live::Lives;
+use crate::open::Steadies;
+use crate::retention::Retention;
 use crate::tenants::Tenants;
 
 /// Every effect the service has.
@@ -33,10 +35,15 @@ pub struct Service {
     pub(crate) limits: Limits,
     pub(crate) teaching: Teaching,
     pub(crate) tenants: Tenants,
+    /// Whether the caller decides with which credentials APIs are called, so that sessions are its own.
+    pub(crate) delegated: bool,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
+    pub(crate) retention: Retention,
+    /// Opens that change nothing.
+    pub(crate) steadies: Steadies,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -54,9 +61,12 @@ impl Service {
             limits,
             teaching: Teaching::default(),
             tenants: Tenants::default(),
+            delegated: false,
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
+            retention: Retention::default(),
+            steadies: Steadies::default(),
             lives: Lives::default(),
         }
     }
@@ -71,6 +81,18 @@ impl Service {
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// For how long things are kept, where that is not the default.
+    #[must_use]
+    pub fn with_retention(self, retention: Retention) -> Self {
+        Self { retention, ..self }
+    }
+
+    /// Outgoing credentials are the caller's own: `auth_resolution = "delegated"`.
+    #[must_use]
+    pub fn with_delegated(self, delegated: bool) -> Self {
+        Self { delegated, ..self }
     }
 
     /// What is offered at this moment, to whoever may use everything.
