@@ -40,6 +40,12 @@ pub enum Table {
     ExecuteSession,
     /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
     Run,
+    /// Id of a run -> its session and number.
+    RunId,
+    /// `{principal}/{number}` -> a run of theirs in a session without an intent.
+    PrincipalRun,
+    /// `{logical session}/{number}` -> a plan as it was shown.
+    Plan,
     /// `{logical session}/{number}` -> a plan that was shown and may run once.
     PlanCommit,
     /// `{logical session}/{digest of a client's id}` -> a run that was asked for under that id.
@@ -57,12 +63,15 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Table; 12] = [
+    pub const ALL: [Table; 15] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
         Table::ExecuteSession,
         Table::Run,
+        Table::RunId,
+        Table::PrincipalRun,
+        Table::Plan,
         Table::PlanCommit,
         Table::Request,
         Table::Receipt,
@@ -80,6 +89,9 @@ impl Table {
             Table::Connection => "connection",
             Table::ExecuteSession => "execute_session",
             Table::Run => "run",
+            Table::RunId => "run_id",
+            Table::PrincipalRun => "principal_run",
+            Table::Plan => "plan",
             Table::PlanCommit => "plan_commit",
             Table::Request => "request",
             Table::Receipt => "receipt",

@@ -25,6 +25,7 @@ pub struct Session {
     pub id: LogicalSessionId,
     /// The caller's own slot for it.
     pub slot: Slot,
+    pub binding: ExecuteBinding,
     pub execute: ExecuteRow,
     /// As the caller's tenant sees them.
     pub catalogs: Catalogs,
@@ -47,15 +48,28 @@ impl Service {
         let (id, slot) = self.resolve(caller, reference).await?;
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
         let binding = logical.row.execute.ok_or_else(|| Error::Expired(reference.to_owned()))?;
-        let execute = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?.row;
+        let whole = async {
+            let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?;
+            let catalogs = self.pinned(&caller.tenant, &found.row).await?;
+            Ok((found.row, catalogs))
+        };
+        let (execute, catalogs) = whole.await.map_err(|error: Error| match error.is_damage() {
+            true => Error::DamagedSession { session: reference.to_owned(), cause: Box::new(error) },
+            false => error,
+        })?;
+        let offered = self.registry_for(&caller.tenant);
+        Ok(Session { id, slot, binding, execute, catalogs, offered })
+    }
+
+    /// What a symbol space stands on, as the tenant sees it.
+    pub(crate) async fn pinned(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
-            if let Some(seen) = self.catalog_for(&caller.tenant, *digest).await? {
+            if let Some(seen) = self.catalog_for(tenant, *digest).await? {
                 catalogs.insert(name.clone(), seen);
             }
         }
-        let offered = self.registry_for(&caller.tenant);
-        Ok(Session { id, slot, execute, catalogs, offered })
+        Ok(catalogs)
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.

@@ -13,6 +13,8 @@ use tokio::sync::Semaphore;
 use crate::indexed::Indexed;
 use crate::keys::ConfiguredKey;
 use crate::live::Lives;
+use crate::open::Steadies;
+use crate::retention::Retention;
 use crate::tenants::Tenants;
 
 /// Every effect the service has.
@@ -42,6 +44,9 @@ pub struct Service {
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
+    pub(crate) retention: Retention,
+    /// Opens that change nothing.
+    pub(crate) steadies: Steadies,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -64,6 +69,8 @@ impl Service {
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
+            retention: Retention::default(),
+            steadies: Steadies::default(),
             lives: Lives::default(),
         }
     }
@@ -78,6 +85,12 @@ impl Service {
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// For how long things are kept, where that is not the default.
+    #[must_use]
+    pub fn with_retention(self, retention: Retention) -> Self {
+        Self { retention, ..self }
     }
 
     /// Outgoing credentials are the caller's own: `auth_resolution = "delegated"`.

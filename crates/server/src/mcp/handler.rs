@@ -10,9 +10,9 @@ use futures::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
-    Tool,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -116,16 +116,24 @@ impl ServerHandler for Handler {
         .await
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let listed = self.service.list_runs(&caller::caller(&context)?).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "listing resources failed");
+            ErrorData::internal_error(crate::text::error(&error), None)
+        })?;
+        Ok(ListResourcesResult::with_all_items(super::resources::listed(listed)))
+    }
+
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let artifact = ResourceTemplate::new("plasm://session/{session}/r/{number}", "artifact")
-            .with_title("Result of a run")
-            .with_description("All rows and fields of a run, uncut, as JSON.")
-            .with_mime_type("application/json");
-        Ok(ListResourceTemplatesResult::with_all_items(vec![artifact]))
+        Ok(ListResourceTemplatesResult::with_all_items(super::resources::templates()))
     }
 
     async fn read_resource(
@@ -133,9 +141,9 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.service.artifact(&caller::caller(&context)?, &request.uri).await {
-            Ok(artifact) => {
-                let text = serde_json::to_string(&artifact).unwrap_or_default();
+        match self.service.resource(&caller::caller(&context)?, &request.uri).await {
+            Ok(resource) => {
+                let text = super::resources::json(&resource);
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
                 Ok(ReadResourceResult::new(vec![contents]).into())
             }

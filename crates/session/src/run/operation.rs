@@ -130,7 +130,11 @@ impl Service {
         own(session, parsed.slot, handle)?;
         let key = operation_key(caller, session, parsed.number);
         let live = loop {
-            let mut found: Versioned<OperationRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
+            let Some(mut found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else {
+                let operations = self.logical(caller, session.id).await?.map_or(0, |row| row.row.operations);
+                let was_there = (1..=operations).contains(&parsed.number);
+                return Err(if was_there { self.gone(handle) } else { unknown() });
+            };
             if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
                 found = self.want_stop(&key, found).await?;
             }

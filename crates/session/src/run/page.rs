@@ -122,7 +122,12 @@ impl Service {
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
             let row: Option<Versioned<PageRow>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
-            found.insert(handle.clone(), row.ok_or_else(unknown)?.row);
+            let Some(row) = row else {
+                let pages = self.logical(caller, session.id).await?.map_or(0, |row| row.row.pages);
+                let was_there = (1..=pages).contains(&parsed.number);
+                return Err(if was_there { self.gone(handle) } else { unknown() });
+            };
+            found.insert(handle.clone(), row.row);
         }
         Ok(found)
     }
