@@ -28,6 +28,8 @@ pub enum Error {
     NoSession(String),
     #[error("session {0} has expired; call plasm_context with the same intent to open it again")]
     Expired(String),
+    #[error("`limit` is from 1 to {most}; leave it out for a few rows")]
+    NoRows { most: usize },
     #[error("no execute session {0}; POST /execute opens one")]
     NoExecute(String),
     #[error("this execute session was replaced; POST /execute with the same intent answers the one there is now")]
@@ -110,7 +112,7 @@ impl Error {
             Error::OtherIntent => "bad_intent",
             Error::Program { .. } => "bad_program",
             Error::Review { .. } => "review_needed",
-            Error::NoProgram | Error::BadRequestId { .. } => "bad_arguments",
+            Error::NoProgram | Error::NoRows { .. } | Error::BadRequestId { .. } => "bad_arguments",
             Error::NoCommit(_) => "no_commit",
             Error::CommitExpired(_) => "expired_commit",
             Error::OtherPlan(_) => "other_plan",
