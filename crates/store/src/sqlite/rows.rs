@@ -1,6 +1,7 @@
 //! The statements.
 //! Invariant: ids are compared as bytes, never with LIKE or a collation; every statement names its tenant.
 
+use base::TenantId;
 use ports::store::{Batch, Expect, Key, Range, Row, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -34,6 +35,18 @@ pub fn scan(connection: &Connection, range: &Range) -> rusqlite::Result<Vec<(Str
             break;
         }
         found.push((id, read(row, 1)?));
+    }
+    Ok(found)
+}
+
+/// One step of the index for each.
+pub fn tenants(connection: &Connection) -> rusqlite::Result<Vec<TenantId>> {
+    let mut next = connection.prepare_cached("SELECT min(tenant) FROM row WHERE tenant > ?1")?;
+    let (mut found, mut last) = (Vec::new(), String::new());
+    while let Some(tenant) = next.query_row(params![last], |row| row.get::<_, Option<String>>(0))? {
+        // What no version of ours wrote is nobody's.
+        found.extend(TenantId::parse(&tenant));
+        last = tenant;
     }
     Ok(found)
 }
