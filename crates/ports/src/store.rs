@@ -183,6 +183,13 @@ pub enum Error {
     /// A race: the caller reads again and retries.
     #[error("row {table}/{id} was changed by someone else", table = .0.table.name(), id = .0.id)]
     Conflict(Key),
+    /// What is stored is not what was written. The rest can be used; a backup has the row, or nobody has.
+    #[error("{what} in storage is damaged")]
+    Damaged {
+        what: String,
+        #[source]
+        cause: crate::Cause,
+    },
     /// The operator can act: free some space.
     #[error("storage is full")]
     Full(#[source] crate::Cause),

@@ -74,7 +74,7 @@ pub enum Error {
     Gone { what: String, days: u32 },
     #[error("session {session} cannot be read ({cause}); call plasm_context with the same intent to open it again")]
     DamagedSession { session: String, cause: Box<Error> },
-    #[error("artifact {0} is not readable any more")]
+    #[error("artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again")]
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,
@@ -118,6 +118,7 @@ impl Error {
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
+            Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
             Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",

@@ -76,12 +76,18 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
         let key = key.clone();
-        self.readers.read(move |connection| rows::get(connection, &key)).await
+        let what = move |key: &Key| format!("the place of row {}/{}", key.table.name(), key.id);
+        self.readers
+            .read(move |connection| rows::get(connection, &key).map_err(|fault| fault.looking_for(|| what(&key))))
+            .await
     }
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
         let range = range.clone();
-        self.readers.read(move |connection| rows::scan(connection, &range)).await
+        let what = move |range: &Range| format!("the place of rows {}/{}…", range.table.name(), range.prefix);
+        self.readers
+            .read(move |connection| rows::scan(connection, &range).map_err(|fault| fault.looking_for(|| what(&range))))
+            .await
     }
 
     /// A caller that stops waiting does not take its batch back: it may still land, whole.
