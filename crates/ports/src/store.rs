@@ -22,6 +22,9 @@ pub trait Store: Send + Sync {
 
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
+    /// Everyone who has a row, in the order of their ids: for what the operator does to all of them.
+    async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
+
     /// Reaches the storage and comes back: what `/readyz` asks.
     async fn ping(&self) -> Result<(), Error>;
 }
