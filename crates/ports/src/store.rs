@@ -59,12 +59,14 @@ pub enum Table {
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
+    /// `{logical session}/{moment}-{number}` -> one call: what was asked and what came of it.
+    Trace,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
 }
 
 impl Table {
-    pub const ALL: [Table; 14] = [
+    pub const ALL: [Table; 15] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -78,6 +80,7 @@ impl Table {
         Table::Receipt,
         Table::Page,
         Table::Operation,
+        Table::Trace,
         Table::Transport,
     ];
 
@@ -97,6 +100,7 @@ impl Table {
             Table::Receipt => "receipt",
             Table::Page => "page",
             Table::Operation => "operation",
+            Table::Trace => "trace",
             Table::Transport => "transport",
         }
     }

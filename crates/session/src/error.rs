@@ -74,7 +74,9 @@ pub enum Error {
     Gone { what: String, days: u32 },
     #[error("session {session} cannot be read ({cause}); call plasm_context with the same intent to open it again")]
     DamagedSession { session: String, cause: Box<Error> },
-    #[error("artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again")]
+    #[error(
+        "artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again"
+    )]
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,
