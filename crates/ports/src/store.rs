@@ -61,12 +61,14 @@ pub enum Table {
     Operation,
     /// `{logical session}/{moment}-{number}` -> one call: what was asked and what came of it.
     Trace,
+    /// Digest of an API key -> whom it names. The key itself is nowhere.
+    ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
 }
 
 impl Table {
-    pub const ALL: [Table; 15] = [
+    pub const ALL: [Table; 16] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -81,6 +83,7 @@ impl Table {
         Table::Page,
         Table::Operation,
         Table::Trace,
+        Table::ApiKey,
         Table::Transport,
     ];
 
@@ -101,6 +104,7 @@ impl Table {
             Table::Page => "page",
             Table::Operation => "operation",
             Table::Trace => "trace",
+            Table::ApiKey => "api_key",
             Table::Transport => "transport",
         }
     }

@@ -151,8 +151,7 @@ impl Service {
                 (found.ok_or_else(missing)?.row, label, Some(binding))
             }
             ResourceUri::Bare { number, label } => {
-                let key = bare_key(caller, number).ok_or_else(missing)?;
-                let found: Option<Versioned<RunAt>> = self.fetch(&key).await?;
+                let found: Option<Versioned<RunAt>> = self.fetch(&bare_key(caller, number)).await?;
                 (found.ok_or_else(missing)?.row, label, None)
             }
             ResourceUri::Plan { .. } => return Err(missing()),
@@ -188,7 +187,6 @@ impl Service {
 }
 
 /// Where run `number` of the caller's runs without an intent is found.
-pub(crate) fn bare_key(caller: &Caller, number: u64) -> Option<Key> {
-    let principal = caller.principal()?;
-    Some(Key::new(&caller.tenant, Table::PrincipalRun, format!("{principal}/{number:010}")))
+pub(crate) fn bare_key(caller: &Caller, number: u64) -> Key {
+    Key::new(&caller.tenant, Table::PrincipalRun, format!("{}/{number:010}", caller.principal))
 }

@@ -28,6 +28,14 @@ pub enum Error {
     NoSession(String),
     #[error("session {0} has expired; call plasm_context with the same intent to open it again")]
     Expired(String),
+    #[error("`limit` is from 1 to {most}; leave it out for a few rows")]
+    NoRows { most: usize },
+    #[error("no execute session {0}; POST /execute opens one")]
+    NoExecute(String),
+    #[error("this execute session was replaced; POST /execute with the same intent answers the one there is now")]
+    Replaced,
+    #[error("`logical_session_id` names a session of another intent; leave `intent` out")]
+    OtherIntent,
     /// The program is wrong; all its mistakes at once.
     #[error("the program has mistakes")]
     Program { text: String, diagnostics: Vec<Diagnostic> },
@@ -99,11 +107,12 @@ impl Error {
             Error::Seed(_) => "unknown_seed",
             Error::BadRef(_) => "bad_ref",
             Error::UnknownSlot { .. } => "unknown_slot",
-            Error::NoSession(_) => "no_session",
-            Error::Expired(_) => "expired_session",
+            Error::NoSession(_) | Error::NoExecute(_) => "no_session",
+            Error::Expired(_) | Error::Replaced => "expired_session",
+            Error::OtherIntent => "bad_intent",
             Error::Program { .. } => "bad_program",
             Error::Review { .. } => "review_needed",
-            Error::NoProgram | Error::BadRequestId { .. } => "bad_arguments",
+            Error::NoProgram | Error::NoRows { .. } | Error::BadRequestId { .. } => "bad_arguments",
             Error::NoCommit(_) => "no_commit",
             Error::CommitExpired(_) => "expired_commit",
             Error::OtherPlan(_) => "other_plan",

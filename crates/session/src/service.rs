@@ -11,6 +11,7 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::indexed::Indexed;
+use crate::keys::ConfiguredKey;
 use crate::live::Lives;
 use crate::meter::{Meter, metered};
 use crate::open::Steadies;
@@ -39,6 +40,8 @@ pub struct Service {
     pub(crate) tenants: Tenants,
     /// Whether the caller decides with which credentials APIs are called, so that sessions are its own.
     pub(crate) delegated: bool,
+    /// Keys that the settings name, beside those in the store.
+    pub(crate) keys: Vec<ConfiguredKey>,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
@@ -68,6 +71,7 @@ impl Service {
             teaching: Teaching::default(),
             tenants: Tenants::default(),
             delegated: false,
+            keys: Vec::new(),
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
@@ -101,6 +105,12 @@ impl Service {
     #[must_use]
     pub fn with_delegated(self, delegated: bool) -> Self {
         Self { delegated, ..self }
+    }
+
+    /// Keys that the settings name.
+    #[must_use]
+    pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
+        Self { keys, ..self }
     }
 
     /// What is offered at this moment, to whoever may use everything.

@@ -14,7 +14,8 @@ use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::{Value, json};
 use session::{
-    Caller, Connection, OpenRequest, Opened, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service, Taught,
+    Caller, Connection, Identity, OpenRequest, Opened, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service,
+    Taught,
 };
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
@@ -62,7 +63,7 @@ fn world(catalogs: Vec<Arc<Catalog>>) -> World {
 }
 
 fn me() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 fn open(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
@@ -127,7 +128,8 @@ async fn an_open_without_an_intent_is_found_by_its_key() {
 #[tokio::test]
 async fn a_principal_is_part_of_the_key_where_credentials_are_its_own() {
     let world = world(vec![tracker("aaa", 1, 1)]);
-    let caller = |name: &str| Caller { connection: Connection::Principal(Principal::parse(name).unwrap()), ..me() };
+    let caller =
+        |name: &str| Identity { tenant: TenantId::local(), principal: Principal::parse(name).unwrap() }.caller(None);
     let seeds = || vec![SeedRequest::all("aaa", "Thing0")];
     let ada = world.service.open_unnamed(&caller("ada"), seeds()).await.unwrap();
     assert!(world.service.open_unnamed(&caller("bob"), seeds()).await.unwrap().execute == ada.execute);
@@ -312,7 +314,7 @@ async fn runs_without_an_intent_count_for_their_principal() {
     for (number, run) in (1..).zip(&runs) {
         assert_eq!(world.service.artifact(&me(), &format!("plasm://r/{number}")).await.unwrap().run, *run);
     }
-    let ada = Caller { connection: Connection::Principal(Principal::parse("ada").unwrap()), ..me() };
+    let ada = Identity { tenant: TenantId::local(), principal: Principal::parse("ada").unwrap() }.caller(None);
     assert_eq!(world.service.artifact(&ada, "plasm://r/1").await.unwrap_err().code(), "no_artifact");
 }
 

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use base::{Principal, TenantId};
 use serde_json::{Value, json};
 use server::text;
-use session::{Caller, Connection, OpenRequest, PlanRequest, ResourceUri, RunRequest, SeedRequest, Service};
+use session::{Caller, OpenRequest, PlanRequest, ResourceUri, RunRequest, SeedRequest, Service};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
@@ -16,7 +15,7 @@ use crate::output::Output;
 use crate::{log, wiring};
 
 pub fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 pub async fn run(output: &Output) -> Result<(), Failure> {

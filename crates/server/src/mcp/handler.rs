@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use base::TenantId;
 use futures::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
@@ -39,16 +40,17 @@ const LIST_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Clone)]
 pub struct Handler {
     service: Arc<Service>,
+    /// Whose APIs the instructions name.
+    tenant: TenantId,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>) -> Self {
-        Self { service }
+    pub fn new(service: Arc<Service>, tenant: TenantId) -> Self {
+        Self { service, tenant }
     }
 
     fn apis(&self) -> String {
-        // Instructions are made before a caller is known; every caller is this tenant until there are keys.
-        let registry = self.service.registry_for(&base::TenantId::local());
+        let registry = self.service.registry_for(&self.tenant);
         let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
         ids.join(", ")
     }
@@ -89,14 +91,14 @@ impl ServerHandler for Handler {
         let Some(tool) = tools::Name::parse(&request.name) else {
             let known = tools::Name::ALL.map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
-            let name: String = request.name.chars().take(80).collect();
+            let name = base::shown(&request.name, 80);
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
         };
         let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
         let span = tracing::info_span!("tool", request_id, tool = tool.as_str());
         async {
             let started = self.service.now();
-            let caller = caller::caller(&context);
+            let caller = caller::caller(&context)?;
             let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
             // A defect of ours ends one call, and the caller hears of it.
             let call =
@@ -119,7 +121,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let listed = self.service.list_runs(&caller::caller(&context)).await.map_err(|error| {
+        let listed = self.service.list_runs(&caller::caller(&context)?).await.map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "listing resources failed");
             ErrorData::internal_error(crate::text::error(&error), None)
         })?;
@@ -139,7 +141,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.service.resource(&caller::caller(&context), &request.uri).await {
+        match self.service.resource(&caller::caller(&context)?, &request.uri).await {
             Ok(resource) => {
                 let text = super::resources::json(&resource);
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");

@@ -122,7 +122,7 @@ impl Service {
         self.open_as(caller, &request, key.row_id()).await
     }
 
-    async fn open_as(&self, caller: &Caller, request: &OpenRequest, name: String) -> Result<Opened, Error> {
+    pub(crate) async fn open_as(&self, caller: &Caller, request: &OpenRequest, name: String) -> Result<Opened, Error> {
         // Taken once: a reload in the middle changes nothing for this call.
         let whole = self.registry();
         let registry = self.tenants.registry(&caller.tenant, whole.clone());

@@ -30,7 +30,7 @@ pub struct SessionReuseKey {
 
 impl SessionReuseKey {
     /// What a session without an intent is found by; no digest of an intent looks like it.
-    pub(super) fn row_id(&self) -> String {
+    pub(crate) fn row_id(&self) -> String {
         format!("key/{}", Digest::of(&rows::write(self)))
     }
 }
@@ -50,7 +50,7 @@ impl Service {
             entry_id,
             catalog_digest,
             entities,
-            principal: caller.principal().filter(|_| self.delegated).cloned(),
+            principal: self.delegated.then(|| caller.principal.clone()),
             engine_generation: lang::VERSION,
             logical_session_id,
         })

@@ -133,7 +133,7 @@ impl Service {
     }
 
     /// The cumulative table. Whose rights are bounded may have lost some since: it gets what it may still use, in one piece.
-    fn again(&self, caller: &Caller, row: &ExecuteRow, catalogs: &Catalogs) -> String {
+    pub(crate) fn again(&self, caller: &Caller, row: &ExecuteRow, catalogs: &Catalogs) -> String {
         if !self.tenants.bound(&caller.tenant) {
             return row.cumulative();
         }

@@ -116,16 +116,18 @@ impl Service {
         (unnamed, at): (bool, RunAt),
         batch: Batch,
     ) -> Result<(Batch, Option<tokio::sync::OwnedMutexGuard<()>>), Error> {
-        let (true, Some(_)) = (unnamed, caller.principal()) else { return Ok((batch, None)) };
-        let row_id = caller.connection.row_id();
+        if !unnamed {
+            return Ok((batch, None));
+        }
+        let principal = caller.as_principal();
+        let row_id = principal.connection.row_id();
         let turn = self.turn(&format!("{}/{row_id}", caller.tenant)).await;
-        let connection = self.connection(caller).await?;
+        let connection = self.connection(&principal).await?;
         let number = connection.row.runs + 1;
         let next = ConnectionRow { runs: number, ..connection.row };
         let key = Key::new(&caller.tenant, Table::Connection, row_id);
         let batch = batch.put(key, rows::write(&next), unchanged(connection.version));
-        let Some(bare) = bare_key(caller, number) else { return Ok((batch, Some(turn))) };
-        Ok((batch.put(bare, rows::write(&at), Expect::Any), Some(turn)))
+        Ok((batch.put(bare_key(caller, number), rows::write(&at), Expect::Any), Some(turn)))
     }
 
     /// Whether the batch is in the store. Where its answer was lost, the row of the run tells.

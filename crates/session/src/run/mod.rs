@@ -9,6 +9,7 @@ mod page;
 mod receipts;
 mod replay;
 mod start;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;

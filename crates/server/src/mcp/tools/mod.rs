@@ -127,7 +127,7 @@ impl Answer {
 struct BadArguments {
     tool: &'static str,
     /// Names the argument, then says what is wrong with it.
-    cause: serde_path_to_error::Error<serde_json::Error>,
+    cause: crate::arguments::Wrong,
 }
 
 impl From<BadArguments> for Answer {
@@ -137,8 +137,7 @@ impl From<BadArguments> for Answer {
 }
 
 fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, BadArguments> {
-    serde_path_to_error::deserialize(Value::Object(arguments))
-        .map_err(|cause| BadArguments { tool: name.as_str(), cause })
+    crate::arguments::from_value(Value::Object(arguments)).map_err(|cause| BadArguments { tool: name.as_str(), cause })
 }
 
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
