@@ -59,6 +59,8 @@ pub enum Table {
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
+    /// `{logical session}/{moment}-{number}` -> one call: what was asked and what came of it.
+    Trace,
     /// Digest of an API key -> whom it names. The key itself is nowhere.
     ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
@@ -66,7 +68,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Table; 15] = [
+    pub const ALL: [Table; 16] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -80,6 +82,7 @@ impl Table {
         Table::Receipt,
         Table::Page,
         Table::Operation,
+        Table::Trace,
         Table::ApiKey,
         Table::Transport,
     ];
@@ -100,6 +103,7 @@ impl Table {
             Table::Receipt => "receipt",
             Table::Page => "page",
             Table::Operation => "operation",
+            Table::Trace => "trace",
             Table::ApiKey => "api_key",
             Table::Transport => "transport",
         }

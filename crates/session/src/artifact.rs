@@ -5,10 +5,11 @@ use base::{Digest, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
 use ports::receipts::Receipt;
-use ports::store::{Key, Table};
+use ports::store::{Batch, Key, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::plans::ShownPlan;
@@ -97,8 +98,8 @@ impl Service {
     }
 
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
-        let (row, label) = self.run_named(caller, uri).await?;
-        let mut artifact: Artifact = crate::rows::read("artifact", &self.kept_blob(row.artifact).await?)?;
+        let (_, found, label) = self.run_named(caller, uri).await?;
+        let mut artifact: Artifact = crate::rows::read("artifact", &self.kept_blob(found.row.artifact).await?)?;
         if let Some(label) = label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
@@ -106,6 +107,20 @@ impl Service {
             }
         }
         Ok(artifact)
+    }
+
+    /// Keeps a result for as long as its session, or no longer than others.
+    pub async fn pin_artifact(&self, caller: &Caller, uri: &str, pinned: bool) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            let (at, found, _) = self.run_named(caller, uri).await?;
+            let row = RunRow { pinned, ..found.row };
+            let key = run_key(&caller.tenant, at.session, at.number);
+            let batch = Batch::default().put(key, crate::rows::write(&row), unchanged(found.version));
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::Busy)
     }
 
     /// The newest results of the sessions that the caller's connection has slots for.
@@ -123,7 +138,7 @@ impl Service {
         Ok(listed)
     }
 
-    async fn run_named(&self, caller: &Caller, uri: &str) -> Result<(RunRow, Option<String>), Error> {
+    async fn run_named(&self, caller: &Caller, uri: &str) -> Result<(RunAt, Versioned<RunRow>, Option<String>), Error> {
         let missing = || self.no_resource(uri, false);
         let (at, label, through) = match ResourceUri::parse(uri)? {
             ResourceUri::Run { session, number, label } => {
@@ -142,15 +157,15 @@ impl Service {
             ResourceUri::Plan { .. } => return Err(missing()),
         };
         let found: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await?;
-        let Some(Versioned { row, .. }) = found else {
+        let Some(found) = found else {
             let runs = self.logical(caller, at.session).await?.map_or(0, |row| row.row.runs);
             return Err(self.no_resource(uri, (1..=runs).contains(&at.number)));
         };
         // A run's id is enough to find it; the rest of its name must be right all the same.
-        if through.is_some() && row.execute != through {
+        if through.is_some() && found.row.execute != through {
             return Err(missing());
         }
-        Ok((row, label))
+        Ok((at, found, label))
     }
 
     pub(crate) async fn kept_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {

@@ -12,6 +12,9 @@ use crate::service::Service;
 /// Enough for dozens of callers on one session; each lost race means that another one got through.
 pub const TRIES: usize = 64;
 
+/// A connection that is only used is written no more often than this.
+const TOUCH_CONNECTION_MS: i64 = 24 * 60 * 60 * 1000;
+
 /// What a row read at this version must still be.
 pub fn unchanged(version: u64) -> Expect {
     if version == 0 { Expect::Absent } else { Expect::Version(version) }
@@ -52,17 +55,25 @@ impl Service {
     pub(crate) async fn slot_batch(&self, caller: &Caller, id: LogicalSessionId) -> Result<Assigned, Error> {
         let mine = |connection: &ConnectionRow| connection.slots.iter().position(|known| *known == id);
         let known = |at: usize| Assigned { slot: Slot(at as u32), batch: Batch::default(), _turn: None };
-        if let Some(at) = mine(&self.connection(caller).await?.row) {
+        let seen = self.connection(caller).await?;
+        if let Some(at) = mine(&seen.row)
+            && self.now().0.saturating_sub(seen.row.used.0) < TOUCH_CONNECTION_MS
+        {
             return Ok(known(at));
         }
         // A connection's new sessions would all race for its next number.
         let turn = self.turn(&format!("{}/{}", caller.tenant, caller.connection.row_id())).await;
         let mut connection = self.connection(caller).await?;
-        if let Some(at) = mine(&connection.row) {
-            return Ok(known(at));
-        }
-        connection.row.slots.push(id);
-        let slot = Slot(connection.row.slots.len() as u32 - 1);
+        let at = match mine(&connection.row) {
+            Some(at) if connection.row.used == self.now() => return Ok(known(at)),
+            Some(at) => at,
+            None => {
+                connection.row.slots.push(id);
+                connection.row.slots.len() - 1
+            }
+        };
+        connection.row.used = self.now();
+        let slot = Slot(at as u32);
         let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
         let batch = Batch::default().put(key, rows::write(&connection.row), unchanged(connection.version));
         Ok(Assigned { slot, batch, _turn: Some(turn) })

@@ -60,6 +60,10 @@ impl Lives {
         lock(&self.0).remove(&run);
     }
 
+    pub fn count(&self) -> usize {
+        lock(&self.0).len()
+    }
+
     pub fn get(&self, run: RunId) -> Option<Live> {
         lock(&self.0).get(&run).cloned()
     }

@@ -13,8 +13,8 @@ pub struct Retention {
     pub sessions: u32,
     /// Results of runs, plans that were shown, page handles and operations that ended.
     pub artifacts: u32,
-    /// Receipts of effects, and the claims of the runs that made them: what says that a write was done.
-    pub receipts: u32,
+    /// Claims of runs: by which a plan or a request id that ran is known to have run.
+    pub claims: u32,
     /// Connections that were not used, and what they were begun with.
     pub connections: u32,
     /// Calls of a session that its trace remembers.
@@ -29,7 +29,7 @@ impl Default for Retention {
             execute_sessions: 30,
             sessions: 365,
             artifacts: 7,
-            receipts: 90,
+            claims: 90,
             connections: 30,
             trace_calls: 1_000,
             grace_hours: 24,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use teach::Ledger;
 
 use crate::error::Error;
-use crate::open::SessionReuseKey;
+use crate::open::{SessionReuseKey, intent_id};
 
 /// How many waves a session has had.
 pub type Revision = u32;
@@ -44,6 +44,9 @@ pub struct LogicalRow {
     /// When it was last worked in, to within `TOUCH_MS`.
     #[serde(default = "never")]
     pub used: Timestamp,
+    /// The id of the row that leads here; the digest of the intent where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// A session that is only looked at is written no more often than this.
@@ -56,7 +59,17 @@ fn never() -> Timestamp {
 impl LogicalRow {
     pub fn new(intent: &str, created: Timestamp) -> Self {
         let (intent, used) = (intent.to_owned(), created);
-        Self { intent, created, execute: None, runs: 0, commits: 0, pages: 0, operations: 0, plans: 0, used }
+        let (runs, commits, pages, operations, plans) = (0, 0, 0, 0, 0);
+        Self { intent, created, execute: None, runs, commits, pages, operations, plans, used, name: None }
+    }
+
+    /// Without an intent it was opened by its seeds alone.
+    pub fn is_unnamed(&self) -> bool {
+        self.intent.is_empty()
+    }
+
+    pub fn row_name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| intent_id(&self.intent))
     }
 }
 
@@ -68,12 +81,21 @@ pub struct ExecuteBinding {
 }
 
 /// A connection's slots, by number.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionRow {
     pub slots: Vec<LogicalSessionId>,
+    /// When it was last used, to within a day.
+    #[serde(default = "never")]
+    pub used: Timestamp,
     /// The number of the principal's last run in a session that has no intent.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub runs: u64,
+}
+
+impl Default for ConnectionRow {
+    fn default() -> Self {
+        Self { slots: Vec::new(), used: never(), runs: 0 }
+    }
 }
 
 fn is_none_yet(runs: &u64) -> bool {

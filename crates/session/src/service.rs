@@ -13,9 +13,11 @@ use tokio::sync::Semaphore;
 use crate::indexed::Indexed;
 use crate::keys::ConfiguredKey;
 use crate::live::Lives;
+use crate::meter::{Meter, metered};
 use crate::open::Steadies;
 use crate::retention::Retention;
 use crate::tenants::Tenants;
+use crate::trace::Traces;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -45,6 +47,8 @@ pub struct Service {
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
     pub(crate) retention: Retention,
+    pub(crate) traces: Traces,
+    pub(crate) meter: Arc<Meter>,
     /// Opens that change nothing.
     pub(crate) steadies: Steadies,
     /// Runs under way in this process.
@@ -57,6 +61,8 @@ type Turn = tokio::sync::Mutex<()>;
 impl Service {
     pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
         let registry = RwLock::new(registry.into());
+        let meter = Arc::new(Meter::default());
+        let ports = metered(ports, &meter);
         Self {
             ports,
             registry,
@@ -70,6 +76,8 @@ impl Service {
             calls: Mutex::default(),
             turns: Mutex::default(),
             retention: Retention::default(),
+            traces: Traces::default(),
+            meter,
             steadies: Steadies::default(),
             lives: Lives::default(),
         }

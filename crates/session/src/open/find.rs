@@ -35,7 +35,11 @@ impl Service {
         };
         let is_new = known.is_none();
         let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
-        let fresh = || LogicalRow::new(&asked.request.intent, self.ports.clock.now());
+        let fresh = || {
+            let row = LogicalRow::new(&asked.request.intent, self.ports.clock.now());
+            let name = row.is_unnamed().then(|| asked.name.clone());
+            LogicalRow { name, ..row }
+        };
         let logical = logical.unwrap_or_else(|| Versioned { row: fresh(), version: 0 });
         let nothing = (None, None, Catalogs::new());
         let (execute, lost, pinned) = match logical.row.execute.clone() {

@@ -174,7 +174,8 @@ impl Service {
         if extended.wave.is_empty() && found.execute.is_some() {
             return self.unchanged(asked, found, &catalogs, newer).await;
         }
-        let key = self.reuse_key(asked.caller, (&asked_for, asked.registry), Some(found.id));
+        let logical = (!found.logical.row.is_unnamed()).then_some(found.id);
+        let key = self.reuse_key(asked.caller, (&asked_for, asked.registry), logical);
         self.teach(asked, Step { found, catalogs, before, extended, newer, key }).await
     }
 }

@@ -65,7 +65,7 @@ impl Service {
             let logical =
                 self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
             let (number, first_page) = (logical.row.runs + 1, logical.row.pages + 1);
-            let unnamed = logical.row.intent.is_empty();
+            let unnamed = logical.row.is_unnamed();
             let pages = logical.row.pages + rests.len() as u64;
             let next = LogicalRow { runs: number, pages, used: finished, ..logical.row };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());

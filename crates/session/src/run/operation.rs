@@ -32,7 +32,7 @@ const DEAD_AFTER_MS: i64 = Operation::DEAD_AFTER as i64 * 1000;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct OperationRow {
+pub(crate) struct OperationRow {
     pub run: RunId,
     pub plan: Plan,
     pub program: String,
@@ -49,7 +49,7 @@ pub(super) struct OperationRow {
 
 /// The commit or the request id that a run was asked for with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ClaimAt {
+pub(crate) struct ClaimAt {
     table: Table,
     id: String,
     row: ClaimRow,
@@ -64,7 +64,7 @@ impl OperationRow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum OperationState {
+pub(crate) enum OperationState {
     Running { beat: Timestamp },
     Ended { number: u64 },
 }

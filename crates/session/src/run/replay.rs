@@ -35,8 +35,8 @@ impl Service {
                 })),
             },
         });
-        let outcome =
-            Outcome { returns: returns.collect(), receipts: artifact.receipts, cancelled: artifact.cancelled };
+        let (returns, receipts, cancelled) = (returns.collect(), artifact.receipts, artifact.cancelled);
+        let outcome = Outcome { returns, receipts, cancelled, took: Vec::new() };
         Ok(Arc::new(Ran {
             slot: session.slot,
             plan: artifact.plan,
