@@ -84,6 +84,14 @@ def sessions(api):
         assert same["revision"] == 2 and "unchanged" in same["prompt"], same
         shown = json.loads(api("GET", path).body)
         assert shown["revision"] == 2 and "## Expanded capabilities" in shown["prompt"], shown["prompt"][-200:]
+    with suite.case("GET /v1/sessions lists them, and shows one with its waves"):
+        listed = json.loads(api("GET", "/v1/sessions?limit=2").body)
+        assert len(listed["sessions"]) == 2 and listed["omitted"] == 1, listed
+        one = json.loads(api("GET", f"/v1/sessions/{opened['logical_session_id']}").body)
+        assert len(one["waves"]) == 2 and one["runs"] == 0, one
+        assert json.loads(api("GET", "/v1/sessions/over%20http").body)["intent"] == "over http"
+        refused(api("GET", "/v1/sessions/00000000-0000-4000-8000-000000000000"), 404, "no_session")
+        refused(api("GET", "/v1/sessions?limit=0"), 400, "bad_arguments")
     with suite.case("what does not exist is said, with what does"):
         problem = refused(api("POST", "/execute", {"entry_id": "demo", "entities": ["Tikcet"]}), 404, "unknown_seed")
         assert "Ticket" in problem["detail"], problem
