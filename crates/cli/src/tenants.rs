@@ -82,6 +82,13 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
     })
 }
 
+/// What a tenant may use; everything, where none is named.
+pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Allow, Failure> {
+    let Some(name) = name else { return Ok(Allow::default()) };
+    let tenant = named(tenants, name)?;
+    Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
+}
+
 /// Two tenants with one key would be one of them by chance; a rate of nothing lets nobody in.
 pub fn check(tenants: &TenantsSettings) -> Result<(), Failure> {
     if let Some(tenant) = tenants.iter().find(|(_, settings)| settings.calls_per_minute == Some(0)).map(|(t, _)| t) {

@@ -2,7 +2,10 @@
 //! Invariant: nothing that a model needs is only here; the text says it too.
 
 use serde_json::{Value, json};
-use session::{ArtifactUri, Caller, Connection, More, Opened, Operation, Planned, Ran, Told};
+use session::{Caller, Connection, More, Opened, Operation, Planned, Ran, ResourceUri, Told};
+
+/// A larger plan is read by its URI: hosts keep every answer, and few look at this part of it.
+const PLAN_BYTES: usize = 32 * 1024;
 
 pub fn opened(caller: &Caller, opened: &Opened) -> Value {
     let lost = opened.continuity.previous_execute.as_ref();
@@ -26,6 +29,11 @@ pub fn opened(caller: &Caller, opened: &Opened) -> Value {
         plasm["relations"] =
             relations.map(|r| json!({"symbol": r.symbol, "from": r.from, "to": r.to, "name": r.name})).collect();
     }
+    if !opened.newer.is_empty() {
+        let newer = opened.newer.iter();
+        plasm["newer_catalogs"] =
+            newer.map(|n| json!({"api": n.api, "pinned": n.pinned, "offered": n.offered})).collect();
+    }
     // A connection without a transport session has nothing else to come back with.
     if matches!(caller.connection, Connection::Principal(_)) {
         plasm["logical_session_id"] = json!(opened.session.to_string());
@@ -38,8 +46,16 @@ pub fn planned(planned: &Planned) -> Value {
         "logical_session_ref": planned.slot.to_string(),
         "dry_run": true,
         "dry_verdict": planned.plan.verdict,
-        "plan": planned.plan,
+        "plan_digest": planned.plan.digest,
     });
+    let uri = planned.number.map(|number| ResourceUri::plan(planned.slot, number));
+    let plan = json!(planned.plan);
+    if plan.to_string().len() <= PLAN_BYTES {
+        plasm["plan"] = plan;
+    } else {
+        plasm["plan_omitted"] = json!({"steps": planned.plan.steps.len(), "read": uri});
+    }
+    plasm["plan_uri"] = json!(uri);
     if let Some(commit) = &planned.commit {
         plasm["plan_commit_ref"] = json!(commit);
     }
@@ -55,7 +71,7 @@ pub fn running(operation: &Operation) -> Value {
 }
 
 pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> Value {
-    let artifact = ArtifactUri::short(ran.slot, ran.number);
+    let artifact = ResourceUri::run(ran.slot, ran.number);
     let step = |(at, finished): (usize, &exec::Finished)| {
         let mut step = json!({"return_label": finished.label, "artifact_uri": artifact, "lossy_fields": lossy.get(at)});
         match &finished.result {

@@ -40,6 +40,11 @@ impl Caller {
         Identity::local().caller(None)
     }
 
+    /// The same caller, whatever the connection, on what belongs to its principal.
+    pub(crate) fn as_principal(&self) -> Self {
+        Self { connection: Connection::Principal(self.principal.clone()), ..self.clone() }
+    }
+
     /// The same caller at the door of one execute session, which is its `s0` there.
     #[must_use]
     pub fn at(self, execute: ExecuteSessionId) -> Self {

@@ -8,8 +8,8 @@ use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, sho
 use crate::artifact::Artifact;
 use crate::caller::{Caller, Connection};
 use crate::error::Error;
-use crate::open::{OpenRequest, Opened, SeedRequest, Taught};
-use crate::rows::{ExecuteBinding, ExecuteRow, Revision};
+use crate::open::{OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
+use crate::rows::{ExecuteBinding, ExecuteRow, LogicalRow, Revision};
 use crate::service::Service;
 
 #[derive(Debug, Clone, Default)]
@@ -46,38 +46,39 @@ pub struct Executed {
 
 impl Service {
     pub async fn open_execute(&self, caller: &Caller, request: ExecuteRequest) -> Result<Executed, Error> {
-        let intent = match (&request.logical_session, request.intent) {
-            (None, intent) => intent,
+        let ExecuteRequest { seeds, intent, logical_session } = request;
+        let opened = match (&logical_session, &intent) {
             (Some(reference), given) => {
                 let missing = || Error::NoSession(shown(reference, 80));
                 let id = LogicalSessionId::parse(reference).map_err(|_| missing())?;
                 let row = self.logical(caller, id).await?.ok_or_else(missing)?.row;
                 // An intent beside it must be its own: two sessions at once are none.
-                if given.is_some_and(|given| given != row.intent) {
+                if given.as_ref().is_some_and(|given| *given != row.intent) {
                     return Err(Error::OtherIntent);
                 }
-                Some(row.intent)
+                self.open_known(&opening(caller, reference), row, OpenRequest::new("", seeds)).await?
+            }
+            (None, Some(intent)) => self.open(&opening(caller, intent), &OpenRequest::new(intent, seeds)).await?,
+            (None, None) => {
+                let mut named: Vec<String> = seeds.iter().map(|s| format!("{}:{}", s.api, s.entity)).collect();
+                named.sort();
+                self.open_unnamed(&opening(caller, &named.join(" ")), seeds).await?
             }
         };
-        let opened = match &intent {
-            Some(intent) => {
-                // A connection of this session's own, so that opening many adds nothing to what the caller calls s0.
-                let caller =
-                    Caller { connection: Connection::Transport(format!("execute {intent}")), ..caller.clone() };
-                self.open(&caller, &OpenRequest::new(intent, request.seeds)).await?
-            }
-            None => self.open_without_intent(caller, request.seeds).await?,
-        };
-        let row = self.logical(caller, opened.session).await?.ok_or(Error::Lost)?.row;
-        let reused = matches!(opened.taught, Taught::Unchanged { .. });
-        Ok(Executed { binding: row.execute.ok_or(Error::Lost)?, opened, reused })
+        let reused = opened.reused && matches!(opened.taught, Taught::Unchanged { .. });
+        Ok(Executed { binding: opened.execute.clone(), opened, reused })
     }
 
-    async fn open_without_intent(&self, caller: &Caller, seeds: Vec<SeedRequest>) -> Result<Opened, Error> {
-        let mut named: Vec<String> = seeds.iter().map(|seed| format!("{}:{}", seed.api, seed.entity)).collect();
-        named.sort();
-        let seeds = seeds.into_iter().map(|seed| SeedRequest::all(&seed.api, &seed.entity)).collect();
-        self.open(caller, &OpenRequest::new(&named.join(" "), seeds)).await
+    /// A session that is there, found by what it was opened with.
+    async fn open_known(&self, caller: &Caller, row: LogicalRow, request: OpenRequest) -> Result<Opened, Error> {
+        let request = OpenRequest { intent: row.intent, ..request };
+        if !request.intent.is_empty() {
+            return self.open(caller, &request).await;
+        }
+        let binding = row.execute.ok_or(Error::Replaced)?;
+        let key = self.execute(caller, &binding).await?.and_then(|found| found.row.key).ok_or(Error::Replaced)?;
+        let key = SessionReuseKey { logical_session_id: None, ..key };
+        self.open_as(caller, &request, key.row_id()).await
     }
 
     /// The session at an address, as its tenant's caller.
@@ -103,8 +104,21 @@ impl Service {
 
     /// All that the session was taught, as far as its tenant may still use it.
     pub async fn table(&self, door: &Door) -> Result<String, Error> {
-        let session = self.session(&door.caller, &door.session.to_string()).await?;
-        Ok(self.again(&door.caller, &door.execute, &session.catalogs))
+        let catalogs = self.pinned(&door.caller.tenant, &door.execute).await?;
+        Ok(self.again(&door.caller, &door.execute, &catalogs))
+    }
+
+    /// The table of each wave; in one piece, as far as it may still be used, for a tenant that may not use everything.
+    pub async fn waves(&self, caller: &Caller, session: LogicalSessionId) -> Result<Vec<String>, Error> {
+        let Some(binding) = self.logical(caller, session).await?.and_then(|found| found.row.execute) else {
+            return Ok(Vec::new());
+        };
+        let Some(execute) = self.execute(caller, &binding).await? else { return Ok(Vec::new()) };
+        if !self.tenants.bound(&caller.tenant) {
+            return Ok(execute.row.waves);
+        }
+        let catalogs = self.pinned(&caller.tenant, &execute.row).await?;
+        Ok(vec![self.again(caller, &execute.row, &catalogs)])
     }
 
     /// By the number of a run in its session, or by its id.
@@ -121,6 +135,13 @@ impl Service {
 
     /// More seeds for the session.
     pub async fn expand(&self, door: &Door, request: OpenRequest) -> Result<Opened, Error> {
-        self.open(&door.caller, &OpenRequest { intent: door.intent.clone(), ..request }).await
+        let missing = || Error::NoExecute(door.binding.session_id.to_string());
+        let row = self.logical(&door.caller, door.session).await?.ok_or_else(missing)?.row;
+        self.open_known(&door.caller, row, request).await
     }
+}
+
+/// A connection for each thing that is opened so: opening many adds nothing to what the caller calls `s0`, `s1` elsewhere.
+fn opening(caller: &Caller, what: &str) -> Caller {
+    Caller { connection: Connection::Transport(format!("execute {what}")), ..caller.clone() }
 }

@@ -13,33 +13,46 @@ mod commit;
 mod discovery;
 mod door;
 mod error;
+mod gc;
 mod indexed;
 mod js;
 pub mod keys;
 mod live;
 mod load;
+mod meter;
 mod open;
+mod plans;
 mod program;
 mod ran;
+mod retention;
 mod rows;
 mod run;
 mod service;
+mod sessions;
 mod tenants;
+mod trace;
 mod transport;
+mod uri;
 
-pub use artifact::{Artifact, ArtifactReturn, ArtifactUri};
+pub use artifact::{Artifact, ArtifactReturn, ListedRun, Resource};
 pub use caller::{Caller, Connection, Identity};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
 pub use door::{Door, ExecuteRequest, Executed};
 pub use error::Error;
+pub use gc::{Collected, Pass};
 pub use js::{
     Changed, Entry, Execution, Fork, Forked, HeapDiff, HeapInfo, InSession, JsError, JsSettings, Lineage, Named, Node,
     OutputPage, OutputRequest, Review, RunJs, State, Tags, Uncaught,
 };
-pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
+pub use open::{Continuity, Newer, OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
+pub use plans::ShownPlan;
 pub use ports::scripts::Completion;
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
+pub use retention::Retention;
 pub use rows::{ExecuteBinding, Revision};
 pub use service::{Ports, Service};
+pub use sessions::{SessionView, Space};
 pub use tenants::Tenants;
+pub use trace::{Call, CallStep, Exporter};
+pub use uri::ResourceUri;

@@ -25,6 +25,7 @@ pub struct Session {
     pub id: LogicalSessionId,
     /// The caller's own slot for it.
     pub slot: Slot,
+    pub binding: ExecuteBinding,
     pub execute: ExecuteRow,
     /// As the caller's tenant sees them.
     pub catalogs: Catalogs,
@@ -55,18 +56,30 @@ impl Service {
     /// A session that the caller has this slot for.
     pub(crate) async fn session_in(&self, caller: &Caller, id: LogicalSessionId, slot: Slot) -> Result<Session, Error> {
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let expired = || Error::Expired(slot.to_string());
-        let binding = logical.row.execute.ok_or_else(expired)?;
-        let execute = self.execute(caller, &binding).await?.ok_or_else(expired)?.row;
+        let binding = logical.row.execute.ok_or_else(|| Error::Expired(slot.to_string()))?;
+        let whole = async {
+            let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(slot.to_string()))?;
+            let catalogs = self.pinned(&caller.tenant, &found.row).await?;
+            Ok((found.row, catalogs))
+        };
+        let (execute, catalogs) = whole.await.map_err(|error: Error| match error.is_damage() {
+            true => Error::DamagedSession { session: slot.to_string(), cause: Box::new(error) },
+            false => error,
+        })?;
+        let offered = self.registry_for(&caller.tenant);
+        let (forked, fenced) = (logical.row.forked, logical.row.fenced);
+        Ok(Session { id, slot, binding, execute, catalogs, offered, forked, fenced })
+    }
+
+    /// What a symbol space stands on, as the tenant sees it.
+    pub(crate) async fn pinned(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
-            if let Some(seen) = self.catalog_for(&caller.tenant, *digest).await? {
+            if let Some(seen) = self.catalog_for(tenant, *digest).await? {
                 catalogs.insert(name.clone(), seen);
             }
         }
-        let offered = self.registry_for(&caller.tenant);
-        let (forked, fenced) = (logical.row.forked, logical.row.fenced);
-        Ok(Session { id, slot, execute, catalogs, offered, forked, fenced })
+        Ok(catalogs)
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.
@@ -77,7 +90,7 @@ impl Service {
             let id = connection.row.slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
             return Ok((id, slot));
         }
-        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(reference.chars().take(80).collect()))?;
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::shown(reference, 80)))?;
         if self.logical(caller, id).await?.is_none() {
             return Err(Error::NoSession(id.to_string()));
         }

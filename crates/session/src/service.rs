@@ -14,7 +14,11 @@ use crate::indexed::Indexed;
 use crate::js::Js;
 use crate::keys::ConfiguredKey;
 use crate::live::Lives;
+use crate::meter::{Meter, metered};
+use crate::open::Steadies;
+use crate::retention::Retention;
 use crate::tenants::Tenants;
+use crate::trace::Traces;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -43,6 +47,11 @@ pub struct Service {
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
+    pub(crate) retention: Retention,
+    pub(crate) traces: Traces,
+    pub(crate) meter: Arc<Meter>,
+    /// Opens that change nothing.
+    pub(crate) steadies: Steadies,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
     pub(crate) js: Option<Js>,
@@ -54,6 +63,8 @@ type Turn = tokio::sync::Mutex<()>;
 impl Service {
     pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
         let registry = RwLock::new(registry.into());
+        let meter = Arc::new(Meter::default());
+        let ports = metered(ports, &meter);
         Self {
             ports,
             registry,
@@ -66,6 +77,10 @@ impl Service {
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
+            retention: Retention::default(),
+            traces: Traces::default(),
+            meter,
+            steadies: Steadies::default(),
             lives: Lives::default(),
             js: None,
         }
@@ -81,6 +96,12 @@ impl Service {
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// For how long things are kept, where that is not the default.
+    #[must_use]
+    pub fn with_retention(self, retention: Retention) -> Self {
+        Self { retention, ..self }
     }
 
     /// Outgoing credentials are the caller's own: `auth_resolution = "delegated"`.

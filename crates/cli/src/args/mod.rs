@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use catalog::{
-    CatalogCheck, CatalogCommand, CatalogImport, CatalogShow, CatalogTest, Folders, ImportKind, Picture, Writes,
+    CatalogCheck, CatalogCommand, CatalogImport, CatalogList, CatalogShow, CatalogTest, Folders, ImportKind, Picture,
+    Writes,
 };
 pub use js::{Execution, ExecutionAction, Heap, HeapAction, Js, Place, Session, SessionAction};
 pub use token::{Token, TokenAction};
@@ -218,6 +219,9 @@ pub struct Discover {
     /// Show at most so many rows (8 unless given, 32 at most)
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+    /// As this tenant of the settings would be told
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
     #[command(flatten)]
     pub folders: Folders,
 }

@@ -27,7 +27,12 @@ pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Resu
             }
             for one in &found {
                 let session = one.session.as_deref().unwrap_or("-");
-                output.line(&format!("{} {:14} {} {session}", output.bold(&one.id.to_string()), one.state, one.accepted));
+                output.line(&format!(
+                    "{} {:14} {} {session}",
+                    output.bold(&one.id.to_string()),
+                    one.state,
+                    one.accepted
+                ));
             }
         }
         ExecutionAction::Show { id } => {

@@ -91,6 +91,9 @@ async fn diff(service: &Service, (a, b): (&str, &str), output: &Output) -> Resul
     for changed in &diff.changed {
         output.line(&format!("~ {} {} -> {}", changed.name, changed.before.preview, changed.after.preview));
     }
-    output.line(&format!("{} unchanged; memory {} -> {} bytes", diff.unchanged, diff.memory_bytes[0], diff.memory_bytes[1]));
+    output.line(&format!(
+        "{} unchanged; memory {} -> {} bytes",
+        diff.unchanged, diff.memory_bytes[0], diff.memory_bytes[1]
+    ));
     Ok(())
 }

@@ -80,9 +80,7 @@ fn source(path: &Path) -> Result<String, Failure> {
         return config::read_text(path);
     }
     let mut bytes = Vec::new();
-    std::io::stdin()
-        .read_to_end(&mut bytes)
-        .map_err(|cause| Failure::Unreadable { path: path.to_owned(), cause })?;
+    std::io::stdin().read_to_end(&mut bytes).map_err(|cause| Failure::Unreadable { path: path.to_owned(), cause })?;
     config::text_of(path, bytes)
 }
 

@@ -48,7 +48,8 @@ pub async fn run(file: Option<&Path>, args: &Session, output: &Output) -> Result
             if output.json {
                 output.value(&json!({"entry": server::js::entry(&entry, &[])}));
             } else {
-                output.line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
+                output
+                    .line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
             }
         }
     }
@@ -122,7 +123,13 @@ fn mermaid(lineage: &Lineage) -> String {
 /// Nothing in a label may end it.
 fn quoted(text: &str) -> String {
     text.chars()
-        .map(|c| if matches!(c, '"' | '<' | '>' | '&' | '#' | '`' | '\\') { format!("#{};", u32::from(c)) } else { c.to_string() })
+        .map(|c| {
+            if matches!(c, '"' | '<' | '>' | '&' | '#' | '`' | '\\') {
+                format!("#{};", u32::from(c))
+            } else {
+                c.to_string()
+            }
+        })
         .collect()
 }
 

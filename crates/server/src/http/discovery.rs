@@ -24,12 +24,14 @@ use crate::{arguments, found};
 #[schemars(rename = "Discover")]
 pub struct Asked {
     /// The whole goal, in one sentence.
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     intent: String,
     /// Only these; all unless given.
     #[serde(default)]
     apis: Vec<String>,
     /// Rows, 8 unless given, at most 32.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "arguments::rows")]
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
     /// Answer a decision with options.
     #[serde(default)]

@@ -13,6 +13,7 @@ mod listen;
 mod openapi;
 mod problem;
 mod routes;
+mod sessions;
 mod under_way;
 
 use std::collections::BTreeMap;

@@ -70,11 +70,12 @@ fn status(error: &Error) -> StatusCode {
         Error::Shared(error) => status(error),
         Error::NoSession(_)
         | Error::NoExecute(_)
+        | Error::Seed(_)
         | Error::UnknownSlot { .. }
         | Error::NoArtifact(_)
         | Error::NoHandle(_)
         | Error::NoCommit(_) => StatusCode::NOT_FOUND,
-        Error::Expired(_) | Error::Replaced | Error::CommitExpired(_) => StatusCode::GONE,
+        Error::Expired(_) | Error::Replaced | Error::CommitExpired(_) | Error::Gone { .. } => StatusCode::GONE,
         Error::Review { .. } | Error::OtherPlan(_) | Error::Interrupted { .. } | Error::TakenOver(_) => {
             StatusCode::CONFLICT
         }

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::openapi::{self, Answer, Query};
-use super::{App, discovery, execute, health, js};
+use super::{App, discovery, execute, health, js, sessions};
 
 pub struct Route {
     pub method: Method,
@@ -60,6 +60,13 @@ pub fn table() -> Vec<Route> {
         route(Method::Get, "/v1/registry/{id}", "getCatalog", get(discovery::one))
             .about("One API with its entities and what can be done with them.")
             .answers(&[Answer::any(200, "It.")]),
+        route(Method::Get, "/v1/sessions", "listSessions", get(sessions::list))
+            .about("The tenant's sessions, the last used first.")
+            .query::<sessions::Listing>()
+            .answers(&[Answer::any(200, "Sessions, and how many more there are.")]),
+        route(Method::Get, "/v1/sessions/{logical_session}", "getLogicalSession", get(sessions::one))
+            .about("One session, by id, slot or intent, with the table of each wave.")
+            .answers(&[Answer::any(200, "It.")]),
     ];
     routes.extend(executes());
     routes.extend(scripts());
@@ -86,7 +93,7 @@ fn scripts() -> Vec<Route> {
         route(Method::Post, "/api/executions/{id}/cancel", "cancelExecution", post(js::cancel))
             .about("End a run.")
             .answers(&[Answer::any(200, "It is over.")]),
-        route(Method::Get, "/api/sessions", "listSessions", get(js::sessions))
+        route(Method::Get, "/api/sessions", "listJsSessions", get(js::sessions))
             .about("Names of sessions that have a log.")
             .answers(&[Answer::any(200, "Them.")]),
         route(Method::Get, "/api/sessions/{name}/snapshots", "listSessionSnapshots", get(js::snapshots))

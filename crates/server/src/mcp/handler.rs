@@ -10,9 +10,9 @@ use futures::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
-    Tool,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -132,20 +132,24 @@ impl ServerHandler for Handler {
         .await
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let listed = self.service.list_runs(&caller::caller(&context)?).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "listing resources failed");
+            ErrorData::internal_error(crate::text::error(&error), None)
+        })?;
+        Ok(ListResourcesResult::with_all_items(super::resources::listed(listed)))
+    }
+
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let artifact = ResourceTemplate::new("plasm://session/{session}/r/{number}", "artifact")
-            .with_title("Result of a run")
-            .with_description("All rows and fields of a run, uncut, as JSON.")
-            .with_mime_type("application/json");
-        let heap = ResourceTemplate::new("heap://{key}", "heap")
-            .with_title("A heap")
-            .with_description("Sizes, engine, parents and tags of a heap of JavaScript.")
-            .with_mime_type("application/json");
-        Ok(ListResourceTemplatesResult::with_all_items(vec![artifact, heap]))
+        Ok(ListResourceTemplatesResult::with_all_items(super::resources::templates()))
     }
 
     async fn read_resource(
@@ -157,8 +161,7 @@ impl ServerHandler for Handler {
         let read = if request.uri.starts_with("heap://") {
             self.service.heap_info(&caller, &request.uri).await.map(|info| crate::js::heap(&info).to_string())
         } else {
-            let artifact = self.service.artifact(&caller, &request.uri).await;
-            artifact.map(|artifact| serde_json::to_string(&artifact).unwrap_or_default())
+            self.service.resource(&caller, &request.uri).await.map(|resource| super::resources::json(&resource))
         };
         match read {
             Ok(text) => {

@@ -7,6 +7,7 @@ mod http;
 mod meta;
 mod named;
 mod progress;
+mod resources;
 mod stdio;
 mod tools;
 mod transport_store;

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use exec::{Coverage, Finished, Outcome, Rowset, StepError};
 
 use super::page::more;
-use crate::artifact::ArtifactUri;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Session;
 use crate::ran::Ran;
 use crate::service::Service;
+use crate::uri::ResourceUri;
 
 impl Service {
     pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
-        let missing = || Error::NoArtifact(ArtifactUri::short(session.slot, number));
+        let missing = || Error::NoArtifact(ResourceUri::run(session.slot, number));
         let artifact = self.artifact_at(caller, session.id, number).await?.ok_or_else(missing)?;
         let row = self.run_row(caller, session.id, number).await?;
-        let pages = row.map(|found| more(session.slot, &found.row)).unwrap_or_default();
+        let pages = row.as_ref().map(|found| more(session.slot, &found.row)).unwrap_or_default();
+        let program = row.map(|found| found.row.program).unwrap_or_default();
         let returns = artifact.returns.into_iter().map(|r| Finished {
             label: r.label,
             entity: r.entity,
@@ -33,12 +34,12 @@ impl Service {
                 })),
             },
         });
-        let outcome =
-            Outcome { returns: returns.collect(), receipts: artifact.receipts, cancelled: artifact.cancelled };
+        let (returns, receipts, cancelled) = (returns.collect(), artifact.receipts, artifact.cancelled);
+        let outcome = Outcome { returns, receipts, cancelled, took: Vec::new() };
         Ok(Arc::new(Ran {
             slot: session.slot,
             plan: artifact.plan,
-            program: String::new(),
+            program,
             notes: Vec::new(),
             outcome,
             number,

@@ -26,9 +26,11 @@ pub struct Open {
     /// Catalog id or alias.
     entry_id: String,
     /// Of that catalog.
+    #[schemars(length(min = 1, max = 256))]
     entities: Vec<String>,
     /// What the task is, in one stable phrase; the same intent finds the same session again.
     #[serde(default)]
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     intent: Option<String>,
     /// A session that is there, instead of an intent.
     #[serde(default)]
@@ -56,6 +58,7 @@ pub struct Opened {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct More {
+    #[schemars(length(min = 1, max = 256))]
     seeds: Vec<Seed>,
     /// Writes to teach even if the intent does not speak of them.
     #[serde(default)]

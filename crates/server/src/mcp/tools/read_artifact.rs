@@ -5,7 +5,7 @@ use exec::Coverage;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Artifact, ArtifactReturn, ArtifactUri, Caller, Service};
+use session::{Artifact, ArtifactReturn, Caller, Resource, ResourceUri, Service, ShownPlan};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text::rows_table;
@@ -47,8 +47,13 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
             Err(error) => Answer::failed(&error),
         };
     }
-    match service.artifact(caller, &given.uri).await {
-        Ok(artifact) => Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given) },
+    match service.resource(caller, &given.uri).await {
+        Ok(Resource::Artifact(artifact)) => {
+            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given) }
+        }
+        Ok(Resource::Plan(plan)) => {
+            Answer { slot: slot_of(&given.uri), ..Answer::without_session(of_plan(&plan), None) }
+        }
         Err(error) => Answer::failed(&error),
     }
 }
@@ -63,7 +68,13 @@ fn missing(returned: &ArtifactReturn) -> String {
 }
 
 fn slot_of(uri: &str) -> Option<String> {
-    ArtifactUri::parse(uri).ok().map(|uri| uri.session)
+    ResourceUri::parse(uri).ok().and_then(|uri| uri.session().map(str::to_owned))
+}
+
+/// As it was shown, with the program it was made of.
+fn of_plan(plan: &ShownPlan) -> String {
+    let commit = plan.plan_commit_ref.as_ref().map(|commit| format!(" · {commit}")).unwrap_or_default();
+    format!("{}{commit}\n{}\n\n{}", plan.planned, plan.explained.trim_end(), plan.program.trim_end())
 }
 
 fn shown(artifact: &Artifact, given: &Arguments) -> rmcp::model::CallToolResult {

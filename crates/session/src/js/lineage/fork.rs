@@ -45,7 +45,8 @@ impl Service {
             }
             let head = self.head_at(caller, parent, asked.at).await?;
             let id = self.new_logical_id();
-            let (slot, batch) = self.slot_batch(caller, id).await?;
+            let mut assigned = self.slot_batch(caller, id).await?;
+            let (slot, batch) = (assigned.slot, std::mem::take(&mut assigned.batch));
             let batch = self.fork_batch(caller, (parent, id, &asked.intent), batch).await?;
             let batch = self.fork_heap(caller, (parent, id, head), batch).await?;
             if self.try_commit(batch).await?.is_some() {
@@ -108,7 +109,8 @@ impl Service {
         }
         let forked = Some(ForkedFrom { session: parent, runs: from.runs, pages: from.pages });
         let (intent_row, created) = (IntentRow { logical_session: id }, self.now());
-        let row = LogicalRow { intent: intent.to_owned(), created, execute, forked, fenced: true, ..from };
+        let (intent_text, used, name, fenced) = (intent.to_owned(), created, None, true);
+        let row = LogicalRow { intent: intent_text, created, used, name, execute, forked, fenced, ..from };
         Ok(batch.put(key(Table::Intent, intent_id(intent)), rows::write(&intent_row), Expect::Absent).put(
             key(Table::LogicalSession, id.to_string()),
             rows::write(&row),

@@ -10,7 +10,6 @@ use ports::scripts::{Call, Thrown};
 use serde_json::{Value, json};
 
 use super::drive::Run;
-use crate::artifact::ArtifactUri;
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::js::error::JsError;
@@ -20,6 +19,7 @@ use crate::program::Planned;
 use crate::ran::{Ran, RunAnswer, RunRequest};
 use crate::rows::{Claim, ClaimRow};
 use crate::service::Service;
+use crate::uri::ResourceUri;
 
 /// Between two looks at a plan that waits for its commit, where nobody in this process tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -192,7 +192,7 @@ impl Asks {
 
     async fn planned(&self, session: &Session, program: &str) -> Result<Planned, Error> {
         let mut planned = self.service.plan_in(session, program, self.service.now())?;
-        planned.commit = self.service.mint_commit(&self.caller, session, (&planned, program)).await?;
+        self.service.keep_plan(&self.caller, session, (&mut planned, program)).await?;
         Ok(planned)
     }
 
@@ -275,7 +275,7 @@ fn rows_of(ran: &Ran) -> Result<Value, Thrown> {
     let mut value = json!({
         "rows": last["rows"],
         "coverage": last["coverage"],
-        "artifact": ArtifactUri::short(ran.slot, ran.number),
+        "artifact": ResourceUri::run(ran.slot, ran.number),
     });
     if !ran.pages.is_empty() {
         value["more"] = ran.pages.iter().map(|more| json!({"label": more.label, "page": more.handle})).collect();

@@ -1,6 +1,7 @@
 //! A run that waits becomes a continuation: its heap, and what it is owed.
 //! Invariant: when this has stored it, any process can go on with it; a write that it asks for has a plan that was shown.
 
+use lang::plan::Verdict;
 use ports::scripts::{Call, HostCall, Stepped};
 
 use super::calls::is_effect;
@@ -52,13 +53,12 @@ impl Run {
             return Ok(None);
         }
         let Some(session) = self.session().await? else { return Ok(None) };
-        let Ok(planned) = self.service.plan_in(&session, program, self.moment()) else { return Ok(None) };
-        if session.fenced {
+        let Ok(mut planned) = self.service.plan_in(&session, program, self.moment()) else { return Ok(None) };
+        if planned.plan.verdict != Verdict::Review || session.fenced {
             return Ok(None);
         }
-        let caller = self.caller();
-        let commit = self.service.mint_commit(&caller, &session, (&planned, program)).await?;
-        Ok(commit.map(|commit| (commit, planned.explained)))
+        self.service.keep_plan(&self.caller(), &session, (&mut planned, program)).await?;
+        Ok(planned.commit.map(|commit| (commit, planned.explained)))
     }
 
     /// Who the run calls as.
