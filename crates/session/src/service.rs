@@ -14,7 +14,7 @@ use crate::indexed::Indexed;
 use crate::keys::ConfiguredKey;
 use crate::live::Lives;
 use crate::meter::{Meter, metered};
-use crate::open::Steadies;
+use crate::open::{KeptCatalogs, Steadies};
 use crate::retention::Retention;
 use crate::tenants::Tenants;
 use crate::trace::Traces;
@@ -51,6 +51,7 @@ pub struct Service {
     pub(crate) meter: Arc<Meter>,
     /// Opens that change nothing.
     pub(crate) steadies: Steadies,
+    pub(crate) kept_catalogs: KeptCatalogs,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -79,6 +80,7 @@ impl Service {
             traces: Traces::default(),
             meter,
             steadies: Steadies::default(),
+            kept_catalogs: KeptCatalogs::default(),
             lives: Lives::default(),
         }
     }
