@@ -9,15 +9,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Digest, Limits, Principal, TenantId};
+use base::{Digest, Limits, TenantId};
 use catalog::Registry;
 use house::House;
 use ports::store::{Batch, Expect, Key, Table};
 use ports::{Blobs, Store};
 use serde_json::json;
-use session::{
-    Caller, Connection, OpenRequest, Pass, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service, Taught,
-};
+use session::{Caller, OpenRequest, Pass, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service, Taught};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
 
@@ -82,7 +80,7 @@ impl World {
 }
 
 fn me() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 fn plan(program: &str) -> PlanRequest {

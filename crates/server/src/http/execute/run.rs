@@ -65,7 +65,7 @@ pub async fn run(
     body: Raw,
 ) -> Result<Response, Problem> {
     let Query(asked) =
-        asked.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong(&bad.body_text()).to_string()))?;
+        asked.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong_query(&bad.body_text()).to_string()))?;
     let program = program(body)?;
     let (started, mode) = (service.now(), asked.mode);
     let answered = async {
