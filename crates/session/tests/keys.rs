@@ -64,8 +64,8 @@ async fn a_key_of_the_settings_is_as_good_as_a_kept_one() {
     let configured = ConfiguredKey { digest: key.digest, identity: identity.clone() };
     let other = ConfiguredKey { digest: Digest::of(b"other"), identity: Identity::local() };
     let registry = catalog::Registry::new([house::catalog()]).unwrap();
-    let service = session::Service::new(house.ports(), registry, base::Limits::default())
-        .with_keys(vec![configured, other]);
+    let service =
+        session::Service::new(house.ports(), registry, base::Limits::default()).with_keys(vec![configured, other]);
     assert_eq!(service.who(key.key.expose()).await.unwrap(), Some(identity));
     assert_eq!(service.who("other").await.unwrap(), Some(Identity::local()));
     assert_eq!(service.who("another").await.unwrap(), None);
