@@ -9,15 +9,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Digest, Limits, Principal, TenantId};
+use base::{Digest, Limits, TenantId};
 use catalog::Registry;
 use house::House;
 use ports::store::{Batch, Expect, Key, Table};
 use ports::{Blobs, Store};
 use serde_json::json;
-use session::{
-    Caller, Connection, OpenRequest, Pass, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service, Taught,
-};
+use session::{Caller, OpenRequest, Pass, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service, Taught};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
 
@@ -82,7 +80,7 @@ impl World {
 }
 
 fn me() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 fn plan(program: &str) -> PlanRequest {
@@ -259,7 +257,7 @@ async fn a_transport_goes_when_nobody_speaks_over_it() {
     world.days_pass(20);
     world.service.keep_transport(&tenant, "new", b"{}".to_vec()).await.unwrap();
     world.days_pass(20);
-    assert_eq!(world.collect().await.rows, [("connection", 1), ("transport", 1)].into());
+    assert_eq!(world.collect().await.rows, [("transport", 1)].into());
     assert_eq!(world.service.transport(&tenant, "old").await.unwrap(), None);
     assert!(world.service.transport(&tenant, "new").await.unwrap().is_some());
 }
