@@ -30,7 +30,8 @@ read_only = true
 """
 WRITE = 'Comment.add(ticket=Ticket(project="OPS", number=1), text="x")'
 SEEDS = [{"api": "demo", "entity": entity, "capabilities": ["*"]} for entity in ("Project", "Ticket", "Comment")]
-NOT_FOUND = {"no_session", "unknown_slot", "no_handle", "no_commit", "no_artifact", "no_catalog"}
+INTENT = "alpha's task"
+NOT_FOUND = {"bad_ref", "no_session", "unknown_slot", "no_handle", "no_commit", "no_artifact", "no_catalog"}
 
 
 class Tenant:
@@ -84,7 +85,7 @@ def said(result):
 
 def handles(alpha):
     """One of everything, by its name in the tables below."""
-    opened = alpha.tool("plasm_context", intent="alpha's task", seeds=SEEDS)
+    opened = alpha.tool("plasm_context", intent=INTENT, seeds=SEEDS)
     said(opened)
     session = opened["_meta"]["plasm"]["logical_session_id"]
     ran = alpha.tool("plasm_run", logical_session_ref="s0", program="Ticket{project=\"OPS\"}")
@@ -99,7 +100,7 @@ def handles(alpha):
     path = execute.headers["location"]
     again = json.loads(alpha.http("POST", path, b"Project.limit(1)", Content_Type="text/plain").body)
     alpha.http("POST", f"{path}?wait=false", b"Project.limit(1)", Content_Type="text/plain")
-    bound = json.loads(alpha.http("POST", "/execute", {"entry_id": "demo", "entities": ["Project"], "intent": "alpha's task"}).body)
+    bound = json.loads(alpha.http("POST", "/execute", {"entry_id": "demo", "entities": ["Project"], "intent": INTENT}).body)
     return {
         "session": session,
         "run": run,
@@ -177,6 +178,12 @@ ROUTES = {
     "POST /v1/discover": None,
     "GET /v1/registry": None,
     "GET /v1/registry/{id}": None,
+    "GET /v1/sessions": None,  # `own_sessions`
+    "GET /v1/sessions/{logical_session}": lambda of: [
+        ("GET", f"/v1/sessions/{of['session']}", b""),
+        ("GET", "/v1/sessions/s0", b""),
+        ("GET", f"/v1/sessions/{urllib.parse.quote(INTENT)}", b""),
+    ],
     "POST /execute": lambda of: [
         ("POST", "/execute", {"entry_id": "demo", "entities": ["Project"], "logical_session_id": of["session"]}),
     ],
@@ -282,8 +289,11 @@ def every_uri(alpha, beta, theirs):
 
 
 def own_sessions(alpha, beta, theirs):
+    with suite.case("a list of sessions has the tenant's own, and no other"):
+        listed = [tenant.http("GET", "/v1/sessions").body.decode() for tenant in (alpha, beta)]
+        assert theirs["session"] in listed[0] and json.loads(listed[1])["sessions"] == [], listed[1]
     with suite.case("the same intent is another session for another tenant"):
-        opened = beta.tool("plasm_context", intent="alpha's task", seeds=SEEDS[:1])
+        opened = beta.tool("plasm_context", intent=INTENT, seeds=SEEDS[:1])
         assert "unchanged" not in said(opened), said(opened)
         assert opened["_meta"]["plasm"]["logical_session_id"] != theirs["session"]
         mine = beta.http("POST", "/execute", {"entry_id": "demo", "entities": ["Project"]})

@@ -2,6 +2,7 @@
 //! Invariant: names the argument and what it takes; no type of ours and no control character of theirs.
 
 use base::shown;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -16,6 +17,10 @@ pub struct Wrong {
 }
 
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Wrong> {
+    // A list would be taken for the members of an object, one after the other.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Wrong { at: ".".to_owned(), what: "it takes an object, not a list".to_owned() });
+    }
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut source).map_err(|error| Wrong::of(&error))?;
     source.end().map_err(|error| Wrong { at: ".".to_owned(), what: words(&error.to_string()) })?;
@@ -24,6 +29,15 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Wrong> {
 
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
     serde_path_to_error::deserialize(value).map_err(|error| Wrong::of(&error))
+}
+
+/// A number of rows; more than can be counted is as many as there are.
+pub fn rows<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<usize>, D::Error> {
+    match Option::<f64>::deserialize(given)? {
+        None => Ok(None),
+        Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(Some(number as usize)),
+        Some(_) => Err(serde::de::Error::custom("it takes a whole number from 0")),
+    }
 }
 
 /// Anything else that reads what callers send.
@@ -48,6 +62,9 @@ fn words(text: &str) -> String {
     let found = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
     if let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) {
         return format!("it takes {}, not {}{place}", kind(expected), kind(found));
+    }
+    if text.starts_with("invalid length") && text.contains("expected struct") {
+        return format!("it takes an object, not a list{place}");
     }
     for unknown in ["unknown field `", "unknown variant `"] {
         // Only the name in front is the caller's.
@@ -107,7 +124,7 @@ mod tests {
             said(r#"{"name": "x", "yes": "x"}"#),
             "`yes`: it takes true or false, not a text at line 1 column 24"
         );
-        assert_eq!(said("[]"), "it takes an object, not a list at line 1 column 0");
+        assert_eq!(said("[]"), "it takes an object, not a list");
         let unknown = said("{\"a\\u001bb\": 5}");
         assert!(unknown.contains("unknown field `a\u{fffd}b`"), "{unknown}");
     }

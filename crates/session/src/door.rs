@@ -104,8 +104,21 @@ impl Service {
 
     /// All that the session was taught, as far as its tenant may still use it.
     pub async fn table(&self, door: &Door) -> Result<String, Error> {
-        let session = self.session(&door.caller, &door.session.to_string()).await?;
-        Ok(self.again(&door.caller, &door.execute, &session.catalogs))
+        let catalogs = self.pinned(&door.caller.tenant, &door.execute).await?;
+        Ok(self.again(&door.caller, &door.execute, &catalogs))
+    }
+
+    /// The table of each wave; in one piece, as far as it may still be used, for a tenant that may not use everything.
+    pub async fn waves(&self, caller: &Caller, session: LogicalSessionId) -> Result<Vec<String>, Error> {
+        let Some(binding) = self.logical(caller, session).await?.and_then(|found| found.row.execute) else {
+            return Ok(Vec::new());
+        };
+        let Some(execute) = self.execute(caller, &binding).await? else { return Ok(Vec::new()) };
+        if !self.tenants.bound(&caller.tenant) {
+            return Ok(execute.row.waves);
+        }
+        let catalogs = self.pinned(&caller.tenant, &execute.row).await?;
+        Ok(vec![self.again(caller, &execute.row, &catalogs)])
     }
 
     /// By the number of a run in its session, or by its id.

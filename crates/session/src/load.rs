@@ -47,9 +47,10 @@ impl Service {
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical.row.execute.ok_or_else(|| Error::Expired(reference.to_owned()))?;
+        let binding = logical.row.execute.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
         let whole = async {
-            let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?;
+            let found =
+                self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
             let catalogs = self.pinned(&caller.tenant, &found.row).await?;
             Ok((found.row, catalogs))
         };
@@ -80,7 +81,7 @@ impl Service {
             let id = connection.row.slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
             return Ok((id, slot));
         }
-        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(reference.chars().take(80).collect()))?;
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::shown(reference, 80)))?;
         if self.logical(caller, id).await?.is_none() {
             return Err(Error::NoSession(id.to_string()));
         }

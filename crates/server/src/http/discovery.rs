@@ -30,7 +30,7 @@ pub struct Asked {
     #[serde(default)]
     apis: Vec<String>,
     /// Rows, 8 unless given, at most 32.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "arguments::rows")]
     #[schemars(range(min = 1))]
     limit: Option<usize>,
     /// Answer a decision with options.

@@ -12,6 +12,7 @@ mod listen;
 mod openapi;
 mod problem;
 mod routes;
+mod sessions;
 mod traces;
 mod under_way;
 

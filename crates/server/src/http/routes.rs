@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::openapi::{self, Answer, Query};
-use super::{App, discovery, execute, health, traces};
+use super::{App, discovery, execute, health, sessions, traces};
 
 pub struct Route {
     pub method: Method,
@@ -59,6 +59,13 @@ pub fn table() -> Vec<Route> {
             .answers(&[Answer::json::<discovery::Catalogs>(200, "By id.")]),
         route(Method::Get, "/v1/registry/{id}", "getCatalog", get(discovery::one))
             .about("One API with its entities and what can be done with them.")
+            .answers(&[Answer::any(200, "It.")]),
+        route(Method::Get, "/v1/sessions", "listSessions", get(sessions::list))
+            .about("The tenant's sessions, the last used first.")
+            .query::<sessions::Listing>()
+            .answers(&[Answer::any(200, "Sessions, and how many more there are.")]),
+        route(Method::Get, "/v1/sessions/{logical_session}", "getLogicalSession", get(sessions::one))
+            .about("One session, by id, slot or intent, with the table of each wave.")
             .answers(&[Answer::any(200, "It.")]),
     ];
     routes.extend(executes());

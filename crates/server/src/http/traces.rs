@@ -14,11 +14,14 @@ use session::Service;
 use super::auth::AsCaller;
 use super::problem::{Problem, no_route};
 
+const SHOWN: usize = 1_000;
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub async fn list(State(service): State<Arc<Service>>, AsCaller(caller): AsCaller) -> Result<Json<Value>, Problem> {
-    let sessions = service.list_sessions(&caller).await.map_err(|error| Problem::from(&error))?;
-    Ok(Json(json!({"sessions": sessions})))
+    let mut sessions = service.list_sessions(&caller).await.map_err(|error| Problem::from(&error))?;
+    let omitted = sessions.len().saturating_sub(SHOWN);
+    sessions.truncate(SHOWN);
+    Ok(Json(json!({"sessions": sessions, "omitted": omitted})))
 }
 
 pub async fn one(

@@ -213,7 +213,7 @@ fn offered(registry: &Registry) -> String {
 
 pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
     let near = base::near(api, known.map(|c| c.id.as_str()));
-    SeedError::UnknownApi { api: api.chars().take(80).collect(), near }
+    SeedError::UnknownApi { api: base::shown(api, 80), near }
 }
 
 /// An intent is free text; its row is found by its digest.

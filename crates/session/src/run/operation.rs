@@ -125,7 +125,7 @@ impl Service {
         handle: &str,
         cancel: bool,
     ) -> Result<RunAnswer, Error> {
-        let unknown = || Error::NoHandle(handle.chars().take(60).collect());
+        let unknown = || Error::NoHandle(base::shown(handle, 60));
         let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
         own(session, parsed.slot, handle)?;
         let key = operation_key(caller, session, parsed.number);

@@ -118,7 +118,7 @@ impl Service {
         let mut found = BTreeMap::new();
         for step in &plan.steps {
             let StepKind::Page { handle, .. } = &step.kind else { continue };
-            let unknown = || Error::NoHandle(handle.chars().take(60).collect());
+            let unknown = || Error::NoHandle(base::shown(handle, 60));
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
             let row: Option<Versioned<PageRow>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
@@ -139,5 +139,5 @@ pub(super) fn own(session: &Session, slot: Slot, handle: &str) -> Result<(), Err
         return Ok(());
     }
     let right = handle.split_once('_').map(|(_, rest)| format!("{}_{rest}", session.slot)).unwrap_or_default();
-    Err(Error::ForeignHandle { handle: handle.chars().take(60).collect(), right })
+    Err(Error::ForeignHandle { handle: base::shown(handle, 60), right })
 }
