@@ -11,7 +11,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use session::{PlanRequest, RunAnswer, RunRequest, Service};
+use session::{Call, PlanRequest, RunAnswer, RunRequest, Service};
 
 use super::accept::Form;
 use super::{Address, answer};
@@ -84,13 +84,17 @@ pub async fn run(
 ) -> Result<Response, Problem> {
     let program = program(body)?;
     let (started, mode) = (service.now(), asked.mode);
+    let tool = if asked.mode == Mode::Plan { "execute_plan" } else { "execute" };
+    let (mut call, mut of, clock) = (Call::new(tool), None, std::time::Instant::now());
     let answered = async {
         let door = service.door(caller, &prompt_hash, &session).await?;
         let address = Address::of(&door.binding);
         let session = door.session.to_string();
+        of = Some((door.caller.clone(), session.clone()));
         if asked.mode == Mode::Plan {
             let program = program.ok_or(session::Error::NoProgram)?;
             let planned = service.plan(&door.caller, &PlanRequest { session, program: program.clone() }).await?;
+            call = std::mem::take(&mut call).with_program(&program).with_plan(&planned);
             return Ok(("planned", answer::planned(form, &planned, &program)));
         }
         let (plan_commit_ref, request_id) = (asked.plan_commit_ref, asked.request_id);
@@ -98,6 +102,7 @@ pub async fn run(
         let request = RunRequest { session, program, plan_commit_ref, force, request_id, wait };
         Ok(match service.run(&door.caller, &request).await? {
             RunAnswer::Finished(ran) => {
+                call = std::mem::take(&mut call).with_run(&ran);
                 (answer::outcome(&ran), answer::finished(form, &ran, service.limits().shown_chars))
             }
             RunAnswer::Running(operation) => ("running", answer::running(form, &operation, &address)),
@@ -106,6 +111,12 @@ pub async fn run(
     let answered: Result<(&str, Response), session::Error> = answered.await;
     let ms = service.now().0 - started.0;
     let outcome = answered.as_ref().map_or_else(|error| error.code(), |(outcome, _)| outcome);
+    service.called(tool, outcome, clock.elapsed().as_secs_f64());
+    if let Some((caller, session)) = of {
+        // The answer goes to a program: nobody counts its tokens.
+        let call = Call { at: started.0, ms, outcome: outcome.to_owned(), ..call };
+        service.record(&caller, &session, (call, ""));
+    }
     let session = base::shown(&session, 36);
     tracing::info!(target: "tokamak::http_execute", session, ?mode, outcome, ms, "called");
     answered.map(|(_, response)| response).map_err(|error| Problem::from(&error))
