@@ -216,8 +216,9 @@ impl Service {
             let intent = rows::write(&IntentRow { logical_session: found.id });
             batch = batch.put(key(Table::Intent, asked.name.clone()), intent, Expect::Absent);
         }
-        if found.logical.row.execute.as_ref() != Some(binding) {
-            let used = self.ports.clock.now();
+        let used = self.ports.clock.now();
+        let long_ago = used.0.saturating_sub(found.logical.row.used.0) >= TOUCH_MS;
+        if found.logical.row.execute.as_ref() != Some(binding) || long_ago {
             let logical = LogicalRow { execute: Some(binding.clone()), used, ..found.logical.row.clone() };
             let at = key(Table::LogicalSession, found.id.to_string());
             batch = batch.put(at, rows::write(&logical), unchanged(found.logical.version));
