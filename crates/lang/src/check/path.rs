@@ -7,7 +7,7 @@ use base::{Diagnostic, near};
 use catalog::{Catalog, Type, Via};
 use smol_str::SmolStr;
 
-use super::hint::renamed;
+use super::hint::{all_of, renamed};
 use super::{Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityOf, Path};
@@ -62,7 +62,7 @@ impl<'s> Cx<'s> {
     pub(super) fn wire<'t>(&'t self, home: Option<&Catalog>, text: &'t str) -> &'t str {
         match home {
             Some(catalog) => self.scope.slot_name(catalog, text),
-            None => self.scope.slots.get(text).map_or(text, |meaning| &meaning.name),
+            None => self.scope.slots.get(text).map_or(text, |meaning| meaning.name.as_str()),
         }
     }
 
@@ -189,7 +189,8 @@ impl<'s> Cx<'s> {
                 let fields = home.entity(entity).into_iter().flat_map(|e| e.fields.keys());
                 let known: Vec<String> = fields.map(|f| self.scope.slot_in(home, f, alphabet)).collect();
                 let shown = self.scope.exposed(home, entity).map_or(entity.as_str(), |e| e.name_in(alphabet));
-                (format!("no field `{}` on {shown}", name.text), known)
+                let all = all_of(home.entity(entity).into_iter().flat_map(|e| e.fields.keys()).map(String::as_str));
+                (format!("no field `{}` on {shown}{all}", name.text), known)
             }
             Why::Slot(slots) => (format!("no slot `{}` in it", name.text), slots.clone()),
             Why::Plain(kind) => (format!("`{}`: nothing is inside a value of type {kind}", name.text), Vec::new()),
@@ -224,7 +225,8 @@ impl<'s> Cx<'s> {
             Some(of) => {
                 let exposed = self.scope.exposed(&of.catalog, &of.entity);
                 let shown = exposed.map_or(of.entity.as_str(), |e| e.name_in(alphabet));
-                (format!("no field `{}` on {shown}", name.text), known)
+                let all = all_of(rows.names().iter().map(String::as_str));
+                (format!("no field `{}` on {shown}{all}", name.text), known)
             }
             None => (format!("no column `{}` in these rows", name.text), known),
         }

@@ -5,7 +5,7 @@ use base::{Diagnostic, Edit, Span, near};
 use catalog::{Capability, Param};
 use smol_str::SmolStr;
 
-use super::hint::{Braces, renamed};
+use super::hint::{Braces, all_of, renamed};
 use super::node::entity_span;
 use super::{Cx, NodeId};
 use crate::codes;
@@ -292,7 +292,8 @@ impl<'s> Cx<'s> {
         let message = if params.is_empty() {
             format!("{entity} takes no filters, so `{}` is not one", slot.text)
         } else {
-            format!("no filter `{}` on {entity}", slot.text)
+            let all = all_of(params.iter().map(|p| p.name.as_str()));
+            format!("no filter `{}` on {entity}{all}", slot.text)
         };
         let field = self.scope.field(exposed, &slot.text);
         let message = match field {

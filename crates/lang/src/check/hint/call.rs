@@ -7,7 +7,7 @@ use catalog::{Capability, Kind, Param};
 use super::super::Cx;
 use super::super::method::Written;
 use super::super::path::alphabet_of;
-use super::{added, renamed};
+use super::{added, all_of, renamed};
 use crate::codes;
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Args, Name, ValueKind};
@@ -165,7 +165,8 @@ impl Cx<'_> {
         } else if capability.params.is_empty() {
             format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
         } else {
-            format!("no argument `{}` of `.{method}`", slot.text)
+            let all = all_of(capability.params.keys().map(String::as_str));
+            format!("no argument `{}` of `.{method}`{all}", slot.text)
         };
         let params: Vec<&Param> = capability.params.values().collect();
         let alternatives: Vec<String> = near(&slot.text, params.iter().map(|p| p.name.as_str()))

@@ -102,6 +102,15 @@ pub(super) fn renamed<'n>(name: &Name, known: impl IntoIterator<Item = &'n str>)
     nearest(&name.text, known).map(|meant| Edit::replace(name.span, meant))
 }
 
+/// Of a longer list a table may show some (docs/teaching.md), and the alternatives of a diagnostic are no more than these.
+const NAMED: usize = 5;
+
+/// Every name that could stand here, where a table may not have shown it.
+pub(super) fn all_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    if names.len() <= NAMED { String::new() } else { format!("; all: {}", names.join(", ")) }
+}
+
 /// `, more` after the last of a list, or `more` where it has none: at `end`, before what closes it.
 pub(super) fn added(last: Option<Span>, end: u32, more: &str) -> Edit {
     match last {
