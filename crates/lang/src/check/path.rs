@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use base::{Diagnostic, near};
+use base::{Diagnostic, Edit, near};
 use catalog::{Catalog, Type, Via};
 use smol_str::SmolStr;
 
-use super::hint::{all_of, renamed};
+use super::hint::{FIELDS_SHOWN, all_of, renamed};
 use super::{Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityOf, Path};
@@ -189,8 +189,7 @@ impl<'s> Cx<'s> {
                 let fields = home.entity(entity).into_iter().flat_map(|e| e.fields.keys());
                 let known: Vec<String> = fields.map(|f| self.scope.slot_in(home, f, alphabet)).collect();
                 let shown = self.scope.exposed(home, entity).map_or(entity.as_str(), |e| e.name_in(alphabet));
-                let all = all_of(home.entity(entity).into_iter().flat_map(|e| e.fields.keys()).map(String::as_str));
-                (format!("no field `{}` on {shown}{all}", name.text), known)
+                (format!("no field `{}` on {shown}", name.text), known)
             }
             Why::Slot(slots) => (format!("no slot `{}` in it", name.text), slots.clone()),
             Why::Plain(kind) => (format!("`{}`: nothing is inside a value of type {kind}", name.text), Vec::new()),
@@ -202,6 +201,12 @@ impl<'s> Cx<'s> {
         };
         let alternatives = near(&name.text, known.iter().map(String::as_str));
         let fix = renamed(name, known.iter().map(String::as_str));
+        let all = match &lost.why {
+            Why::Column => rows.of.as_ref().map(|of| all_fields(&of.catalog, &of.entity, fix.as_ref())),
+            Why::Field(home, entity) => Some(all_fields(home, entity, fix.as_ref())),
+            _ => None,
+        };
+        let message = format!("{message}{}", all.unwrap_or_default());
         let diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
@@ -225,8 +230,7 @@ impl<'s> Cx<'s> {
             Some(of) => {
                 let exposed = self.scope.exposed(&of.catalog, &of.entity);
                 let shown = exposed.map_or(of.entity.as_str(), |e| e.name_in(alphabet));
-                let all = all_of(rows.names().iter().map(String::as_str));
-                (format!("no field `{}` on {shown}{all}", name.text), known)
+                (format!("no field `{}` on {shown}", name.text), known)
             }
             None => (format!("no column `{}` in these rows", name.text), known),
         }
@@ -242,4 +246,10 @@ impl<'s> Cx<'s> {
 
 pub(super) fn alphabet_of(text: &str) -> Alphabet {
     if looks_like_symbol(text) { Alphabet::Symbols } else { Alphabet::Names }
+}
+
+/// The fields of an entity, where a table names only some of them.
+fn all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
+    let Some(entity) = catalog.entity(entity) else { return String::new() };
+    all_of(entity.fields.keys().map(String::as_str), FIELDS_SHOWN + entity.key.len(), fix)
 }

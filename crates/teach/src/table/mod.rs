@@ -65,11 +65,8 @@ impl Checker<'_> {
     /// Why a line cannot be taught.
     fn refused(&mut self, expr: &str) -> Option<String> {
         let parsed = syntax::parse_taught(expr, &self.limits);
-        let found = if parsed.diagnostics.is_empty() {
-            self.lines.check(&parsed.program).err()?
-        } else {
-            parsed.diagnostics
-        };
+        let found =
+            if parsed.diagnostics.is_empty() { self.lines.check(&parsed.program).err()? } else { parsed.diagnostics };
         Some(format!("{expr}: {}", base::render_for_model(expr, &found)))
     }
 }

@@ -62,12 +62,7 @@ pub struct Writer<'s, 'a> {
 
 impl<'s, 'a> Writer<'s, 'a> {
     /// Of the entity with this number; whether it is still to be described.
-    pub fn new(
-        sheet: &'s mut Sheet<'a>,
-        catalog: &'a Catalog,
-        entity: &'a Entity,
-        (at, due): (usize, bool),
-    ) -> Self {
+    pub fn new(sheet: &'s mut Sheet<'a>, catalog: &'a Catalog, entity: &'a Entity, (at, due): (usize, bool)) -> Self {
         let mut name = String::new();
         symbol(&mut name, 'e', at);
         let anchor = String::new();
