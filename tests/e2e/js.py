@@ -315,7 +315,7 @@ def over_stdio():
         def tokamak(*arguments):
             return subprocess.run([TOKAMAK, "--json", *arguments, "--data", data], capture_output=True, text=True, timeout=60)
 
-        shown = json.loads(tokamak("session", "show", "by argument").stdout)
+        shown = json.loads(tokamak("session", "log", "by argument").stdout)
         assert [e["code"] for e in shown["entries"]] == ["6 * 7"], shown
         folder = Path(data)
         (folder / "a.ts").write_text("let list: number[] = [1]; console.log('one')")
@@ -333,7 +333,7 @@ def over_stdio():
         elsewhere = tempfile.mkdtemp(prefix="data-")
         there = subprocess.run([TOKAMAK, "--json", "heap", "import", str(folder / "heap.bin"), "--data", elsewhere], capture_output=True, text=True, timeout=60)
         assert json.loads(there.stdout)["heap"] == heap, there.stderr
-        graph = tokamak("session", "show", "by argument", "--graph")
+        graph = tokamak("session", "log", "by argument", "--graph")
         assert graph.stdout.startswith("flowchart"), graph.stdout
 
 

@@ -16,5 +16,5 @@ mod message;
 mod plasm;
 pub mod text;
 
-pub use http::{HttpError, HttpOptions, openapi, serve};
+pub use http::{HttpError, HttpOptions, openapi, result_json, serve};
 pub use mcp::{McpOptions, StdioError, ToolSet, serve_stdio, tool_list};

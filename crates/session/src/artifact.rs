@@ -13,7 +13,7 @@ use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::plans::ShownPlan;
-use crate::rows::{ExecuteBinding, RunAt, RunRow, run_id_key, run_key};
+use crate::rows::{ExecuteBinding, RunAt, RunRow, artifact_key, run_id_key, run_key};
 use crate::service::Service;
 use crate::uri::ResourceUri;
 
@@ -98,8 +98,9 @@ impl Service {
     }
 
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
-        let (_, found, label) = self.run_named(caller, uri).await?;
-        let mut artifact: Artifact = crate::rows::read("artifact", &self.kept_blob(found.row.artifact).await?)?;
+        let (at, found, label) = self.run_named(caller, uri).await?;
+        let bytes = self.artifact_bytes(caller, at, &found.row).await?;
+        let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
         if let Some(label) = label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
@@ -115,26 +116,21 @@ impl Service {
         caller: &Caller,
         session: LogicalSessionId,
         number: u64,
-    ) -> Result<Option<Artifact>, Error> {
-        let Some(row) = self.run_row(caller, session, number).await? else { return Ok(None) };
-        Ok(Some(crate::rows::read("artifact", &self.kept_blob(row.row.artifact).await?)?))
+    ) -> Result<Option<(RunRow, Artifact)>, Error> {
+        let Some((at, found)) = self.run_at(caller, RunAt { session, number }).await? else { return Ok(None) };
+        let bytes = self.artifact_bytes(caller, at, &found.row).await?;
+        Ok(Some((found.row, crate::rows::read("artifact", &bytes)?)))
     }
 
-    /// A run by its number; the first ones of a fork are those of the session it was made from.
-    pub(crate) async fn run_row(
-        &self,
-        caller: &Caller,
-        session: LogicalSessionId,
-        number: u64,
-    ) -> Result<Option<Versioned<RunRow>>, Error> {
-        let mut session = session;
+    /// A run by its number, and where it is: the first ones of a fork are those of the session it was made from.
+    async fn run_at(&self, caller: &Caller, mut at: RunAt) -> Result<Option<(RunAt, Versioned<RunRow>)>, Error> {
         loop {
-            if let Some(row) = self.fetch(&run_key(&caller.tenant, session, number)).await? {
-                return Ok(Some(row));
+            if let Some(row) = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await? {
+                return Ok(Some((at, row)));
             }
-            let forked = self.logical(caller, session).await?.and_then(|found| found.row.forked);
-            match forked.filter(|from| number <= from.runs) {
-                Some(from) => session = from.session,
+            let forked = self.logical(caller, at.session).await?.and_then(|found| found.row.forked);
+            match forked.filter(|from| at.number <= from.runs) {
+                Some(from) => at.session = from.session,
                 None => return Ok(None),
             }
         }
@@ -187,7 +183,7 @@ impl Service {
             }
             ResourceUri::Plan { .. } => return Err(missing()),
         };
-        let Some(found) = self.run_row(caller, at.session, at.number).await? else {
+        let Some((at, found)) = self.run_at(caller, at).await? else {
             let runs = self.logical(caller, at.session).await?.map_or(0, |row| row.row.runs);
             return Err(self.no_resource(uri, (1..=runs).contains(&at.number)));
         };
@@ -196,6 +192,15 @@ impl Service {
             return Err(missing());
         }
         Ok((at, found, label))
+    }
+
+    async fn artifact_bytes(&self, caller: &Caller, at: RunAt, run: &RunRow) -> Result<Vec<u8>, Error> {
+        if !run.inline {
+            return self.kept_blob(run.artifact).await;
+        }
+        let found = self.ports.store.get(&artifact_key(&caller.tenant, at.session, at.number)).await?;
+        let sound = found.map(|row| row.value).filter(|bytes| Digest::of(bytes) == run.artifact);
+        sound.ok_or(Error::LostArtifact(run.artifact))
     }
 
     pub(crate) async fn kept_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {

@@ -11,12 +11,10 @@ mod artifact;
 mod caller;
 mod commit;
 mod discovery;
-mod door;
 mod error;
 mod gc;
 mod indexed;
 mod js;
-pub mod keys;
 mod live;
 mod load;
 mod meter;
@@ -37,14 +35,15 @@ mod uri;
 pub use artifact::{Artifact, ArtifactReturn, ListedRun, Resource};
 pub use caller::{Caller, Connection, Identity};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
-pub use door::{Door, ExecuteRequest, Executed};
 pub use error::Error;
 pub use gc::{Collected, Pass};
 pub use js::{
     Changed, Entry, Execution, Fork, Forked, HeapDiff, HeapInfo, InSession, JsError, JsSettings, Lineage, Named, Node,
     OutputPage, OutputRequest, Review, RunJs, State, Tags, Uncaught,
 };
-pub use open::{Continuity, Newer, OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
+pub use open::{
+    Continuity, Door, ExecuteRequest, Executed, Newer, OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught,
+};
 pub use plans::ShownPlan;
 pub use ports::scripts::Completion;
 pub use program::{PlanRequest, Planned, Stages, stages};
@@ -53,6 +52,6 @@ pub use retention::Retention;
 pub use rows::{ExecuteBinding, Revision};
 pub use service::{Ports, Service};
 pub use sessions::{SessionView, Space};
-pub use tenants::Tenants;
+pub use tenants::{Tenants, keys};
 pub use trace::{Call, CallStep, Exporter};
 pub use uri::ResourceUri;

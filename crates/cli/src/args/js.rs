@@ -1,12 +1,10 @@
-//! The command lines of `tokamak js`, `execution`, `heap` and of what is done to a session's heap.
+//! The command lines of `tokamak js`, `execution` and `heap`.
 //! Invariant: a heap is named by its key, a session by its id or by the name of a connection.
 
 use std::path::PathBuf;
 
 use base::Digest;
 use clap::{Args, Subcommand};
-
-use super::Picture;
 
 #[derive(Debug, Args)]
 pub struct Js {
@@ -121,50 +119,6 @@ pub enum HeapAction {
     Find {
         #[arg(value_name = "KEY=VALUE", value_parser = pair)]
         tags: Vec<(String, String)>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct Session {
-    #[command(flatten)]
-    pub place: Place,
-    #[command(subcommand)]
-    pub action: SessionAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum SessionAction {
-    /// Show the log of a session: its runs and the heaps they left
-    Show {
-        /// Its id, or the name of a connection
-        session: String,
-        /// Draw its lineage instead
-        #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "mermaid")]
-        graph: Option<Picture>,
-        /// Write the picture to this file
-        #[arg(long, short, value_name = "FILE", requires = "graph")]
-        output: Option<PathBuf>,
-    },
-    /// Begin a session as a copy of another one; its writes stop at the plan until it is promoted
-    Fork {
-        /// Its id
-        session: String,
-        /// What finds the fork again
-        intent: String,
-        /// Start from the heap of this entry of its log
-        #[arg(long, value_name = "INDEX")]
-        at: Option<u64>,
-    },
-    /// Let a fork write
-    Promote {
-        /// Its id
-        session: String,
-    },
-    /// Move the head of a session back to an entry of its log
-    Rewind {
-        /// Its id
-        session: String,
-        index: u64,
     },
 }
 

@@ -3,6 +3,7 @@
 
 mod catalog;
 mod js;
+mod session;
 mod token;
 
 use std::net::IpAddr;
@@ -14,8 +15,10 @@ pub use catalog::{
     CatalogCheck, CatalogCommand, CatalogImport, CatalogList, CatalogShow, CatalogTest, Folders, ImportKind, Picture,
     Writes,
 };
-pub use js::{Execution, ExecutionAction, Heap, HeapAction, Js, Place, Session, SessionAction};
+pub use js::{Execution, ExecutionAction, Heap, HeapAction, Js, Place};
 pub use token::{Token, TokenAction};
+
+pub use session::{Artifact, Context, Gc, Plan, Run, SessionAction, Sessions, Work};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -82,11 +85,34 @@ pub enum Command {
         after_help = "Examples:\n  tokamak heap list\n  tokamak heap diff KEY KEY\n  tokamak heap export KEY -o heap.bin\n  tokamak heap tag KEY env=live\n  tokamak heap find env=live"
     )]
     Heap(Heap),
-    /// Show the way of a session's heap; fork, promote and rewind sessions
+    /// Open a session for an intent, or teach it more, and print its table
     #[command(
-        after_help = "Examples:\n  tokamak session show agent\n  tokamak session show agent --graph svg -o agent.svg\n  tokamak session fork ID \"another way\" --at 3\n  tokamak session promote ID\n  tokamak session rewind ID 3"
+        after_help = "Examples:\n  tokamak context \"triage the open tickets\" --seed demo:Ticket --seed demo:Project\n  tokamak context \"triage the open tickets\" --seed demo:Ticket:* --replay"
     )]
-    Session(Session),
+    Context(Context),
+    /// Print the plan of a program; nothing is called
+    #[command(
+        after_help = "The session is a slot (s0), an id, or the intent it was opened with.\n\nExamples:\n  tokamak plan 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak plan --session s1 --file program.plasm\n  echo 'Project[key]' | tokamak plan"
+    )]
+    Plan(Plan),
+    /// Run a program and print its rows
+    #[command(
+        after_help = "The session is a slot (s0), an id, or the intent it was opened with. A program that changes something is shown first; `--commit pc0` runs it as it was shown.\n\nExamples:\n  tokamak run 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak run --commit pc0\n  tokamak run 'wait(s0_o1)'\n  tokamak run --json --file program.plasm"
+    )]
+    Run(Run),
+    /// List, show, fork, rewind and remove sessions
+    #[command(
+        after_help = "Examples:\n  tokamak session list\n  tokamak session show s0\n  tokamak session log agent --graph svg -o agent.svg\n  tokamak session fork s0 \"another way\" --at 3\n  tokamak session rm \"triage the open tickets\""
+    )]
+    Session(Sessions),
+    /// Print a stored result or a plan, all of it
+    #[command(
+        after_help = "Examples:\n  tokamak artifact plasm://session/s0/r/1\n  tokamak artifact plasm://session/s0/r/1#busy --json\n  tokamak artifact plasm://session/s0/r/1 --pin"
+    )]
+    Artifact(Artifact),
+    /// Remove what is kept no longer: expired sessions and results, and blobs that nothing names
+    #[command(after_help = "Examples:\n  tokamak gc --dry-run\n  tokamak gc")]
+    Gc(Gc),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"

@@ -12,10 +12,10 @@ mod explain;
 mod fmt;
 mod heap;
 mod js;
-mod lineage;
 mod mcp_config;
 mod secret;
 mod serve;
+mod session;
 mod token;
 
 use crate::args::{Cli, Command};
@@ -36,7 +36,12 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Js(args) => js::run(config, &args, output).await,
         Command::Execution(args) => execution::run(config, &args, output).await,
         Command::Heap(args) => heap::run(config, &args, output).await,
-        Command::Session(args) => lineage::run(config, &args, output).await,
+        Command::Context(args) => session::context(config, &args, output).await,
+        Command::Plan(args) => session::plan(config, &args, output).await,
+        Command::Run(args) => session::run(config, &args, output).await,
+        Command::Session(args) => session::session(config, &args, output).await,
+        Command::Artifact(args) => session::artifact(config, &args, output).await,
+        Command::Gc(args) => session::gc(config, &args, output).await,
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
         Command::Explain { code } => explain::run(&code, output),

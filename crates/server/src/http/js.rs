@@ -97,7 +97,7 @@ fn problem(error: Error) -> Problem {
 
 fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
     let Query(found) =
-        query.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong(&bad.body_text()).to_string()))?;
+        query.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong_query(&bad.body_text()).to_string()))?;
     Ok(found)
 }
 

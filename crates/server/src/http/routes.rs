@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::openapi::{self, Answer, Query};
-use super::{App, discovery, execute, health, js, sessions};
+use super::{App, discovery, execute, health, js, sessions, traces};
 
 pub struct Route {
     pub method: Method,
@@ -70,6 +70,7 @@ pub fn table() -> Vec<Route> {
     ];
     routes.extend(executes());
     routes.extend(scripts());
+    routes.extend(traces());
     routes
 }
 
@@ -110,6 +111,20 @@ fn scripts() -> Vec<Route> {
             .about("Replace all tags of a heap.")
             .body::<js::Tags>()
             .answers(&[Answer::any(200, "Done.")]),
+    ]
+}
+
+fn traces() -> Vec<Route> {
+    vec![
+        route(Method::Get, "/v1/traces", "listTraces", get(traces::list))
+            .about("The caller's sessions, the last used first.")
+            .answers(&[Answer::any(200, "Sessions.")]),
+        route(Method::Get, "/v1/traces/{logical_session}", "getTrace", get(traces::one))
+            .about("A session and its calls: programs, plans, steps, timings, receipts.")
+            .answers(&[Answer::any(200, "It, the oldest call first.")]),
+        route(Method::Get, "/metrics", "metrics", get(traces::metrics))
+            .about("What the process counts, as Prometheus reads it.")
+            .answers(&[Answer::of(200, "application/openmetrics-text", "Counters, gauges and histograms.")]),
     ]
 }
 

@@ -15,11 +15,10 @@ use crate::uri::ResourceUri;
 
 impl Service {
     pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
-        let missing = || Error::NoArtifact(ResourceUri::run(session.slot, number));
-        let artifact = self.artifact_at(caller, session.id, number).await?.ok_or_else(missing)?;
-        let row = self.run_row(caller, session.id, number).await?;
-        let pages = row.as_ref().map(|found| more(session.slot, &found.row)).unwrap_or_default();
-        let program = row.map(|found| found.row.program).unwrap_or_default();
+        // Whoever asks knows that there was such a run.
+        let missing = || self.gone(&ResourceUri::run(session.slot, number));
+        let (row, artifact) = self.artifact_at(caller, session.id, number).await?.ok_or_else(missing)?;
+        let (pages, program) = (more(session.slot, &row), row.program);
         let returns = artifact.returns.into_iter().map(|r| Finished {
             label: r.label,
             entity: r.entity,

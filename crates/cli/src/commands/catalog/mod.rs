@@ -18,6 +18,7 @@ pub use find::config;
 pub use graph::drawn;
 
 pub use import::draft;
+pub use tokens::count;
 
 use crate::args::CatalogCommand;
 use crate::failure::Failure;

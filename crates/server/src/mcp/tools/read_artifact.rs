@@ -49,7 +49,7 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
     }
     match service.resource(caller, &given.uri).await {
         Ok(Resource::Artifact(artifact)) => {
-            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given) }
+            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given), call: None }
         }
         Ok(Resource::Plan(plan)) => {
             Answer { slot: slot_of(&given.uri), ..Answer::without_session(of_plan(&plan), None) }

@@ -1,57 +1,69 @@
-//! `tokamak session show|fork|promote|rewind`: the way of a session's heap.
+//! `tokamak session log|fork|promote|rewind`: the way of a session's heap.
 //! Invariant: both pictures draw the same entries and edges; code is text in them, never markup.
 
 use std::path::Path;
 
 use serde_json::json;
-use session::{Caller, Fork, Lineage, Node};
-use tokio_util::sync::CancellationToken;
+use ::session::{Caller, Fork, InSession, Lineage, Node, Service};
 
-use super::catalog::drawn;
-use super::js;
-use crate::args::{Picture, Session, SessionAction};
+use crate::args::Picture;
+use crate::commands::catalog::drawn;
 use crate::failure::Failure;
-use crate::log;
 use crate::output::Output;
 
 /// Characters of an entry's code in a picture.
 const SHOWN: usize = 32;
 
-pub async fn run(file: Option<&Path>, args: &Session, output: &Output) -> Result<(), Failure> {
-    log::init("error");
-    let stop = CancellationToken::new();
-    let service = js::open(file, &args.place, &stop).await?;
+/// The log of a session of any kind, or its picture.
+pub async fn log(
+    service: &Service,
+    session: &str,
+    (graph, path): (Option<Picture>, Option<&Path>),
+    output: &Output,
+) -> Result<(), Failure> {
     let caller = Caller::local();
-    match &args.action {
-        SessionAction::Show { session, graph, output: path } => {
-            let lineage = service.session_lineage(&caller, &js::session(Some(session))).await?;
-            match graph {
-                Some(form) => picture(&lineage, *form, path.as_deref(), output)?,
-                None => show(&lineage, output),
-            }
-        }
-        SessionAction::Fork { session, intent, at } => {
-            let asked = Fork { session: session.clone(), intent: intent.clone(), at: *at };
-            let forked = service.fork_session(&caller, &asked).await?;
-            if output.json {
-                output.value(&server::js::forked(&forked));
-            } else {
-                output.line(&forked.session.to_string());
-            }
-        }
-        SessionAction::Promote { session } => {
-            service.promote_session(&caller, session).await?;
-            if output.json { output.value(&json!({"ok": true})) } else { output.line("it may write now") }
-        }
-        SessionAction::Rewind { session, index } => {
-            let entry = service.rewind_session(&caller, session, *index).await?;
-            if output.json {
-                output.value(&json!({"entry": server::js::entry(&entry, &[])}));
-            } else {
-                output
-                    .line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
-            }
-        }
+    let named = match service.session_id(&caller, session).await {
+        Ok(id) => InSession::Logical(id.to_string()),
+        Err(_) => InSession::Named(session.to_owned()),
+    };
+    let lineage = service.session_lineage(&caller, &named).await?;
+    match graph {
+        Some(form) => picture(&lineage, form, path, output)?,
+        None => show(&lineage, output),
+    }
+    Ok(())
+}
+
+pub async fn fork(
+    service: &Service,
+    (session, intent, at): (&str, &str, Option<u64>),
+    output: &Output,
+) -> Result<(), Failure> {
+    let id = service.session_id(&Caller::local(), session).await?;
+    let asked = Fork { session: id.to_string(), intent: intent.to_owned(), at };
+    let forked = service.fork_session(&Caller::local(), &asked).await?;
+    if output.json {
+        output.value(&server::js::forked(&forked));
+    } else {
+        output.line(&forked.session.to_string());
+    }
+    Ok(())
+}
+
+pub async fn promote(service: &Service, session: &str, output: &Output) -> Result<(), Failure> {
+    let id = service.session_id(&Caller::local(), session).await?;
+    service.promote_session(&Caller::local(), &id.to_string()).await?;
+    if output.json { output.value(&json!({"ok": true})) } else { output.line("it may write now") }
+    Ok(())
+}
+
+pub async fn rewind(service: &Service, session: &str, index: u64, output: &Output) -> Result<(), Failure> {
+    let id = service.session_id(&Caller::local(), session).await?;
+    let entry = service.rewind_session(&Caller::local(), &id.to_string(), index).await?;
+    if output.json {
+        output.value(&json!({"entry": server::js::entry(&entry, &[])}));
+    } else {
+        output.line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
     }
     Ok(())
 }
