@@ -100,6 +100,11 @@ impl Instance {
         self.store.data_mut().look().map_or(Ok(()), Err)
     }
 
+    /// How large its memory may become.
+    pub fn allow(&mut self, bytes: u64) {
+        self.store.data_mut().allow(bytes);
+    }
+
     /// Grows to so many bytes.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Cut> {
         let more = bytes.saturating_sub(self.memory.data_size(&self.store) as u64).div_ceil(GRAIN);

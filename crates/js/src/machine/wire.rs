@@ -50,6 +50,11 @@ impl Said<'_> {
 }
 
 impl Owed {
+    #[cfg(test)]
+    pub fn sample(id: u64, program: &str) -> Self {
+        Self { id, kind: 1, argument: program.to_owned() }
+    }
+
     pub fn call(&self) -> Result<HostCall, Cut> {
         let argument = serde_json::from_str(&self.argument).unwrap_or_else(|_| Value::String(self.argument.clone()));
         let call = match self.kind {
