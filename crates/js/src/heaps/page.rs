@@ -1,0 +1,53 @@
+//! Pages that heaps share, and the count of the bytes they take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::image::{PAGE, ZERO_PAGE};
+
+/// How many bytes all heaps of an engine take together.
+#[derive(Debug, Default)]
+pub struct Ledger(AtomicUsize);
+
+impl Ledger {
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Entry {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Entry { ledger: self.clone(), bytes }
+    }
+}
+
+/// Bytes that are counted as long as this lives.
+#[derive(Debug)]
+pub struct Entry {
+    ledger: Arc<Ledger>,
+    bytes: usize,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.ledger.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+pub struct Page {
+    bytes: [u8; PAGE],
+    _counted: Entry,
+}
+
+impl Page {
+    /// A copy; what a short one lacks is zero.
+    pub fn copy(ledger: &Arc<Ledger>, content: &[u8]) -> Arc<Self> {
+        let mut page = Self { bytes: ZERO_PAGE, _counted: ledger.take(PAGE) };
+        let length = content.len().min(PAGE);
+        page.bytes[..length].copy_from_slice(&content[..length]);
+        Arc::new(page)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
