@@ -156,7 +156,8 @@ mod tests {
         for honest in [owing(3, &[2, 3]), owing(3, &[3]), owing(3, &[]), owing(5, &[2, 4, 5]), owing(9, &[9])] {
             assert!(honest.follows(&before, &none).is_ok(), "{:?}", honest.calls);
         }
-        let lies = [owing(3, &[1]), owing(3, &[3, 2]), owing(3, &[2, 2]), owing(4, &[5]), owing(2, &[2]), owing(4, &[1, 4])];
+        let lies =
+            [owing(3, &[1]), owing(3, &[3, 2]), owing(3, &[2, 2]), owing(4, &[5]), owing(2, &[2]), owing(4, &[1, 4])];
         for lie in lies {
             assert!(lie.follows(&before, &none).is_err(), "{:?}", lie.calls);
         }

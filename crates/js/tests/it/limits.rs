@@ -64,7 +64,6 @@ fn memory_is_bounded_and_no_code_can_catch_that() {
 
 #[test]
 fn recursion_without_end_is_a_range_error() {
-    let mut session = Session::new();
     for code in [
         "(function f() { f() })()",
         "const f = (n) => [n].map(f); f(1)",
@@ -89,17 +88,20 @@ fn recursion_without_end_is_a_range_error() {
         "const o = {}; o.toJSON = () => JSON.stringify(o); JSON.stringify(o)",
         "new RegExp('(?:'.repeat(1e6))",
         "new RegExp('(?='.repeat(1e6))",
-        "let bound = () => 1; for (let i = 0; i < 2e5; i++) bound = bound.bind(null); bound()",
-        "let chain = {}; for (let i = 0; i < 2e5; i++) chain = new Proxy(chain, {}); chain.x",
+        "let bound = () => 1; for (let i = 0; i < 1e5; i++) bound = bound.bind(null); bound()",
+        "let chain = {}; for (let i = 0; i < 1e5; i++) chain = new Proxy(chain, {}); chain.x",
         "'x'.replace(/x/, function f() { return 'x'.replace(/x/, f) })",
         "await null; (function f() { f() })()",
         "Reflect.apply(function f() { Reflect.apply(f, null, []) }, null, [])",
         "(function* g() { yield* g() })().next()",
     ] {
-        let thrown = session.threw(code);
+        let thrown = Session::new().threw(code);
         assert!(["RangeError", "SyntaxError"].contains(&thrown.name.as_str()), "{code}: {thrown:?}");
     }
-    assert_eq!(session.json("try { (function f() { f() })() } catch (error) { error.name }"), json!("RangeError"));
+    assert_eq!(
+        Session::new().json("try { (function f() { f() })() } catch (error) { error.name }"),
+        json!("RangeError")
+    );
 }
 
 #[test]

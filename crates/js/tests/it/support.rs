@@ -70,7 +70,7 @@ impl Session {
     }
 
     pub fn run(&mut self, code: &str) -> Outcome {
-        self.attempt(Input::Evaluate { code: code.to_owned() }).unwrap()
+        self.attempt(Input::Evaluate { code: code.to_owned() }).unwrap_or_else(|error| panic!("{code}: {error}"))
     }
 
     pub fn fails(&mut self, code: &str) -> Error {
