@@ -44,69 +44,83 @@ struct Run {
     settings: Settings,
 }
 
+/// Of one round: the median on the clock, and the mean of processor time.
+struct Took {
+    clock: f64,
+    processor: f64,
+}
+
 impl Run {
     fn fresh(&self) {
-        let mut times = Vec::new();
-        for _ in 0..ROUNDS {
-            let started = Instant::now();
-            step(&self.engine, None, "1 + 1");
-            times.push(ms(started));
-        }
-        println!("fresh heap and eval              {:>9.3} ms", median(&mut times));
+        let took = rounds(ROUNDS, || drop(step(&self.engine, None, "1 + 1")));
+        println!("fresh heap and eval              {:>9.3} ms  ({:.3} of processor)", took.clock, took.processor);
     }
 
     fn heap(&self, what: &str, make: &str, work: &str, v8: (f64, f64)) {
         let made = step(&self.engine, None, make);
         println!("\n{what}: memory of {:.1} MB", made.heap.memory_bytes as f64 / 1e6);
-        let mut objects = vec![made.heap.object.to_vec()];
         let mut head = made.heap.key;
-        let (mut times, mut bytes) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            let started = Instant::now();
+        let mut bytes = Vec::new();
+        let hot = rounds(ROUNDS, || {
             let stepped = step(&self.engine, Some(head), work);
-            times.push(ms(started));
             bytes.push(stepped.heap.object.len() as f64);
             head = stepped.heap.key;
-        }
-        row("hot step", median(&mut times), "0.15", v8.0);
-        let mut times = Vec::new();
-        for _ in 0..ROUNDS / 4 {
-            // The guest that is alive has gone on from here, so the image is mapped anew.
-            let started = Instant::now();
-            step(&self.engine, Some(made.heap.key), work);
-            times.push(ms(started));
-        }
-        row("cached, not alive", median(&mut times), "0.5", v8.0);
+        });
+        hot.row("hot step", "0.15", v8.0);
+        // The guest that is alive has gone on from here, so the image is mapped anew.
+        let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
+        cached.row("cached, not alive", "0.5", v8.0);
         let whole = wait(self.engine.whole(head)).unwrap();
         println!("  whole heap as one object       {:>9.0} bytes", whole.len());
-        objects.clear();
-        objects.push(whole);
-        row("from stored objects, verified", self.cold(head, &objects, work), "20", v8.0);
-        let mean = bytes.iter().sum::<f64>() / bytes.len() as f64;
-        println!("  stored a step, median          {:>9.0} bytes  {:>8.0}x less than V8", median(&mut bytes), v8.1 / median(&mut bytes));
-        println!("  stored a step, mean            {mean:>9.0} bytes  {:>8.0}x less than V8  (goal 4,096)", v8.1 / mean);
+        self.cold(head, &whole, work).row("from a stored object, verified", "20", v8.0);
+        for (which, bytes) in [("mean", bytes.iter().sum::<f64>() / bytes.len() as f64), ("median", median(&mut bytes))]
+        {
+            println!(
+                "  stored a step, {which:<15} {bytes:>9.0} bytes  {:>6.0}x less than V8  (goal 4,096)",
+                v8.1 / bytes
+            );
+        }
     }
 
-    fn cold(&self, key: Digest, objects: &[Vec<u8>], work: &str) -> f64 {
-        let mut times = Vec::new();
-        for _ in 0..5 {
-            let engine = Engine::start(&self.settings).unwrap();
-            let started = Instant::now();
-            wait(engine.admit(key, objects.to_vec())).unwrap();
-            step(&engine, Some(key), work);
-            times.push(ms(started));
-        }
-        median(&mut times)
+    fn cold(&self, key: Digest, whole: &[u8], work: &str) -> Took {
+        let engines: Vec<_> = (0..8).map(|_| Engine::start(&self.settings).unwrap()).collect();
+        let mut fresh = engines.iter();
+        rounds(engines.len(), || {
+            let engine = fresh.next().unwrap();
+            wait(engine.admit(key, vec![whole.to_vec()])).unwrap();
+            step(engine, Some(key), work);
+        })
     }
 
     fn compute(&self) {
-        let mut times = Vec::new();
-        for _ in 0..3 {
+        let code = "let s = 0; for (let i = 0; i < 3e7; i++) s += i % 7; s";
+        let took = rounds(3, || drop(step(&self.engine, None, code)));
+        let (clock, processor) = (took.clock, took.processor);
+        println!(
+            "\n30,000,000 rounds of `s += i % 7` {clock:>8.0} ms  ({processor:.0} of processor; native QuickJS 800, Node without JIT 430, with 50)"
+        );
+    }
+}
+
+fn rounds(count: usize, mut work: impl FnMut()) -> Took {
+    let before = processor_ms();
+    let mut times: Vec<f64> = (0..count)
+        .map(|_| {
             let started = Instant::now();
-            step(&self.engine, None, "let s = 0; for (let i = 0; i < 3e7; i++) s += i % 7; s");
-            times.push(ms(started));
-        }
-        println!("\n30,000,000 rounds of `s += i % 7` {:>8.0} ms  (native QuickJS 800, Node without JIT 430, with 50)", median(&mut times));
+            work();
+            ms(started)
+        })
+        .collect();
+    Took { clock: median(&mut times), processor: (processor_ms() - before) / count as f64 }
+}
+
+impl Took {
+    fn row(&self, what: &str, goal: &str, v8: f64) {
+        let Self { clock, processor } = self;
+        println!(
+            "  {what:<30} {clock:>9.3} ms  ({processor:.3} of processor)  {:>5.0}x faster than V8  (goal {goal} ms)",
+            v8 / clock
+        );
     }
 }
 
@@ -130,8 +144,12 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-fn row(what: &str, took: f64, goal: &str, v8: f64) {
-    println!("  {what:<30} {took:>9.3} ms  {:>8.0}x faster than V8  (goal {goal} ms)", v8 / took);
+/// Processor time of all threads so far, in milliseconds: what a busy machine does not change.
+fn processor_ms() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let schedules = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
+    let on_cpu = |text: String| text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    schedules.filter_map(on_cpu).sum::<f64>() / 1e6
 }
 
 fn ms(started: Instant) -> f64 {

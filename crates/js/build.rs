@@ -54,7 +54,9 @@ fn sources(here: &Path) -> Result<PathBuf> {
     let cargo = env::var("CARGO")?;
     for offline in [true, false] {
         let mut metadata = Command::new(&cargo);
-        metadata.args(["metadata", "--format-version", "1", "--locked", "--manifest-path"]).arg(here.join("Cargo.toml"));
+        metadata
+            .args(["metadata", "--format-version", "1", "--locked", "--manifest-path"])
+            .arg(here.join("Cargo.toml"));
         if offline {
             metadata.arg("--offline");
         }
@@ -63,7 +65,10 @@ fn sources(here: &Path) -> Result<PathBuf> {
             return Ok(folder);
         }
     }
-    Err(format!("`cargo metadata --locked` does not tell where {PACKAGE} is; run `cargo fetch --locked` and build again").into())
+    Err(format!(
+        "`cargo metadata --locked` does not tell where {PACKAGE} is; run `cargo fetch --locked` and build again"
+    )
+    .into())
 }
 
 fn folder_of(metadata: &str) -> Option<PathBuf> {
@@ -79,7 +84,17 @@ fn compile(guest: &Path, quickjs: &Path, work: &Path, into: &Path) -> Result<()>
     command.args(&compiler.arguments);
     // Nothing of this machine may enter the bytes: no paths, no debug information, caches of its own.
     command.env("ZIG_GLOBAL_CACHE_DIR", work.join("cache")).env("ZIG_LOCAL_CACHE_DIR", work.join("cache"));
-    command.args(["-std=gnu11", "-O3", "-msimd128", "-mbulk-memory", "-DNDEBUG", "-D_GNU_SOURCE", "-funsigned-char", "-g0", "-w"]);
+    command.args([
+        "-std=gnu11",
+        "-O3",
+        "-msimd128",
+        "-mbulk-memory",
+        "-DNDEBUG",
+        "-D_GNU_SOURCE",
+        "-funsigned-char",
+        "-g0",
+        "-w",
+    ]);
     command.args(["-fno-sanitize=all", "-mexec-model=reactor"]);
     for (from, to) in [(guest, "guest"), (quickjs, "quickjs"), (work, "work")] {
         let mut map = OsString::from("-ffile-prefix-map=");
@@ -95,9 +110,12 @@ fn compile(guest: &Path, quickjs: &Path, work: &Path, into: &Path) -> Result<()>
     command.args(SOURCES.map(|name| quickjs.join(name)));
     command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=4194304", "-Wl,--initial-memory=5242880"]).args(compiler.link);
     command.arg("-o").arg(into);
-    let answer = command.output().map_err(|error| format!("{} does not start: {error}", compiler.program.to_string_lossy()))?;
+    let answer =
+        command.output().map_err(|error| format!("{} does not start: {error}", compiler.program.to_string_lossy()))?;
     if !answer.status.success() {
-        return Err(format!("the guest does not compile:\n{}", String::from_utf8_lossy(&answer.stderr)).replace('\n', " | ").into());
+        return Err(format!("the guest does not compile:\n{}", String::from_utf8_lossy(&answer.stderr))
+            .replace('\n', " | ")
+            .into());
     }
     Ok(())
 }

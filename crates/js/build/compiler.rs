@@ -29,7 +29,11 @@ pub fn find() -> Result<Compiler, String> {
         return Ok(Compiler { program: wheel.into(), arguments: [&["cc"], &TARGET[..]].concat(), link: &[] });
     }
     if starts(Command::new("python3").args(["-m", "ziglang", "version"])) {
-        return Ok(Compiler { program: "python3".into(), arguments: [&["-m", "ziglang", "cc"], &TARGET[..]].concat(), link: &[] });
+        return Ok(Compiler {
+            program: "python3".into(),
+            arguments: [&["-m", "ziglang", "cc"], &TARGET[..]].concat(),
+            link: &[],
+        });
     }
     Err("no compiler for WebAssembly: run `make` once (it installs one into .tools), or set WASI_SDK_PATH, or put zig on the PATH".into())
 }

@@ -13,7 +13,10 @@ pub fn apply(mut text: String) -> Result<String, String> {
     for patch in PATCHES {
         let found = text.matches(patch.before).count();
         if found != patch.times {
-            return Err(format!("quickjs.c is not the text our patch was made for: \"{}\" found {found} places", patch.why));
+            return Err(format!(
+                "quickjs.c is not the text our patch was made for: \"{}\" found {found} places",
+                patch.why
+            ));
         }
         text = text.replace(patch.before, patch.after);
     }

@@ -61,10 +61,12 @@ impl Engines {
         let linked = Linked::new(&self.wasmtime, &module).map_err(program::Error::Compile)?;
         let stack_pages = parts.stack_bytes.div_ceil(PAGE as u32);
         let boots = |cut| program::Error::Boot(wasmtime::Error::new(cut));
+        let _ticking = self.ticker.running();
         let mut instance = Instance::start(&linked).map_err(boots)?;
         instance.boot(&parts)?;
         let view = instance.view();
-        let stack = view.0.get_mut(..stack_pages as usize * PAGE).ok_or(program::Error::Shape("its stack has no room"))?;
+        let stack =
+            view.0.get_mut(..stack_pages as usize * PAGE).ok_or(program::Error::Shape("its stack has no room"))?;
         stack.fill(0);
         // The name is not known before the image is: its digests are taken twice, under no name and under this one.
         let unnamed = Image::base(Digest::of(guest), view.0)?;

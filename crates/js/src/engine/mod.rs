@@ -4,6 +4,8 @@
 mod admit;
 mod boot;
 mod chain;
+#[cfg(test)]
+mod forged;
 mod step;
 mod ticker;
 mod workers;

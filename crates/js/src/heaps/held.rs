@@ -45,7 +45,7 @@ impl Held {
     }
 
     /// What comes of this heap when these pages change, in rising order. Its object is not made yet.
-    pub fn next(&self, ledger: &Arc<Ledger>, image: Image, changed: &[(u32, Arc<Page>)]) -> io::Result<Self> {
+    pub fn next(&self, image: Image, changed: &[(u32, Arc<Page>)]) -> Self {
         let mut over = Vec::with_capacity(self.over.len() + changed.len());
         let mut old = self.over.iter().peekable();
         for (at, page) in changed {
@@ -56,15 +56,14 @@ impl Held {
             over.push((*at, page.clone()));
         }
         over.extend(old.cloned());
-        let mut next = Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0 };
-        if next.over.len() > OVER_MOST {
-            next.settle(ledger)?;
-        }
-        Ok(next)
+        Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0 }
     }
 
-    /// Gives it a ground of its own.
+    /// Gives it a ground of its own when it has too much over the one it came from.
     pub fn settle(&mut self, ledger: &Arc<Ledger>) -> io::Result<()> {
+        if self.over.len() <= OVER_MOST {
+            return Ok(());
+        }
         let pages = (0..self.image.pages()).map(|at| (at, self.page(at))).filter(|(_, page)| *page != ZERO_PAGE);
         let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages)?;
         self.ground = Arc::new(ground);

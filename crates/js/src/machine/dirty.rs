@@ -133,7 +133,9 @@ impl Dirty {
         let mut entries = vec![0; memory.len() / PAGE * 8];
         pagemap.read_exact_at(&mut entries, first * 8).ok()?;
         let entries = entries.chunks_exact(8).map(|entry| entry.try_into().map_or(u64::MAX, u64::from_ne_bytes));
-        pages.extend((0..).zip(entries).filter(|(_, entry)| entry & THERE != 0 && entry & FILE == 0).map(|(page, _)| page));
+        pages.extend(
+            (0..).zip(entries).filter(|(_, entry)| entry & THERE != 0 && entry & FILE == 0).map(|(page, _)| page),
+        );
         Some(())
     }
 

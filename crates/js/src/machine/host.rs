@@ -2,7 +2,7 @@
 //! Invariant: nothing here blocks, reads a file or sends anything.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
@@ -17,6 +17,10 @@ const BOOT_MS: f64 = 946_684_800_000.0;
 const UNHANDLED: i32 = 4;
 /// A 32-bit memory cannot be larger.
 const MOST_MEMORY: u64 = 4 << 30;
+/// An engine may be anybody's: its boot is bounded as a run is.
+const BOOT_TIME: Duration = Duration::from_secs(20);
+const BOOT_MEMORY: u64 = 256 << 20;
+const MOST_TABLE: usize = 100_000;
 
 /// Why a guest was cut off. Its memory is worth nothing then.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +78,8 @@ impl Host {
             console: Console::default(),
             absorbed: Sha256::new(),
             booting: true,
-            memory_limit: MOST_MEMORY,
-            deadline: None,
+            memory_limit: BOOT_MEMORY,
+            deadline: Instant::now().checked_add(BOOT_TIME),
             stop: Stop::default(),
             surroundings: surroundings(&Surroundings::default()),
         }
@@ -86,10 +90,14 @@ impl Host {
         self.booting = false;
         self.cut = None;
         self.console = Console { room: limits.output_bytes, ..Console::default() };
-        self.memory_limit = limits.memory_bytes.min(MOST_MEMORY);
-        self.deadline = Instant::now().checked_add(std::time::Duration::from_millis(limits.deadline_ms));
+        self.allow(limits.memory_bytes);
+        self.deadline = Instant::now().checked_add(Duration::from_millis(limits.deadline_ms));
         self.stop = stop.clone();
         self.surroundings = surroundings(seen);
+    }
+
+    pub fn allow(&mut self, memory_bytes: u64) {
+        self.memory_limit = memory_bytes.min(MOST_MEMORY);
     }
 
     /// Whether a guest has to end, looked at now and then while it runs.
@@ -118,8 +126,8 @@ impl ResourceLimiter for Host {
         if desired as u64 > self.memory_limit { self.end(Cut::Memory) } else { Ok(true) }
     }
 
-    fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(true)
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= MOST_TABLE)
     }
 }
 
@@ -160,7 +168,9 @@ fn define(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 /// The bytes that a guest points to, and our side of it.
 fn bytes<'a>(caller: &'a mut Caller<'_, Host>, at: u32, length: u32) -> wasmtime::Result<(&'a mut [u8], &'a mut Host)> {
-    let Some(memory) = caller.data().memory else { return caller.data_mut().end(Cut::Lied("it calls before it starts")) };
+    let Some(memory) = caller.data().memory else {
+        return caller.data_mut().end(Cut::Lied("it calls before it starts"));
+    };
     let at = at as usize;
     if memory.data_size(&caller).checked_sub(length as usize).is_none_or(|last| at > last) {
         return caller.data_mut().end(Cut::Lied("a range outside its memory"));
@@ -191,7 +201,14 @@ fn print(mut caller: Caller<'_, Host>, level: i32, at: u32, length: u32) -> wasm
     Ok(())
 }
 
-fn digest(mut caller: Caller<'_, Host>, name: u32, name_length: u32, at: u32, length: u32, into: u32) -> wasmtime::Result<u32> {
+fn digest(
+    mut caller: Caller<'_, Host>,
+    name: u32,
+    name_length: u32,
+    at: u32,
+    length: u32,
+    into: u32,
+) -> wasmtime::Result<u32> {
     let name = bytes(&mut caller, name, name_length)?.0.to_ascii_uppercase();
     let (content, _) = bytes(&mut caller, at, length)?;
     let digest = match name.as_slice() {

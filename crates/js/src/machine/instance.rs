@@ -67,7 +67,9 @@ impl Instance {
     pub fn boot(&mut self, parts: &Parts) -> Result<(), program::Error> {
         let boots = |cut: Cut| program::Error::Boot(wasmtime::Error::new(cut));
         for (at, bytes) in &parts.data {
-            self.memory.write(&mut self.store, *at as usize, bytes).map_err(|_| program::Error::Shape("its data has no room"))?;
+            self.memory
+                .write(&mut self.store, *at as usize, bytes)
+                .map_err(|_| program::Error::Shape("its data has no room"))?;
         }
         for name in ["_initialize", "tk_boot"] {
             let call = export::<(), ()>(&mut self.store, self.instance, name).map_err(boots)?;
@@ -77,7 +79,8 @@ impl Instance {
         for (name, text) in &parts.prelude {
             let at = self.put(text.as_bytes()).map_err(boots)?;
             let name_at = self.put(name.as_bytes()).map_err(boots)?;
-            let failed = prelude.call(&mut self.store, (at, text.len() as u32, name_at)).map_err(program::Error::Boot)?;
+            let failed =
+                prelude.call(&mut self.store, (at, text.len() as u32, name_at)).map_err(program::Error::Boot)?;
             if failed != 0 {
                 let thrown = Said(&self.read().map_err(boots)?).thrown().map_err(boots)?;
                 return Err(program::Error::Prelude(format!("{}: {}\n{}", thrown.name, thrown.message, thrown.stack)));
@@ -95,6 +98,11 @@ impl Instance {
             return Err(Cut::Memory);
         }
         self.store.data_mut().look().map_or(Ok(()), Err)
+    }
+
+    /// How large its memory may become.
+    pub fn allow(&mut self, bytes: u64) {
+        self.store.data_mut().allow(bytes);
     }
 
     /// Grows to so many bytes.
@@ -234,6 +242,10 @@ impl Instance {
     }
 }
 
-fn export<P: WasmParams, R: WasmResults>(store: &mut Store<Host>, instance: wasmtime::Instance, name: &str) -> Result<TypedFunc<P, R>, Cut> {
+fn export<P: WasmParams, R: WasmResults>(
+    store: &mut Store<Host>,
+    instance: wasmtime::Instance,
+    name: &str,
+) -> Result<TypedFunc<P, R>, Cut> {
     instance.get_typed_func(store, name).map_err(Cut::Trap)
 }

@@ -50,6 +50,11 @@ impl Said<'_> {
 }
 
 impl Owed {
+    #[cfg(test)]
+    pub fn sample(id: u64, program: &str) -> Self {
+        Self { id, kind: 1, argument: program.to_owned() }
+    }
+
     pub fn call(&self) -> Result<HostCall, Cut> {
         let argument = serde_json::from_str(&self.argument).unwrap_or_else(|_| Value::String(self.argument.clone()));
         let call = match self.kind {
@@ -93,7 +98,11 @@ fn without_halves(text: &str) -> String {
         let code = |from: usize| escape.get(from..from + 4).and_then(|hex| u16::from_str_radix(hex, 16).ok());
         let length = match escape.as_bytes().get(1) {
             Some(b'u') => match code(2) {
-                Some(0xd800..=0xdbff) if escape.get(6..8) == Some("\\u") && matches!(code(8), Some(0xdc00..=0xdfff)) => 12,
+                Some(0xd800..=0xdbff)
+                    if escape.get(6..8) == Some("\\u") && matches!(code(8), Some(0xdc00..=0xdfff)) =>
+                {
+                    12
+                }
                 Some(0xd800..=0xdfff) => {
                     whole.push('\u{fffd}');
                     rest = &escape[6..];

@@ -80,7 +80,10 @@ fn an_error_has_name_message_and_the_callers_own_lines() {
     assert_eq!(later.name, "ReferenceError");
     assert!(later.stack.contains("run.js:3:"), "{}", later.stack);
     assert_eq!(session.threw("throw {odd: 1}").name, "Uncaught");
-    assert_eq!(session.threw("throw Object.defineProperty(new Error('x'), 'message', {get() { throw 2 }})").message, "");
+    assert_eq!(
+        session.threw("throw Object.defineProperty(new Error('x'), 'message', {get() { throw 2 }})").message,
+        ""
+    );
 }
 
 #[test]
@@ -102,7 +105,10 @@ fn the_console_is_the_steps_own_and_ends_at_its_cap() {
 #[test]
 fn a_rejection_that_nobody_handles_is_told_and_ends_nothing() {
     let mut session = Session::new();
-    assert_eq!(session.json("Promise.reject(new Error('lost')); const kept = Promise.reject(2); kept.catch(() => 0); 1"), json!(1));
+    assert_eq!(
+        session.json("Promise.reject(new Error('lost')); const kept = Promise.reject(2); kept.catch(() => 0); 1"),
+        json!(1)
+    );
     assert!(session.console().starts_with("Uncaught (in promise) "), "{}", session.console());
     assert!(session.console().contains("lost"), "{}", session.console());
     assert_eq!(session.console().matches("Uncaught").count(), 1);

@@ -15,7 +15,9 @@ fn globals(session: &Session) -> BTreeMap<String, Global> {
 #[test]
 fn every_kind_of_binding_is_listed_and_nothing_of_the_engine() {
     let mut session = Session::new();
-    session.run("let a = 1; const b = 'text'; class C {} function f() {} var v = [1, 2, 3]; globalThis.g = new Map([[1, 2]])");
+    session.run(
+        "let a = 1; const b = 'text'; class C {} function f() {} var v = [1, 2, 3]; globalThis.g = new Map([[1, 2]])",
+    );
     let found = globals(&session);
     let kinds: Vec<_> = found.values().map(|global| (global.name.as_str(), global.kind.as_str())).collect();
     assert_eq!(

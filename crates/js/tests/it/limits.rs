@@ -140,12 +140,13 @@ fn a_full_queue_says_busy() {
             thread::spawn(move || wait(engine.step(step)))
         })
         .collect();
-    // The first takes the thread and the second the queue; the others are refused while both are taken.
+    // One has the thread and one may be in the queue; the others are refused while both are taken.
     while waiting.iter().filter(|thread| thread.is_finished()).count() < 6 {
         thread::sleep(Duration::from_millis(1));
     }
     stop.stop();
     let answers: Vec<_> = waiting.into_iter().map(|thread| thread.join().unwrap()).collect();
-    assert_eq!(answers.iter().filter(|answer| matches!(answer, Err(Error::Busy))).count(), 6);
-    assert_eq!(answers.iter().filter(|answer| matches!(answer, Err(Error::Stopped))).count(), 2);
+    let busy = answers.iter().filter(|answer| matches!(answer, Err(Error::Busy))).count();
+    let stopped = answers.iter().filter(|answer| matches!(answer, Err(Error::Stopped))).count();
+    assert!(busy >= 6 && stopped >= 1 && busy + stopped == 8, "{busy} busy, {stopped} stopped");
 }

@@ -9,7 +9,8 @@ fn names_persist_and_may_be_declared_again() {
     let mut session = Session::new();
     session.run("let a = 1; const b = 2; class C { who() { return 'first' } } function f() { return 'f1' } var v = 3; globalThis.g = 4");
     assert_eq!(session.json("[a, b, new C().who(), f(), v, g]"), json!([1, 2, "first", "f1", 3, 4]));
-    session.run("let a = 10; const b = 20; class C { who() { return 'second' } } function f() { return 'f2' } var v = 30");
+    session
+        .run("let a = 10; const b = 20; class C { who() { return 'second' } } function f() { return 'f2' } var v = 30");
     assert_eq!(session.json("[a, b, new C().who(), f(), v]"), json!([10, 20, "second", "f2", 30]));
     session.run("const a = 100; let b = 200; let f = () => 'f3'; let v = 300");
     assert_eq!(session.json("[a, b, f(), v]"), json!([100, 200, "f3", 300]));

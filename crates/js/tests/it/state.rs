@@ -87,5 +87,8 @@ fn a_large_typed_array_survives() {
     session.run("const large = new Uint8Array(20e6); for (let i = 0; i < large.length; i += 4096) large[i] = i / 4096");
     session.cold();
     let sum: u64 = (0..20_000_000_u64.div_ceil(4096)).map(|i| i % 256).sum();
-    assert_eq!(session.json("let sum = 0; for (let i = 0; i < large.length; i += 4096) sum += large[i]; sum"), json!(sum));
+    assert_eq!(
+        session.json("let sum = 0; for (let i = 0; i < large.length; i += 4096) sum += large[i]; sum"),
+        json!(sum)
+    );
 }

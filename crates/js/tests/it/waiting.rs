@@ -72,7 +72,12 @@ fn a_wait_for_nothing_fails_at_once() {
     let mut session = Session::new();
     let thrown = session.threw("await new Promise(() => {})");
     assert!(thrown.message.contains("awaits a promise that nothing will settle"), "{}", thrown.message);
-    assert!(session.threw("(async () => { for await (const x of (async function* () { await new Promise(() => 0) })()) x })()").message.contains("nothing will settle"));
+    assert!(
+        session
+            .threw("(async () => { for await (const x of (async function* () { await new Promise(() => 0) })()) x })()")
+            .message
+            .contains("nothing will settle")
+    );
 }
 
 #[test]
@@ -123,6 +128,7 @@ fn a_program_is_finished_by_engines_that_never_saw_it_start() {
 #[test]
 fn a_storm_of_calls_is_refused() {
     let mut session = Session::new();
-    let thrown = session.threw("const all = []; for (let i = 0; i < 20000; i++) all.push(plasm('x')); await Promise.all(all)");
+    let thrown =
+        session.threw("const all = []; for (let i = 0; i < 20000; i++) all.push(plasm('x')); await Promise.all(all)");
     assert_eq!(thrown.name, "RangeError");
 }
