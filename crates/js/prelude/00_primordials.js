@@ -63,7 +63,7 @@
     functionToString: uncurry(Function.prototype.toString),
     numberToString: uncurry(Number.prototype.toString),
     toFixed: uncurry(Number.prototype.toFixed),
-    toExponential: uncurry(Number.prototype.toExponential),
+    toPrecision: uncurry(Number.prototype.toPrecision),
     symbolToString: uncurry(Symbol.prototype.toString),
     bigintToString: uncurry(BigInt.prototype.toString),
     booleanValue: uncurry(Boolean.prototype.valueOf),

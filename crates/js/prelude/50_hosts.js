@@ -161,7 +161,7 @@
   };
 
   const FORBIDDEN = /[\0\t\n\r #/:<>?@[\\\]^|]/;
-  const FORBIDDEN_DOMAIN = /[\0-\x20"#%/:<>?@[\\\]^`{|}\x7f]/;
+  const FORBIDDEN_DOMAIN = /[\0-\x20#%/:<>?@[\\\]^|\x7f]/;
 
   const number4 = (part) => {
     if (part === '') return null;
