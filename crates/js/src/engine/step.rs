@@ -30,7 +30,7 @@ impl Core {
         let _ticking = self.engines.ticker.running();
         let cut = |cut| ended(cut, &step.limits);
         let mut instance = instance.map_or_else(|| restore(&running, &held, &step.limits), Ok).map_err(cut)?;
-        instance.begin(&step.limits, &step.stop, &step.surroundings).map_err(cut)?;
+        instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
         let outcome = run(&mut instance, &step.input).map_err(|fault| match fault {
             Fault::Cut(fault) => cut(fault),
             Fault::NoCall(id) => Error::NoCall(id),

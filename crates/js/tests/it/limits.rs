@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use ports::Scripts;
-use ports::scripts::{Error, Input, Step, Stop, Surroundings};
+use ports::scripts::{Error, Input, Limits, Step, Stop, Surroundings};
 use serde_json::json;
 
 use crate::support::{LIMITS, Session, engine, wait};
@@ -150,4 +150,20 @@ fn a_full_queue_says_busy() {
     let busy = answers.iter().filter(|answer| matches!(answer, Err(Error::Busy))).count();
     let stopped = answers.iter().filter(|answer| matches!(answer, Err(Error::Stopped))).count();
     assert!(busy >= 6 && stopped >= 1 && busy + stopped == 8, "{busy} busy, {stopped} stopped");
+}
+
+#[test]
+fn an_engine_that_goes_ends_what_it_runs() {
+    let engine = js::Engine::start(&crate::support::settings()).unwrap();
+    let step = Step {
+        heap: None,
+        input: Input::Evaluate { code: "for (;;);".to_owned() },
+        limits: Limits { deadline_ms: 3_600_000, ..LIMITS },
+        surroundings: Arc::new(Surroundings::default()),
+        stop: Stop::default(),
+    };
+    // The caller gives up while the step runs; dropping the engine then waits for its threads, which come to an end.
+    let given_up = wait(async { tokio::time::timeout(Duration::from_millis(50), engine.step(step)).await });
+    assert!(given_up.is_err());
+    drop(engine);
 }

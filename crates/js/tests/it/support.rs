@@ -25,7 +25,7 @@ pub fn engine() -> Arc<Engine> {
 }
 
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
 pub struct Session {
