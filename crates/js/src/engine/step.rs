@@ -15,9 +15,9 @@ use super::boot::Running;
 use super::workers::Bench;
 use super::{Core, chain};
 
-/// A guest that has written more pages than this is not kept: looking through them all would cost each step more than
-/// mapping the heap anew.
-const WRITTEN_MOST: usize = 768;
+/// A guest that has written so many pages more than a heap may have over its ground is not kept: looking through them all
+/// would cost each step more than mapping the heap anew.
+const WRITTEN_MORE: usize = 128;
 
 impl Core {
     pub fn step(&self, bench: &mut Bench, step: Step) -> Result<Stepped, Error> {
@@ -46,7 +46,7 @@ impl Core {
             links: next.links,
         };
         self.shelf.put(next.clone());
-        if bench.dirty.len() <= WRITTEN_MOST {
+        if bench.dirty.len() <= next.over_most() + WRITTEN_MORE {
             let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
             self.shelf.put_live(Live { instance, held: next, _counted });
         }
