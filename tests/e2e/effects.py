@@ -4,12 +4,9 @@ Invariants: what the server says it did is held against the demo API's own count
 process of its own, which nobody kills; every wait has an end.
 """
 
-import hashlib
 import json
-import os
 import random
 import re
-import subprocess
 import tempfile
 import threading
 import time
@@ -19,13 +16,11 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
-from answers import seeds, tables
-from harness import TOKAMAK, Server, Suite, request
+from answers import tables
+from harness import Server, Suite
+from tracker import SEEDS, Api, digest
 
 suite = Suite("effects")
-SHIPPED = Path(__file__).resolve().parents[2] / "catalogs" / "demo.yaml"
-# Every write, whatever the intent says.
-SEEDS = [{**seed, "capabilities": ["*"]} for seed in seeds("Ticket", "Comment", "Project", api="tracker")]
 # How long the kills go on, and how long a dead process is believed to live.
 SECONDS_OF_KILLS = 35
 DEAD_AFTER = 20
@@ -33,57 +28,6 @@ TEXTS = [f"remark {n}" for n in range(6)]
 LIST = json.dumps(TEXTS)
 REMARKS = f'{LIST} => Comment.add(ticket=Ticket(project="OPS", number=42), text="{{{{ _ }}}}")'
 TICKETS = f'{LIST} => Ticket.open(project="OPS", title="{{{{ _ }}}}")'
-
-
-class Api:
-    """The demo API of a server that does nothing else."""
-
-    def __enter__(self):
-        command = [TOKAMAK, "serve", "--port", "0", "--data", tempfile.mkdtemp(prefix="api-")]
-        log = {**os.environ, "RUST_LOG": "tokamak::wiring=debug"}
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=log)
-        try:
-            for line in self.process.stderr:
-                if found := re.search(rb"the demo API is up.*127\.0\.0\.1:(\d+)", line):
-                    self.port = int(found[1])
-                    break
-        except BaseException:
-            self.process.kill()
-            raise
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait(10)
-
-    def catalogs(self):
-        """The shipped catalog under another name, at this address, and comments that the API does not recognise."""
-        text = SHIPPED.read_text().replace("http://demo.localhost", f"http://127.0.0.1:{self.port}")
-        text = text.replace("catalog: demo", "catalog: tracker", 1)
-        text = text[: text.index("    effect: a new comment on the ticket\n")] + "    effect: a new comment on the ticket\n"
-        folder = Path(tempfile.mkdtemp(prefix="catalogs-"))
-        (folder / "tracker.yaml").write_text(text)
-        return folder
-
-    def ask(self, path, body=None):
-        method = "GET" if body is None else "POST"
-        answer = request(self.port, method, path, json.dumps(body) if body is not None else b"")
-        assert answer.status < 300, f"{path}: {answer.status} {answer.body[:200]}"
-        return json.loads(answer.body or b"null")
-
-    def reset(self, *faults):
-        self.ask("/control/reset", {})
-        rules = [{"fault": fault, "method": "POST", "path": "/api/*"} for fault in faults]
-        self.ask("/control/faults", {"rules": rules})
-
-    def effects(self):
-        """What really happened, in order: the digests of the bodies."""
-        return [effect["body_sha256"] for effect in self.ask("/control/effects")]
-
-
-def digest(text):
-    return hashlib.sha256(json.dumps({"text": text}, separators=(",", ":")).encode()).hexdigest()
 
 
 @asynccontextmanager

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|effects|hostile]...
+# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|http|effects|tenants|hostile|faults|readme|kills]...
 # $TOKAMAK is the binary (default: target/debug/tokamak); $TOOLS is where setup.sh installs (default: .tools).
 # Invariants: one line for each check; nothing that was started is left running and no file is left outside $TOOLS.
 set -uo pipefail
@@ -13,7 +13,7 @@ TOOLS=$(cd "$TOOLS" && pwd)
 export TOOLS
 # A suite that takes longer hangs.
 SECONDS_FOR_A_SUITE=${SECONDS_FOR_A_SUITE:-150}
-ALL="clients typescript inspector conformance foreign effects hostile"
+ALL="clients typescript inspector conformance foreign http effects tenants hostile faults readme kills"
 
 main() {
   check_binary
@@ -21,8 +21,8 @@ main() {
   for suite in $suites; do
     [[ " $ALL " == *" $suite "* ]] || die "no suite $suite; one of: $ALL"
   done
-  # The hostile suite needs nothing but Python.
-  [ "$suites" = hostile ] || "$here/setup.sh" || die "the tools are not installed"
+  # These need nothing but Python.
+  [[ " tenants hostile faults readme kills " == *" $suites "* ]] || "$here/setup.sh" || die "the tools are not installed"
   private_surroundings
   for suite in $suites; do
     run_suite "$suite"
@@ -63,13 +63,17 @@ run_suite() {
   local suite=$1 started=$SECONDS code
   local node="$TOOLS/e2e-node/node_modules"
   local -a command
+  local seconds=$SECONDS_FOR_A_SUITE
+  # Its length is a number of kills: 300, or what $KILLS says.
+  [ "$suite" = kills ] && seconds=$((120 + ${KILLS:-300} * 3))
   case $suite in
     clients | effects | foreign) command=("$TOOLS/e2e-python/bin/python" "$here/$suite.py") ;;
     typescript) command=("$node/node/bin/node" "$here/typescript.mjs") ;;
-    hostile) command=(python3 "$here/hostile.py") ;;
+    http) command=("$TOOLS/e2e-http/bin/python" "$here/http_api.py") ;;
+    tenants | hostile | faults | readme | kills) command=(python3 "$here/$suite.py") ;;
     *) command=("$here/$suite.sh") ;;
   esac
-  PATH="$node/node/bin:$node/.bin:$PATH" timeout --kill-after=10 "$SECONDS_FOR_A_SUITE" "${command[@]}" \
+  PATH="$node/node/bin:$node/.bin:$PATH" timeout --kill-after=10 "$seconds" "${command[@]}" \
     > >(tee -a "$WORK/lines") 2>"$WORK/stderr" &
   CHILD=$!
   wait "$CHILD"

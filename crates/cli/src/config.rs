@@ -1,19 +1,20 @@
 //! The settings, from file, environment and flags, read once.
 //! Invariant: an unknown key is an error with its place; a flag beats the file.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Limits, Secret, TenantId};
-use catalog::{Allow, Catalog};
+use base::{Limits, Secret};
+use catalog::Catalog;
 use serde::Deserialize;
+use session::Retention;
 use teach::Teaching;
 
 use crate::args::Settings;
 use crate::failure::Failure;
 use crate::ports;
+use crate::tenants::{self, TenantsSettings};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -34,9 +35,41 @@ pub struct Config {
     /// Offered beside the shipped ones, from specifications that `serve --openapi` names.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
+    pub retention: Retention,
+    /// Where calls are sent as spans: the base URL of an OpenTelemetry collector.
+    pub otlp: Option<String>,
     pub teaching: Teaching,
-    /// What tenants may use; who is not named may use everything.
-    pub tenants: BTreeMap<TenantId, Allow>,
+    /// What tenants may use, and who speaks for them; who is not named may use everything.
+    pub tenants: TenantsSettings,
+    /// Whether requests need a key; without a word, where there is one.
+    pub auth: Option<AuthMode>,
+    /// Whether outgoing credentials, and so sessions, are the caller's own.
+    pub delegated: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMode {
+    Keys,
+    /// On loopback only.
+    Off,
+}
+
+/// Whose credentials APIs are called with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AuthResolution {
+    /// The operator's.
+    #[default]
+    Env,
+    /// The caller's, so that each principal has its own sessions.
+    Delegated,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Telemetry {
+    otlp: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -53,8 +86,12 @@ struct File {
     secrets_dir: Option<PathBuf>,
     secrets_key_file: Option<PathBuf>,
     limits: Limits,
+    retention: Retention,
+    telemetry: Telemetry,
     teaching: Teaching,
-    tenants: BTreeMap<TenantId, Allow>,
+    tenants: TenantsSettings,
+    auth: Option<AuthMode>,
+    auth_resolution: AuthResolution,
 }
 
 impl Config {
@@ -63,13 +100,12 @@ impl Config {
         let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
+        check_retention(&file.retention)?;
         // Written so that what is no number fails too.
         if !(0.0..=1.0).contains(&file.teaching.writes) {
             return Err(Failure::Score { found: file.teaching.writes });
         }
-        for tenant in file.tenants.keys().filter(|tenant| **tenant != TenantId::local()) {
-            tracing::warn!(%tenant, "a tenant that nobody can be until there are keys: every caller is `local`");
-        }
+        tenants::check(&file.tenants)?;
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
@@ -84,8 +120,12 @@ impl Config {
             secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
             imported: Vec::new(),
             limits: file.limits,
+            otlp: file.telemetry.otlp,
+            retention: file.retention,
             teaching: file.teaching,
             tenants: file.tenants,
+            auth: file.auth,
+            delegated: file.auth_resolution == AuthResolution::Delegated,
         })
     }
 }
@@ -122,6 +162,24 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
     ];
     match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
         Some((name, found, most)) => Err(Failure::Limit { name, found, most }),
+        None => Ok(()),
+    }
+}
+
+/// What is kept for no time at all would go while someone reads it.
+fn check_retention(retention: &Retention) -> Result<(), Failure> {
+    let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, grace_hours } = *retention;
+    let named = [
+        ("execute_sessions", execute_sessions),
+        ("sessions", sessions),
+        ("artifacts", artifacts),
+        ("claims", claims),
+        ("connections", connections),
+        ("trace_calls", trace_calls),
+        ("grace_hours", grace_hours),
+    ];
+    match named.into_iter().find(|(_, value)| *value == 0) {
+        Some((name, _)) => Err(Failure::Retention { name }),
         None => Ok(()),
     }
 }

@@ -6,14 +6,17 @@
 //! - Human output by default, `--json` everywhere; errors on standard error with exit code 1 (failed), 2 (usage), 3 (not found).
 
 mod args;
+mod beside;
 mod catalogs;
 mod commands;
 mod config;
 mod failure;
 mod log;
+mod otlp;
 mod output;
 mod ports;
 mod shipped;
+mod tenants;
 mod wiring;
 
 use std::process::ExitCode;

@@ -22,6 +22,9 @@ pub trait Store: Send + Sync {
 
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
+    /// Everyone who has a row, in the order of their ids: for what the operator does to all of them.
+    async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
+
     /// Reaches the storage and comes back: what `/readyz` asks.
     async fn ping(&self) -> Result<(), Error>;
 }
@@ -40,6 +43,14 @@ pub enum Table {
     ExecuteSession,
     /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
     Run,
+    /// `{logical session}/{number}` -> the result of that run, where it is small: it is durable with the run, in one flush.
+    Artifact,
+    /// Id of a run -> its session and number.
+    RunId,
+    /// `{principal}/{number}` -> a run of theirs in a session without an intent.
+    PrincipalRun,
+    /// `{logical session}/{number}` -> a plan as it was shown.
+    Plan,
     /// `{logical session}/{number}` -> a plan that was shown and may run once.
     PlanCommit,
     /// `{logical session}/{digest of a client's id}` -> a run that was asked for under that id.
@@ -50,22 +61,32 @@ pub enum Table {
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
+    /// `{logical session}/{moment}-{number}` -> one call: what was asked and what came of it.
+    Trace,
+    /// Digest of an API key -> whom it names. The key itself is nowhere.
+    ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
 }
 
 impl Table {
-    pub const ALL: [Table; 11] = [
+    pub const ALL: [Table; 17] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
         Table::ExecuteSession,
         Table::Run,
+        Table::Artifact,
+        Table::RunId,
+        Table::PrincipalRun,
+        Table::Plan,
         Table::PlanCommit,
         Table::Request,
         Table::Receipt,
         Table::Page,
         Table::Operation,
+        Table::Trace,
+        Table::ApiKey,
         Table::Transport,
     ];
 
@@ -77,11 +98,17 @@ impl Table {
             Table::Connection => "connection",
             Table::ExecuteSession => "execute_session",
             Table::Run => "run",
+            Table::Artifact => "artifact",
+            Table::RunId => "run_id",
+            Table::PrincipalRun => "principal_run",
+            Table::Plan => "plan",
             Table::PlanCommit => "plan_commit",
             Table::Request => "request",
             Table::Receipt => "receipt",
             Table::Page => "page",
             Table::Operation => "operation",
+            Table::Trace => "trace",
+            Table::ApiKey => "api_key",
             Table::Transport => "transport",
         }
     }
@@ -168,6 +195,13 @@ pub enum Error {
     /// A race: the caller reads again and retries.
     #[error("row {table}/{id} was changed by someone else", table = .0.table.name(), id = .0.id)]
     Conflict(Key),
+    /// What is stored is not what was written. The rest can be used; a backup has the row, or nobody has.
+    #[error("{what} in storage is damaged")]
+    Damaged {
+        what: String,
+        #[source]
+        cause: crate::Cause,
+    },
     /// The operator can act: free some space.
     #[error("storage is full")]
     Full(#[source] crate::Cause),

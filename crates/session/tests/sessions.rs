@@ -12,7 +12,7 @@ use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::json;
 use session::{
-    Caller, Connection, Error, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught,
+    Caller, Error, Identity, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught,
 };
 use testkit::faults::{Fault, Faults, FaultyBlobs, FaultyStore, Operation};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
@@ -45,12 +45,15 @@ fn world_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catal
         clock: Arc::new(ManualClock::at(Timestamp(0))),
         entropy: Arc::new(CountingEntropy::new()),
     };
-    let service = Arc::new(Service::new(ports, Registry::new([catalog]).unwrap(), Limits::default()));
+    // Results are blobs here, so that a blob can be damaged.
+    let limits = Limits { row_bytes: 0, ..Limits::default() };
+    let service = Arc::new(Service::new(ports, Registry::new([catalog]).unwrap(), limits));
     World { service, store, blobs, upstream, faults }
 }
 
 fn caller(tenant: &str, connection: &str) -> Caller {
-    Caller { tenant: TenantId::parse(tenant).unwrap(), connection: Connection::Transport(connection.to_owned()) }
+    let identity = Identity { tenant: TenantId::parse(tenant).unwrap(), principal: Principal::local() };
+    identity.caller(Some(connection.to_owned()))
 }
 
 fn open(intent: &str, entities: &[&str]) -> OpenRequest {
@@ -306,7 +309,7 @@ async fn a_damaged_artifact_is_named_not_invented() {
 #[tokio::test]
 async fn a_session_without_a_transport_keeps_its_slots_by_principal() {
     let world = world();
-    let me = || Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) };
+    let me = || Caller::local();
     world.service.open(&me(), &open("task", &["Project"])).await.unwrap();
     let restarted = world_on(world.store.clone(), world.blobs.clone(), demo(1));
     let plan = PlanRequest { session: "s0".to_owned(), program: "Project".to_owned() };

@@ -2,6 +2,8 @@
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
 mod catalog;
+mod session;
+mod token;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,8 +11,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use catalog::{
-    CatalogCheck, CatalogCommand, CatalogImport, CatalogShow, CatalogTest, Folders, ImportKind, Picture, Writes,
+    CatalogCheck, CatalogCommand, CatalogImport, CatalogList, CatalogShow, CatalogTest, Folders, ImportKind, Picture,
+    Writes,
 };
+pub use token::{Token, TokenAction};
+
+pub use session::{Artifact, Context, Gc, Plan, Run, SessionAction, Sessions, Work};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -48,6 +54,11 @@ pub enum Command {
         after_help = "The key is TOKAMAK_SECRETS_KEY, or what is in the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value, without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
     )]
     Secret(Secret),
+    /// Make, list and revoke the API keys that let callers in
+    #[command(
+        after_help = "Tenants are the tables [tenants.NAME] of the settings.\n\nExamples:\n  tokamak token new --tenant acme --principal alice\n  tokamak token list\n  tokamak token revoke 1f0c9a2b"
+    )]
+    Token(Token),
     /// List, check, show and try out catalogs: the files that say what an API offers
     #[command(
         subcommand,
@@ -59,6 +70,34 @@ pub enum Command {
         after_help = "Examples:\n  tokamak discover \"who is assigned to the open bugs on GitHub\"\n  tokamak discover --api stripe \"give a buyer the money back\" --json"
     )]
     Discover(Discover),
+    /// Open a session for an intent, or teach it more, and print its table
+    #[command(
+        after_help = "Examples:\n  tokamak context \"triage the open tickets\" --seed demo:Ticket --seed demo:Project\n  tokamak context \"triage the open tickets\" --seed demo:Ticket:* --replay"
+    )]
+    Context(Context),
+    /// Print the plan of a program; nothing is called
+    #[command(
+        after_help = "The session is a slot (s0), an id, or the intent it was opened with.\n\nExamples:\n  tokamak plan 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak plan --session s1 --file program.plasm\n  echo 'Project[key]' | tokamak plan"
+    )]
+    Plan(Plan),
+    /// Run a program and print its rows
+    #[command(
+        after_help = "The session is a slot (s0), an id, or the intent it was opened with. A program that changes something is shown first; `--commit pc0` runs it as it was shown.\n\nExamples:\n  tokamak run 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak run --commit pc0\n  tokamak run 'wait(s0_o1)'\n  tokamak run --json --file program.plasm"
+    )]
+    Run(Run),
+    /// List, show and remove sessions
+    #[command(
+        after_help = "Examples:\n  tokamak session list\n  tokamak session show s0\n  tokamak session rm \"triage the open tickets\""
+    )]
+    Session(Sessions),
+    /// Print a stored result or a plan, all of it
+    #[command(
+        after_help = "Examples:\n  tokamak artifact plasm://session/s0/r/1\n  tokamak artifact plasm://session/s0/r/1#busy --json\n  tokamak artifact plasm://session/s0/r/1 --pin"
+    )]
+    Artifact(Artifact),
+    /// Remove what is kept no longer: expired sessions and results, and blobs that nothing names
+    #[command(after_help = "Examples:\n  tokamak gc --dry-run\n  tokamak gc")]
+    Gc(Gc),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
@@ -179,6 +218,9 @@ pub struct Discover {
     /// Show at most so many rows (8 unless given, 32 at most)
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+    /// As this tenant of the settings would be told
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
     #[command(flatten)]
     pub folders: Folders,
 }

@@ -82,7 +82,7 @@ impl Core {
         let memory_bytes = held.image.memory_bytes() * 2 + LOOK_BYTES;
         let limits = Limits { memory_bytes, deadline_ms: LOOK_MS, output_bytes: 0 };
         let mut instance = restore(&running, &held, &limits).map_err(|cut| ended(cut, &limits))?;
-        let begun = instance.begin(&limits, &Stop::default(), &Surroundings::default());
+        let begun = instance.begin(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
         begun.and_then(|()| instance.globals()).map_err(|cut| ended(cut, &limits))
     }
 }

@@ -30,7 +30,7 @@ impl Core {
         let _ticking = self.engines.ticker.running();
         let cut = |cut| ended(cut, &step.limits);
         let mut instance = instance.map_or_else(|| restore(&running, &held, &step.limits), Ok).map_err(cut)?;
-        instance.begin(&step.limits, &step.stop, &step.surroundings).map_err(cut)?;
+        instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
         let outcome = run(&mut instance, &step.input).map_err(|fault| match fault {
             Fault::Cut(fault) => cut(fault),
             Fault::NoCall(id) => Error::NoCall(id),
@@ -156,7 +156,8 @@ mod tests {
         for honest in [owing(3, &[2, 3]), owing(3, &[3]), owing(3, &[]), owing(5, &[2, 4, 5]), owing(9, &[9])] {
             assert!(honest.follows(&before, &none).is_ok(), "{:?}", honest.calls);
         }
-        let lies = [owing(3, &[1]), owing(3, &[3, 2]), owing(3, &[2, 2]), owing(4, &[5]), owing(2, &[2]), owing(4, &[1, 4])];
+        let lies =
+            [owing(3, &[1]), owing(3, &[3, 2]), owing(3, &[2, 2]), owing(4, &[5]), owing(2, &[2]), owing(4, &[1, 4])];
         for lie in lies {
             assert!(lie.follows(&before, &none).is_err(), "{:?}", lie.calls);
         }

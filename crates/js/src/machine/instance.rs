@@ -91,8 +91,8 @@ impl Instance {
     }
 
     /// For one step; its time counts from here.
-    pub fn begin(&mut self, limits: &Limits, stop: &Stop, seen: &Surroundings) -> Result<(), Cut> {
-        self.store.data_mut().begin(limits, stop, seen);
+    pub fn begin(&mut self, limits: &Limits, stops: [&Stop; 2], seen: &Surroundings) -> Result<(), Cut> {
+        self.store.data_mut().begin(limits, stops, seen);
         self.store.set_epoch_deadline(1);
         if self.memory.data_size(&self.store) as u64 > limits.memory_bytes {
             return Err(Cut::Memory);

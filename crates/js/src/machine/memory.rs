@@ -11,6 +11,9 @@ use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
 use crate::image::PAGE;
 
+/// Wasmtime's trait has no other error.
+type Words = String;
+
 /// Makes the memory of new instances.
 pub struct Regions;
 
@@ -37,7 +40,7 @@ unsafe impl MemoryCreator for Regions {
         maximum: Option<usize>,
         reserved: Option<usize>,
         guard: usize,
-    ) -> Result<Box<dyn LinearMemory>, String> {
+    ) -> Result<Box<dyn LinearMemory>, Words> {
         let capacity = reserved.unwrap_or_else(|| maximum.unwrap_or(minimum));
         let region = Region::reserve(capacity, guard).and_then(|mut region| {
             region.open(minimum)?;

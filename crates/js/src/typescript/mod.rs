@@ -67,7 +67,7 @@ fn tokens(source: &str) -> usize {
     let mut count = 0;
     for byte in source.bytes() {
         let continues = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-        count += usize::from(!byte.is_ascii_whitespace() && !(continues && word));
+        count += usize::from(!(byte.is_ascii_whitespace() || continues && word));
         word = continues;
     }
     count

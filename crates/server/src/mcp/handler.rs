@@ -5,17 +5,18 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use base::TenantId;
 use futures::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
-    Tool,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use session::Service;
+use session::{Call, Service};
 use tracing::Instrument;
 
 use super::{caller, progress, tools};
@@ -39,16 +40,17 @@ const LIST_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Clone)]
 pub struct Handler {
     service: Arc<Service>,
+    /// Whose APIs the instructions name.
+    tenant: TenantId,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>) -> Self {
-        Self { service }
+    pub fn new(service: Arc<Service>, tenant: TenantId) -> Self {
+        Self { service, tenant }
     }
 
     fn apis(&self) -> String {
-        // Instructions are made before a caller is known; every caller is this tenant until there are keys.
-        let registry = self.service.registry_for(&base::TenantId::local());
+        let registry = self.service.registry_for(&self.tenant);
         let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
         ids.join(", ")
     }
@@ -89,14 +91,14 @@ impl ServerHandler for Handler {
         let Some(tool) = tools::Name::parse(&request.name) else {
             let known = tools::Name::ALL.map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
-            let name: String = request.name.chars().take(80).collect();
+            let name = base::shown(&request.name, 80);
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
         };
         let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
         let span = tracing::info_span!("tool", request_id, tool = tool.as_str());
         async {
-            let started = self.service.now();
-            let caller = caller::caller(&context);
+            let (started, clock) = (self.service.now(), std::time::Instant::now());
+            let caller = caller::caller(&context)?;
             let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
             // A defect of ours ends one call, and the caller hears of it.
             let call =
@@ -107,6 +109,11 @@ impl ServerHandler for Handler {
                 () = context.ct.cancelled() => tools::Answer::cancelled(),
             };
             let ms = self.service.now().0 - started.0;
+            self.service.called(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());
+            if let Some((reference, call)) = &answer.call {
+                let call = Call { at: started.0, ms, outcome: answer.outcome.to_owned(), ..call.clone() };
+                self.service.record(&caller, reference, (call, answer.shown()));
+            }
             tracing::info!(target: "tokamak::mcp", slot = answer.slot, outcome = answer.outcome, ms, "called");
             Ok(answer.result.into())
         }
@@ -114,16 +121,24 @@ impl ServerHandler for Handler {
         .await
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let listed = self.service.list_runs(&caller::caller(&context)?).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "listing resources failed");
+            ErrorData::internal_error(crate::text::error(&error), None)
+        })?;
+        Ok(ListResourcesResult::with_all_items(super::resources::listed(listed)))
+    }
+
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let artifact = ResourceTemplate::new("plasm://session/{session}/r/{number}", "artifact")
-            .with_title("Result of a run")
-            .with_description("All rows and fields of a run, uncut, as JSON.")
-            .with_mime_type("application/json");
-        Ok(ListResourceTemplatesResult::with_all_items(vec![artifact]))
+        Ok(ListResourceTemplatesResult::with_all_items(super::resources::templates()))
     }
 
     async fn read_resource(
@@ -131,9 +146,9 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.service.artifact(&caller::caller(&context), &request.uri).await {
-            Ok(artifact) => {
-                let text = serde_json::to_string(&artifact).unwrap_or_default();
+        match self.service.resource(&caller::caller(&context)?, &request.uri).await {
+            Ok(resource) => {
+                let text = super::resources::json(&resource);
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
                 Ok(ReadResourceResult::new(vec![contents]).into())
             }

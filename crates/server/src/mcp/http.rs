@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::transport_store::TransportStore;
+use crate::identity;
 
 pub type McpHttp = StreamableHttpService<Handler, LocalSessionManager>;
 
@@ -27,6 +28,10 @@ pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, s
         .with_max_request_body_bytes(body_bytes)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
-    let handler = Handler::new(service);
-    StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(LocalSessionManager::default()), config)
+    // Made for each session, or for each request where there is none, within the request that asks for it.
+    let handler = move || {
+        let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
+        Ok(Handler::new(service.clone(), who.tenant))
+    };
+    StreamableHttpService::new(handler, Arc::new(LocalSessionManager::default()), config)
 }

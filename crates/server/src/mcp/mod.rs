@@ -6,6 +6,7 @@ mod handler;
 mod http;
 mod meta;
 mod progress;
+mod resources;
 mod stdio;
 mod tools;
 mod transport_store;

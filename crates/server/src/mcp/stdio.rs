@@ -57,7 +57,7 @@ async fn serve_on(
     streams: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    let running = match Handler::new(service).serve_with_ct(streams, stop).await {
+    let running = match Handler::new(service, base::TenantId::local()).serve_with_ct(streams, stop).await {
         Ok(running) => running,
         // A client that leaves before it says hello is not a failure.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -13,7 +13,8 @@ use crate::{OpenError, folder};
 
 /// Each brings the schema from its index to the next number, which is kept in `PRAGMA user_version`.
 /// A released one is never changed: a database that has it will not run it again.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE row (
         tenant TEXT NOT NULL,
         tbl TEXT NOT NULL,
@@ -22,7 +23,10 @@ const MIGRATIONS: [&str; 1] = ["
         value BLOB NOT NULL,
         PRIMARY KEY (tenant, tbl, id)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    // What the row was when it was written; a row of before has none until it is written again.
+    "ALTER TABLE row ADD COLUMN sum INTEGER",
+];
 
 /// `tkmk`: what tells a database of ours from another program's.
 const APPLICATION_ID: i64 = 0x746b_6d6b;

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base::TenantId;
 use ports::store::{Batch, Error, Key, Range, Row, Store};
 use tokio::sync::{mpsc, oneshot};
 
@@ -75,12 +76,18 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
         let key = key.clone();
-        self.readers.read(move |connection| rows::get(connection, &key)).await
+        let what = move |key: &Key| format!("the place of row {}/{}", key.table.name(), key.id);
+        self.readers
+            .read(move |connection| rows::get(connection, &key).map_err(|fault| fault.looking_for(|| what(&key))))
+            .await
     }
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
         let range = range.clone();
-        self.readers.read(move |connection| rows::scan(connection, &range)).await
+        let what = move |range: &Range| format!("the place of rows {}/{}…", range.table.name(), range.prefix);
+        self.readers
+            .read(move |connection| rows::scan(connection, &range).map_err(|fault| fault.looking_for(|| what(&range))))
+            .await
     }
 
     /// A caller that stops waiting does not take its batch back: it may still land, whole.
@@ -89,6 +96,10 @@ impl Store for SqliteStore {
         let jobs = self.jobs.as_ref().ok_or_else(writer_is_gone)?;
         jobs.send(Job { batch, answer }).await.map_err(|_| writer_is_gone())?;
         answered.await.map_err(|_| writer_is_gone())?
+    }
+
+    async fn tenants(&self) -> Result<Vec<TenantId>, Error> {
+        self.readers.read(rows::tenants).await
     }
 
     /// Reads, and takes the write lock: a database that cannot be written is not ready.

@@ -28,7 +28,7 @@ impl Readers {
 
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
         let gone = |error: Box<dyn std::error::Error + Send + Sync>| Fault::unavailable(error);
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|error| gone(error.into()))?;
@@ -46,7 +46,7 @@ impl Readers {
         self.idle().clear();
     }
 
-    fn read_now<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Fault> {
+    fn read_now<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
         let reader = self.take()?;
         // A connection on which a read failed is closed: the next read opens another.
         let value = work(&reader.connection)?;

@@ -1,24 +1,30 @@
 //! The statements.
-//! Invariant: ids are compared as bytes, never with LIKE or a collation; every statement names its tenant.
+//! Invariant: ids are compared as bytes, never with LIKE or a collation; every statement names its tenant; a row that is not
+//! what was written is never given out.
 
-use ports::store::{Batch, Expect, Key, Range, Row, Write};
+use base::TenantId;
+use ports::store::{Batch, Expect, Key, Range, Row, Table, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
-const GET: &str = "SELECT version, value FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const SCAN_FROM: &str = "SELECT id, version, value FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
-const SCAN_AFTER: &str = "SELECT id, version, value FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
+use super::fault::Fault;
+
+const GET: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const SCAN_FROM: &str =
+    "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
+const SCAN_AFTER: &str =
+    "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
 const VERSION: &str = "SELECT version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const PUT: &str = "INSERT INTO row (tenant, tbl, id, version, value) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET version = excluded.version, value = excluded.value";
+const PUT: &str = "INSERT INTO row (tenant, tbl, id, version, value, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO UPDATE SET version = excluded.version, value = excluded.value, sum = excluded.sum";
 const DELETE: &str = "DELETE FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
 
-pub fn get(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
+pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, Fault> {
     let mut statement = connection.prepare_cached(GET)?;
     let found = statement.query_row(params![key.tenant.as_str(), key.table.name(), key.id], |row| read(row, 0));
-    found.optional()
+    found.optional()?.map(|read| read.checked(&key.tenant, key.table, &key.id)).transpose()
 }
 
-pub fn scan(connection: &Connection, range: &Range) -> rusqlite::Result<Vec<(String, Row)>> {
+pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>, Fault> {
     let (sql, start) = match &range.after {
         Some(after) if *after >= range.prefix => (SCAN_AFTER, after),
         _ => (SCAN_FROM, &range.prefix),
@@ -33,14 +39,28 @@ pub fn scan(connection: &Connection, range: &Range) -> rusqlite::Result<Vec<(Str
         if !id.starts_with(&range.prefix) {
             break;
         }
-        found.push((id, read(row, 1)?));
+        let sound = read(row, 1)?.checked(&range.tenant, range.table, &id)?;
+        found.push((id, sound));
+    }
+    Ok(found)
+}
+
+/// One step of the index for each.
+pub fn tenants(connection: &Connection) -> Result<Vec<TenantId>, Fault> {
+    let mut next = connection.prepare_cached("SELECT min(tenant) FROM row WHERE tenant > ?1")?;
+    let (mut found, mut last) = (Vec::new(), String::new());
+    while let Some(tenant) = next.query_row(params![last], |row| row.get::<_, Option<String>>(0))? {
+        // What no version of ours wrote is nobody's.
+        found.extend(TenantId::parse(&tenant));
+        last = tenant;
     }
     Ok(found)
 }
 
 /// Reads from the table's pages.
-pub fn probe(connection: &Connection) -> rusqlite::Result<()> {
-    connection.prepare_cached("SELECT version FROM row LIMIT 1")?.query_row([], |_| Ok(())).optional().map(|_| ())
+pub fn probe(connection: &Connection) -> Result<(), Fault> {
+    connection.prepare_cached("SELECT version FROM row LIMIT 1")?.query_row([], |_| Ok(())).optional()?;
+    Ok(())
 }
 
 /// Applies the batch's writes in order; stops at the first whose expectation is not met and gives its key.
@@ -64,7 +84,8 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
         match write {
             Write::Put { value, .. } => {
                 let version = current.unwrap_or(0) + 1;
-                connection.prepare_cached(PUT)?.execute(params![tenant, table, key.id, version, value])?;
+                let sum = sum(&key.tenant, key.table, &key.id, version, value);
+                connection.prepare_cached(PUT)?.execute(params![tenant, table, key.id, version, value, sum])?;
             }
             Write::Delete { .. } => {
                 connection.prepare_cached(DELETE)?.execute(params![tenant, table, key.id])?;
@@ -74,8 +95,39 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
     Ok(Ok(()))
 }
 
-fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Row> {
-    let version: i64 = row.get(at)?;
-    let version = u64::try_from(version).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(at, version))?;
-    Ok(Row { version, value: row.get(at + 1)? })
+/// A row as it stands in the file.
+struct Read {
+    version: i64,
+    value: Vec<u8>,
+    sum: Option<i64>,
+}
+
+fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Read> {
+    Ok(Read { version: row.get(at)?, value: row.get(at + 1)?, sum: row.get(at + 2)? })
+}
+
+impl Read {
+    fn checked(self, tenant: &TenantId, table: Table, id: &str) -> Result<Row, Fault> {
+        let as_written = self.sum.is_none_or(|kept| kept == sum(tenant, table, id, self.version, &self.value));
+        match u64::try_from(self.version) {
+            Ok(version) if as_written => Ok(Row { version, value: self.value }),
+            _ => {
+                let what = format!("row {}/{id} of tenant {}", table.name(), tenant.as_str());
+                tracing::error!(row = what, "a stored row is not what was written");
+                Err(Fault::damaged(what))
+            }
+        }
+    }
+}
+
+/// SQLite notices a page whose structure is broken, not one whose content is. The key is part of it: content that ended up
+/// under another row's key is damage too. Against accidents; whoever can write the file can write this as well.
+fn sum(tenant: &TenantId, table: Table, id: &str, version: i64, value: &[u8]) -> i64 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [tenant.as_str().as_bytes(), &[0], table.name().as_bytes(), &[0], id.as_bytes(), &[0]] {
+        hasher.update(part);
+    }
+    hasher.update(&version.to_le_bytes());
+    hasher.update(value);
+    i64::from(hasher.finalize())
 }

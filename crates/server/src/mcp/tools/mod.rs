@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Caller, Error, Service};
+use session::{Call, Caller, Error, Service};
 
 use super::handler::refused;
 
@@ -61,6 +61,8 @@ pub struct Answer {
     pub result: CallToolResult,
     pub slot: Option<String>,
     pub outcome: &'static str,
+    /// For the trace of a session: which, and what the tool knows of the call.
+    pub call: Option<(String, Call)>,
 }
 
 pub fn all() -> Vec<Tool> {
@@ -94,7 +96,7 @@ impl Answer {
     fn without_session(text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
-        Self { result, slot: None, outcome: "ok" }
+        Self { result, slot: None, outcome: "ok", call: None }
     }
 
     /// The same as JSON and as text: hosts show one or the other.
@@ -108,16 +110,31 @@ impl Answer {
         if error.is_fault() {
             tracing::error!(error = error as &dyn std::error::Error, "a call failed");
         }
-        Self { result: refused(crate::text::capped(crate::text::error(error))), slot: None, outcome: error.code() }
+        Self {
+            result: refused(crate::text::capped(crate::text::error(error))),
+            slot: None,
+            outcome: error.code(),
+            call: None,
+        }
+    }
+
+    /// Belongs to the trace of the session that `reference` names.
+    fn traced(self, reference: &str, call: Call) -> Self {
+        Self { call: Some((reference.to_owned(), call)), ..self }
+    }
+
+    /// What a model reads of it.
+    pub fn shown(&self) -> &str {
+        self.result.content.first().and_then(|block| block.as_text()).map_or("", |text| &text.text)
     }
 
     pub fn broken() -> Self {
         let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
-        Self { result: refused(text), slot: None, outcome: "internal" }
+        Self { result: refused(text), slot: None, outcome: "internal", call: None }
     }
 
     pub fn cancelled() -> Self {
-        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled" }
+        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled", call: None }
     }
 }
 
@@ -127,18 +144,17 @@ impl Answer {
 struct BadArguments {
     tool: &'static str,
     /// Names the argument, then says what is wrong with it.
-    cause: serde_path_to_error::Error<serde_json::Error>,
+    cause: crate::arguments::Wrong,
 }
 
 impl From<BadArguments> for Answer {
     fn from(bad: BadArguments) -> Self {
-        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments" }
+        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None }
     }
 }
 
 fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, BadArguments> {
-    serde_path_to_error::deserialize(Value::Object(arguments))
-        .map_err(|cause| BadArguments { tool: name.as_str(), cause })
+    crate::arguments::from_value(Value::Object(arguments)).map_err(|cause| BadArguments { tool: name.as_str(), cause })
 }
 
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
