@@ -102,6 +102,21 @@
     then: (promise, done, failed) => thenOf(promise, done, failed),
   };
 
+  // The language looks `exec` and its like up on each expression, where a program may have put its own.
+  const exec = RegExp.prototype.exec, replacer = RegExp.prototype[Symbol.replace], hasOwn = Object.hasOwn;
+  const hardened = (expression) => {
+    if (!hasOwn(expression, 'exec')) {
+      defineProperty(expression, 'exec', { __proto__: null, value: exec });
+      defineProperty(expression, Symbol.replace, { __proto__: null, value: replacer });
+    }
+    return expression;
+  };
+  const { test, replace } = host.own;
+  const execute = host.own.exec;
+  host.own.test = (expression, text) => test(hardened(expression), text);
+  host.own.exec = (expression, text) => execute(hardened(expression), text);
+  host.own.replace = (text, what, by) => replace(text, typeof what === 'string' ? what : hardened(what), by);
+
   /** What the host says of the run, at this moment. */
   host.own.surroundings = () => {
     const given = host.surroundings();
