@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 need_rust
 need_c_compiler
+need_wasm_compiler
 command -v c++ >/dev/null || command -v g++ >/dev/null || apt_install "a C++ compiler (libFuzzer is C++)" g++
 work="$(target_dir)/fuzz"
 mkdir -p "$work"

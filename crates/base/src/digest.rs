@@ -31,11 +31,6 @@ impl Digest {
         Ok(Self(bytes))
     }
 
-    /// Whether both are the same, in a time that does not tell how much of them is.
-    pub fn same(&self, other: &Self) -> bool {
-        std::hint::black_box(self.0.iter().zip(other.0).fold(0, |different, (mine, its)| different | (mine ^ its))) == 0
-    }
-
     /// The 32 bytes themselves, as binary formats carry them.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -43,6 +38,11 @@ impl Digest {
 
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Whether both are the same, in a time that does not tell how much of them is.
+    pub fn same(&self, other: &Self) -> bool {
+        std::hint::black_box(self.0.iter().zip(other.0).fold(0, |different, (mine, its)| different | (mine ^ its))) == 0
     }
 
     /// The first twelve characters, for people.

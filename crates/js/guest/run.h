@@ -260,6 +260,15 @@ static int32_t tk_standing(void)
     return status;
 }
 
+/* Jobs until none is left. Telling of a rejection runs code of the program, which may leave more. */
+static void tk_settle_down(void)
+{
+    do {
+        tk_run_jobs();
+        tk_report_rejections();
+    } while (JS_IsUninitialized(tk.failure) && JS_IsJobPending(tk.rt));
+}
+
 /* Runs what can be run, and says where the program stands. */
 TK_EXPORT("tk_advance") int32_t tk_advance(void)
 {
@@ -267,20 +276,18 @@ TK_EXPORT("tk_advance") int32_t tk_advance(void)
 
     tk.steps++;
     tk_out_clear();
-    tk_run_jobs();
+    tk_settle_down();
     status = tk_standing();
     if (status != TK_WAITING) {
-        /* A result is shown by the program's own code, which may have left jobs, and called. */
-        tk_owed_drop_all();
+        /* A result is shown by the program's own code too. Whatever it asks for now, nobody waits for. */
         if (JS_IsUninitialized(tk.failure))
-            tk_run_jobs();
+            tk_settle_down();
         tk_owed_drop_all();
         JS_FreeValue(tk.ctx, tk.run);
         tk.run = JS_UNDEFINED;
         JS_FreeValue(tk.ctx, tk.failure);
         tk.failure = JS_UNINITIALIZED;
     }
-    tk_report_rejections();
     tk.ctx->random_state = 0;
     return status;
 }

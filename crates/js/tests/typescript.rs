@@ -136,17 +136,22 @@ fn any_depth_is_survived() {
         ("[a=", "]"),
         ("{", "}"),
         ("<", ">"),
+        ("(a=b<", ")"),
+        ("({a=b<", ")"),
+        ("(a=b<')'+", ")"),
+        ("(a=b</)/+", ")"),
+        ("(a=b<`${1})`+", ")"),
+        ("a=1/(b=c<1)/d,(a=b<", ")"),
     ];
     let all = move || {
         for (open, close) in kinds {
             let start = std::time::Instant::now();
-            for depth in [10, 1_000, 4_000, 8_000, 10_000, 13_000, 16_000, 21_000, 31_000, 65_000, 200_000] {
+            for depth in [100, 8_000, 21_000, 31_000, 65_000] {
                 let opened = open.repeat(depth);
                 let _ = plain(&format!("let a: number = {opened}1{};", close.repeat(depth)));
                 let _ = plain(&format!("let a: number = {opened}"));
                 let _ = plain(&format!("let a: {opened}"));
             }
-            println!("{open}: {:?}", start.elapsed());
             assert!(start.elapsed().as_secs() < 20, "{open} takes {:?}", start.elapsed());
         }
     };

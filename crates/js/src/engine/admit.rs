@@ -15,31 +15,31 @@ use super::step::{ended, restore};
 use super::workers::Bench;
 
 /// For looking at the globals of a heap.
-const LOOK_MS: u64 = 20_000;
+const LOOK_MS: u64 = 5_000;
 const LOOK_BYTES: u64 = 64 << 20;
 
 impl Core {
     pub fn admit(&self, bench: &mut Bench, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
-        let mut last: Option<Arc<Held>> = None;
+        let mut last: Option<Held> = None;
         for object in objects {
             let frame = Frame::read(object).map_err(|error| refused(key, error))?;
             let running = self.engines.get(&frame.engine);
             let running = running.ok_or(Error::NoEngine { heap: key, engine: frame.engine })?;
             let parent = match (last, frame.parent) {
-                (Some(last), _) => last,
+                (Some(last), _) => Arc::new(last),
                 (None, None) => running.base.clone(),
                 (None, Some(parent)) => self.held(parent)?,
             };
-            last = Some(Arc::new(self.read(bench, &running, &parent, object, frame.key)?));
+            last = Some(self.read(bench, &running, &parent, object, frame.key)?);
         }
-        match last {
-            Some(held) if held.key() == key => {
-                self.shelf.put(held);
-                Ok(())
-            }
-            Some(_) => Err(Error::Damaged(key)),
-            None => self.held(key).map(|_| ()),
+        // Only the heap itself is stood on; those before it keep what they have.
+        let Some(mut held) = last else { return self.held(key).map(|_| ()) };
+        if held.key() != key {
+            return Err(Error::Damaged(key));
         }
+        held.settle(self.shelf.ledger()).map_err(|error| Error::Engine(error.into()))?;
+        self.shelf.put(Arc::new(held));
+        Ok(())
     }
 
     fn read(
@@ -57,9 +57,8 @@ impl Core {
             return Err(Error::Damaged(key));
         }
         let ledger = self.shelf.ledger();
-        let changed: Vec<_> =
-            decoded.pages.iter().map(|(at, page)| (*at, Page::copy(ledger, page.as_slice()))).collect();
-        let mut held = parent.next(ledger, decoded.image, &changed).map_err(|error| Error::Engine(error.into()))?;
+        let changed: Vec<_> = decoded.pages.into_iter().map(|(at, page)| (at, Page::new(ledger, page))).collect();
+        let mut held = parent.next(decoded.image, &changed);
         held.descend(parent, 1);
         Ok(held)
     }
@@ -82,8 +81,8 @@ impl Core {
         let _ticking = self.engines.ticker.running();
         let memory_bytes = held.image.memory_bytes() * 2 + LOOK_BYTES;
         let limits = Limits { memory_bytes, deadline_ms: LOOK_MS, output_bytes: 0 };
-        let mut instance = restore(&running, &held).map_err(|cut| ended(cut, &limits))?;
-        let begun = instance.begin(&limits, &Stop::default(), &Surroundings::default());
+        let mut instance = restore(&running, &held, &limits).map_err(|cut| ended(cut, &limits))?;
+        let begun = instance.begin(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
         begun.and_then(|()| instance.globals()).map_err(|cut| ended(cut, &limits))
     }
 }

@@ -61,6 +61,7 @@ impl Engines {
         let linked = Linked::new(&self.wasmtime, &module).map_err(program::Error::Compile)?;
         let stack_pages = parts.stack_bytes.div_ceil(PAGE as u32);
         let boots = |cut| program::Error::Boot(wasmtime::Error::new(cut));
+        let _ticking = self.ticker.running();
         let mut instance = Instance::start(&linked).map_err(boots)?;
         instance.boot(&parts)?;
         let view = instance.view();

@@ -43,7 +43,8 @@ pub fn commit(
     }
     let contents = changed.iter().map(|(at, page)| (*at, page.bytes()));
     let image = last.image.with_changes(contents, pages).map_err(fault)?;
-    let mut next = last.next(ledger, image, &changed).map_err(|error| Error::Engine(error.into()))?;
+    let mut next = last.next(image, &changed);
+    next.settle(ledger).map_err(|error| Error::Engine(error.into()))?;
     let (onto, weight) = onto(last, &next, changed.len(), &running.base);
     let object = object(&mut bench.codec, &onto, &next)?;
     next.descend(&onto, weight);

@@ -4,6 +4,8 @@
 mod admit;
 mod boot;
 mod chain;
+#[cfg(test)]
+mod forged;
 mod step;
 mod ticker;
 mod workers;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base::Digest;
-use ports::scripts::{Error, Global, Scripts, Step, Stepped, Thrown};
+use ports::scripts::{Error, Global, Scripts, Step, Stepped, Stop, Thrown};
 use tokio::sync::oneshot;
 
 use crate::image::Frame;
@@ -57,6 +59,8 @@ struct Core {
     engines: Engines,
     shelf: crate::heaps::Shelf,
     ours: Arc<Running>,
+    /// Ends every step when the engine goes.
+    closing: Stop,
 }
 
 impl Engine {
@@ -69,7 +73,10 @@ impl Engine {
         let engines = Engines::new(settings)?;
         let shelf = crate::heaps::Shelf::new(settings.memory_bytes, settings.live);
         let ours = workers::on_a_deep_stack(|| engines.boot(guest, shelf.ledger()))?;
-        Ok(Self { core: Arc::new(Core { engines, shelf, ours }), workers: Workers::start(settings)? })
+        Ok(Self {
+            core: Arc::new(Core { engines, shelf, ours, closing: Stop::default() }),
+            workers: Workers::start(settings)?,
+        })
     }
 
     /// Runs on a thread of ours, and waits without holding the caller's.
@@ -80,9 +87,19 @@ impl Engine {
         let core = self.core.clone();
         let (answer, done) = oneshot::channel();
         self.workers.take(Box::new(move |bench| {
-            let _ = answer.send(work(&core, bench));
+            // Nobody waits any more for what waited in the queue.
+            if !answer.is_closed() {
+                let _ = answer.send(work(&core, bench));
+            }
         }))?;
         done.await.unwrap_or_else(|gone| Err(Error::Engine(gone.into())))
+    }
+}
+
+impl Drop for Engine {
+    /// The threads are waited for after this.
+    fn drop(&mut self) {
+        self.core.closing.stop();
     }
 }
 

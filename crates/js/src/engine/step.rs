@@ -15,9 +15,9 @@ use super::boot::Running;
 use super::workers::Bench;
 use super::{Core, chain};
 
-/// A guest that has written more pages than this is not kept: looking through them all would cost each step more than
-/// mapping the heap anew.
-const WRITTEN_MOST: usize = 768;
+/// A guest that has written so many pages more than a heap may have over its ground is not kept: looking through them all
+/// would cost each step more than mapping the heap anew.
+const WRITTEN_MORE: usize = 128;
 
 impl Core {
     pub fn step(&self, bench: &mut Bench, step: Step) -> Result<Stepped, Error> {
@@ -29,8 +29,8 @@ impl Core {
         let running = self.engine_of(&held)?;
         let _ticking = self.engines.ticker.running();
         let cut = |cut| ended(cut, &step.limits);
-        let mut instance = instance.map_or_else(|| restore(&running, &held), Ok).map_err(cut)?;
-        instance.begin(&step.limits, &step.stop, &step.surroundings).map_err(cut)?;
+        let mut instance = instance.map_or_else(|| restore(&running, &held, &step.limits), Ok).map_err(cut)?;
+        instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
         let outcome = run(&mut instance, &step.input).map_err(|fault| match fault {
             Fault::Cut(fault) => cut(fault),
             Fault::NoCall(id) => Error::NoCall(id),
@@ -46,7 +46,7 @@ impl Core {
             links: next.links,
         };
         self.shelf.put(next.clone());
-        if bench.dirty.len() <= WRITTEN_MOST {
+        if bench.dirty.len() <= next.over_most() + WRITTEN_MORE {
             let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
             self.shelf.put_live(Live { instance, held: next, _counted });
         }
@@ -64,9 +64,10 @@ impl Core {
 }
 
 /// A new guest with this heap as its memory.
-pub fn restore(running: &Running, held: &Held) -> Result<Instance, Cut> {
+pub fn restore(running: &Running, held: &Held, limits: &Limits) -> Result<Instance, Cut> {
     let fails = |error: std::io::Error| Cut::Trap(wasmtime::Error::new(error));
     let mut instance = Instance::start(&running.linked)?;
+    instance.allow(limits.memory_bytes);
     instance.grow(held.image.memory_bytes())?;
     let mut view = instance.view();
     view.stand_on(held.ground()).map_err(fails)?;
@@ -137,5 +138,31 @@ impl Owing {
         let old = self.calls.iter().filter(|call| call.id <= before.last_id);
         let mut kept = old.map(|call| before.calls.contains(call) && !settled.contains(&call.id));
         if rising && within && kept.all(|kept| kept) { Ok(()) } else { Err(Cut::Lied("a call id that is not its own")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owing(last_id: u64, ids: &[u64]) -> Owing {
+        Owing { calls: ids.iter().map(|id| Owed::sample(*id, "program")).collect(), last_id }
+    }
+
+    #[test]
+    fn an_id_belongs_to_one_call_for_ever() {
+        let none = HashSet::new();
+        let before = owing(3, &[2, 3]);
+        for honest in [owing(3, &[2, 3]), owing(3, &[3]), owing(3, &[]), owing(5, &[2, 4, 5]), owing(9, &[9])] {
+            assert!(honest.follows(&before, &none).is_ok(), "{:?}", honest.calls);
+        }
+        let lies =
+            [owing(3, &[1]), owing(3, &[3, 2]), owing(3, &[2, 2]), owing(4, &[5]), owing(2, &[2]), owing(4, &[1, 4])];
+        for lie in lies {
+            assert!(lie.follows(&before, &none).is_err(), "{:?}", lie.calls);
+        }
+        assert!(owing(3, &[2, 3]).follows(&before, &HashSet::from([3])).is_err(), "settled and owed again");
+        let other = Owing { calls: vec![Owed::sample(2, "another program")], last_id: 3 };
+        assert!(other.follows(&before, &none).is_err(), "an old id for another call");
     }
 }

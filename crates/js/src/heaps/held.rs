@@ -11,8 +11,6 @@ use crate::machine::Ground;
 
 use super::page::{Entry, Ledger, Page};
 
-/// Beyond so many pages over its ground a heap gets a ground of its own: each of them is copied at every restore.
-const OVER_MOST: usize = 512;
 /// No object needs more than this many others to be read.
 pub const LINKS_MOST: u32 = 32;
 /// As many objects of one weight in a row become one of the next weight.
@@ -45,7 +43,7 @@ impl Held {
     }
 
     /// What comes of this heap when these pages change, in rising order. Its object is not made yet.
-    pub fn next(&self, ledger: &Arc<Ledger>, image: Image, changed: &[(u32, Arc<Page>)]) -> io::Result<Self> {
+    pub fn next(&self, image: Image, changed: &[(u32, Arc<Page>)]) -> Self {
         let mut over = Vec::with_capacity(self.over.len() + changed.len());
         let mut old = self.over.iter().peekable();
         for (at, page) in changed {
@@ -56,20 +54,25 @@ impl Held {
             over.push((*at, page.clone()));
         }
         over.extend(old.cloned());
-        let mut next = Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0 };
-        if next.over.len() > OVER_MOST {
-            next.settle(ledger)?;
-        }
-        Ok(next)
+        Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0 }
     }
 
-    /// Gives it a ground of its own.
+    /// Gives it a ground of its own when it has too much over the one it came from.
     pub fn settle(&mut self, ledger: &Arc<Ledger>) -> io::Result<()> {
+        if self.over.len() <= self.over_most() {
+            return Ok(());
+        }
         let pages = (0..self.image.pages()).map(|at| (at, self.page(at))).filter(|(_, page)| *page != ZERO_PAGE);
         let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages)?;
         self.ground = Arc::new(ground);
         self.over = Vec::new();
         Ok(())
+    }
+
+    /// Beyond so many pages over its ground a heap gets a ground of its own. Each of them is copied at every restore and looked
+    /// at in every step, while a new ground costs what the heap is large: the root is where the sum of both is least.
+    pub fn over_most(&self) -> usize {
+        (self.image.pages() as usize * 16).isqrt()
     }
 
     pub fn key(&self) -> Digest {

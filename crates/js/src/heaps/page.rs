@@ -34,20 +34,24 @@ impl Drop for Entry {
 }
 
 pub struct Page {
-    bytes: [u8; PAGE],
+    bytes: Box<[u8; PAGE]>,
     _counted: Entry,
 }
 
 impl Page {
+    pub fn new(ledger: &Arc<Ledger>, bytes: Box<[u8; PAGE]>) -> Arc<Self> {
+        Arc::new(Self { bytes, _counted: ledger.take(PAGE) })
+    }
+
     /// A copy; what a short one lacks is zero.
     pub fn copy(ledger: &Arc<Ledger>, content: &[u8]) -> Arc<Self> {
-        let mut page = Self { bytes: ZERO_PAGE, _counted: ledger.take(PAGE) };
+        let mut bytes = Box::new(ZERO_PAGE);
         let length = content.len().min(PAGE);
-        page.bytes[..length].copy_from_slice(&content[..length]);
-        Arc::new(page)
+        bytes[..length].copy_from_slice(&content[..length]);
+        Self::new(ledger, bytes)
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.as_slice()
     }
 }

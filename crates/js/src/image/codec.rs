@@ -15,6 +15,8 @@ const LEVEL: i32 = 1;
 const WINDOW_LOG: u32 = 20;
 
 pub(super) type Page = [u8; PAGE];
+/// Pages and their digests.
+type Changed = Vec<(u32, [u8; 32])>;
 
 /// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
 #[derive(Debug, Clone, Copy)]
@@ -185,7 +187,7 @@ impl Codec {
 
 impl Frame<'_> {
     /// The image that this object makes of its parent, and the pages it changes. No page was looked at yet.
-    pub(super) fn image(&self, parent: &Image) -> Result<(Image, Vec<(u32, [u8; 32])>), Error> {
+    pub(super) fn image(&self, parent: &Image) -> Result<(Image, Changed), Error> {
         if self.engine != parent.engine() {
             return Err(Error::Engine { key: self.key, engine: self.engine });
         }

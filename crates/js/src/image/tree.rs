@@ -169,7 +169,7 @@ fn group_digest(pages: &[PageDigest]) -> [u8; 32] {
 pub(super) fn pages_of(bytes: u64) -> Result<u32, Error> {
     let pages = u32::try_from(bytes / PAGE as u64).map_err(|_| Error::MemorySize(bytes))?;
     check_pages(pages)?;
-    if bytes % PAGE as u64 == 0 { Ok(pages) } else { Err(Error::MemorySize(bytes)) }
+    if bytes.is_multiple_of(PAGE as u64) { Ok(pages) } else { Err(Error::MemorySize(bytes)) }
 }
 
 fn check_pages(pages: u32) -> Result<(), Error> {

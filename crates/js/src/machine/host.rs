@@ -2,7 +2,7 @@
 //! Invariant: nothing here blocks, reads a file or sends anything.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
@@ -17,6 +17,10 @@ const BOOT_MS: f64 = 946_684_800_000.0;
 const UNHANDLED: i32 = 4;
 /// A 32-bit memory cannot be larger.
 const MOST_MEMORY: u64 = 4 << 30;
+/// An engine may be anybody's: its boot is bounded as a run is.
+const BOOT_TIME: Duration = Duration::from_secs(20);
+const BOOT_MEMORY: u64 = 256 << 20;
+const MOST_TABLE: usize = 100_000;
 
 /// Why a guest was cut off. Its memory is worth nothing then.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +47,7 @@ pub struct Host {
     booting: bool,
     memory_limit: u64,
     deadline: Option<Instant>,
-    stop: Stop,
+    stops: [Stop; 2],
     surroundings: Arc<str>,
 }
 
@@ -74,27 +78,31 @@ impl Host {
             console: Console::default(),
             absorbed: Sha256::new(),
             booting: true,
-            memory_limit: MOST_MEMORY,
-            deadline: None,
-            stop: Stop::default(),
+            memory_limit: BOOT_MEMORY,
+            deadline: Instant::now().checked_add(BOOT_TIME),
+            stops: Default::default(),
             surroundings: surroundings(&Surroundings::default()),
         }
     }
 
     /// For one step; the deadline counts from here.
-    pub fn begin(&mut self, limits: &Limits, stop: &Stop, seen: &Surroundings) {
+    pub fn begin(&mut self, limits: &Limits, stops: [&Stop; 2], seen: &Surroundings) {
         self.booting = false;
         self.cut = None;
         self.console = Console { room: limits.output_bytes, ..Console::default() };
-        self.memory_limit = limits.memory_bytes.min(MOST_MEMORY);
-        self.deadline = Instant::now().checked_add(std::time::Duration::from_millis(limits.deadline_ms));
-        self.stop = stop.clone();
+        self.allow(limits.memory_bytes);
+        self.deadline = Instant::now().checked_add(Duration::from_millis(limits.deadline_ms));
+        self.stops = stops.map(Clone::clone);
         self.surroundings = surroundings(seen);
+    }
+
+    pub fn allow(&mut self, memory_bytes: u64) {
+        self.memory_limit = memory_bytes.min(MOST_MEMORY);
     }
 
     /// Whether a guest has to end, looked at now and then while it runs.
     pub fn look(&mut self) -> Option<Cut> {
-        if self.stop.is_stopped() {
+        if self.stops.iter().any(Stop::is_stopped) {
             return Some(Cut::Stopped);
         }
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Cut::Deadline)
@@ -118,8 +126,8 @@ impl ResourceLimiter for Host {
         if desired as u64 > self.memory_limit { self.end(Cut::Memory) } else { Ok(true) }
     }
 
-    fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(true)
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= MOST_TABLE)
     }
 }
 
@@ -193,6 +201,7 @@ fn print(mut caller: Caller<'_, Host>, level: i32, at: u32, length: u32) -> wasm
     Ok(())
 }
 
+// tidy: allow(parameters) the guest's own signature: two ranges and a place
 fn digest(
     mut caller: Caller<'_, Host>,
     name: u32,

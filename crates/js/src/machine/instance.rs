@@ -91,13 +91,18 @@ impl Instance {
     }
 
     /// For one step; its time counts from here.
-    pub fn begin(&mut self, limits: &Limits, stop: &Stop, seen: &Surroundings) -> Result<(), Cut> {
-        self.store.data_mut().begin(limits, stop, seen);
+    pub fn begin(&mut self, limits: &Limits, stops: [&Stop; 2], seen: &Surroundings) -> Result<(), Cut> {
+        self.store.data_mut().begin(limits, stops, seen);
         self.store.set_epoch_deadline(1);
         if self.memory.data_size(&self.store) as u64 > limits.memory_bytes {
             return Err(Cut::Memory);
         }
         self.store.data_mut().look().map_or(Ok(()), Err)
+    }
+
+    /// How large its memory may become.
+    pub fn allow(&mut self, bytes: u64) {
+        self.store.data_mut().allow(bytes);
     }
 
     /// Grows to so many bytes.

@@ -3,14 +3,16 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
 use crate::image::PAGE;
+
+/// Wasmtime's trait has no other error.
+type Words = String;
 
 /// Makes the memory of new instances.
 pub struct Regions;
@@ -38,7 +40,7 @@ unsafe impl MemoryCreator for Regions {
         maximum: Option<usize>,
         reserved: Option<usize>,
         guard: usize,
-    ) -> Result<Box<dyn LinearMemory>, String> {
+    ) -> Result<Box<dyn LinearMemory>, Words> {
         let capacity = reserved.unwrap_or_else(|| maximum.unwrap_or(minimum));
         let region = Region::reserve(capacity, guard).and_then(|mut region| {
             region.open(minimum)?;
@@ -134,9 +136,7 @@ impl Ground {
         // SAFETY: the descriptor is new and owned by nobody else.
         let file = unsafe { File::from_raw_fd(made) };
         file.set_len(bytes as u64)?;
-        for (page, content) in pages {
-            file.write_all_at(content, u64::from(page) * PAGE as u64)?;
-        }
+        write(&file, pages)?;
         // SAFETY: a new mapping of our own file, at an address of the kernel's choice.
         let view =
             unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
@@ -155,6 +155,36 @@ impl Ground {
         // SAFETY: the range lies in the mapping, which lives as long as `self` and is never written.
         Some(unsafe { std::slice::from_raw_parts(self.view.as_ptr().add(at), PAGE) })
     }
+}
+
+/// Pages that follow each other are written together: a call for each would cost as much as the copying.
+fn write<'a>(mut file: &File, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
+    const TOGETHER: usize = 256;
+    let mut row: Vec<&[u8]> = Vec::with_capacity(TOGETHER);
+    let mut first = 0;
+    let mut pages = pages.peekable();
+    while let Some((page, content)) = pages.next() {
+        if row.is_empty() {
+            first = page;
+        }
+        row.push(content);
+        let goes_on = pages.peek().is_some_and(|(next, _)| *next == page + 1);
+        if goes_on && row.len() < TOGETHER {
+            continue;
+        }
+        file.seek(SeekFrom::Start(u64::from(first) * PAGE as u64))?;
+        let mut slices: Vec<IoSlice<'_>> = row.iter().map(|page| IoSlice::new(page)).collect();
+        let mut left = slices.as_mut_slice();
+        while !left.is_empty() {
+            let written = file.write_vectored(left)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut left, written);
+        }
+        row.clear();
+    }
+    Ok(())
 }
 
 impl Drop for Ground {

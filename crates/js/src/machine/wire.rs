@@ -50,13 +50,18 @@ impl Said<'_> {
 }
 
 impl Owed {
+    #[cfg(test)]
+    pub fn sample(id: u64, program: &str) -> Self {
+        Self { id, kind: 1, argument: program.to_owned() }
+    }
+
     pub fn call(&self) -> Result<HostCall, Cut> {
         let argument = serde_json::from_str(&self.argument).unwrap_or_else(|_| Value::String(self.argument.clone()));
         let call = match self.kind {
             0 => Call::Timer { ms: milliseconds(argument.get("ms").unwrap_or(&argument)) },
             1 => Call::Plasm { program: program(argument)? },
             2 => Call::Plan { program: program(argument)? },
-            3 => Call::Fetch { request: argument },
+            3 => Call::Fetch { request: request(argument) },
             _ => return Err(Cut::Lied("an unknown kind of call")),
         };
         Ok(HostCall { id: self.id, call })
@@ -66,6 +71,13 @@ impl Owed {
 /// As browsers have it: what is no number or negative is 0.
 fn milliseconds(value: &Value) -> u64 {
     value.as_f64().filter(|ms| *ms > 0.0).map_or(0, |ms| ms.ceil() as u64)
+}
+
+fn request(argument: Value) -> Value {
+    match argument {
+        Value::Object(mut fields) if fields.contains_key("request") => fields.remove("request").unwrap_or_default(),
+        other => other,
+    }
 }
 
 fn program(argument: Value) -> Result<String, Cut> {

@@ -9,6 +9,8 @@ use super::Error;
 /// The section that `build/prelude.rs` writes.
 const PRELUDE: &str = "tokamak.prelude";
 const HOST: &str = "tokamak";
+/// Compiling takes as long as a guest is large. Ours has about a megabyte.
+const MOST_BYTES: usize = 8 << 20;
 const DATA: u8 = 11;
 const DATA_COUNT: u8 = 12;
 
@@ -24,6 +26,9 @@ pub struct Parts {
 
 impl Parts {
     pub fn read(guest: &[u8]) -> Result<Self, Error> {
+        if guest.len() > MOST_BYTES {
+            return Err(Error::Shape("it is too large"));
+        }
         let mut parts = Self {
             code: guest.get(..8).unwrap_or_default().to_vec(),
             data: Vec::new(),

@@ -4,6 +4,7 @@
 
 mod blank;
 mod edits;
+mod guard;
 mod refusal;
 mod words;
 
@@ -23,11 +24,11 @@ const STACK_AT_LEAST: usize = 256 * 1024;
 /// The JavaScript that a source means.
 pub fn plain(source: &str) -> Result<String, Thrown> {
     let tokens = tokens(source);
-    if tokens > MOST_TOKENS || u32::try_from(source.len()).is_err() {
+    if tokens > MOST_TOKENS || u32::try_from(source.len()).is_err() || !guard::is_tame(source) {
         return Ok(source.to_owned());
     }
     let stack = STACK_AT_LEAST + tokens * STACK_OF_A_TOKEN;
-    // The parser is a guest: should it ever panic, the engine judges the source by itself.
+    // Should the parser ever panic, the engine judges the source by itself.
     let read = || catch_unwind(AssertUnwindSafe(|| read(source))).unwrap_or_else(|_| Ok(source.to_owned()));
     stacker::maybe_grow(stack, stack, read)
 }
@@ -66,7 +67,7 @@ fn tokens(source: &str) -> usize {
     let mut count = 0;
     for byte in source.bytes() {
         let continues = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-        count += usize::from(!byte.is_ascii_whitespace() && !(continues && word));
+        count += usize::from(!(byte.is_ascii_whitespace() || continues && word));
         word = continues;
     }
     count

@@ -115,3 +115,26 @@ fn a_rejection_that_nobody_handles_is_told_and_ends_nothing() {
     session.threw("throw 1");
     assert_eq!(session.console(), "");
 }
+
+#[test]
+fn surroundings_are_of_the_step_and_not_of_the_heap() {
+    let mut session = Session::new();
+    session.surroundings.headers.insert("x-mcp-user".into(), "ada".into());
+    session.run("const seen = () => [mcp.headers['x-mcp-user'], typeof plasm, typeof fetch]");
+    assert_eq!(session.json("seen()"), json!(["ada", "function", "undefined"]));
+    session.surroundings.headers.insert("x-mcp-user".into(), "grace".into());
+    session.surroundings.programs = false;
+    session.surroundings.fetch = true;
+    assert_eq!(session.json("seen()"), json!(["grace", "undefined", "function"]));
+    session.surroundings.headers.clear();
+    assert_eq!(session.json("seen()"), json!([null, "undefined", "function"]));
+}
+
+#[test]
+fn zones_and_digests_come_from_the_host() {
+    let mut session = Session::new();
+    let digest = session.json("[...new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode('abc')))].map((b) => b.toString(16).padStart(2, '0')).join('')");
+    assert_eq!(digest, json!(base::Digest::of(b"abc").to_string()));
+    let time = session.json("new Date(0).toLocaleTimeString('en-US', {timeZone: 'Asia/Kolkata'})");
+    assert_eq!(time.as_str().map(|time| time.replace('\u{202f}', " ")), Some("5:30:00 AM".to_owned()));
+}

@@ -25,7 +25,7 @@ pub fn engine() -> Arc<Engine> {
 }
 
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
 pub struct Session {
@@ -70,7 +70,7 @@ impl Session {
     }
 
     pub fn run(&mut self, code: &str) -> Outcome {
-        self.attempt(Input::Evaluate { code: code.to_owned() }).unwrap()
+        self.attempt(Input::Evaluate { code: code.to_owned() }).unwrap_or_else(|error| panic!("{code}: {error}"))
     }
 
     pub fn fails(&mut self, code: &str) -> Error {

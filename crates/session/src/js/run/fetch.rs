@@ -2,7 +2,10 @@
 //! Invariant: it goes through the same port as every call of a catalog, which pins the origin and refuses redirects; no
 //! credential is added.
 
+use std::collections::BTreeMap;
+
 use base::{Method, Origin, Payload, Request, TenantId};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use ports::scripts::Thrown;
 use ports::upstream::Call;
 use serde::Deserialize;
@@ -18,7 +21,8 @@ struct Asked {
     #[serde(default)]
     method: Option<String>,
     #[serde(default)]
-    headers: Vec<(String, String)>,
+    headers: BTreeMap<String, String>,
+    /// In base64.
     #[serde(default)]
     body: Option<String>,
 }
@@ -40,6 +44,10 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
     }
     let content_type = asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let content_type = content_type.map_or("text/plain;charset=UTF-8".to_owned(), |(_, value)| value.clone());
+    let body = match &asked.body {
+        Some(body) => Some(BASE64_STANDARD.decode(body).map_err(|_| refuse("fetch: the body is not base64".to_owned()))?),
+        None => None,
+    };
     let headers = asked.headers.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
     let request = Request {
         method,
@@ -47,7 +55,7 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
         path,
         query,
         headers: headers.collect(),
-        body: asked.body.map(|body| Payload::Bytes { content_type, bytes: body.into_bytes() }),
+        body: body.map(|bytes| Payload::Bytes { content_type, bytes }),
         auth: None,
         anonymous: true,
     };
@@ -57,7 +65,7 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
         "url": asked.url,
         "status": response.status,
         "headers": response.headers,
-        "body": String::from_utf8_lossy(&response.body),
+        "body": BASE64_STANDARD.encode(&response.body),
     }))
 }
 
