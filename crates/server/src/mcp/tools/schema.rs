@@ -26,6 +26,8 @@ fn strip(schema: &mut Value) {
             map.retain(|key, value| match key.as_str() {
                 "format" => !value.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int")),
                 "title" => !value.is_string(),
+                // A count is not negative, and one that is all the same is refused.
+                "minimum" => value != &Value::from(0),
                 "default" => {
                     !(value.is_null() || value == &Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty))
                 }

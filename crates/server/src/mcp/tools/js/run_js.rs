@@ -23,7 +23,6 @@ struct Arguments {
     /// Goes on from its heap.
     #[serde(default)]
     logical_session_ref: Option<String>,
-    /// Of the new heap.
     #[serde(default)]
     tags: Option<BTreeMap<String, String>>,
     #[serde(default)]
@@ -40,7 +39,7 @@ pub fn tool() -> Tool {
     describe(
         Name::RunJs,
         "Run JavaScript",
-        "Run JavaScript or TypeScript; top-level await; the last value is the result; globals last in the heap. In a session \
+        "Run JavaScript or TypeScript; top-level await; the last value is the result; globals last. In a session \
          `(await plasm(program)).rows`.",
         schema::of::<Arguments>(),
         false,
