@@ -1,3 +1,4 @@
+// tidy: allow(crate-lines) sessions and their JavaScript share rows, commits and runs; a crate between them would be a second door to the same rows
 //! The service behind every door: open a logical session, plan a program, run it, read what it left. Server and CLI call
 //! these functions and nothing below them.
 //!
@@ -11,6 +12,7 @@ mod artifact;
 mod caller;
 mod commit;
 mod discovery;
+mod engine;
 mod error;
 mod gc;
 mod indexed;
@@ -35,12 +37,13 @@ mod uri;
 pub use artifact::{Artifact, ArtifactReturn, ListedRun, Resource};
 pub use caller::{Caller, Connection, Identity};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
-pub use error::Error;
-pub use gc::{Collected, Pass};
-pub use js::{
-    Changed, Entry, Execution, Fork, Forked, HeapDiff, HeapInfo, InSession, JsError, JsSettings, Lineage, Named, Node,
-    OutputPage, OutputRequest, Review, RunJs, State, Tags, Uncaught,
+pub use engine::{
+    Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage, OutputRequest, Review,
+    RunJs, State, Tags, Uncaught,
 };
+pub use error::{Error, JsError};
+pub use gc::{Collected, Pass};
+pub use js::{Fork, Forked, Lineage, Node};
 pub use open::{
     Continuity, Door, ExecuteRequest, Executed, Newer, OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught,
 };

@@ -11,8 +11,8 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::caller::Identity;
+use crate::engine::Js;
 use crate::indexed::Indexed;
-use crate::js::Js;
 use crate::live::Lives;
 use crate::meter::{Meter, metered};
 use crate::open::{KeptCatalogs, Steadies};

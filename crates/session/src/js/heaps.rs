@@ -9,10 +9,10 @@ use base::{Digest, TenantId};
 use ports::scripts::{self, Heap};
 use ports::store::{Batch, Expect, Write};
 
-use super::error::JsError;
-use super::lock;
-use super::rows::{GuestRow, HeapRow, guest_key, heap_key};
+use crate::engine::lock;
+use crate::engine::rows::{GuestRow, HeapRow, guest_key, heap_key};
 use crate::error::Error;
+use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;

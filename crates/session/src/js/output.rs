@@ -4,11 +4,11 @@
 use base::{ExecutionId, TenantId};
 use ports::store::{Expect, Write};
 
-use super::error::JsError;
-use super::rows::{Printed, output_key};
-use super::view::{OutputPage, OutputRequest};
 use crate::caller::Caller;
+use crate::engine::rows::{Printed, output_key};
+use crate::engine::view::{OutputPage, OutputRequest};
 use crate::error::Error;
+use crate::error::JsError;
 use crate::service::Service;
 
 /// Of one piece. The last one is written again as it grows.

@@ -4,13 +4,13 @@
 use base::{Digest, TenantId};
 use ports::store::{Batch, Expect, Range, Table, Write};
 
-use super::error::JsError;
 use super::heaps::parse_key;
-use super::rows::tags_key;
-use super::view::Tags;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::tags_key;
+use crate::engine::view::Tags;
 use crate::error::Error;
+use crate::error::JsError;
 use crate::rows;
 use crate::service::Service;
 

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use serde_json::json;
 use ::session::{Caller, Fork, InSession, Lineage, Node, Service};
+use serde_json::json;
 
 use crate::args::Picture;
 use crate::commands::catalog::drawn;
@@ -53,7 +53,11 @@ pub async fn fork(
 pub async fn promote(service: &Service, session: &str, output: &Output) -> Result<(), Failure> {
     let id = service.session_id(&Caller::local(), session).await?;
     service.promote_session(&Caller::local(), &id.to_string()).await?;
-    if output.json { output.value(&json!({"ok": true})) } else { output.line("it may write now") }
+    if output.json {
+        output.value(&json!({"ok": true}))
+    } else {
+        output.line("it may write now")
+    }
     Ok(())
 }
 

@@ -6,9 +6,9 @@ use ports::store::{Batch, Expect, Key, Table};
 
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
-use crate::js::error::JsError;
-use crate::js::rows::{JsSessionRow, SessionName, session_key};
+use crate::error::JsError;
 use crate::open::intent_id;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
 use crate::service::Service;

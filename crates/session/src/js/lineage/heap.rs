@@ -9,11 +9,11 @@ use ports::store::{Batch, Range, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
+use crate::engine::rows::{GuestRow, HeapRow, guest_key};
+use crate::engine::view::{Changed, HeapDiff, HeapInfo, Named};
 use crate::error::Error;
-use crate::js::error::JsError;
+use crate::error::JsError;
 use crate::js::heaps::{of_engine, parse_key};
-use crate::js::rows::{GuestRow, HeapRow, guest_key};
-use crate::js::view::{Changed, HeapDiff, HeapInfo, Named};
 use crate::load::Versioned;
 use crate::service::Service;
 

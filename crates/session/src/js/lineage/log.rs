@@ -6,10 +6,10 @@ use ports::store::{Batch, Expect, Range, Table};
 
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::{JsSessionRow, LogRow, SessionName, log_key, session_key};
+use crate::engine::view::{Entry, InSession};
 use crate::error::Error;
-use crate::js::error::JsError;
-use crate::js::rows::{JsSessionRow, LogRow, SessionName, log_key, session_key};
-use crate::js::view::{Entry, InSession};
+use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;

@@ -10,12 +10,12 @@ use ports::store::{Batch, Expect};
 use super::ended;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
+use crate::engine::JsSettings;
+use crate::engine::rows::{self as js_rows, ExecutionRow, From, JsSessionRow, Printed, SessionName};
+use crate::engine::view::{InSession, RunJs, State, Uncaught};
 use crate::error::Error;
-use crate::js::error::JsError;
+use crate::error::JsError;
 use crate::js::heaps::parse_key;
-use crate::js::rows::{self as js_rows, ExecutionRow, From, JsSessionRow, Printed, SessionName};
-use crate::js::view::{InSession, RunJs, State, Uncaught};
-use crate::js::{JsSettings, tags};
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
@@ -209,5 +209,5 @@ fn check(settings: &JsSettings, asked: &RunJs) -> Result<(), Error> {
         }
     }
     let none = BTreeMap::new();
-    Ok(tags::check(asked.tags.as_ref().unwrap_or(&none))?)
+    Ok(crate::js::tags::check(asked.tags.as_ref().unwrap_or(&none))?)
 }

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::drive::Run;
 use crate::caller::Caller;
+use crate::engine::claim_name;
+use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
 use crate::error::Error;
-use crate::js::error::JsError;
-use crate::js::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
+use crate::error::JsError;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::{Ran, RunAnswer, RunRequest};
@@ -118,7 +119,7 @@ impl Run {
 }
 
 async fn lost(service: &Service, (tenant, id): (&TenantId, base::ExecutionId), owner: base::InstanceId) {
-    let key = crate::js::rows::execution_key(tenant, id);
+    let key = crate::engine::rows::execution_key(tenant, id);
     loop {
         service.ports.clock.sleep(Duration::from_secs(1)).await;
         let found: Result<Option<Versioned<ExecutionRow>>, Error> = service.fetch(&key).await;
@@ -247,11 +248,6 @@ impl Asks {
             }
         }
     }
-}
-
-/// What tells of a claim's end.
-pub(crate) fn claim_name(id: &str) -> String {
-    format!("claim/{id}")
 }
 
 /// The rows of the last result, and all results where there are several.

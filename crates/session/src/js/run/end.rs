@@ -9,11 +9,11 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::caller::{Caller, Identity};
 use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
+use crate::engine::view::State;
 use crate::error::Error;
 use crate::js::output::piece_writes;
-use crate::js::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
 use crate::js::tags::tag_write;
-use crate::js::view::State;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;

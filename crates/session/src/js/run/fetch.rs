@@ -45,7 +45,9 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
     let content_type = asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let content_type = content_type.map_or("text/plain;charset=UTF-8".to_owned(), |(_, value)| value.clone());
     let body = match &asked.body {
-        Some(body) => Some(BASE64_STANDARD.decode(body).map_err(|_| refuse("fetch: the body is not base64".to_owned()))?),
+        Some(body) => {
+            Some(BASE64_STANDARD.decode(body).map_err(|_| refuse("fetch: the body is not base64".to_owned()))?)
+        }
         None => None,
     };
     let headers = asked.headers.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));

@@ -6,7 +6,6 @@ mod calls;
 mod drive;
 mod end;
 mod fetch;
-mod live;
 mod park;
 mod queue;
 mod resume;
@@ -17,17 +16,14 @@ use std::time::Duration;
 use base::{ExecutionId, Timestamp};
 use ports::store::{Range, Table};
 
-use super::error::JsError;
-use super::rows::{ExecutionRow, execution_key};
-use super::view::{Execution, Review, RunJs, State};
 use crate::caller::Caller;
+use crate::engine::rows::{ExecutionRow, execution_key};
+use crate::engine::view::{Execution, Review, RunJs, State};
 use crate::error::Error;
+use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-
-pub(crate) use calls::claim_name;
-pub(crate) use live::Lives;
 
 impl Service {
     pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
@@ -89,7 +85,7 @@ impl Service {
         let (id, mut found) = self.execution_row(caller, id).await?;
         loop {
             if found.row.state.is_final() {
-                return Err(JsError::Ended { id, state: found.row.state }.into());
+                return Err(JsError::Ended { id, state: found.row.state.as_str() }.into());
             }
             let next = ended(&found.row, State::Cancelled, self.now());
             let ending = end::Ending { tenant: &caller.tenant, id, at: &found, next, heap: None, pieces: Vec::new() };

@@ -7,9 +7,9 @@ use ports::scripts::{Call, HostCall, Stepped};
 use super::calls::is_effect;
 use super::drive::Run;
 use crate::caller::{Caller, Identity};
+use crate::engine::rows::{ExecutionRow, Owed, Parked, SessionName};
+use crate::engine::view::State;
 use crate::error::Error;
-use crate::js::rows::{ExecutionRow, Owed, Parked, SessionName};
-use crate::js::view::State;
 use crate::load::Session;
 
 impl Run {

@@ -8,9 +8,9 @@ use base::ExecutionId;
 use super::accept::{input, queue_name};
 use super::drive::Run;
 use super::end::of_tenant;
+use crate::engine::rows::{ExecutionRow, execution_key};
+use crate::engine::view::State;
 use crate::error::Error;
-use crate::js::rows::{ExecutionRow, execution_key};
-use crate::js::view::State;
 use crate::load::Versioned;
 
 /// Between two looks at a queue whose first run another process has.

@@ -8,9 +8,9 @@ use base::{ExecutionId, TenantId};
 use ports::store::{Batch, Expect, Range, Table};
 
 use super::drive::Run;
-use super::live::{Listed, Live};
+use crate::engine::rows::{ExecutionRow, execution_key};
+use crate::engine::{Listed, Live};
 use crate::error::Error;
-use crate::js::rows::{ExecutionRow, execution_key};
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;

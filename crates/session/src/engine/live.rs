@@ -11,9 +11,9 @@ use ports::scripts::Stop;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::js::lock;
-use crate::js::rows::ExecutionRow;
-use crate::js::view::State;
+use super::lock;
+use super::rows::ExecutionRow;
+use super::view::State;
 
 #[derive(Clone)]
 pub(crate) struct Live {
@@ -72,7 +72,7 @@ impl Lives {
 }
 
 /// Takes a run off the list however its task ends, also when that panics.
-pub(super) struct Listed<'a>(pub &'a Lives, pub ExecutionId);
+pub(crate) struct Listed<'a>(pub &'a Lives, pub ExecutionId);
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {

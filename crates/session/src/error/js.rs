@@ -3,8 +3,6 @@
 
 use base::{Digest, ExecutionId};
 
-use super::view::State;
-
 #[derive(Debug, thiserror::Error)]
 pub enum JsError {
     #[error("this server was built without a JavaScript engine")]
@@ -26,7 +24,7 @@ pub enum JsError {
     #[error("no execution `{0}`; list_executions lists them")]
     NoExecution(String),
     #[error("execution {id} has ended: {state}")]
-    Ended { id: ExecutionId, state: State },
+    Ended { id: ExecutionId, state: &'static str },
     #[error("bad tags: {0}")]
     BadTags(&'static str),
     #[error("`{name}` is from {least} to {most}, this one is {found}")]

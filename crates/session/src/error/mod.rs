@@ -1,10 +1,14 @@
 //! What can go wrong in a call, by who can act on it.
 //! Invariant: `code` is stable and callers branch on it or on the variant; the words may change.
 
+mod js;
+
 use std::sync::Arc;
 
 use base::{Diagnostic, Digest, Slot};
 use ports::receipts::Receipt;
+
+pub use js::JsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -89,7 +93,7 @@ pub enum Error {
     #[error("too many calls change this session at once; try again")]
     Busy,
     #[error(transparent)]
-    Js(#[from] crate::js::JsError),
+    Js(#[from] JsError),
     #[error(transparent)]
     Store(#[from] ports::store::Error),
     #[error(transparent)]
