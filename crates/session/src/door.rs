@@ -8,7 +8,8 @@ use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, sho
 use crate::artifact::Artifact;
 use crate::caller::{Caller, Connection};
 use crate::error::Error;
-use crate::open::{OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
+use crate::open::{OpenRequest, Opened, SeedRequest, Taught};
+use crate::reuse::SessionReuseKey;
 use crate::rows::{ExecuteBinding, ExecuteRow, LogicalRow, Revision};
 use crate::service::Service;
 

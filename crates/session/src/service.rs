@@ -10,14 +10,14 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
+use crate::calls::Traces;
 use crate::indexed::Indexed;
 use crate::keys::ConfiguredKey;
 use crate::live::Lives;
-use crate::meter::{Meter, metered};
-use crate::open::Steadies;
+use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
+use crate::steadies::Steadies;
 use crate::tenants::Tenants;
-use crate::trace::Traces;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -62,7 +62,11 @@ impl Service {
     pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
         let registry = RwLock::new(registry.into());
         let meter = Arc::new(Meter::default());
-        let ports = metered(ports, &meter);
+        let ports = Ports {
+            store: Arc::new(MeteredStore { inner: ports.store, meter: meter.clone() }),
+            upstream: Arc::new(MeteredUpstream { inner: ports.upstream, meter: meter.clone() }),
+            ..ports
+        };
         Self {
             ports,
             registry,

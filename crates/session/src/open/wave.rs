@@ -9,13 +9,14 @@ use ports::store::{Batch, Expect, Key, Table};
 use teach::{Catalogs, Extended, render_wave};
 
 use super::find::Found;
-use super::steady::Steady;
-use super::{Asked, Continuity, Newer, Opened, SessionReuseKey, Taught};
+use super::{Asked, Continuity, Newer, Opened, Taught};
 use crate::caller::Caller;
 use crate::commit::unchanged;
 use crate::error::Error;
+use crate::reuse::SessionReuseKey;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, TOUCH_MS};
 use crate::service::Service;
+use crate::steadies::Steady;
 
 /// An open that has something to teach, before it is committed.
 pub(super) struct Step {

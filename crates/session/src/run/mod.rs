@@ -25,7 +25,6 @@ use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
-pub(crate) use gate::commit_key;
 pub(crate) use operation::{OperationRow, OperationState};
 
 /// Without a handle nobody could ask for the run, so it is tried again for as long as its caller is there.
