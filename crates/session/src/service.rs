@@ -14,7 +14,7 @@ use crate::caller::Identity;
 use crate::indexed::Indexed;
 use crate::live::Lives;
 use crate::meter::{Meter, metered};
-use crate::open::Steadies;
+use crate::open::{KeptCatalogs, Steadies};
 use crate::retention::Retention;
 use crate::tenants::Tenants;
 use crate::tenants::keys::{self, ConfiguredKey};
@@ -52,6 +52,7 @@ pub struct Service {
     pub(crate) meter: Arc<Meter>,
     /// Opens that change nothing.
     pub(crate) steadies: Steadies,
+    pub(crate) kept_catalogs: KeptCatalogs,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -80,6 +81,7 @@ impl Service {
             traces: Traces::default(),
             meter,
             steadies: Steadies::default(),
+            kept_catalogs: KeptCatalogs::default(),
             lives: Lives::default(),
         }
     }

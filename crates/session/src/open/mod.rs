@@ -25,6 +25,7 @@ use find::Found;
 pub use newer::Newer;
 pub use reuse::SessionReuseKey;
 pub(crate) use steady::Steadies;
+pub(crate) use wave::KeptCatalogs;
 use wave::Step;
 
 #[derive(Debug, Clone)]
