@@ -10,14 +10,16 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
+use crate::caller::Identity;
 use crate::calls::Traces;
 use crate::indexed::Indexed;
-use crate::keys::ConfiguredKey;
 use crate::live::Lives;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
+use crate::open::KeptCatalogs;
 use crate::retention::Retention;
 use crate::steadies::Steadies;
 use crate::tenants::Tenants;
+use crate::tenants::keys::{self, ConfiguredKey};
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -51,6 +53,7 @@ pub struct Service {
     pub(crate) meter: Arc<Meter>,
     /// Opens that change nothing.
     pub(crate) steadies: Steadies,
+    pub(crate) kept_catalogs: KeptCatalogs,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -83,6 +86,7 @@ impl Service {
             traces: Traces::default(),
             meter,
             steadies: Steadies::default(),
+            kept_catalogs: KeptCatalogs::default(),
             lives: Lives::default(),
         }
     }
@@ -115,6 +119,11 @@ impl Service {
     #[must_use]
     pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
         Self { keys, ..self }
+    }
+
+    /// Whom a key names; `None` for one that is not ours, or not any more.
+    pub async fn who(&self, shown: &str) -> Result<Option<Identity>, crate::Error> {
+        keys::who(self.ports.store.as_ref(), &self.keys, shown).await
     }
 
     /// What is offered at this moment, to whoever may use everything.

@@ -11,8 +11,9 @@ use crate::run::{OperationRow, OperationState};
 use crate::service::Service;
 
 /// Tables whose ids begin with that of their session.
-pub(super) const OF_SESSIONS: [Table; 8] = [
+pub(super) const OF_SESSIONS: [Table; 9] = [
     Table::Run,
+    Table::Artifact,
     Table::Plan,
     Table::PlanCommit,
     Table::Request,
@@ -98,6 +99,7 @@ impl Collecting<'_> {
     ) -> Result<Vec<(Key, Expect)>, Error> {
         let tenant = &key.tenant;
         let mut doomed = vec![(key.clone(), expect), (run_id_key(tenant, run.run), Expect::Any)];
+        doomed.extend(run.inline.then(|| (Key::new(tenant, Table::Artifact, key.id.clone()), Expect::Any)));
         let page = |number: u64| Key::new(tenant, Table::Page, format!("{session}/{number:010}"));
         doomed.extend(run.pages.iter().map(|(_, number)| (page(*number), Expect::Any)));
         let prefix = format!("{session}/{}/", run.run);

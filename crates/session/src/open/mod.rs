@@ -1,6 +1,7 @@
 //! `plasm_context`: open a logical session, add to it, find it again, move it to newer catalogs.
 //! Invariant: one session per (tenant, intent); a call adds all of its seeds or nothing; two calls at once both land.
 
+mod door;
 mod find;
 mod newer;
 mod reuse;
@@ -20,8 +21,10 @@ use crate::reuse::intent_id;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::service::Service;
 
+pub use door::{Door, ExecuteRequest, Executed};
 use find::Found;
 pub use newer::Newer;
+pub(crate) use wave::KeptCatalogs;
 use wave::Step;
 
 #[derive(Debug, Clone)]

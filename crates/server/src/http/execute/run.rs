@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use session::{Call, PlanRequest, RunAnswer, RunRequest, Service};
 
 use super::accept::Form;
 use super::{Address, answer};
+use crate::arguments;
 use crate::http::auth::AsCaller;
 use crate::http::body::{Kind, Raw, unsupported};
 use crate::http::problem::Problem;
@@ -47,6 +49,23 @@ enum Mode {
     Plan,
 }
 
+/// How to run it, and the form of the answer.
+pub struct Wanted {
+    form: Form,
+    asked: Asked,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Wanted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let form = Form::from_request_parts(parts, state).await?;
+        let asked: Result<Query<Asked>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        let wrong = |bad: QueryRejection| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string());
+        Ok(Self { form, asked: asked.map_err(wrong)?.0 })
+    }
+}
+
 /// A program as JSON; as text it is the whole body.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,12 +79,9 @@ pub async fn run(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
     Path((prompt_hash, session)): Path<(String, String)>,
-    form: Form,
-    asked: Result<Query<Asked>, QueryRejection>,
+    Wanted { form, asked }: Wanted,
     body: Raw,
 ) -> Result<Response, Problem> {
-    let Query(asked) =
-        asked.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong(&bad.body_text()).to_string()))?;
     let program = program(body)?;
     let (started, mode) = (service.now(), asked.mode);
     let tool = if asked.mode == Mode::Plan { "execute_plan" } else { "execute" };
@@ -122,6 +138,11 @@ pub async fn artifact(
     Path((prompt_hash, session, run)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let door = service.door(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let artifact = service.artifact_of(&door, &run).await.map_err(|error| Problem::from(&error))?;
+    // By its number in the session, or by its id.
+    let uri = match run.parse::<u64>() {
+        Ok(number) => format!("plasm://session/{}/r/{number}", door.session),
+        Err(_) => format!("plasm://execute/{}/{}/run/{run}", door.binding.prompt_hash, door.binding.session_id),
+    };
+    let artifact = service.artifact(&door.caller, &uri).await.map_err(|error| Problem::from(&error))?;
     Ok(Json(serde_json::to_value(artifact).unwrap_or_default()))
 }
