@@ -15,9 +15,8 @@ use crate::calls::Traces;
 use crate::indexed::Indexed;
 use crate::live::Lives;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
-use crate::open::KeptCatalogs;
 use crate::retention::Retention;
-use crate::steadies::Steadies;
+use crate::steadies::{KeptCatalogs, Steadies};
 use crate::tenants::Tenants;
 use crate::tenants::keys::{self, ConfiguredKey};
 

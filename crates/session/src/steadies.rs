@@ -1,10 +1,10 @@
-//! Opens that were asked before and changed nothing.
+//! What this process remembers of opens: those that changed nothing, and the catalogs it put.
 //! Invariant: each entry can be lost.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, Weak};
 
-use base::{Digest, LogicalSessionId};
+use base::{Digest, LogicalSessionId, Timestamp};
 use catalog::Registry;
 
 use crate::rows::{ExecuteBinding, Revision};
@@ -40,5 +40,19 @@ impl Steadies {
             kept.clear();
         }
         kept.insert(asked, steady);
+    }
+}
+
+/// When this process last put which catalogs.
+#[derive(Default)]
+pub(crate) struct KeptCatalogs(Mutex<HashMap<Digest, Timestamp>>);
+
+impl KeptCatalogs {
+    pub fn at(&self, digest: &Digest) -> Option<Timestamp> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(digest).copied()
+    }
+
+    pub fn put(&self, digest: Digest, at: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, at);
     }
 }

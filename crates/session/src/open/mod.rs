@@ -24,7 +24,6 @@ use crate::service::Service;
 pub use door::{Door, ExecuteRequest, Executed};
 use find::Found;
 pub use newer::Newer;
-pub(crate) use wave::KeptCatalogs;
 use wave::Step;
 
 #[derive(Debug, Clone)]
