@@ -110,7 +110,11 @@ async fn main() {
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let options = server::HttpOptions { hosts: vec!["127.0.0.1".to_owned()], drain: Duration::from_secs(1) };
+    let options = server::HttpOptions {
+        hosts: vec!["127.0.0.1".to_owned()],
+        drain: Duration::from_secs(1),
+        offer: server::Offer::default(),
+    };
     tokio::spawn(server::serve(listener, service.clone(), options, CancellationToken::new()));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 

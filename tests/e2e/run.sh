@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|effects|hostile|faults|kills]...
-# $TOKAMAK is the binary (default: target/debug/tokamak); $TOOLS is where setup.sh installs (default: .tools).
+# $TOKAMAK is the binary (default: target/debug/tokamak), $TOKAMAK_FIXTURES one built with `--features conformance-fixtures`
+# (default: $TOKAMAK-fixtures); $TOOLS is where setup.sh installs (default: .tools).
 # Invariants: one line for each check; nothing that was started is left running and no file is left outside $TOOLS.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 export TOKAMAK=${TOKAMAK:-$repository/target/debug/tokamak}
+export TOKAMAK_FIXTURES=${TOKAMAK_FIXTURES:-$TOKAMAK-fixtures}
 TOOLS=${TOOLS:-$repository/.tools}
 mkdir -p "$TOOLS"
 TOOLS=$(cd "$TOOLS" && pwd)
@@ -21,6 +23,7 @@ main() {
   for suite in $suites; do
     [[ " $ALL " == *" $suite "* ]] || die "no suite $suite; one of: $ALL"
   done
+  [[ " $suites " != *" conformance "* ]] || check_fixtures
   # These need nothing but Python.
   [[ " hostile faults kills " == *" $suites "* ]] || "$here/setup.sh" || die "the tools are not installed"
   private_surroundings
@@ -37,6 +40,12 @@ main() {
 check_binary() {
   [ -x "$TOKAMAK" ] || die "no binary at $TOKAMAK; build it (cargo build -p cli) or set TOKAMAK"
   TOKAMAK=$(cd "$(dirname "$TOKAMAK")" && pwd)/$(basename "$TOKAMAK")
+}
+
+check_fixtures() {
+  [ -x "$TOKAMAK_FIXTURES" ] ||
+    die "no binary with fixtures at $TOKAMAK_FIXTURES; scripts/e2e-binaries.sh builds both, or set TOKAMAK_FIXTURES"
+  TOKAMAK_FIXTURES=$(cd "$(dirname "$TOKAMAK_FIXTURES")" && pwd)/$(basename "$TOKAMAK_FIXTURES")
 }
 
 # Nothing of the caller's home, settings or proxies reaches a suite; all files are in one folder that goes away.

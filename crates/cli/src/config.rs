@@ -9,6 +9,7 @@ use std::sync::Arc;
 use base::{Limits, Secret, TenantId};
 use catalog::{Allow, Catalog};
 use serde::Deserialize;
+use server::ToolSet;
 use teach::Teaching;
 
 use crate::args::Settings;
@@ -37,6 +38,8 @@ pub struct Config {
     pub teaching: Teaching,
     /// What tenants may use; who is not named may use everything.
     pub tenants: BTreeMap<TenantId, Allow>,
+    /// Which tools are offered, where no flag says it.
+    pub tools: ToolSet,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +58,7 @@ struct File {
     limits: Limits,
     teaching: Teaching,
     tenants: BTreeMap<TenantId, Allow>,
+    tools: ToolSet,
 }
 
 impl Config {
@@ -86,6 +90,7 @@ impl Config {
             limits: file.limits,
             teaching: file.teaching,
             tenants: file.tenants,
+            tools: file.tools,
         })
     }
 }

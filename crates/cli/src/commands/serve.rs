@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalog, mcp_config};
-use crate::args::Serve;
+use crate::args::{Serve, Tools};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::log;
@@ -22,6 +22,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     for source in &args.openapi {
         config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
+    let offer = offer(&config, args);
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
@@ -30,7 +31,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
         catalogs.watch(service.clone(), stop.clone());
-        let served = server::serve_stdio(service, Duration::from_secs(config.drain_seconds), stop.clone()).await;
+        let served = server::serve_stdio(service, offer, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
         return Ok(served?);
     }
@@ -49,11 +50,24 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
-    let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds) };
+    let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds), offer };
     server::serve(listener, service, options, stop).await?;
     ended.cancel();
     tracing::info!("stopped");
     Ok(())
+}
+
+fn offer(config: &Config, args: &Serve) -> server::Offer {
+    let tools = match args.tools {
+        Some(Tools::Core) => server::ToolSet::Core,
+        Some(Tools::All) => server::ToolSet::All,
+        None => config.tools,
+    };
+    server::Offer {
+        tools,
+        #[cfg(feature = "conformance-fixtures")]
+        fixtures: args.conformance_fixtures,
+    }
 }
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {

@@ -28,6 +28,7 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// How long running work may go on after a stop.
     pub drain: Duration,
+    pub offer: mcp::Offer,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +59,8 @@ fn router(
     (under_way, over): (UnderWay, CancellationToken),
 ) -> Router {
     let origins = guard::origins(&options.hosts, port);
-    let mcp =
-        mcp::service(service.clone(), mcp::HttpLists { hosts: &options.hosts, origins: &origins }, MESSAGE_BYTES, over);
+    let lists = mcp::HttpLists { hosts: &options.hosts, origins: &origins };
+    let mcp = mcp::service(service.clone(), options.offer, lists, MESSAGE_BYTES, over);
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
     let mcp = Router::new()
         .route_service("/mcp", mcp)

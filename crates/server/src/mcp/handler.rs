@@ -18,7 +18,7 @@ use rmcp::{RoleServer, ServerHandler};
 use session::Service;
 use tracing::Instrument;
 
-use super::{caller, progress, tools};
+use super::{ToolSet, caller, progress, tools};
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
 `intent` for the whole task and the {api, entity} seeds it needs (discover_capabilities finds them; one call for the goal); it \
@@ -39,11 +39,12 @@ const LIST_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Clone)]
 pub struct Handler {
     service: Arc<Service>,
+    tools: ToolSet,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>) -> Self {
-        Self { service }
+    pub fn new(service: Arc<Service>, tools: ToolSet) -> Self {
+        Self { service, tools }
     }
 
     fn apis(&self) -> String {
@@ -72,13 +73,13 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = ListToolsResult::with_all_items(tools::all());
+        let mut list = ListToolsResult::with_all_items(tools::all(self.tools));
         list.ttl_ms = Some(LIST_TTL_MS);
         Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::all().into_iter().find(|tool| tool.name == name)
+        tools::all(self.tools).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -86,8 +87,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Name::parse(&request.name) else {
-            let known = tools::Name::ALL.map(tools::Name::as_str);
+        let Some(tool) = tools::Name::parse(&request.name, self.tools) else {
+            let known = tools::Name::of(self.tools).map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
             let name: String = request.name.chars().take(80).collect();
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));

@@ -8,10 +8,10 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use session::Service;
 use tokio_util::sync::CancellationToken;
 
-use super::handler::Handler;
 use super::transport_store::TransportStore;
+use super::{Offer, Root, root};
 
-pub type McpHttp = StreamableHttpService<Handler, LocalSessionManager>;
+pub type McpHttp = StreamableHttpService<Root, LocalSessionManager>;
 
 /// Who may be asked, and by which pages.
 pub struct HttpLists<'a> {
@@ -19,7 +19,13 @@ pub struct HttpLists<'a> {
     pub origins: &'a [String],
 }
 
-pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, stop: CancellationToken) -> McpHttp {
+pub fn service(
+    service: Arc<Service>,
+    offer: Offer,
+    lists: HttpLists<'_>,
+    body_bytes: usize,
+    stop: CancellationToken,
+) -> McpHttp {
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(lists.hosts)
         .with_allowed_origins(lists.origins)
@@ -27,6 +33,6 @@ pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, s
         .with_max_request_body_bytes(body_bytes)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
-    let handler = Handler::new(service);
+    let handler = root(service, offer);
     StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(LocalSessionManager::default()), config)
 }

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use session::{Caller, Error, Service};
 
+use super::ToolSet;
 use super::handler::refused;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +52,18 @@ impl Name {
         }
     }
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    /// Those of a set, in the order of the list.
+    pub fn of(set: ToolSet) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |name| set == ToolSet::All || name.is_core())
+    }
+
+    /// Whether programs need it; what only lists or manages is not core.
+    fn is_core(self) -> bool {
+        !matches!(self, Name::ListRegistry)
+    }
+
+    pub fn parse(text: &str, set: ToolSet) -> Option<Self> {
+        Self::of(set).find(|name| name.as_str() == text)
     }
 }
 
@@ -63,7 +74,7 @@ pub struct Answer {
     pub outcome: &'static str,
 }
 
-pub fn all() -> Vec<Tool> {
+pub fn all(set: ToolSet) -> Vec<Tool> {
     let tool = |name: Name| match name {
         Name::PlasmContext => plasm_context::tool(),
         Name::Plasm => plasm::tool(),
@@ -72,7 +83,7 @@ pub fn all() -> Vec<Tool> {
         Name::DiscoverCapabilities => discover_capabilities::tool(),
         Name::ListRegistry => list_registry::tool(),
     };
-    Name::ALL.into_iter().map(tool).collect()
+    Name::of(set).map(tool).collect()
 }
 
 pub async fn call(service: &Arc<Service>, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
