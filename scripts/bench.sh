@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 need_rust
 need_c_compiler
 say "building in release and measuring"
-for bench in round_trip pages allocations catalogs; do
+for bench in round_trip sessions pages allocations catalogs; do
   cargo bench --locked --quiet --package cli --bench "$bench"
 done
 for bench in front waves discovery; do

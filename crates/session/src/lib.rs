@@ -32,5 +32,6 @@ pub use open::{Continuity, OpenRequest, Opened, SeedRequest, Taught};
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use rows::{ExecuteBinding, Revision};
+pub use run::TaskState;
 pub use service::{Ports, Service};
 pub use tenants::Tenants;

@@ -9,6 +9,7 @@ mod page;
 mod receipts;
 mod replay;
 mod start;
+mod task;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
+pub use task::TaskState;
 
 /// Without a handle nobody could ask for the run, so it is tried again for as long as its caller is there.
 const HANDLE_AGAIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,96 @@
+//! A client that costs as little as one can: a kept connection, a request written at once, an answer read to its end.
+//! Invariant: it reads the whole answer before it gives it; nothing is asserted about time.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub struct Wire {
+    stream: TcpStream,
+    host: String,
+    read: Vec<u8>,
+}
+
+impl Wire {
+    pub async fn to(host: &str) -> Self {
+        let stream = TcpStream::connect(host).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, host: host.to_owned(), read: Vec::with_capacity(64 * 1024) }
+    }
+
+    /// One tool call in the revision 2026-07-28; the text of its result.
+    pub async fn call(&mut self, tool: &str, arguments: &Value) -> String {
+        let answer = self.post(tool, &message(tool, arguments)).await;
+        let start = answer.find("{\"jsonrpc\"").unwrap_or_else(|| panic!("no message in: {answer}"));
+        let end = answer[start..].find('\n').map_or(answer.len(), |end| start + end);
+        let parsed: Value =
+            serde_json::from_str(answer[start..end].trim()).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        let result = &parsed["result"];
+        assert_ne!(result["isError"], true, "{result}");
+        result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in: {answer}")).to_owned()
+    }
+
+    /// The same, with an answer that is only looked at for a mark of success: the load generator shares the machine.
+    pub async fn call_for(&mut self, tool: &str, body: &str, mark: &str) {
+        let answer = self.post(tool, body).await;
+        assert!(answer.contains(mark), "no `{mark}` in: {answer}");
+    }
+
+    async fn post(&mut self, tool: &str, body: &str) -> String {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\ncontent-length: {}\r\n\r\n",
+            self.host,
+            body.len()
+        );
+        let mut whole = head.into_bytes();
+        whole.extend_from_slice(body.as_bytes());
+        self.stream.write_all(&whole).await.unwrap();
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> String {
+        self.read.clear();
+        let body_at = loop {
+            if let Some(at) = find(&self.read, b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.more().await;
+        };
+        let head = String::from_utf8_lossy(&self.read[..body_at]).to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+        match head.lines().find_map(|line| line.strip_prefix("content-length: ")) {
+            Some(length) => {
+                let length: usize = length.trim().parse().unwrap();
+                while self.read.len() < body_at + length {
+                    self.more().await;
+                }
+            }
+            // Chunks: the empty one is the last, and nothing of ours contains its bytes.
+            None => {
+                while !self.read.ends_with(b"\r\n0\r\n\r\n") {
+                    self.more().await;
+                }
+            }
+        }
+        String::from_utf8_lossy(&self.read[body_at..]).into_owned()
+    }
+
+    async fn more(&mut self) {
+        assert_ne!(self.stream.read_buf(&mut self.read).await.unwrap(), 0, "the server closed the connection");
+    }
+}
+
+pub fn message(tool: &str, arguments: &Value) -> String {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}

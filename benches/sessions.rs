@@ -1,0 +1,231 @@
+//! Sessions of the real binary over MCP and HTTP: how long a call takes on one connection, how many calls a second 64
+//! connections get, what a session costs on disk, and how long a start takes with 100,000 of them.
+//! Invariant: the load generator runs on the same machine, in this process; every answer is read whole; nothing is asserted
+//! about time.
+
+// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
+
+#[path = "made/wire.rs"]
+mod wire;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use base::TenantId;
+use ports::Store;
+use ports::store::{Batch, Expect, Key, Range, Table};
+use serde_json::{Value, json};
+use wire::{Wire, message};
+
+const CONNECTIONS: usize = 64;
+const SECONDS: u64 = 5;
+const STORED: usize = 100_000;
+/// A slice of ten entities: the demo's and some of a shipped catalog's.
+const SLICE: [(&str, &str); 10] = [
+    ("demo", "Project"),
+    ("demo", "Ticket"),
+    ("demo", "Comment"),
+    ("demo", "Person"),
+    ("github", "Issue"),
+    ("github", "Repository"),
+    ("github", "PullRequest"),
+    ("github", "User"),
+    ("github", "Comment"),
+    ("github", "Label"),
+];
+
+struct Tokamak {
+    child: Child,
+    host: String,
+    /// From the start of the process to its ready line.
+    ready: Duration,
+}
+
+impl Tokamak {
+    fn on(data: &Path) -> Self {
+        let started = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tokamak"))
+            .args(["serve", "--port", "0", "--data"])
+            .arg(data)
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        let ready = started.elapsed();
+        let host = line.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap().to_owned();
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, host, ready }
+    }
+
+    /// Processor time of the server so far.
+    fn processor(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks: u64 = [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
+    fn resident_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+        line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Tokamak {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn seeds(slice: &[(&str, &str)]) -> Value {
+    slice.iter().map(|(api, entity)| json!({"api": api, "entity": entity})).collect()
+}
+
+fn middle(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1e3
+}
+
+#[tokio::main]
+async fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokamak = Tokamak::on(folder.path());
+    println!("the real binary over MCP 2026-07-28 and HTTP, {} cores", std::thread::available_parallelism().unwrap());
+    one_connection(&tokamak).await;
+    let refs = opened(&tokamak).await;
+    many(&tokamak, &refs, "plasm", "plan ok", "5,000").await;
+    many(&tokamak, &refs, "plasm_run", "## result (1 row)", "2,500").await;
+    let memory = on_disk(&tokamak, folder.path()).await;
+    drop(tokamak);
+    println!("{memory}");
+    start_up().await;
+}
+
+async fn one_connection(tokamak: &Tokamak) {
+    let mut wire = Wire::to(&tokamak.host).await;
+    let mut first = Vec::new();
+    for n in 0..60 {
+        let open = json!({"intent": format!("look at tickets and issues, {n}"), "seeds": seeds(&SLICE)});
+        let started = Instant::now();
+        wire.call("plasm_context", &open).await;
+        first.push(started.elapsed());
+    }
+    let open = json!({"intent": "look at tickets and issues, 0", "seeds": seeds(&SLICE)});
+    let mut unchanged = Vec::new();
+    for _ in 0..400 {
+        let started = Instant::now();
+        let text = wire.call("plasm_context", &open).await;
+        unchanged.push(started.elapsed());
+        assert!(text.contains("Session unchanged"), "{text}");
+    }
+    println!("{:<70} {:>9.3} ms  (goal 5)", "plasm_context, first open of ten entities, median", middle(first));
+    println!("{:<70} {:>9.3} ms  (goal 1)", "plasm_context, unchanged, median", middle(unchanged));
+}
+
+/// A session for each connection.
+async fn opened(tokamak: &Tokamak) -> Vec<String> {
+    let mut wire = Wire::to(&tokamak.host).await;
+    let mut refs = Vec::new();
+    for n in 0..CONNECTIONS {
+        let open = json!({"intent": format!("connection {n}"), "seeds": seeds(&SLICE[..2])});
+        let text = wire.call("plasm_context", &open).await;
+        refs.push(text.split('`').nth(1).unwrap().to_owned());
+    }
+    refs
+}
+
+async fn many(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'static str, goal: &str) {
+    let done = Arc::new(AtomicUsize::new(0));
+    let until = Instant::now() + Duration::from_secs(SECONDS);
+    let (started, before) = (Instant::now(), tokamak.processor());
+    let mut tasks = Vec::new();
+    for reference in refs {
+        let program = "Ticket(project=\"OPS\", number=42)[title, state]";
+        let body = message(tool, &json!({"logical_session_ref": reference, "program": program}));
+        let (done, host) = (done.clone(), tokamak.host.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut wire = Wire::to(&host).await;
+            while Instant::now() < until {
+                wire.call_for(tool, &body, mark).await;
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let (calls, took) = (done.load(Ordering::Relaxed) as f64, started.elapsed().as_secs_f64());
+    let each = (tokamak.processor() - before).as_secs_f64() * 1e3 / calls;
+    let name = format!("{tool}, {CONNECTIONS} connections, durable");
+    println!("{name:<70} {:>9.0} /s  (goal {goal}; the server used {each:.3} ms of processor each)", calls / took);
+}
+
+/// What a session of ten entities adds to the folder, and what sessions nobody uses cost in memory.
+async fn on_disk(tokamak: &Tokamak, folder: &Path) -> String {
+    const MORE: usize = 300;
+    let mut wire = Wire::to(&tokamak.host).await;
+    let (before, resident) = (size_of(folder), tokamak.resident_kb());
+    for n in 0..MORE {
+        let open = json!({"intent": format!("on disk, {n}"), "seeds": seeds(&SLICE)});
+        wire.call("plasm_context", &open).await;
+    }
+    let each = (size_of(folder) - before) as f64 / MORE as f64 / 1024.0;
+    println!("{:<70} {each:>9.1} KB  (goal 30)", "a session of ten entities on disk, before results");
+    let grown = tokamak.resident_kb().saturating_sub(resident) as f64 / MORE as f64;
+    format!("{:<70} {grown:>9.1} KB  (goal 0)", format!("resident memory for each of {MORE} more sessions"))
+}
+
+fn size_of(folder: &Path) -> u64 {
+    // The WAL is of a size of its own; what is in it is in the database after a checkpoint.
+    let database = rusqlite::Connection::open(folder.join("tokamak.db")).unwrap();
+    let _ = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    walk(folder)
+}
+
+fn walk(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|e| if e.path().is_dir() { walk(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
+}
+
+/// The rows of one session, a hundred thousand times under other ids.
+async fn start_up() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let tokamak = Tokamak::on(folder.path());
+        let mut wire = Wire::to(&tokamak.host).await;
+        wire.call("plasm_context", &json!({"intent": "first", "seeds": seeds(&SLICE[..1])})).await;
+    }
+    let empty = Tokamak::on(folder.path()).ready;
+    let store = store::sqlite::SqliteStore::open(&folder.path().join(store::sqlite::FILE_NAME)).unwrap();
+    let tenant = TenantId::local();
+    let mut rows = Vec::new();
+    for table in [Table::Intent, Table::LogicalSession, Table::ExecuteSession] {
+        let range = Range { tenant: tenant.clone(), table, prefix: String::new(), after: None, limit: 1 };
+        rows.extend(store.scan(&range).await.unwrap().into_iter().map(|(_, row)| (table, row.value)));
+    }
+    for group in 0..STORED / 1_000 {
+        let mut batch = Batch::default();
+        for n in 0..1_000 {
+            for (table, value) in &rows {
+                let key = Key::new(&tenant, *table, format!("{:08x}-{n:04x}", group));
+                batch = batch.put(key, value.clone(), Expect::Any);
+            }
+        }
+        store.commit(batch).await.unwrap();
+    }
+    drop(store);
+    let mut times: Vec<Duration> = (0..5).map(|_| Tokamak::on(folder.path()).ready).collect();
+    times.sort();
+    let name = format!("start with {STORED} stored sessions ({} MB), median of 5", walk(folder.path()) >> 20);
+    println!("{name:<70} {:>9.0} ms  (goal 300; empty {:.0})", times[2].as_secs_f64() * 1e3, empty.as_secs_f64() * 1e3);
+}
