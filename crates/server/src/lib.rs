@@ -13,4 +13,4 @@ mod message;
 pub mod text;
 
 pub use http::{HttpError, HttpOptions, serve};
-pub use mcp::{Offer, StdioError, ToolSet, serve_stdio, tool_list};
+pub use mcp::{Offer, StdioError, ToolSet, instructions, serve_stdio, tool_list};

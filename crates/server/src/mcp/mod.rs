@@ -10,6 +10,7 @@ mod meta;
 mod offer;
 mod progress;
 mod stdio;
+mod tasks;
 mod tools;
 mod transport_store;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use session::Service;
 
+pub use handler::instructions;
 pub use http::{HttpLists, service};
 pub use offer::{Offer, ToolSet};
 pub use stdio::{StdioError, serve_stdio};

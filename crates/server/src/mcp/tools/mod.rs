@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Caller, Error, Service};
+use session::{Caller, Error, Ran, Service};
 
 use super::ToolSet;
 use super::handler::refused;
@@ -72,6 +72,13 @@ pub struct Answer {
     pub result: CallToolResult,
     pub slot: Option<String>,
     pub outcome: &'static str,
+    /// The run that goes on, for clients that know tasks.
+    pub task: Option<String>,
+}
+
+/// What a run that has ended answers.
+pub fn ran(ran: &Ran, shown_chars: usize) -> CallToolResult {
+    plasm_run::finished(ran, shown_chars).result
 }
 
 pub fn all(set: ToolSet) -> Vec<Tool> {
@@ -105,7 +112,7 @@ impl Answer {
     fn without_session(text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
-        Self { result, slot: None, outcome: "ok" }
+        Self { result, slot: None, outcome: "ok", task: None }
     }
 
     /// The same as JSON and as text: hosts show one or the other.
@@ -119,16 +126,21 @@ impl Answer {
         if error.is_fault() {
             tracing::error!(error = error as &dyn std::error::Error, "a call failed");
         }
-        Self { result: refused(crate::text::capped(crate::text::error(error))), slot: None, outcome: error.code() }
+        Self {
+            result: refused(crate::text::capped(crate::text::error(error))),
+            slot: None,
+            outcome: error.code(),
+            task: None,
+        }
     }
 
     pub fn broken() -> Self {
         let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
-        Self { result: refused(text), slot: None, outcome: "internal" }
+        Self { result: refused(text), slot: None, outcome: "internal", task: None }
     }
 
     pub fn cancelled() -> Self {
-        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled" }
+        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled", task: None }
     }
 }
 
@@ -143,7 +155,7 @@ struct BadArguments {
 
 impl From<BadArguments> for Answer {
     fn from(bad: BadArguments) -> Self {
-        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments" }
+        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", task: None }
     }
 }
 

@@ -69,13 +69,16 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) ->
         Ok(RunAnswer::Running(operation)) => {
             let mut answer = Answer::text(operation.slot, text::running(&operation), Some(meta::running(&operation)));
             answer.outcome = "running";
+            // Who asks not to wait wants the handle itself.
+            answer.task = (request.wait != Some(false)).then_some(operation.task);
             answer
         }
         Err(error) => Answer::failed(&error),
     }
 }
 
-fn finished(ran: &Ran, shown_chars: usize) -> Answer {
+/// The answer of a run that has ended, whoever waited for it.
+pub fn finished(ran: &Ran, shown_chars: usize) -> Answer {
     let shown = text::ran(ran, shown_chars);
     let mut answer = Answer::text(ran.slot, shown.text, Some(meta::ran(ran, &shown.lossy)));
     if ran.outcome.failed() || ran.outcome.cancelled {

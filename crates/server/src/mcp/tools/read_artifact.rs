@@ -44,7 +44,9 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Err(bad) => return bad.into(),
     };
     match service.artifact(caller, &given.uri).await {
-        Ok(artifact) => Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given) },
+        Ok(artifact) => {
+            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given), task: None }
+        }
         Err(error) => Answer::failed(&error),
     }
 }
