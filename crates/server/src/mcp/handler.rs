@@ -73,9 +73,7 @@ impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
         let me = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
-        ServerConfig::new(capabilities)
-            .with_server_info(me)
-            .with_instructions(self.instructions())
+        ServerConfig::new(capabilities).with_server_info(me).with_instructions(self.instructions())
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
