@@ -30,6 +30,8 @@ trap clean_up EXIT
 mkdir -p "$HOSTS"
 cp tests/hosts/package.json tests/hosts/package-lock.json "$HOSTS/"
 PATH="$node:$PATH" npm ci --prefix "$HOSTS" --ignore-scripts --no-audit --no-fund --loglevel=error
+# What its package would do when it is installed: puts the program in place. Of no other package is a script run.
+(cd "$HOSTS/node_modules/@anthropic-ai/claude-code" && "$node/node" install.cjs)
 cargo build --package cli --locked --quiet
 
 TOKAMAK="$(target_dir)/debug/tokamak"
