@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use base::{Limits, Origin, Principal, Secret, TenantId, Timestamp};
+use base::{Limits, Origin, Secret, TenantId, Timestamp};
 use serde_json::json;
-use session::{Caller, Connection, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service};
+use session::{Caller, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 400;
@@ -47,7 +47,7 @@ impl ports::Secrets for NoSecrets {
 }
 
 fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 /// Runs `work` after a warm-up and gives the median of a round.
@@ -110,11 +110,7 @@ async fn main() {
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let options = server::HttpOptions {
-        hosts: vec!["127.0.0.1".to_owned()],
-        drain: Duration::from_secs(1),
-        offer: server::Offer::default(),
-    };
+    let options = server::HttpOptions::without_keys(vec!["127.0.0.1".to_owned()], Duration::from_secs(1));
     tokio::spawn(server::serve(listener, service.clone(), options, CancellationToken::new()));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 

@@ -42,7 +42,7 @@ def reads(uri="plasm://session/s0/r/1", **arguments):
 # What is wrong, the call, the code of the refusal, and what of it helps a model to correct itself.
 REFUSALS = [
     ("an unknown argument", opens(foo=1), "bad_arguments", "foo.*intent"),
-    ("an argument of the wrong type", opens(intent=7), "bad_arguments", "intent.*string"),
+    ("an argument of the wrong type", opens(intent=7), "bad_arguments", "intent.*a text, not a number"),
     ("a list that is none", opens(seeds="demo"), "bad_arguments", "seeds"),
     ("a number that is text", reads(limit="all"), "bad_arguments", "limit"),
     ("a negative number", reads(limit=-1), "bad_arguments", "limit"),
@@ -67,6 +67,7 @@ REFUSALS = [
     ("an unknown API to look in", ("discover_capabilities", {"intent": "x", "apis": ["dmo"]}), "unknown_seed", "demo"),
     ("no goal", ("discover_capabilities", {"intent": " "}), "bad_intent", "intent"),
     ("a limit that is no number", ("discover_capabilities", {"intent": "x", "limit": "all"}), "bad_arguments", "limit"),
+    ("a limit of no rows", ("discover_capabilities", {"intent": "x", "limit": 0}), "bad_arguments", "limit"),
     ("a query that is a list", ("list_registry", {"query": ["x"]}), "bad_arguments", "query"),
     ("an unknown field of an artifact", reads(fields=["zz"]), "bad_arguments", "zz.*one of: number, title"),
 ]

@@ -2,7 +2,8 @@
 # Installs what the end-to-end suites need into $TOOLS (default: .tools in the repository).
 # Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may
 # install; a second run with the same pins does nothing; the tools end up in $TOOLS/e2e-python,
-# $TOOLS/e2e-servers (real servers to call, with the versions of foreign/requirements.txt) and $TOOLS/e2e-node.
+# $TOOLS/e2e-http (a validator and a fuzzer of OpenAPI), $TOOLS/e2e-servers (real servers to call, with the versions of
+# foreign/requirements.txt) and $TOOLS/e2e-node.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,19 +12,27 @@ mkdir -p "$TOOLS"
 TOOLS=$(cd "$TOOLS" && pwd)
 
 MCP_CLIENT="mcp==2.3.0"
+HTTP_TOOLS="openapi-spec-validator==0.9.0 schemathesis==4.32.5"
 PYTHON_HOME="$TOOLS/e2e-python"
+HTTP_HOME="$TOOLS/e2e-http"
 SERVERS_HOME="$TOOLS/e2e-servers"
 NODE_HOME="$TOOLS/e2e-node"
 
 main() {
   need_python
-  local interpreter python_pin servers_pin node_pin
+  local interpreter python_pin http_pin servers_pin node_pin
   interpreter=$(python3 -c 'import sys; print(sys.executable, sys.version_info[:3])')
   python_pin="$MCP_CLIENT $interpreter $PYTHON_HOME"
   if ! done_before "$PYTHON_HOME" "$python_pin"; then
     say "installing the Python MCP client ($MCP_CLIENT) into $PYTHON_HOME"
     install_python
     remember "$PYTHON_HOME" "$python_pin"
+  fi
+  http_pin="$HTTP_TOOLS $interpreter $HTTP_HOME"
+  if ! done_before "$HTTP_HOME" "$http_pin"; then
+    say "installing $HTTP_TOOLS into $HTTP_HOME (110 MB)"
+    install_http
+    remember "$HTTP_HOME" "$http_pin"
   fi
   servers_pin="$(cksum <"$here/foreign/requirements.txt") $interpreter $SERVERS_HOME"
   if ! done_before "$SERVERS_HOME" "$servers_pin"; then
@@ -63,6 +72,13 @@ need_python() {
 install_python() {
   virtual_environment "$PYTHON_HOME"
   fetch "the Python MCP client" pip_of "$PYTHON_HOME" "$MCP_CLIENT"
+}
+
+install_http() {
+  virtual_environment "$HTTP_HOME"
+  # Two words, two packages.
+  # shellcheck disable=SC2086
+  fetch "the OpenAPI tools" pip_of "$HTTP_HOME" $HTTP_TOOLS
 }
 
 # Nothing is compiled here: every one of them comes built.

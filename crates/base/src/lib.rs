@@ -14,6 +14,7 @@ mod json;
 mod limits;
 mod names;
 mod secret;
+mod shown;
 mod span;
 mod time;
 
@@ -28,5 +29,6 @@ pub use json::{canonical, depth_exceeds};
 pub use limits::Limits;
 pub use names::{near, nearest};
 pub use secret::Secret;
+pub use shown::shown;
 pub use span::{LineIndex, Place, Span};
 pub use time::Timestamp;

@@ -1,13 +1,12 @@
 //! The settings, from file, environment and flags, read once.
 //! Invariant: an unknown key is an error with its place; a flag beats the file.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Limits, Secret, TenantId};
-use catalog::{Allow, Catalog};
+use base::{Limits, Secret};
+use catalog::Catalog;
 use serde::Deserialize;
 use server::ToolSet;
 use teach::Teaching;
@@ -15,6 +14,7 @@ use teach::Teaching;
 use crate::args::Settings;
 use crate::failure::Failure;
 use crate::ports;
+use crate::tenants::{self, TenantsSettings};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -36,10 +36,33 @@ pub struct Config {
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
     pub teaching: Teaching,
-    /// What tenants may use; who is not named may use everything.
-    pub tenants: BTreeMap<TenantId, Allow>,
+    /// What tenants may use, and who speaks for them; who is not named may use everything.
+    pub tenants: TenantsSettings,
+    /// Whether requests need a key; without a word, where there is one.
+    pub auth: Option<AuthMode>,
+    /// Whether outgoing credentials, and so sessions, are the caller's own.
+    pub delegated: bool,
     /// Which tools are offered, where no flag says it.
     pub tools: ToolSet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMode {
+    Keys,
+    /// On loopback only.
+    Off,
+}
+
+/// Whose credentials APIs are called with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AuthResolution {
+    /// The operator's.
+    #[default]
+    Env,
+    /// The caller's, so that each principal has its own sessions.
+    Delegated,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,7 +80,9 @@ struct File {
     secrets_key_file: Option<PathBuf>,
     limits: Limits,
     teaching: Teaching,
-    tenants: BTreeMap<TenantId, Allow>,
+    tenants: TenantsSettings,
+    auth: Option<AuthMode>,
+    auth_resolution: AuthResolution,
     tools: ToolSet,
 }
 
@@ -71,9 +96,7 @@ impl Config {
         if !(0.0..=1.0).contains(&file.teaching.writes) {
             return Err(Failure::Score { found: file.teaching.writes });
         }
-        for tenant in file.tenants.keys().filter(|tenant| **tenant != TenantId::local()) {
-            tracing::warn!(%tenant, "a tenant that nobody can be until there are keys: every caller is `local`");
-        }
+        tenants::check(&file.tenants)?;
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
@@ -90,6 +113,8 @@ impl Config {
             limits: file.limits,
             teaching: file.teaching,
             tenants: file.tenants,
+            auth: file.auth,
+            delegated: file.auth_resolution == AuthResolution::Delegated,
             tools: file.tools,
         })
     }

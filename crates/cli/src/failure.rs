@@ -25,9 +25,21 @@ pub enum Failure {
     #[error("no place to keep data: set --data DIR, TOKAMAK_DATA or HOME")]
     NoDataFolder,
     #[error(
-        "{0} is not a loopback address, and this version has no auth to protect it with; listen on 127.0.0.1 or ::1"
+        "{0} is not a loopback address, and requests would need no key; make one (`tokamak token new --tenant NAME`), or listen on 127.0.0.1 or ::1"
     )]
     NotLoopback(std::net::IpAddr),
+    #[error("[tenants.{tenant}]: {what}")]
+    Tenant { tenant: base::TenantId, what: &'static str },
+    #[error("no tenant `{name}` in the settings{}; add a table [tenants.NAME], which may be empty", one_of(.near))]
+    NoTenant { name: String, near: Vec<String> },
+    #[error("--principal: {cause}")]
+    Principal { cause: base::IdError },
+    #[error("no key whose id begins with `{id}`; `tokamak token list` prints the ids")]
+    NoKey { id: String },
+    #[error("several keys have an id that begins with `{id}`; give more of it")]
+    SeveralKeys { id: String },
+    #[error("`{id}` stands in the settings; take it out of `keys` there and start the server again")]
+    KeyInSettings { id: String },
     #[error("port {port} on {address} is taken; stop what uses it or choose another with --port")]
     PortTaken { address: std::net::IpAddr, port: u16 },
     #[error("cannot listen on {address}:{port}: {cause}")]
@@ -99,10 +111,16 @@ impl Failure {
                 | store::secrets::Error::Value { .. },
             )
             | Failure::NotLoopback(_)
+            | Failure::Tenant { .. }
+            | Failure::SeveralKeys { .. }
+            | Failure::Principal { .. }
+            | Failure::KeyInSettings { .. }
             | Failure::Import { .. }
             | Failure::Param { .. } => 2,
             Failure::Missing { .. }
             | Failure::NoSecret { .. }
+            | Failure::NoTenant { .. }
+            | Failure::NoKey { .. }
             | Failure::NoCatalog { .. }
             | Failure::Seed(_)
             | Failure::NoCapability { .. }
@@ -122,6 +140,12 @@ impl Failure {
             Failure::Config { .. } | Failure::Limit { .. } | Failure::Score { .. } => "bad_config",
             Failure::NoDataFolder => "no_data_folder",
             Failure::NotLoopback(_) => "not_loopback",
+            Failure::Tenant { .. } => "bad_config",
+            Failure::NoTenant { .. } => "no_tenant",
+            Failure::NoKey { .. } => "no_key",
+            Failure::Principal { .. } => "bad_principal",
+            Failure::SeveralKeys { .. } => "several_keys",
+            Failure::KeyInSettings { .. } => "key_in_settings",
             Failure::PortTaken { .. } => "port_taken",
             Failure::Listen { .. } => "listen",
             Failure::Store(_) => "storage",

@@ -14,6 +14,7 @@ mod log;
 mod output;
 mod ports;
 mod shipped;
+mod tenants;
 mod wiring;
 
 use std::process::ExitCode;

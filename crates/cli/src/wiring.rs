@@ -14,15 +14,17 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogs::Catalogs;
-use crate::config::Config;
+use crate::config::{AuthMode, Config};
 use crate::failure::Failure;
 use crate::ports::{OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
-use crate::shipped;
+use crate::{shipped, tenants};
 
 /// A service, and the catalogs it started with.
 pub struct Wired {
     pub service: Arc<Service>,
     pub catalogs: Catalogs,
+    /// Whether requests need a key.
+    pub auth: bool,
 }
 
 /// The service of a configuration, with the demo API running beside it until `stop`.
@@ -40,6 +42,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
     } else if config.data.join(store::secrets::FILE_NAME).exists() {
         tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
     }
+    let auth = auth(config, storage.store.as_ref()).await?;
     let ports = Ports {
         store: storage.store,
         blobs: storage.blobs,
@@ -49,9 +52,27 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
     };
     let service = Service::new(ports, catalogs.registry(), config.limits.clone())
         .with_teaching(config.teaching)
-        .with_tenants(Tenants::new(config.tenants.clone()));
+        .with_tenants(Tenants::new(tenants::allowed(&config.tenants)))
+        .with_delegated(config.delegated)
+        .with_keys(tenants::keys(&config.tenants));
     let service = Arc::new(service);
-    Ok(Wired { service, catalogs })
+    Ok(Wired { service, catalogs, auth })
+}
+
+/// Where a key was ever made, requests need one, also after it was revoked; the settings may say otherwise.
+async fn auth(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
+    if let Some(mode) = config.auth {
+        return Ok(mode == AuthMode::Keys);
+    }
+    if !tenants::keys(&config.tenants).is_empty() {
+        return Ok(true);
+    }
+    for tenant in tenants::all(&config.tenants) {
+        if !session::keys::list(store, &tenant).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub struct Storage {

@@ -23,7 +23,7 @@ pub use continuation::Continuation;
 pub use coverage::{Coverage, Why};
 pub use ctx::{Ctx, Effects, Operations, Progress, Told};
 pub use error::{ApiProblem, OperationError, StepError, TemplateProblem};
-pub use outcome::{Attached, Finished, Outcome, Rowset};
+pub use outcome::{Attached, Finished, Outcome, Rowset, StepTook};
 pub use ports::receipts::{EffectId, Intent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
 pub use step::pure::over as pure_step;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use catalog::Row;
 use lang::plan::Path;
@@ -109,6 +110,17 @@ pub struct Outcome {
     pub receipts: Vec<Receipt>,
     /// It was told to stop and did, before its end.
     pub cancelled: bool,
+    /// The steps that were begun, in the order they ended; empty for an outcome that was read back.
+    pub took: Vec<StepTook>,
+}
+
+/// How long one step took. Nothing is decided by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepTook {
+    pub name: String,
+    pub time: Duration,
+    /// None where it failed.
+    pub rows: Option<usize>,
 }
 
 #[derive(Debug)]

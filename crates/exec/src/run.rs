@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use catalog::{Show, Via};
 use futures::StreamExt;
@@ -13,7 +14,7 @@ use lang::plan::{Plan, Shape, Step, StepKind};
 use crate::budget::{Allowance, Budget};
 use crate::ctx::{Ctx, Told};
 use crate::error::StepError;
-use crate::outcome::{Finished, Outcome, Rowset};
+use crate::outcome::{Finished, Outcome, Rowset, StepTook};
 use crate::step::effect::Ledger;
 use crate::step::{self, Work};
 use crate::value::{Inputs, step_name};
@@ -26,7 +27,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     let ended = AtomicUsize::new(0);
     let needs = plan.steps.iter().map(|step| step.kind.inputs()).collect();
     let running = Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended: &ended, needs };
-    let done = running.all().await;
+    let (done, took) = running.all().await;
     let finished = |returned: &lang::plan::Returned| {
         let step = plan.steps.get(returned.step);
         let missing = || Err(Arc::new(StepError::NeverRun(returned.label.clone())));
@@ -48,7 +49,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     };
     let returns = plan.returns.iter().map(finished).collect();
     let stopped = |r: &Option<StepResult>| matches!(r, Some(Err(error)) if error.is_cancelled());
-    Outcome { returns, cancelled: done.iter().any(stopped), receipts: ledger.into_receipts() }
+    Outcome { returns, cancelled: done.iter().any(stopped), receipts: ledger.into_receipts(), took }
 }
 
 struct Running<'a> {
@@ -71,10 +72,11 @@ enum Next {
 }
 
 impl Running<'_> {
-    async fn all(&self) -> Vec<Option<StepResult>> {
+    async fn all(&self) -> (Vec<Option<StepResult>>, Vec<StepTook>) {
         let steps = &self.plan.steps;
         let mut done: Vec<Option<StepResult>> = vec![None; steps.len()];
         let mut started = vec![false; steps.len()];
+        let mut took = Vec::with_capacity(steps.len());
         let mut running = FuturesUnordered::new();
         loop {
             // Once more for each failure: it is known at once, and may free or stop others.
@@ -97,11 +99,13 @@ impl Running<'_> {
                     started[at] = true;
                 }
             }
-            let Some((at, result)) = running.next().await else { break };
+            let Some((at, time, result)) = running.next().await else { break };
+            let rows = result.as_ref().ok().map(|rows: &Arc<Rowset>| rows.rows.len());
+            took.push(StepTook { name: step_name(steps, at), time, rows });
             done[at] = Some(result);
             self.tell_end();
         }
-        done
+        (done, took)
     }
 
     fn next(&self, at: usize, done: &[Option<StepResult>]) -> Next {
@@ -142,7 +146,8 @@ impl Running<'_> {
         Next::Start(inputs)
     }
 
-    async fn one(&self, at: usize, inputs: Inputs) -> (usize, StepResult) {
+    async fn one(&self, at: usize, inputs: Inputs) -> (usize, Duration, StepResult) {
+        let started = Instant::now();
         let also = self.embedded.get(at).map_or(&[][..], Vec::as_slice);
         let allowance = Allowance::of(self.budget, &self.plan.steps[at], also);
         let tell = || self.tell();
@@ -156,7 +161,8 @@ impl Running<'_> {
             outer: None,
             tell: &tell,
         };
-        (at, step::run(&work).await.map(Arc::new).map_err(Arc::new))
+        let result = step::run(&work).await.map(Arc::new).map_err(Arc::new);
+        (at, started.elapsed(), result)
     }
 
     fn tell_end(&self) {

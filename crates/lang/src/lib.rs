@@ -8,6 +8,9 @@
 
 // tidy: allow(crate-lines) one compiler, one folder per stage; the parser alone is half of it
 
+/// Of the language: a program may mean something else under another number.
+pub const VERSION: u32 = 1;
+
 pub mod check;
 pub mod codes;
 mod ir;

@@ -22,6 +22,9 @@ pub trait Store: Send + Sync {
 
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
+    /// Everyone who has a row, in the order of their ids: for what the operator does to all of them.
+    async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
+
     /// Reaches the storage and comes back: what `/readyz` asks.
     async fn ping(&self) -> Result<(), Error>;
 }
@@ -40,6 +43,12 @@ pub enum Table {
     ExecuteSession,
     /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
     Run,
+    /// Id of a run -> its session and number.
+    RunId,
+    /// `{principal}/{number}` -> a run of theirs in a session without an intent.
+    PrincipalRun,
+    /// `{logical session}/{number}` -> a plan as it was shown.
+    Plan,
     /// `{logical session}/{number}` -> a plan that was shown and may run once.
     PlanCommit,
     /// `{logical session}/{digest of a client's id}` -> a run that was asked for under that id.
@@ -50,22 +59,31 @@ pub enum Table {
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
+    /// `{logical session}/{moment}-{number}` -> one call: what was asked and what came of it.
+    Trace,
+    /// Digest of an API key -> whom it names. The key itself is nowhere.
+    ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
 }
 
 impl Table {
-    pub const ALL: [Table; 11] = [
+    pub const ALL: [Table; 16] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
         Table::ExecuteSession,
         Table::Run,
+        Table::RunId,
+        Table::PrincipalRun,
+        Table::Plan,
         Table::PlanCommit,
         Table::Request,
         Table::Receipt,
         Table::Page,
         Table::Operation,
+        Table::Trace,
+        Table::ApiKey,
         Table::Transport,
     ];
 
@@ -77,11 +95,16 @@ impl Table {
             Table::Connection => "connection",
             Table::ExecuteSession => "execute_session",
             Table::Run => "run",
+            Table::RunId => "run_id",
+            Table::PrincipalRun => "principal_run",
+            Table::Plan => "plan",
             Table::PlanCommit => "plan_commit",
             Table::Request => "request",
             Table::Receipt => "receipt",
             Table::Page => "page",
             Table::Operation => "operation",
+            Table::Trace => "trace",
+            Table::ApiKey => "api_key",
             Table::Transport => "transport",
         }
     }

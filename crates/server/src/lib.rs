@@ -6,11 +6,14 @@
 //! - Host and Origin are checked before anything is read; every request has an id that all its log lines carry.
 //! - A failure is an answer with a code and what to do; it never ends the process.
 
+mod arguments;
 pub mod found;
 mod http;
+mod identity;
 mod mcp;
 mod message;
+mod plasm;
 pub mod text;
 
-pub use http::{HttpError, HttpOptions, serve};
-pub use mcp::{Offer, StdioError, ToolSet, instructions, serve_stdio, tool_list};
+pub use http::{HttpError, HttpOptions, openapi, serve};
+pub use mcp::{McpOptions, StdioError, ToolSet, instructions, serve_stdio, tool_list};

@@ -8,7 +8,7 @@ pub const MESSAGE_BYTES: usize = 1024 * 1024;
 /// A client on stdio waits for the answer to the id it sent, so a program that is too long is read and refused by name.
 pub const LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Deeper arguments than any tool takes.
-const NESTING: usize = 64;
+pub const NESTING: usize = 64;
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;

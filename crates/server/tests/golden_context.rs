@@ -6,19 +6,17 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base::{Limits, Principal, TenantId, Timestamp};
+use base::{Limits, Timestamp};
 use catalog::Catalog;
 use serde_json::json;
 use server::text;
-use session::{
-    Caller, Connection, DiscoverRequest, OpenRequest, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service,
-};
+use session::{Caller, DiscoverRequest, OpenRequest, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
 use teach::{SlotStyle, Teaching};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
 
 fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 fn shipped() -> Vec<Arc<Catalog>> {

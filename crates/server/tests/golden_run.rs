@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Limits, Origin, Principal, TenantId, Timestamp};
+use base::{Limits, Origin, Timestamp};
 use serde_json::json;
 use server::text;
-use session::{Caller, Connection, OpenRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
+use session::{Caller, OpenRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
 use testkit::golden::Case;
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 
 fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 async fn service(limits: Limits) -> (Arc<Service>, Origin) {

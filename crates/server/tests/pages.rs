@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use base::{Limits, Origin, Principal, TenantId, Timestamp};
-use session::{Caller, Connection, OpenRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest, Service};
+use base::{Limits, Origin, Timestamp};
+use session::{Caller, OpenRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest, Service};
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 
 /// The same 321 tickets under each form.
@@ -39,7 +39,7 @@ fn catalog(address: &Origin) -> catalog::Catalog {
 }
 
 fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 /// Services on one storage that call one API.

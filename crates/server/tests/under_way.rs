@@ -54,11 +54,7 @@ async fn start(upstream: Arc<ScriptedUpstream>) -> Running {
     let service = Arc::new(Service::new(ports, catalog::Registry::new([demo]).unwrap(), Limits::default()));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (url, stop) = (format!("http://{}/mcp", listener.local_addr().unwrap()), CancellationToken::new());
-    let options = server::HttpOptions {
-        hosts: vec!["127.0.0.1".to_owned()],
-        drain: Duration::from_secs(30),
-        offer: server::Offer::default(),
-    };
+    let options = server::HttpOptions::without_keys(vec!["127.0.0.1".to_owned()], Duration::from_secs(30));
     let serving = tokio::spawn(server::serve(listener, service, options, stop.clone()));
     call(&url, "plasm_context", json!({"intent": "x", "seeds": [{"api": "demo", "entity": "Project"}]})).await.unwrap();
     Running { url, stop, serving }

@@ -5,13 +5,17 @@ use base::{Digest, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
 use ports::receipts::Receipt;
+use ports::store::{Batch, Key, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows::{RunRow, run_key};
+use crate::plans::ShownPlan;
+use crate::rows::{ExecuteBinding, RunAt, RunRow, run_id_key, run_key};
 use crate::service::Service;
+use crate::uri::ResourceUri;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Artifact {
@@ -65,48 +69,124 @@ impl Artifact {
     }
 }
 
-/// `plasm://session/s0/r/3`, with the canonical session id accepted for the slot; `#label` picks a return.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArtifactUri {
-    pub session: String,
-    pub number: u64,
-    pub label: Option<String>,
+/// What a URI leads to.
+#[derive(Debug, Clone)]
+pub enum Resource {
+    Artifact(Box<Artifact>),
+    Plan(Box<ShownPlan>),
 }
 
-impl ArtifactUri {
-    pub fn parse(uri: &str) -> Result<Self, Error> {
-        let refuse = || Error::NoArtifact(uri.chars().take(120).collect());
-        let rest = uri.strip_prefix("plasm://session/").ok_or_else(refuse)?;
-        let (rest, label) = rest.split_once('#').map_or((rest, None), |(rest, label)| (rest, Some(label.to_owned())));
-        let (session, number) = rest.split_once("/r/").ok_or_else(refuse)?;
-        let number = number.parse().map_err(|_| refuse())?;
-        Ok(Self { session: session.to_owned(), number, label })
-    }
-
-    pub fn short(slot: Slot, number: u64) -> String {
-        format!("plasm://session/{slot}/r/{number}")
-    }
+/// One result that can be read.
+#[derive(Debug, Clone)]
+pub struct ListedRun {
+    pub uri: String,
+    pub program: String,
+    pub finished: Timestamp,
 }
+
+/// Sessions and runs of each that a list of resources names.
+const LISTED_SESSIONS: usize = 20;
+const LISTED_RUNS: u64 = 10;
 
 impl Service {
+    /// Whatever a URI names, of the caller's tenant.
+    pub async fn resource(&self, caller: &Caller, uri: &str) -> Result<Resource, Error> {
+        if let ResourceUri::Plan { session, number } = ResourceUri::parse(uri)? {
+            return self.shown_plan(caller, uri, (&session, number)).await.map(Box::new).map(Resource::Plan);
+        }
+        self.artifact(caller, uri).await.map(Box::new).map(Resource::Artifact)
+    }
+
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
-        let parsed = ArtifactUri::parse(uri)?;
-        let (session, _) = self.resolve(caller, &parsed.session).await?;
-        let missing = || Error::NoArtifact(uri.chars().take(120).collect());
-        let row: Versioned<RunRow> =
-            self.fetch(&run_key(&caller.tenant, session, parsed.number)).await?.ok_or_else(missing)?;
-        let digest = row.row.artifact;
-        let bytes = self.ports.blobs.get(&digest).await.map_err(|error| match error {
-            ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),
-            other => Error::Blobs(other),
-        })?;
-        let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
-        if let Some(label) = parsed.label {
+        let (_, found, label) = self.run_named(caller, uri).await?;
+        let mut artifact: Artifact = crate::rows::read("artifact", &self.kept_blob(found.row.artifact).await?)?;
+        if let Some(label) = label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
-                return Err(missing());
+                return Err(self.no_resource(uri, false));
             }
         }
         Ok(artifact)
     }
+
+    /// Keeps a result for as long as its session, or no longer than others.
+    pub async fn pin_artifact(&self, caller: &Caller, uri: &str, pinned: bool) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            let (at, found, _) = self.run_named(caller, uri).await?;
+            let row = RunRow { pinned, ..found.row };
+            let key = run_key(&caller.tenant, at.session, at.number);
+            let batch = Batch::default().put(key, crate::rows::write(&row), unchanged(found.version));
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The newest results of the sessions that the caller's connection has slots for.
+    pub async fn list_runs(&self, caller: &Caller) -> Result<Vec<ListedRun>, Error> {
+        let slots = self.connection(caller).await?.row.slots;
+        let mut listed = Vec::new();
+        for (at, id) in slots.iter().enumerate().rev().take(LISTED_SESSIONS) {
+            let newest = self.logical(caller, *id).await?.map_or(0, |row| row.row.runs);
+            for number in (newest.saturating_sub(LISTED_RUNS) + 1..=newest).rev() {
+                let found: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, *id, number)).await?;
+                let Some(RunRow { program, finished, .. }) = found.map(|found| found.row) else { continue };
+                listed.push(ListedRun { uri: ResourceUri::run(Slot(at as u32), number), program, finished });
+            }
+        }
+        Ok(listed)
+    }
+
+    async fn run_named(&self, caller: &Caller, uri: &str) -> Result<(RunAt, Versioned<RunRow>, Option<String>), Error> {
+        let missing = || self.no_resource(uri, false);
+        let (at, label, through) = match ResourceUri::parse(uri)? {
+            ResourceUri::Run { session, number, label } => {
+                let (session, _) = self.resolve(caller, &session).await?;
+                (RunAt { session, number }, label, None)
+            }
+            ResourceUri::Canonical { prompt_hash, execute, run, label } => {
+                let found: Option<Versioned<RunAt>> = self.fetch(&run_id_key(&caller.tenant, run)).await?;
+                let binding = ExecuteBinding { prompt_hash, session_id: execute };
+                (found.ok_or_else(missing)?.row, label, Some(binding))
+            }
+            ResourceUri::Bare { number, label } => {
+                let found: Option<Versioned<RunAt>> = self.fetch(&bare_key(caller, number)).await?;
+                (found.ok_or_else(missing)?.row, label, None)
+            }
+            ResourceUri::Plan { .. } => return Err(missing()),
+        };
+        let found: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await?;
+        let Some(found) = found else {
+            let runs = self.logical(caller, at.session).await?.map_or(0, |row| row.row.runs);
+            return Err(self.no_resource(uri, (1..=runs).contains(&at.number)));
+        };
+        // A run's id is enough to find it; the rest of its name must be right all the same.
+        if through.is_some() && found.row.execute != through {
+            return Err(missing());
+        }
+        Ok((at, found, label))
+    }
+
+    pub(crate) async fn kept_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {
+        self.ports.blobs.get(&digest).await.map_err(|error| match error {
+            ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),
+            other => Error::Blobs(other),
+        })
+    }
+
+    /// `expired`: it was there once.
+    pub(crate) fn no_resource(&self, uri: &str, expired: bool) -> Error {
+        if expired { self.gone(uri) } else { Error::NoArtifact(base::shown(uri, 120)) }
+    }
+
+    /// A handle or a URI whose time is over.
+    pub(crate) fn gone(&self, what: &str) -> Error {
+        Error::Gone { what: base::shown(what, 120), days: self.retention.artifacts }
+    }
+}
+
+/// Where run `number` of the caller's runs without an intent is found.
+pub(crate) fn bare_key(caller: &Caller, number: u64) -> Key {
+    Key::new(&caller.tenant, Table::PrincipalRun, format!("{}/{number:010}", caller.principal))
 }

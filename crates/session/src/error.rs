@@ -28,6 +28,14 @@ pub enum Error {
     NoSession(String),
     #[error("session {0} has expired; call plasm_context with the same intent to open it again")]
     Expired(String),
+    #[error("`limit` is from 1 to {most}; leave it out for a few rows")]
+    NoRows { most: usize },
+    #[error("no execute session {0}; POST /execute opens one")]
+    NoExecute(String),
+    #[error("this execute session was replaced; POST /execute with the same intent answers the one there is now")]
+    Replaced,
+    #[error("`logical_session_id` names a session of another intent; leave `intent` out")]
+    OtherIntent,
     /// The program is wrong; all its mistakes at once.
     #[error("the program has mistakes")]
     Program { text: String, diagnostics: Vec<Diagnostic> },
@@ -66,9 +74,17 @@ pub enum Error {
     /// What someone else who waited for the same run was told too.
     #[error(transparent)]
     Shared(Arc<Error>),
-    #[error("`{0}` is not an artifact of this session; use a URI that a run of it named: plasm://session/s0/r/1")]
+    #[error(
+        "`{0}` is neither a result nor a plan of this session; use a URI that an answer named: plasm://session/s0/r/1"
+    )]
     NoArtifact(String),
-    #[error("artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again")]
+    #[error("`{what}` is gone: it was kept for {days} days; run its program again")]
+    Gone { what: String, days: u32 },
+    #[error("session {session} cannot be read ({cause}); call plasm_context with the same intent to open it again")]
+    DamagedSession { session: String, cause: Box<Error> },
+    #[error(
+        "artifact {0} is not readable any more, because its stored bytes are damaged or gone; run the program again"
+    )]
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,
@@ -91,11 +107,12 @@ impl Error {
             Error::Seed(_) => "unknown_seed",
             Error::BadRef(_) => "bad_ref",
             Error::UnknownSlot { .. } => "unknown_slot",
-            Error::NoSession(_) => "no_session",
-            Error::Expired(_) => "expired_session",
+            Error::NoSession(_) | Error::NoExecute(_) => "no_session",
+            Error::Expired(_) | Error::Replaced => "expired_session",
+            Error::OtherIntent => "bad_intent",
             Error::Program { .. } => "bad_program",
             Error::Review { .. } => "review_needed",
-            Error::NoProgram | Error::BadRequestId { .. } => "bad_arguments",
+            Error::NoProgram | Error::NoRows { .. } | Error::BadRequestId { .. } => "bad_arguments",
             Error::NoCommit(_) => "no_commit",
             Error::CommitExpired(_) => "expired_commit",
             Error::OtherPlan(_) => "other_plan",
@@ -107,6 +124,8 @@ impl Error {
             Error::Lost => "internal",
             Error::Shared(error) => error.code(),
             Error::NoArtifact(_) => "no_artifact",
+            Error::Gone { .. } => "expired_handle",
+            Error::DamagedSession { .. } => "storage_damaged",
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
@@ -115,6 +134,11 @@ impl Error {
             Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
         }
+    }
+
+    /// What it names is gone from the storage or does not read back; the storage itself answers.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.code() == "storage_damaged"
     }
 
     /// Ours to mend: logged in full, shown as one line.
@@ -130,6 +154,7 @@ impl Error {
                 | Error::Blobs(_)
                 | Error::Pin(_)
                 | Error::Damaged(_)
+                | Error::DamagedSession { .. }
                 | Error::LostArtifact(_)
         )
     }

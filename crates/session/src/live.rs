@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::RunId;
+use base::{RunId, Timestamp};
 use lang::plan::Plan;
 use ports::store::Key;
 use tokio::sync::watch;
@@ -26,6 +26,7 @@ pub(crate) struct Live {
     pub told: watch::Receiver<Told>,
     pub plan: Arc<Plan>,
     pub program: String,
+    pub started: Timestamp,
     /// What is marked as done when it ends.
     pub claim: Option<(Key, ClaimRow)>,
     /// How often the run was taken over before: an operation's row that says another number has another owner.
@@ -41,6 +42,7 @@ pub(crate) struct Begun {
     pub run: RunId,
     pub plan: Plan,
     pub program: String,
+    pub started: Timestamp,
     pub claim: Option<(Key, ClaimRow)>,
     /// The number of the operation that is taken up again, and its owner.
     pub resumed: Option<(u64, u32)>,
@@ -56,6 +58,10 @@ impl Lives {
 
     fn remove(&self, run: RunId) {
         lock(&self.0).remove(&run);
+    }
+
+    pub fn count(&self) -> usize {
+        lock(&self.0).len()
     }
 
     pub fn get(&self, run: RunId) -> Option<Live> {
@@ -85,13 +91,14 @@ impl Live {
     pub fn new(begun: Begun) -> (Self, Ending) {
         let (told_to, told) = watch::channel(Told::default());
         let (end_to, end) = watch::channel(None);
-        let Begun { run, plan, program, claim, resumed } = begun;
+        let Begun { run, plan, program, started, claim, resumed } = begun;
         let live = Self {
             run,
             cancel: CancellationToken::new(),
             told,
             plan: Arc::new(plan),
             program,
+            started,
             claim,
             owner: resumed.map_or(0, |(_, owner)| owner),
             end,

@@ -25,6 +25,7 @@ pub struct Session {
     pub id: LogicalSessionId,
     /// The caller's own slot for it.
     pub slot: Slot,
+    pub binding: ExecuteBinding,
     pub execute: ExecuteRow,
     /// As the caller's tenant sees them.
     pub catalogs: Catalogs,
@@ -46,16 +47,30 @@ impl Service {
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical.row.execute.ok_or_else(|| Error::Expired(reference.to_owned()))?;
-        let execute = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(reference.to_owned()))?.row;
+        let binding = logical.row.execute.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
+        let whole = async {
+            let found =
+                self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
+            let catalogs = self.pinned(&caller.tenant, &found.row).await?;
+            Ok((found.row, catalogs))
+        };
+        let (execute, catalogs) = whole.await.map_err(|error: Error| match error.is_damage() {
+            true => Error::DamagedSession { session: reference.to_owned(), cause: Box::new(error) },
+            false => error,
+        })?;
+        let offered = self.registry_for(&caller.tenant);
+        Ok(Session { id, slot, binding, execute, catalogs, offered })
+    }
+
+    /// What a symbol space stands on, as the tenant sees it.
+    pub(crate) async fn pinned(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
-            if let Some(seen) = self.catalog_for(&caller.tenant, *digest).await? {
+            if let Some(seen) = self.catalog_for(tenant, *digest).await? {
                 catalogs.insert(name.clone(), seen);
             }
         }
-        let offered = self.registry_for(&caller.tenant);
-        Ok(Session { id, slot, execute, catalogs, offered })
+        Ok(catalogs)
     }
 
     /// A slot of this connection, or a canonical id, which is given a slot on first use.
@@ -66,7 +81,7 @@ impl Service {
             let id = connection.row.slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
             return Ok((id, slot));
         }
-        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(reference.chars().take(80).collect()))?;
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::shown(reference, 80)))?;
         if self.logical(caller, id).await?.is_none() {
             return Err(Error::NoSession(id.to_string()));
         }

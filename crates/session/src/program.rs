@@ -29,6 +29,8 @@ pub struct Planned {
     /// What was mended on the way.
     pub notes: Vec<Diagnostic>,
     pub explained: String,
+    /// Under which its session keeps it, once it was shown.
+    pub number: Option<u64>,
     /// What a run of this very plan is asked for with, where it needs a review.
     pub commit: Option<String>,
 }
@@ -37,7 +39,7 @@ impl Planned {
     /// Of a plan that was made before.
     pub(crate) fn resumed(slot: base::Slot, plan: Plan) -> Self {
         let explained = plan::explain(&plan);
-        Self { slot, now: base::Timestamp(0), plan, notes: Vec::new(), explained, commit: None }
+        Self { slot, now: base::Timestamp(0), plan, notes: Vec::new(), explained, number: None, commit: None }
     }
 }
 
@@ -115,7 +117,7 @@ impl Service {
     pub async fn plan(&self, caller: &Caller, request: &PlanRequest) -> Result<Planned, Error> {
         let session = self.session(caller, &request.session).await?;
         let mut planned = self.plan_in(&session, &request.program, self.now())?;
-        planned.commit = self.mint_commit(caller, &session, (&planned, &request.program)).await?;
+        self.keep_plan(caller, &session, (&mut planned, &request.program)).await?;
         Ok(planned)
     }
 
@@ -131,6 +133,6 @@ impl Service {
         };
         tracing::debug!(plan = plan.digest.short(), steps = plan.steps.len(), "planned");
         let explained = plan::explain(&plan);
-        Ok(Planned { slot: session.slot, now, plan, notes: stages.diagnostics, explained, commit: None })
+        Ok(Planned { slot: session.slot, now, plan, notes: stages.diagnostics, explained, number: None, commit: None })
     }
 }

@@ -1,15 +1,17 @@
 //! The rows of a session, as stored.
 //! Invariant: a row is JSON that this version reads back; a field that is added later has a default.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, RunId, TenantId, Timestamp};
+use lang::plan::{Plan, Verdict};
 use ports::store::{Key, Table};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teach::Ledger;
 
 use crate::error::Error;
+use crate::open::{SessionReuseKey, intent_id};
 
 /// How many waves a session has had.
 pub type Revision = u32;
@@ -36,6 +38,39 @@ pub struct LogicalRow {
     /// The number of the last operation.
     #[serde(default)]
     pub operations: u64,
+    /// The number of the last plan that was shown.
+    #[serde(default)]
+    pub plans: u64,
+    /// When it was last worked in, to within `TOUCH_MS`.
+    #[serde(default = "never")]
+    pub used: Timestamp,
+    /// The id of the row that leads here; the digest of the intent where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A session that is only looked at is written no more often than this.
+pub const TOUCH_MS: i64 = 60 * 60 * 1000;
+
+fn never() -> Timestamp {
+    Timestamp(0)
+}
+
+impl LogicalRow {
+    pub fn new(intent: &str, created: Timestamp) -> Self {
+        let (intent, used) = (intent.to_owned(), created);
+        let (runs, commits, pages, operations, plans) = (0, 0, 0, 0, 0);
+        Self { intent, created, execute: None, runs, commits, pages, operations, plans, used, name: None }
+    }
+
+    /// Without an intent it was opened by its seeds alone.
+    pub fn is_unnamed(&self) -> bool {
+        self.intent.is_empty()
+    }
+
+    pub fn row_name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| intent_id(&self.intent))
+    }
 }
 
 /// Which symbol space a logical session is bound to.
@@ -46,9 +81,25 @@ pub struct ExecuteBinding {
 }
 
 /// A connection's slots, by number.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionRow {
     pub slots: Vec<LogicalSessionId>,
+    /// When it was last used, to within a day.
+    #[serde(default = "never")]
+    pub used: Timestamp,
+    /// The number of the principal's last run in a session that has no intent.
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub runs: u64,
+}
+
+impl Default for ConnectionRow {
+    fn default() -> Self {
+        Self { slots: Vec::new(), used: never(), runs: 0 }
+    }
+}
+
+fn is_none_yet(runs: &u64) -> bool {
+    *runs == 0
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,6 +113,12 @@ pub struct ExecuteRow {
     /// The fenced table of each wave.
     pub waves: Vec<String>,
     pub opened: Timestamp,
+    /// What an open must have in common with this one to be given it.
+    #[serde(default)]
+    pub key: Option<SessionReuseKey>,
+    /// Newer catalogs that its caller has been told of.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub told: BTreeSet<Digest>,
 }
 
 impl ExecuteRow {
@@ -71,9 +128,47 @@ impl ExecuteRow {
     }
 }
 
+/// A plan that was shown.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlanRow {
+    pub digest: Digest,
+    pub program: String,
+    /// The moment that `now` means in it.
+    pub planned: Timestamp,
+    pub verdict: Verdict,
+    /// The number of its commit, where it needs a review.
+    #[serde(default)]
+    pub commit: Option<u64>,
+    pub body: PlanBody,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanBody {
+    Here(Box<Plan>),
+    Blob(Digest),
+}
+
+/// Which run of which session: what a run's id and a bare number lead to.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct RunAt {
+    pub session: LogicalSessionId,
+    pub number: u64,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRow {
     pub run: RunId,
+    /// The symbol space it ran in.
+    #[serde(default)]
+    pub execute: Option<ExecuteBinding>,
+    #[serde(default)]
+    pub program: String,
+    #[serde(default)]
+    pub started: Option<Timestamp>,
+    /// Kept for as long as its session, whatever the retention of artifacts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     pub plan: Digest,
     pub artifact: Digest,
     pub finished: Timestamp,
@@ -111,6 +206,11 @@ pub enum Claim {
 /// Runs of a session, in the order of their numbers.
 pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
+}
+
+/// By the run's own id.
+pub fn run_id_key(tenant: &TenantId, run: RunId) -> Key {
+    Key::new(tenant, Table::RunId, run.to_string())
 }
 
 pub fn write<T: Serialize>(row: &T) -> Vec<u8> {

@@ -11,8 +11,13 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::indexed::Indexed;
+use crate::keys::ConfiguredKey;
 use crate::live::Lives;
+use crate::meter::{Meter, metered};
+use crate::open::Steadies;
+use crate::retention::Retention;
 use crate::tenants::Tenants;
+use crate::trace::Traces;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -33,10 +38,19 @@ pub struct Service {
     pub(crate) limits: Limits,
     pub(crate) teaching: Teaching,
     pub(crate) tenants: Tenants,
+    /// Whether the caller decides with which credentials APIs are called, so that sessions are its own.
+    pub(crate) delegated: bool,
+    /// Keys that the settings name, beside those in the store.
+    pub(crate) keys: Vec<ConfiguredKey>,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
     turns: Mutex<HashMap<String, Weak<Turn>>>,
+    pub(crate) retention: Retention,
+    pub(crate) traces: Traces,
+    pub(crate) meter: Arc<Meter>,
+    /// Opens that change nothing.
+    pub(crate) steadies: Steadies,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -47,6 +61,8 @@ type Turn = tokio::sync::Mutex<()>;
 impl Service {
     pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
         let registry = RwLock::new(registry.into());
+        let meter = Arc::new(Meter::default());
+        let ports = metered(ports, &meter);
         Self {
             ports,
             registry,
@@ -54,9 +70,15 @@ impl Service {
             limits,
             teaching: Teaching::default(),
             tenants: Tenants::default(),
+            delegated: false,
+            keys: Vec::new(),
             pinned: Mutex::default(),
             calls: Mutex::default(),
             turns: Mutex::default(),
+            retention: Retention::default(),
+            traces: Traces::default(),
+            meter,
+            steadies: Steadies::default(),
             lives: Lives::default(),
         }
     }
@@ -71,6 +93,24 @@ impl Service {
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// For how long things are kept, where that is not the default.
+    #[must_use]
+    pub fn with_retention(self, retention: Retention) -> Self {
+        Self { retention, ..self }
+    }
+
+    /// Outgoing credentials are the caller's own: `auth_resolution = "delegated"`.
+    #[must_use]
+    pub fn with_delegated(self, delegated: bool) -> Self {
+        Self { delegated, ..self }
+    }
+
+    /// Keys that the settings name.
+    #[must_use]
+    pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
+        Self { keys, ..self }
     }
 
     /// What is offered at this moment, to whoever may use everything.

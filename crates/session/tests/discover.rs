@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use base::{Limits, TenantId, Timestamp};
+use base::{Limits, Timestamp};
 use catalog::{Catalog, Registry};
-use session::{Access, Caller, Connection, DiscoverRequest, Error, Ports, Service};
+use session::{Access, Caller, DiscoverRequest, Error, Identity, Ports, Service};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::ScriptedUpstream;
 
@@ -39,7 +39,7 @@ fn service(registry: Arc<Registry>) -> Service {
 }
 
 fn me() -> Caller {
-    Caller { tenant: TenantId::parse("local").unwrap(), connection: Connection::Transport("a".to_owned()) }
+    Identity::local().caller(Some("a".to_owned()))
 }
 
 fn ask(intent: &str, apis: &[&str]) -> DiscoverRequest {

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use base::{Digest, Limits, TenantId, Timestamp};
+use base::{Digest, Limits, Timestamp};
 use catalog::{Catalog, Registry};
-use session::{Caller, Connection, OpenRequest, Opened, PlanRequest, Ports, SeedRequest, Service, Taught};
+use session::{Caller, Identity, OpenRequest, Opened, PlanRequest, Ports, SeedRequest, Service, Taught};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::ScriptedUpstream;
 
@@ -44,7 +44,7 @@ fn service(registry: Arc<Registry>) -> Arc<Service> {
 }
 
 fn me() -> Caller {
-    Caller { tenant: TenantId::parse("local").unwrap(), connection: Connection::Transport("a".to_owned()) }
+    Identity::local().caller(Some("a".to_owned()))
 }
 
 fn open(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {

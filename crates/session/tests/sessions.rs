@@ -12,7 +12,7 @@ use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::json;
 use session::{
-    Caller, Connection, Error, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught,
+    Caller, Error, Identity, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught,
 };
 use testkit::faults::{Fault, Faults, FaultyBlobs, FaultyStore, Operation};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
@@ -50,7 +50,8 @@ fn world_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catal
 }
 
 fn caller(tenant: &str, connection: &str) -> Caller {
-    Caller { tenant: TenantId::parse(tenant).unwrap(), connection: Connection::Transport(connection.to_owned()) }
+    let identity = Identity { tenant: TenantId::parse(tenant).unwrap(), principal: Principal::local() };
+    identity.caller(Some(connection.to_owned()))
 }
 
 fn open(intent: &str, entities: &[&str]) -> OpenRequest {
@@ -306,7 +307,7 @@ async fn a_damaged_artifact_is_named_not_invented() {
 #[tokio::test]
 async fn a_session_without_a_transport_keeps_its_slots_by_principal() {
     let world = world();
-    let me = || Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) };
+    let me = || Caller::local();
     world.service.open(&me(), &open("task", &["Project"])).await.unwrap();
     let restarted = world_on(world.store.clone(), world.blobs.clone(), demo(1));
     let plan = PlanRequest { session: "s0".to_owned(), program: "Project".to_owned() };

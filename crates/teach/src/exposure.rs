@@ -122,18 +122,27 @@ fn ranked<'a>(
     let all =
         || catalogs.iter().filter(|(_, c)| of(c)).flat_map(|(id, c)| c.capabilities.values().map(move |c| (id, c)));
     let reachable = || all().filter(|(id, c)| known.contains(&(*id, c.entity.as_str())));
-    let mut found = reachable().filter(|(_, c)| c.name == plain);
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(_), Some(_)) => {
-            let apis = reachable().filter(|(_, c)| c.name == plain).map(|(id, _)| format!("{id}:{plain}"));
-            Err(SeedError::Ambiguous { name: clip(name), apis: apis.collect() })
-        }
-        (None, _) => {
+    // Its own name first; then as a table writes it.
+    let by_name: Vec<_> = reachable().filter(|(_, c)| c.name == plain).collect();
+    let found = if by_name.is_empty() { reachable().filter(|(_, c)| is_written(c, plain)).collect() } else { by_name };
+    match found.as_slice() {
+        [only] => Ok(*only),
+        [] => {
             let near = near(plain, reachable().map(|(_, c)| c.name.as_str()));
             Err(SeedError::UnknownRanked { name: clip(name), near })
         }
+        several => {
+            let apis = several.iter().map(|(id, c)| format!("{id}:{}", c.name)).collect();
+            Err(SeedError::Ambiguous { name: clip(name), apis })
+        }
     }
+}
+
+/// `close`, `Ticket.close`
+fn is_written(capability: &Capability, name: &str) -> bool {
+    let (entity, method) = name.rsplit_once('.').map_or((None, name), |(entity, method)| (Some(entity), method));
+    entity.is_none_or(|entity| entity == capability.entity)
+        && (capability.method_name() == method || capability.method_name().replace('-', "_") == method)
 }
 
 fn has_alias(catalog: &Catalog, api: &str) -> bool {

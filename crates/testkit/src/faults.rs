@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use base::Digest;
+use base::{Digest, TenantId};
 use ports::store::{Batch, Key, Range, Row};
 use ports::{Blobs, Cause, Store, blobs, store};
 
@@ -147,6 +149,12 @@ impl<S: Store + ?Sized> Store for FaultyStore<S> {
         after_row(Operation::Commit, fault)
     }
 
+    async fn tenants(&self) -> Result<Vec<TenantId>, store::Error> {
+        let fault = before_row(&self.faults, Operation::Scan, None)?;
+        let tenants = self.inner.tenants().await?;
+        after_row(Operation::Scan, fault).map(|()| tenants)
+    }
+
     async fn ping(&self) -> Result<(), store::Error> {
         let fault = before_row(&self.faults, Operation::Ping, None)?;
         self.inner.ping().await?;
@@ -200,6 +208,18 @@ impl<B: Blobs + ?Sized> Blobs for FaultyBlobs<B> {
         let fault = before_blob(&self.faults, Operation::GetBlob)?;
         let bytes = self.inner.get(digest).await?;
         after_blob(Operation::GetBlob, fault).map(|()| bytes)
+    }
+
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::Stored>, blobs::Error> {
+        let fault = before_blob(&self.faults, Operation::GetBlob)?;
+        let found = self.inner.list(after, limit).await?;
+        after_blob(Operation::GetBlob, fault).map(|()| found)
+    }
+
+    async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, blobs::Error> {
+        let fault = before_blob(&self.faults, Operation::PutBlob)?;
+        let deleted = self.inner.delete(digest, idle).await?;
+        after_blob(Operation::PutBlob, fault).map(|()| deleted)
     }
 }
 

@@ -84,20 +84,32 @@ impl store::Store for MemoryStore {
         Ok(())
     }
 
+    async fn tenants(&self) -> Result<Vec<TenantId>, store::Error> {
+        let mut tenants: Vec<TenantId> = lock(&self.rows).keys().map(|key| key.tenant.clone()).collect();
+        tenants.dedup();
+        Ok(tenants)
+    }
+
     async fn ping(&self) -> Result<(), store::Error> {
         Ok(())
     }
 }
 
-/// Blobs in a map, which a test can damage.
+/// Blobs in a map, which a test can damage and let grow old.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs {
     blobs: Mutex<BTreeMap<Digest, Vec<u8>>>,
+    idle: Mutex<BTreeMap<Digest, Duration>>,
 }
 
 impl MemoryBlobs {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// So much time passes without a put.
+    pub fn age(&self, by: Duration) {
+        lock(&self.idle).values_mut().for_each(|idle| *idle += by);
     }
 
     /// The digests of everything stored, damaged or not.
@@ -125,7 +137,9 @@ impl MemoryBlobs {
 impl blobs::Blobs for MemoryBlobs {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, blobs::Error> {
         let digest = Digest::of(bytes);
-        lock(&self.blobs).insert(digest, bytes.to_vec());
+        let mut blobs = lock(&self.blobs);
+        blobs.insert(digest, bytes.to_vec());
+        lock(&self.idle).insert(digest, Duration::ZERO);
         Ok(digest)
     }
 
@@ -137,6 +151,24 @@ impl blobs::Blobs for MemoryBlobs {
         }
         blobs.remove(digest);
         Err(blobs::Error::Damaged(*digest))
+    }
+
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::Stored>, blobs::Error> {
+        let (blobs, idle) = (lock(&self.blobs), lock(&self.idle));
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let found = blobs.range((start, Bound::Unbounded)).take(limit);
+        let stored = |(digest, bytes): (&Digest, &Vec<u8>)| blobs::Stored {
+            digest: *digest,
+            bytes: bytes.len() as u64,
+            idle: idle.get(digest).copied().unwrap_or_default(),
+        };
+        Ok(found.map(stored).collect())
+    }
+
+    async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, blobs::Error> {
+        let mut blobs = lock(&self.blobs);
+        let old = lock(&self.idle).get(digest).is_some_and(|since| *since >= idle);
+        Ok(old && blobs.remove(digest).is_some())
     }
 }
 

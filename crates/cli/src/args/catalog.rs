@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Debug, Subcommand)]
 pub enum CatalogCommand {
     /// List the catalogs that this installation offers, and whether their secrets are set
-    List(Folders),
+    List(CatalogList),
     /// Check catalog files; says what is wrong, where, and what to write
     Check(CatalogCheck),
     /// Print what a model is taught of a catalog, what that costs in tokens, and its entities as a graph
@@ -34,6 +34,15 @@ pub struct Folders {
     /// Leave the demo API and its catalog out
     #[arg(long)]
     pub no_demo: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CatalogList {
+    #[command(flatten)]
+    pub folders: Folders,
+    /// As this tenant of the settings sees them
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
 }
 
 #[derive(Debug, Args)]

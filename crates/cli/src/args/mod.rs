@@ -2,6 +2,7 @@
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
 mod catalog;
+mod token;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,8 +10,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use catalog::{
-    CatalogCheck, CatalogCommand, CatalogImport, CatalogShow, CatalogTest, Folders, ImportKind, Picture, Writes,
+    CatalogCheck, CatalogCommand, CatalogImport, CatalogList, CatalogShow, CatalogTest, Folders, ImportKind, Picture,
+    Writes,
 };
+pub use token::{Token, TokenAction};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -48,6 +51,11 @@ pub enum Command {
         after_help = "The key is TOKAMAK_SECRETS_KEY, or what is in the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value, without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
     )]
     Secret(Secret),
+    /// Make, list and revoke the API keys that let callers in
+    #[command(
+        after_help = "Tenants are the tables [tenants.NAME] of the settings.\n\nExamples:\n  tokamak token new --tenant acme --principal alice\n  tokamak token list\n  tokamak token revoke 1f0c9a2b"
+    )]
+    Token(Token),
     /// List, check, show and try out catalogs: the files that say what an API offers
     #[command(
         subcommand,
@@ -192,6 +200,9 @@ pub struct Discover {
     /// Show at most so many rows (8 unless given, 32 at most)
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+    /// As this tenant of the settings would be told
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
     #[command(flatten)]
     pub folders: Folders,
 }

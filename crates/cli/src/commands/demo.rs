@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use base::{Principal, TenantId};
 use serde_json::{Value, json};
 use server::text;
-use session::{ArtifactUri, Caller, Connection, OpenRequest, PlanRequest, RunRequest, SeedRequest, Service};
+use session::{Caller, OpenRequest, PlanRequest, ResourceUri, RunRequest, SeedRequest, Service};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
@@ -16,7 +15,7 @@ use crate::output::Output;
 use crate::{log, wiring};
 
 pub fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
+    Caller::local()
 }
 
 pub async fn run(output: &Output) -> Result<(), Failure> {
@@ -88,13 +87,13 @@ impl Tour<'_> {
             RunRequest { session: "s0".to_owned(), program: Some(program.to_owned()), ..RunRequest::default() };
         let answer = self.service.run(&caller(), &request).await?;
         let ran = answer.finished().ok_or_else(|| Failure::Found("the run takes too long".to_owned()))?;
-        let artifact = ArtifactUri::short(ran.slot, ran.number);
+        let artifact = ResourceUri::run(ran.slot, ran.number);
         self.answer(&text::run_result(&ran.outcome, &artifact, 1_200).text);
         Ok(ran.number)
     }
 
     async fn artifact(&self, number: u64) -> Result<(), Failure> {
-        let uri = ArtifactUri::short(base::Slot(0), number);
+        let uri = ResourceUri::run(base::Slot(0), number);
         self.call("read_artifact", &json!({"uri": uri, "offset": 40, "limit": 2, "fields": ["number", "title"]}));
         let artifact = self.service.artifact(&caller(), &uri).await?;
         let columns = ["number".to_owned(), "title".to_owned()];

@@ -3,27 +3,32 @@
 
 use std::path::Path;
 
+use catalog::{Capability, Catalog};
 use serde_json::json;
 use session::DiscoverRequest;
 use teach::discovery::{Decision, Index};
 
-use super::catalog::config;
+use super::catalog as settings;
 use crate::args::Discover;
 use crate::catalogs::Catalogs;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::tenants;
 
 pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), Failure> {
-    let config = config(file, &args.folders)?;
+    let config = settings::config(file, &args.folders)?;
     let registry = Catalogs::load(&config)?.registry();
     let index = Index::new(&registry);
+    let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
+    let permit = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
     let request = DiscoverRequest { intent: args.intent.clone(), apis: args.api.clone(), limit: args.limit };
-    let discovered = session::discover(&registry, &index, (&config.limits, &|_, _| true), &request).map_err(
-        |error| match error {
-            session::Error::Seed(error) => Failure::Seed(error),
-            other => Failure::Session(other),
-        },
-    )?;
+    let discovered =
+        session::discover(&registry.view(&allow), &index, (&config.limits, &permit), &request).map_err(|error| {
+            match error {
+                session::Error::Seed(error) => Failure::Seed(error),
+                other => Failure::Session(other),
+            }
+        })?;
     let typed = discovered.found.decide();
     if output.json {
         let mut value = server::found::rows(&discovered);

@@ -12,6 +12,7 @@ mod fmt;
 mod mcp_config;
 mod secret;
 mod serve;
+mod token;
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
@@ -25,6 +26,7 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Doctor(settings) => doctor::run(config, &settings, output).await,
         Command::McpConfig(args) => mcp_config::run(&args, output),
         Command::Secret(args) => secret::run(config, &args, output),
+        Command::Token(args) => token::run(config, &args, output).await,
         Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Discover(args) => discover::run(config, &args, output),
         Command::Debug(args) => debug::run(&args, output),

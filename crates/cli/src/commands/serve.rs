@@ -12,9 +12,9 @@ use super::{catalog, mcp_config};
 use crate::args::{Serve, Tools};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::log;
 use crate::output::Output;
 use crate::wiring::{self, Wired};
+use crate::{log, tenants};
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
     let mut config = Config::read(file, &args.settings)?;
@@ -22,48 +22,56 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     for source in &args.openapi {
         config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
-    let offer = offer(&config, args);
+    let mcp = mcp_options(&config, args);
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
     if args.stdio {
-        let Wired { service, catalogs } = wiring::service(&config, &ended).await?;
+        let Wired { service, catalogs, .. } = wiring::service(&config, &ended).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
+        warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
-        let served = server::serve_stdio(service, offer, Duration::from_secs(config.drain_seconds), stop.clone()).await;
+        let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
         return Ok(served?);
     }
-    if !config.listen.is_loopback() {
+    // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
+    let listener = wiring::listen(config.listen, config.port).await?;
+    let Wired { service, catalogs, auth } = wiring::service(&config, &ended).await?;
+    if !auth && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
-    // The port first: a taken one is the likeliest mistake, and nothing was opened yet.
-    let listener = wiring::listen(config.listen, config.port).await?;
-    let Wired { service, catalogs } = wiring::service(&config, &ended).await?;
     stop_on_signal(stop.clone());
     let address =
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready(&url, &config, service.registry().len()));
+    warn_of_tenants(&config, &service.registry());
     catalogs.watch(service.clone(), stop.clone());
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
-    let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds), offer };
+    let options = server::HttpOptions {
+        hosts: config.hosts,
+        drain: Duration::from_secs(config.drain_seconds),
+        auth,
+        calls_per_minute: tenants::calls_per_minute(&config.tenants),
+        mcp,
+    };
     server::serve(listener, service, options, stop).await?;
     ended.cancel();
     tracing::info!("stopped");
     Ok(())
 }
 
-fn offer(config: &Config, args: &Serve) -> server::Offer {
+fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
     let tools = match args.tools {
         Some(Tools::Core) => server::ToolSet::Core,
         Some(Tools::All) => server::ToolSet::All,
         None => config.tools,
     };
-    server::Offer {
+    server::McpOptions {
         tools,
         #[cfg(feature = "conformance-fixtures")]
         fixtures: args.conformance_fixtures,
@@ -72,6 +80,13 @@ fn offer(config: &Config, args: &Serve) -> server::Offer {
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {
     format!("ready {place} (data: {}, catalogs: {catalogs})", config.data.display())
+}
+
+/// A mistake in a list allows less than was meant, and nobody would be told.
+fn warn_of_tenants(config: &Config, registry: &::catalog::Registry) {
+    for line in tenants::idle(&config.tenants, registry) {
+        tracing::warn!("{line}; the entry allows nothing");
+    }
 }
 
 /// Listens from now on: a signal that comes right after the ready line is heard.

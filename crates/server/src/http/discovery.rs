@@ -1,46 +1,65 @@
 //! `POST /v1/discover`, `GET /v1/registry`, `GET /v1/registry/{id}`.
 //! Invariant: the same answers as the tools, as JSON; nothing is changed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use base::{Principal, TenantId};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use session::{Caller, Connection, DiscoverRequest, Service};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use session::{DiscoverRequest, Service};
 
+use super::auth::AsCaller;
+use super::body::Given;
 use super::problem::Problem;
-use crate::found;
+use crate::{arguments, found};
 
-#[derive(Debug, Deserialize)]
+/// What is looked for.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Discover")]
 pub struct Asked {
+    /// The whole goal, in one sentence.
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     intent: String,
+    /// Only these; all unless given.
     #[serde(default)]
     apis: Vec<String>,
-    #[serde(default)]
+    /// Rows, 8 unless given, at most 32.
+    #[serde(default, deserialize_with = "arguments::rows")]
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
+    /// Answer a decision with options.
     #[serde(default)]
     typed: bool,
 }
 
-#[derive(Debug, Deserialize)]
+/// APIs, in the order of their ids.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Catalogs {
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
+    catalogs: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Listing {
+    /// Words of an id, a title or an entity.
     #[serde(default)]
     query: Option<String>,
 }
 
 pub async fn discover(
     State(service): State<Arc<Service>>,
-    asked: Result<Json<Asked>, JsonRejection>,
+    AsCaller(caller): AsCaller,
+    Given(asked): Given<Asked>,
 ) -> Result<Json<Value>, Problem> {
-    let Json(asked) = asked.map_err(|bad| bad_request(bad.body_text()))?;
     let request = DiscoverRequest { intent: asked.intent, apis: asked.apis, limit: asked.limit };
-    let discovered = service.discover(&caller(), &request).map_err(|error| Problem::from(&error))?;
+    let discovered = service.discover(&caller, &request).map_err(|error| Problem::from(&error))?;
     if asked.typed {
         return Ok(Json(found::decision(&discovered.found.decide(), &discovered)));
     }
@@ -49,29 +68,25 @@ pub async fn discover(
 
 pub async fn list(
     State(service): State<Arc<Service>>,
+    AsCaller(caller): AsCaller,
     listing: Result<Query<Listing>, QueryRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Query(listing) = listing.map_err(|bad| bad_request(bad.body_text()))?;
-    let listed = service.list_registry(&caller(), listing.query.as_deref()).await;
-    Ok(Json(json!({"catalogs": listed.iter().map(found::listed).collect::<Vec<_>>()})))
+) -> Result<Json<Catalogs>, Problem> {
+    let Query(listing) =
+        listing.map_err(|bad| Problem::bad_arguments(arguments::wrong(&bad.body_text()).to_string()))?;
+    let listed = service.list_registry(&caller, listing.query.as_deref()).await;
+    Ok(Json(Catalogs { catalogs: listed.iter().map(found::listed).collect() }))
 }
 
-pub async fn one(State(service): State<Arc<Service>>, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    match service.registered(&caller(), &id).await {
+pub async fn one(
+    State(service): State<Arc<Service>>,
+    AsCaller(caller): AsCaller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    match service.registered(&caller, &id).await {
         Some(listed) => Ok(Json(found::registered(&listed))),
         None => {
-            let shown: String = id.chars().take(80).collect();
-            let detail = format!("no API `{shown}` here; GET /v1/registry lists them");
-            Err(Problem { status: StatusCode::NOT_FOUND, code: "no_catalog", detail })
+            let detail = format!("no API `{}` here; GET /v1/registry lists them", base::shown(&id, 80));
+            Err(Problem::new(StatusCode::NOT_FOUND, "no_catalog", detail))
         }
     }
-}
-
-/// On loopback there is one.
-fn caller() -> Caller {
-    Caller { tenant: TenantId::local(), connection: Connection::Principal(Principal::local()) }
-}
-
-fn bad_request(detail: String) -> Problem {
-    Problem { status: StatusCode::BAD_REQUEST, code: "bad_arguments", detail }
 }

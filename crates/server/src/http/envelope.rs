@@ -30,11 +30,13 @@ pub async fn check(request: Request, next: Next) -> Response {
         return response;
     }
     let (parts, body) = request.into_parts();
-    let bytes = match tokio::time::timeout(BODY_TIMEOUT, collect(body)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(Broken::TooLarge)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, &Mistake::too_large()),
-        Ok(Err(Broken::Lost)) => return refuse(StatusCode::BAD_REQUEST, &Mistake::invalid("the body broke off")),
-        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, &Mistake::invalid("the body did not arrive in time")),
+    let bytes = match whole(body).await {
+        Ok(bytes) => bytes,
+        Err(Broken::TooLarge) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, &Mistake::too_large()),
+        Err(Broken::Lost) => return refuse(StatusCode::BAD_REQUEST, &Mistake::invalid("the body broke off")),
+        Err(Broken::Late) => {
+            return refuse(StatusCode::REQUEST_TIMEOUT, &Mistake::invalid("the body did not arrive in time"));
+        }
     };
     match message::read(&bytes) {
         Ok(_) => spoken(next.run(Request::from_parts(parts, Body::from(bytes))).await).await,
@@ -42,9 +44,16 @@ pub async fn check(request: Request, next: Next) -> Response {
     }
 }
 
-enum Broken {
+/// Why a body is not there.
+pub enum Broken {
     TooLarge,
     Lost,
+    Late,
+}
+
+/// A whole body, of the size of a message at most.
+pub async fn whole(body: Body) -> Result<Vec<u8>, Broken> {
+    tokio::time::timeout(BODY_TIMEOUT, collect(body)).await.unwrap_or(Err(Broken::Late))
 }
 
 async fn collect(body: Body) -> Result<Vec<u8>, Broken> {

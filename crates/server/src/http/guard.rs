@@ -37,7 +37,13 @@ fn bracketed(host: &str) -> String {
 
 pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers()).unwrap_or_else(|| guard.service.new_request_id());
-    let span = tracing::info_span!("http", request_id = id, method = %request.method(), path = request.uri().path());
+    let span = tracing::info_span!(
+        "http",
+        request_id = id,
+        tenant = tracing::field::Empty,
+        method = %request.method(),
+        path = request.uri().path()
+    );
     let value = HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"));
     request.headers_mut().insert(REQUEST_ID, value.clone());
     let mut response = match refusal(&guard, &request) {
@@ -66,7 +72,7 @@ fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     if !host.is_some_and(|host| guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))) {
         let shown = clip(authority.unwrap_or_default());
         let detail = format!("this server is not reached by the name `{shown}`; see `hosts` in the configuration");
-        return Some(Problem { status, code: "host_refused", detail });
+        return Some(Problem::new(status, "host_refused", detail));
     }
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
     let origin = origins.next()?.to_str().unwrap_or_default();
@@ -74,11 +80,8 @@ fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     if guard.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
         return None;
     }
-    Some(Problem {
-        status,
-        code: "origin_refused",
-        detail: format!("requests from pages of `{}` are refused", clip(origin)),
-    })
+    let detail = format!("requests from pages of `{}` are refused", clip(origin));
+    Some(Problem::new(status, "origin_refused", detail))
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
@@ -96,7 +99,7 @@ fn host_only(authority: &str) -> Option<&str> {
 }
 
 fn clip(text: &str) -> String {
-    text.chars().take(100).collect()
+    base::shown(text, 100)
 }
 
 #[cfg(test)]

@@ -1,40 +1,57 @@
 //! `/healthz`: the process answers. `/readyz`: it can do work.
-//! Invariant: neither changes anything.
-
-use std::sync::Arc;
+//! Invariant: neither changes anything; where keys are needed, neither tells a stranger what is in the catalogs' folders.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::{Value, json};
-use session::Service;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use super::App;
 use super::problem::Problem;
 
 const SHOWN_PROBLEMS: usize = 20;
 
-pub async fn alive() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Alive {
+    /// Always `ok`.
+    status: &'static str,
 }
 
-pub async fn ready(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem> {
-    match service.ready().await {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ready {
+    /// Always `ready`.
+    status: &'static str,
+    /// How many are offered.
+    catalogs: usize,
+    catalog_problems: Problems,
+}
+
+/// Files that cannot be offered.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Problems {
+    count: usize,
+    /// None where requests need a key.
+    first: Vec<String>,
+}
+
+pub async fn alive() -> Json<Alive> {
+    Json(Alive { status: "ok" })
+}
+
+pub async fn ready(State(app): State<App>) -> Result<Json<Ready>, Problem> {
+    match app.service.ready().await {
         Ok(()) => {
-            let registry = service.registry();
+            let registry = app.service.registry();
             // A file that cannot be offered is the operator's to repair; the others are served, so this is no refusal.
-            let problems: Vec<String> =
-                registry.problems().iter().take(SHOWN_PROBLEMS).map(ToString::to_string).collect();
+            let shown = if app.auth { 0 } else { SHOWN_PROBLEMS };
+            let first = registry.problems().iter().take(shown).map(ToString::to_string).collect();
             let (catalogs, count) = (registry.len(), registry.problems().len());
-            Ok(Json(json!({
-                "status": "ready",
-                "catalogs": catalogs,
-                "catalog_problems": {"count": count, "first": problems},
-            })))
+            Ok(Json(Ready { status: "ready", catalogs, catalog_problems: Problems { count, first } }))
         }
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "not ready");
-            let (status, detail) = (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
-            Err(Problem { status, code: error.code(), detail })
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.code(), error.to_string()))
         }
     }
 }

@@ -1,19 +1,31 @@
 //! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
 //! Invariant: every response has a request id; every error is JSON with a stable code: JSON-RPC at `/mcp`, problem+json elsewhere.
 
+mod auth;
+mod body;
 mod discovery;
 mod envelope;
+mod execute;
 mod guard;
 mod health;
 mod listen;
+mod openapi;
 mod problem;
+mod routes;
+mod sessions;
 mod under_way;
 
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::extract::{FromRef, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use base::TenantId;
+use futures::FutureExt;
 use session::Service;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +40,18 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// How long running work may go on after a stop.
     pub drain: Duration,
-    pub offer: mcp::Offer,
+    /// Whether a request needs an API key.
+    pub auth: bool,
+    /// For tenants whose calls are bounded.
+    pub calls_per_minute: BTreeMap<TenantId, u32>,
+    pub mcp: mcp::McpOptions,
+}
+
+impl HttpOptions {
+    /// For loopback: every caller is the same, and may call as often as it likes.
+    pub fn without_keys(hosts: Vec<String>, drain: Duration) -> Self {
+        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new(), mcp: mcp::McpOptions::default() }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +74,22 @@ pub async fn serve(
     Ok(())
 }
 
-/// `over` ends the streams that wait for events; calls are let finish before it is cancelled.
+/// What handlers stand on.
+#[derive(Clone)]
+pub struct App {
+    service: Arc<Service>,
+    /// Whether requests need a key.
+    auth: bool,
+    /// Ends the streams that wait for events; calls are let finish before it is cancelled.
+    over: CancellationToken,
+}
+
+impl FromRef<App> for Arc<Service> {
+    fn from_ref(app: &App) -> Self {
+        app.service.clone()
+    }
+}
+
 fn router(
     service: Arc<Service>,
     options: &HttpOptions,
@@ -60,21 +98,34 @@ fn router(
 ) -> Router {
     let origins = guard::origins(&options.hosts, port);
     let lists = mcp::HttpLists { hosts: &options.hosts, origins: &origins };
-    let mcp = mcp::service(service.clone(), options.offer, lists, MESSAGE_BYTES, over);
+    let mcp = mcp::service(service.clone(), lists, options.mcp.clone(), MESSAGE_BYTES, over.clone());
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
+    let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
     let mcp = Router::new()
         .route_service("/mcp", mcp)
-        .layer(axum::middleware::from_fn(envelope::check))
-        .layer(axum::middleware::from_fn_with_state(under_way, under_way::count));
-    Router::new()
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .route("/v1/discover", post(discovery::discover))
-        .route("/v1/registry", get(discovery::list))
-        .route("/v1/registry/{id}", get(discovery::one))
-        .with_state(service)
+        .layer(from_fn(envelope::check))
+        .layer(from_fn_with_state(auth.clone(), auth::own_transport));
+    let app = App { service, auth: options.auth, over };
+    let routes =
+        routes::table().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.served));
+    routes
+        .with_state(app)
+        .layer(from_fn(whole))
         .merge(mcp)
+        .layer(from_fn_with_state(under_way, under_way::count))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(axum::middleware::from_fn_with_state(guard, guard::check))
+        .layer(from_fn_with_state(auth, auth::check))
+        .layer(from_fn_with_state(guard, guard::check))
+}
+
+/// A defect of ours ends one call, and the caller hears of it.
+async fn whole(request: Request, next: Next) -> Response {
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answered.unwrap_or_else(|_| problem::Problem::internal().into_response())
+}
+
+/// The description of every route, as `/openapi.json` serves it.
+pub fn openapi() -> serde_json::Value {
+    openapi::description()
 }

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use base::TenantId;
 use futures::FutureExt;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult,
-    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -48,17 +49,18 @@ const ARTIFACT_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Clone)]
 pub struct Handler {
     service: Arc<Service>,
+    /// Whose APIs the instructions name.
+    tenant: TenantId,
     tools: ToolSet,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>, tools: ToolSet) -> Self {
-        Self { service, tools }
+    pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet) -> Self {
+        Self { service, tenant, tools }
     }
 
     fn instructions(&self) -> String {
-        // Instructions are made before a caller is known; every caller is this tenant until there are keys.
-        let registry = self.service.registry_for(&base::TenantId::local());
+        let registry = self.service.registry_for(&self.tenant);
         instructions(registry.iter().map(|c| c.id.as_str()))
     }
 }
@@ -90,13 +92,13 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = ListToolsResult::with_all_items(tools::all(self.tools));
+        let mut list = ListToolsResult::with_all_items(tools::offered(self.tools));
         (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
         Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::all(self.tools).into_iter().find(|tool| tool.name == name)
+        tools::offered(self.tools).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -104,17 +106,18 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Name::parse(&request.name, self.tools) else {
-            let known = tools::Name::of(self.tools).map(tools::Name::as_str);
+        let Some(tool) = tools::Name::parse(&request.name).filter(|tool| tool.is_in(self.tools)) else {
+            let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
+            let known = offered.map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
-            let name: String = request.name.chars().take(80).collect();
+            let name = base::shown(&request.name, 80);
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
         };
         let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
         let span = tracing::info_span!("tool", request_id, tool = tool.as_str());
         async {
             let started = self.service.now();
-            let caller = caller::caller(&context);
+            let caller = caller::caller(&context)?;
             let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
             // A defect of ours ends one call, and the caller hears of it.
             let call =
@@ -135,16 +138,24 @@ impl ServerHandler for Handler {
         .await
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let listed = self.service.list_runs(&caller::caller(&context)?).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "listing resources failed");
+            ErrorData::internal_error(crate::text::error(&error), None)
+        })?;
+        Ok(ListResourcesResult::with_all_items(super::resources::listed(listed)))
+    }
+
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let artifact = ResourceTemplate::new("plasm://session/{session}/r/{number}", "artifact")
-            .with_title("Result of a run")
-            .with_description("All rows and fields of a run, uncut, as JSON.")
-            .with_mime_type("application/json");
-        let mut list = ListResourceTemplatesResult::with_all_items(vec![artifact]);
+        let mut list = ListResourceTemplatesResult::with_all_items(super::resources::templates());
         (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
         Ok(list)
     }
@@ -154,9 +165,9 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.service.artifact(&caller::caller(&context), &request.uri).await {
-            Ok(artifact) => {
-                let text = serde_json::to_string(&artifact).unwrap_or_default();
+        match self.service.resource(&caller::caller(&context)?, &request.uri).await {
+            Ok(resource) => {
+                let text = super::resources::json(&resource);
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
                 let mut read = ReadResourceResult::new(vec![contents]);
                 // Immutable, and of this tenant alone.
@@ -179,7 +190,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::get(&self.service, &caller::caller(&context), &request.task_id).await
+        tasks::get(&self.service, &caller::caller(&context)?, &request.task_id).await
     }
 
     async fn update_task(
@@ -187,7 +198,7 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::update(&self.service, &caller::caller(&context), &request.task_id).await
+        tasks::update(&self.service, &caller::caller(&context)?, &request.task_id).await
     }
 
     async fn cancel_task(
@@ -195,7 +206,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel(&self.service, &caller::caller(&context), &request.task_id).await
+        tasks::cancel(&self.service, &caller::caller(&context)?, &request.task_id).await
     }
 
     /// Not declared, so not there; the SDK would answer an empty list.

@@ -9,7 +9,8 @@ use session::Service;
 use tokio_util::sync::CancellationToken;
 
 use super::transport_store::TransportStore;
-use super::{Offer, Root, root};
+use super::{McpOptions, Root, root};
+use crate::identity;
 
 pub type McpHttp = StreamableHttpService<Root, LocalSessionManager>;
 
@@ -21,8 +22,8 @@ pub struct HttpLists<'a> {
 
 pub fn service(
     service: Arc<Service>,
-    offer: Offer,
     lists: HttpLists<'_>,
+    options: McpOptions,
     body_bytes: usize,
     stop: CancellationToken,
 ) -> McpHttp {
@@ -33,6 +34,10 @@ pub fn service(
         .with_max_request_body_bytes(body_bytes)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
-    let handler = root(service, offer);
-    StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(LocalSessionManager::default()), config)
+    // Made for each session, or for each request where there is none, within the request that asks for it.
+    let handler = move || {
+        let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
+        Ok(root(service.clone(), who.tenant, &options))
+    };
+    StreamableHttpService::new(handler, Arc::new(LocalSessionManager::default()), config)
 }

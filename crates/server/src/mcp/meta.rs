@@ -1,95 +1,26 @@
-//! `_meta.plasm`: what client programs read beside the text. Models never see it.
-//! Invariant: nothing that a model needs is only here; the text says it too.
+//! `_meta.plasm` of an answer.
+//! Invariant: what stands in it is made elsewhere, the same for every door (`crate::plasm`).
 
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};
-use session::{ArtifactUri, Caller, Connection, More, Opened, Operation, Planned, Ran, Told};
+use session::{Caller, Opened, Operation, Planned, Ran};
+
+use crate::plasm;
 
 pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
-    let lost = opened.continuity.previous_execute.as_ref();
-    let mut continuity = json!({
-        "stale_binding_recovered": lost.is_some(),
-        "new_symbol_space": opened.continuity.new_symbol_space,
-    });
-    if opened.continuity.new_symbol_space {
-        continuity["discard_cached_plasm_symbols"] = json!(true);
-    }
-    if let Some(lost) = lost {
-        continuity["previous_execute"] = json!(lost);
-    }
-    let mut plasm = json!({
-        "logical_session_ref": opened.slot.to_string(),
-        "domain_revision": opened.revision,
-        "continuity": continuity,
-    });
-    if !opened.relations.is_empty() {
-        let relations = opened.relations.iter();
-        plasm["relations"] =
-            relations.map(|r| json!({"symbol": r.symbol, "from": r.from, "to": r.to, "name": r.name})).collect();
-    }
-    // A connection without a transport session has nothing else to come back with.
-    if matches!(caller.connection, Connection::Principal(_)) {
-        plasm["logical_session_id"] = json!(opened.session.to_string());
-    }
-    wrap(plasm)
+    wrap(plasm::opened(caller, opened))
 }
 
 pub fn planned(planned: &Planned) -> MetaObject {
-    let mut plasm = json!({
-        "logical_session_ref": planned.slot.to_string(),
-        "dry_run": true,
-        "dry_verdict": planned.plan.verdict,
-        "plan": planned.plan,
-    });
-    if let Some(commit) = &planned.commit {
-        plasm["plan_commit_ref"] = json!(commit);
-    }
-    wrap(plasm)
+    wrap(plasm::planned(planned))
 }
 
 pub fn running(operation: &Operation) -> MetaObject {
-    let state = if operation.stopping { "stopping" } else { "running" };
-    let Told { steps_done, steps, effects_done } = operation.told;
-    let op =
-        json!({"handle": operation.handle, "state": state, "step": steps_done, "of": steps, "effects": effects_done});
-    wrap(json!({"logical_session_ref": operation.slot.to_string(), "op": op}))
+    wrap(plasm::running(operation))
 }
 
 pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
-    let artifact = ArtifactUri::short(ran.slot, ran.number);
-    let step = |(at, finished): (usize, &exec::Finished)| {
-        let mut step = json!({"return_label": finished.label, "artifact_uri": artifact, "lossy_fields": lossy.get(at)});
-        match &finished.result {
-            Ok(rowset) => {
-                step["row_count"] = json!(rowset.rows.len());
-                step["coverage"] = json!(rowset.coverage.to_string());
-            }
-            Err(error) => step["error"] = json!(error.to_string()),
-        }
-        step
-    };
-    let steps: Vec<Value> = ran.outcome.returns.iter().enumerate().map(step).collect();
-    let receipt = |r: &exec::Receipt| {
-        json!({
-            "step": r.intent.label,
-            "capability": format!("{}:{}", r.intent.catalog, r.intent.capability),
-            "outcome": r.state.to_string(),
-            "target": r.intent.request,
-        })
-    };
-    let receipts: Vec<Value> = ran.outcome.receipts.iter().map(receipt).collect();
-    let page = |more: &More| json!({"label": more.label, "next_page_handle": more.handle, "has_more": true});
-    let paging: Vec<Value> = ran.pages.iter().map(page).collect();
-    wrap(json!({
-        "receipts": receipts,
-        "paging": paging,
-        "replayed": ran.replayed,
-        "cancelled": ran.outcome.cancelled,
-        "logical_session_ref": ran.slot.to_string(),
-        "run_id": ran.run.to_string(),
-        "plan_digest": ran.plan,
-        "steps": steps,
-    }))
+    wrap(plasm::ran(ran, lossy))
 }
 
 pub fn discovered(shown: usize, omitted: usize) -> MetaObject {

@@ -7,8 +7,8 @@ mod fixtures;
 mod handler;
 mod http;
 mod meta;
-mod offer;
 mod progress;
+mod resources;
 mod stdio;
 mod tasks;
 mod tools;
@@ -16,16 +16,34 @@ mod transport_store;
 
 use std::sync::Arc;
 
+use base::TenantId;
 use session::Service;
 
 pub use handler::instructions;
 pub use http::{HttpLists, service};
-pub use offer::{Offer, ToolSet};
 pub use stdio::{StdioError, serve_stdio};
+
+/// Which tools there are for a client.
+#[derive(Debug, Clone, Default)]
+pub struct McpOptions {
+    pub tools: ToolSet,
+    /// Also what the conformance suite asks for by name.
+    #[cfg(feature = "conformance-fixtures")]
+    pub fixtures: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSet {
+    /// Those that a model needs to work with programs and code.
+    Core,
+    #[default]
+    All,
+}
 
 /// Name, description and input schema of every tool of a set: what a model sees of them.
 pub fn tool_list(set: ToolSet) -> serde_json::Value {
-    serde_json::to_value(tools::all(set)).unwrap_or_default()
+    serde_json::to_value(tools::offered(set)).unwrap_or_default()
 }
 
 #[cfg(not(feature = "conformance-fixtures"))]
@@ -34,9 +52,9 @@ type Root = handler::Handler;
 type Root = fixtures::Served;
 
 /// What answers every request, whatever it came by.
-fn root(service: Arc<Service>, offer: Offer) -> Root {
-    let handler = handler::Handler::new(service, offer.tools);
+fn root(service: Arc<Service>, tenant: TenantId, options: &McpOptions) -> Root {
+    let handler = handler::Handler::new(service, tenant, options.tools);
     #[cfg(feature = "conformance-fixtures")]
-    let handler = fixtures::Served::new(handler, offer.fixtures);
+    let handler = fixtures::Served::new(handler, options.fixtures);
     handler
 }

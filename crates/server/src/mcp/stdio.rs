@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Offer, Root, root};
+use super::{McpOptions, Root, root};
 use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ const WAITING: usize = 64;
 /// Serves one client until it closes its end or `stop` is cancelled; then calls under way may finish for `drain`.
 pub async fn serve_stdio(
     service: Arc<Service>,
-    offer: Offer,
+    options: McpOptions,
     drain: Duration,
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
@@ -41,7 +41,7 @@ pub async fn serve_stdio(
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
     let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
     let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
-    let served = serve_on(root(service, offer), (sdk_in, sdk_out), over).await;
+    let served = serve_on(root(service, base::TenantId::local(), &options), (sdk_in, sdk_out), over).await;
     reading.abort();
     ending.abort();
     // What was answered last is written before the process ends.

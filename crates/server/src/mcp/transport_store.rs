@@ -1,5 +1,5 @@
 //! Keeps the older revisions' transport sessions in our store, so that a client survives a restart of the server.
-//! Invariant: a session id is only a key; what comes back is the client's own `initialize`.
+//! Invariant: a session id is only a key, of the tenant whose request it is; what comes back is the client's own `initialize`.
 
 use std::sync::Arc;
 
@@ -8,21 +8,29 @@ use base::TenantId;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use session::Service;
 
+use crate::identity;
+
 pub struct TransportStore(pub Arc<Service>);
 
 #[async_trait]
 impl SessionStore for TransportStore {
     async fn load(&self, session_id: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        let found = self.0.transport(&TenantId::local(), session_id).await?;
+        let found = self.0.transport(&tenant()?, session_id).await?;
         Ok(found.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
     }
 
     async fn store(&self, session_id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
         let bytes = serde_json::to_vec(state)?;
-        Ok(self.0.keep_transport(&TenantId::local(), session_id, bytes).await?)
+        Ok(self.0.keep_transport(&tenant()?, session_id, bytes).await?)
     }
 
     async fn delete(&self, session_id: &str) -> Result<(), SessionStoreError> {
-        Ok(self.0.drop_transport(&TenantId::local(), session_id).await?)
+        Ok(self.0.drop_transport(&tenant()?, session_id).await?)
     }
+}
+
+/// The SDK asks within the request that it answers.
+fn tenant() -> Result<TenantId, SessionStoreError> {
+    let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
+    Ok(who.tenant)
 }

@@ -7,7 +7,7 @@ mod effects;
 mod result;
 
 use base::render_for_model;
-use session::{ArtifactUri, Error, Opened, Planned, Ran, Taught};
+use session::{Error, Newer, Opened, Planned, Ran, ResourceUri, Taught};
 
 pub use cell::cell;
 pub use discovery::{discovered, listed};
@@ -33,21 +33,35 @@ pub fn opened(opened: &Opened) -> String {
     let slot = opened.slot;
     let notice = if opened.continuity.previous_execute.is_some() {
         "\n\n**The earlier session was missing or expired.** Every earlier e#, m#, p# and r# is void; read only the table in this answer."
+    } else if opened.continuity.refreshed {
+        "\n\n**This session was opened again on the newest catalogs.** Every earlier e#, m#, p# and r# is void; read only the table in this answer."
     } else {
         ""
     };
+    let newer: String = opened.newer.iter().map(said).collect();
     match &opened.taught {
-        Taught::Table(table) => format!("`{slot}`{notice}\n\n{table}"),
+        Taught::Table(table) => format!("`{slot}`{notice}\n\n{table}{newer}"),
         Taught::Unchanged { entities } => {
             let range = if *entities == 1 { "`e1`".to_owned() } else { format!("`e1`…`e{entities}`") };
-            format!("`{slot}` _Session unchanged ({range}). {}_", teach::UNCHANGED_USE)
+            format!("`{slot}` _Session unchanged ({range}). {}_{newer}", teach::UNCHANGED_USE)
         }
     }
 }
 
+/// What a model may do about it, said once.
+fn said(newer: &Newer) -> String {
+    let Newer { api, pinned, offered } = newer;
+    let versions =
+        if pinned == offered { format!("version {pinned} as well") } else { format!("{pinned} → {offered}") };
+    format!(
+        "\n\n_`{api}` is offered in a newer form ({versions}); this session keeps its own. `refresh: true` moves it there, with \
+         new symbols._"
+    )
+}
+
 /// The answer of `plasm_run`: rows, what follows them, what was mended.
 pub fn ran(ran: &Ran, shown_chars: usize) -> Shown {
-    let artifact = ArtifactUri::short(ran.slot, ran.number);
+    let artifact = ResourceUri::run(ran.slot, ran.number);
     let Shown { text, lossy } = run_result(&ran.outcome, &artifact, shown_chars);
     let (after, notes) = (after_rows(ran), render_for_model(&ran.program, &ran.notes));
     // An empty line: what follows is no row of the last table.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{CatalogId, Limits};
 use catalog::{Capability, Catalog, Registry};
 use teach::SeedError;
-use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, Query};
+use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, MAX_LIMIT, Query};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -54,6 +54,9 @@ pub fn discover(
     }
     if request.intent.len() > limits.intent_bytes {
         return Err(Error::IntentTooLong { max: limits.intent_bytes, found: request.intent.len() });
+    }
+    if request.limit == Some(0) {
+        return Err(Error::NoRows { most: MAX_LIMIT });
     }
     let known = |name: &String| seen.get(name).ok_or_else(|| unknown_api(seen.iter(), name));
     let asked: Result<Vec<CatalogId>, SeedError> =

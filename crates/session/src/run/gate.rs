@@ -9,12 +9,12 @@ use ports::store::{Batch, Expect, Key, Table};
 
 use super::page::PageRow;
 use crate::caller::Caller;
-use crate::commit::{TRIES, unchanged};
+use crate::commit::TRIES;
 use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::RunRequest;
-use crate::rows::{self, Claim, ClaimRow, LogicalRow};
+use crate::rows::{self, Claim, ClaimRow};
 use crate::service::Service;
 
 /// An unused commit is good for this long.
@@ -42,52 +42,16 @@ pub(super) struct Ticket {
 }
 
 impl Service {
-    /// Keeps that this plan was shown, so that it can be run as it was shown. Only a plan that needs a review has a commit.
-    pub(crate) async fn mint_commit(
-        &self,
-        caller: &Caller,
-        session: &Session,
-        (planned, program): (&Planned, &str),
-    ) -> Result<Option<String>, Error> {
-        if planned.plan.verdict != Verdict::Review {
-            return Ok(None);
-        }
-        let row = ClaimRow {
-            plan: planned.plan.digest,
-            program: program.to_owned(),
-            planned: planned.now,
-            state: Claim::Unused,
-            operation: None,
-        };
-        let _turn = self.turn(&session.id.to_string()).await;
-        for _ in 0..TRIES {
-            let logical =
-                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
-            let number = logical.row.commits;
-            let next = LogicalRow { commits: number + 1, ..logical.row };
-            let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
-            let batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
-                commit_key(caller, session, number),
-                rows::write(&row),
-                Expect::Absent,
-            );
-            if self.try_commit(batch).await?.is_some() {
-                return Ok(Some(format!("pc{number}")));
-            }
-        }
-        Err(Error::Busy)
-    }
-
     pub(super) async fn gate(&self, caller: &Caller, session: &Session, request: &RunRequest) -> Result<Gate, Error> {
         if let Some(commit) = &request.plan_commit_ref {
             return self.by_commit(caller, session, commit, request).await;
         }
         let program = request.program.as_deref().ok_or(Error::NoProgram)?;
-        let planned = self.plan_in(session, program, self.now())?;
+        let mut planned = self.plan_in(session, program, self.now())?;
         if planned.plan.verdict == Verdict::Review {
             if !request.force {
-                let commit = self.mint_commit(caller, session, (&planned, program)).await?.unwrap_or_default();
-                return Err(Error::Review { explained: planned.explained, commit });
+                self.keep_plan(caller, session, (&mut planned, program)).await?;
+                return Err(Error::Review { explained: planned.explained, commit: planned.commit.unwrap_or_default() });
             }
             if let Some(id) = &request.request_id {
                 return self.by_request(caller, session, id, (planned, program)).await;
@@ -105,22 +69,26 @@ impl Service {
         commit: &str,
         request: &RunRequest,
     ) -> Result<Gate, Error> {
-        let unknown = || Error::NoCommit(commit.chars().take(40).collect());
+        let unknown = || Error::NoCommit(base::shown(commit, 40));
         let number = commit.trim().trim_matches('`').strip_prefix("pc").and_then(|n| n.parse::<u64>().ok());
-        let key = commit_key(caller, session, number.ok_or_else(unknown)?);
+        let number = number.ok_or_else(unknown)?;
+        let key = commit_key(caller, session, number);
         for _ in 0..TRIES {
-            let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
+            let Some(found): Option<Versioned<ClaimRow>> = self.fetch(&key).await? else {
+                let commits = self.logical(caller, session.id).await?.map_or(0, |row| row.row.commits);
+                return Err(if number < commits { Error::CommitExpired(base::shown(commit, 40)) } else { unknown() });
+            };
             let row = found.row;
             let program = request.program.as_deref().unwrap_or(&row.program);
             let planned = self.plan_in(session, program, row.planned)?;
             if planned.plan.digest != row.plan {
-                return Err(Error::OtherPlan(commit.to_owned()));
+                return Err(Error::OtherPlan(base::shown(commit, 40)));
             }
             match row.state {
                 Claim::Done(number) => return Ok(Gate::Ran(number)),
                 Claim::Claimed(run) => return Ok(Gate::Started(run, row.operation)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
-                    return Err(Error::CommitExpired(commit.to_owned()));
+                    return Err(Error::CommitExpired(base::shown(commit, 40)));
                 }
                 Claim::Unused => {}
             }
@@ -159,7 +127,7 @@ impl Service {
         }
         let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
         if found.row.program != program {
-            return Err(Error::OtherPlan(id.chars().take(80).collect()));
+            return Err(Error::OtherPlan(base::shown(id, 80)));
         }
         Ok(match found.row.state {
             Claim::Done(number) => Gate::Ran(number),
@@ -192,6 +160,6 @@ impl Service {
     }
 }
 
-fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
+pub(crate) fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
     Key::new(&caller.tenant, Table::PlanCommit, format!("{}/{number:010}", session.id))
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use base::RunId;
 use exec::Outcome;
-use ports::store::{Batch, Expect, Key, Range, Table};
+use ports::store::{Batch, Expect, Key, Table};
 
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{Rest, more, page_key, rests};
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, bare_key};
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
@@ -17,7 +17,7 @@ use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::More;
-use crate::rows::{self, Claim, ClaimRow, LogicalRow, RunRow};
+use crate::rows::{self, Claim, ClaimRow, ConnectionRow, LogicalRow, RunAt, RunRow};
 use crate::service::Service;
 
 /// How often a result is tried to be kept while the storage fails, and how long between two tries.
@@ -65,18 +65,34 @@ impl Service {
             let logical =
                 self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
             let (number, first_page) = (logical.row.runs + 1, logical.row.pages + 1);
-            let next = LogicalRow { runs: number, pages: logical.row.pages + rests.len() as u64, ..logical.row };
+            let unnamed = logical.row.is_unnamed();
+            let pages = logical.row.pages + rests.len() as u64;
+            let next = LogicalRow { runs: number, pages, used: finished, ..logical.row };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
             let pages: Vec<(String, u64)> =
                 rests.iter().zip(first_page..).map(|(rest, page)| (rest.label.clone(), page)).collect();
             let before = rests.iter().zip(first_page..).filter_map(|(rest, page)| Some((page, rest.before.clone()?)));
-            let (run, plan, before) = (live.run, planned.plan.digest, before.collect());
-            let row = RunRow { run, plan, artifact, finished, pages, before };
+            let row = RunRow {
+                run: live.run,
+                execute: Some(session.binding.clone()),
+                program: live.program.clone(),
+                started: Some(live.started),
+                pinned: false,
+                plan: planned.plan.digest,
+                artifact,
+                finished,
+                pages,
+                before: before.collect(),
+            };
             let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
                 rows::run_key(&caller.tenant, session.id, number),
                 rows::write(&row),
                 Expect::Absent,
             );
+            let at = RunAt { session: session.id, number };
+            batch = batch.put(rows::run_id_key(&caller.tenant, live.run), rows::write(&at), Expect::Any);
+            let bare = self.bare_batch(caller, (unnamed, at), batch).await?;
+            batch = bare.0;
             for (Rest { page, .. }, number) in rests.iter().zip(first_page..) {
                 batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
             }
@@ -91,6 +107,27 @@ impl Service {
             }
         }
         Err(Error::Busy)
+    }
+
+    /// A run of a session without an intent also counts among its principal's. Nobody else counts until the guard is dropped.
+    async fn bare_batch(
+        &self,
+        caller: &Caller,
+        (unnamed, at): (bool, RunAt),
+        batch: Batch,
+    ) -> Result<(Batch, Option<tokio::sync::OwnedMutexGuard<()>>), Error> {
+        if !unnamed {
+            return Ok((batch, None));
+        }
+        let principal = caller.as_principal();
+        let row_id = principal.connection.row_id();
+        let turn = self.turn(&format!("{}/{row_id}", caller.tenant)).await;
+        let connection = self.connection(&principal).await?;
+        let number = connection.row.runs + 1;
+        let next = ConnectionRow { runs: number, ..connection.row };
+        let key = Key::new(&caller.tenant, Table::Connection, row_id);
+        let batch = batch.put(key, rows::write(&next), unchanged(connection.version));
+        Ok((batch.put(bare_key(caller, number), rows::write(&at), Expect::Any), Some(turn)))
     }
 
     /// Whether the batch is in the store. Where its answer was lost, the row of the run tells.
@@ -128,25 +165,9 @@ impl Service {
         Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
     }
 
-    /// The number of a run that ended; among the newest of its session.
+    /// The number of a run that ended.
     pub(super) async fn number_of(&self, caller: &Caller, session: &Session, run: RunId) -> Result<Option<u64>, Error> {
-        let Some(logical) = self.logical(caller, session.id).await? else { return Ok(None) };
-        let newest = logical.row.runs;
-        let range = Range {
-            tenant: caller.tenant.clone(),
-            table: Table::Run,
-            prefix: format!("{}/", session.id),
-            after: newest.checked_sub(LOOKED_AT).map(|n| format!("{}/{n:010}", session.id)),
-            limit: LOOKED_AT as usize + 16,
-        };
-        for (id, row) in self.ports.store.scan(&range).await? {
-            let row: RunRow = rows::read(&id, &row.value)?;
-            if row.run == run {
-                return Ok(id.rsplit_once('/').and_then(|(_, n)| n.parse().ok()));
-            }
-        }
-        Ok(None)
+        let found: Option<Versioned<RunAt>> = self.fetch(&rows::run_id_key(&caller.tenant, run)).await?;
+        Ok(found.filter(|at| at.row.session == session.id).map(|at| at.row.number))
     }
 }
-
-const LOOKED_AT: u64 = 256;

@@ -33,7 +33,7 @@ const DEAD_AFTER_MS: i64 = Operation::DEAD_AFTER as i64 * 1000;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct OperationRow {
+pub(crate) struct OperationRow {
     pub run: RunId,
     pub plan: Plan,
     pub program: String,
@@ -63,7 +63,7 @@ pub(super) struct Asked {
 
 /// The commit or the request id that a run was asked for with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ClaimAt {
+pub(crate) struct ClaimAt {
     table: Table,
     id: String,
     row: ClaimRow,
@@ -78,7 +78,7 @@ impl OperationRow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum OperationState {
+pub(crate) enum OperationState {
     Running { beat: Timestamp },
     Ended { number: u64 },
 }
@@ -140,11 +140,16 @@ impl Service {
         handle: &str,
         cancel: bool,
     ) -> Result<RunAnswer, Error> {
-        let unknown = || Error::NoHandle(handle.chars().take(60).collect());
+        let unknown = || Error::NoHandle(base::shown(handle, 60));
         let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
         own(session, parsed.slot, handle)?;
         let asked = Asked { number: parsed.number, cancel, patience: PATIENCE };
-        self.ask_for(caller, session, asked).await?.ok_or_else(unknown)
+        if let Some(answer) = self.ask_for(caller, session, asked).await? {
+            return Ok(answer);
+        }
+        let operations = self.logical(caller, session.id).await?.map_or(0, |row| row.row.operations);
+        let was_there = (1..=operations).contains(&parsed.number);
+        Err(if was_there { self.gone(handle) } else { unknown() })
     }
 
     /// `None`: the session has no such operation.

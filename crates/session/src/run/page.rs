@@ -118,11 +118,16 @@ impl Service {
         let mut found = BTreeMap::new();
         for step in &plan.steps {
             let StepKind::Page { handle, .. } = &step.kind else { continue };
-            let unknown = || Error::NoHandle(handle.chars().take(60).collect());
+            let unknown = || Error::NoHandle(base::shown(handle, 60));
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
             let row: Option<Versioned<PageRow>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
-            found.insert(handle.clone(), row.ok_or_else(unknown)?.row);
+            let Some(row) = row else {
+                let pages = self.logical(caller, session.id).await?.map_or(0, |row| row.row.pages);
+                let was_there = (1..=pages).contains(&parsed.number);
+                return Err(if was_there { self.gone(handle) } else { unknown() });
+            };
+            found.insert(handle.clone(), row.row);
         }
         Ok(found)
     }
@@ -134,5 +139,5 @@ pub(super) fn own(session: &Session, slot: Slot, handle: &str) -> Result<(), Err
         return Ok(());
     }
     let right = handle.split_once('_').map(|(_, rest)| format!("{}_{rest}", session.slot)).unwrap_or_default();
-    Err(Error::ForeignHandle { handle: handle.chars().take(60).collect(), right })
+    Err(Error::ForeignHandle { handle: base::shown(handle, 60), right })
 }

@@ -50,6 +50,7 @@ impl Service {
             run: *run,
             plan: planned.plan.clone(),
             program: program.clone(),
+            started: self.now(),
             claim: claim.clone(),
             resumed: work.resumed.map(|r| (r.number, r.owner)),
         });

@@ -6,12 +6,12 @@
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
-use base::{Limits, Method, Payload, Response, TenantId, Timestamp};
+use base::{Limits, Method, Payload, Principal, Response, TenantId, Timestamp};
 use catalog::{Catalog, Registry};
 use exec::{Receipt, ReceiptState};
 use serde_json::{Value, json};
 use session::{
-    Caller, Connection, Error, OpenRequest, Operation, PlanRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest,
+    Caller, Error, Identity, OpenRequest, Operation, PlanRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest,
     Service,
 };
 use testkit::faults::{Faults, FaultyBlobs, FaultyStore};
@@ -169,7 +169,8 @@ fn catalog() -> Arc<Catalog> {
 }
 
 pub fn caller(tenant: &str, connection: &str) -> Caller {
-    Caller { tenant: TenantId::parse(tenant).unwrap(), connection: Connection::Transport(connection.to_owned()) }
+    let identity = Identity { tenant: TenantId::parse(tenant).unwrap(), principal: Principal::local() };
+    identity.caller(Some(connection.to_owned()))
 }
 
 pub fn me() -> Caller {

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::Digest;
-use ports::blobs::{Blobs, Error};
+use ports::blobs::{Blobs, Error, Stored};
 
+use super::shelves;
 use crate::{OpenError, folder};
 
 const TEMPORARY: &str = "tmp";
@@ -76,6 +77,16 @@ impl Blobs for FileBlobs {
         let digest = *digest;
         self.blocking(move |inner| inner.get(&digest)).await
     }
+
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Stored>, Error> {
+        let after = after.copied();
+        self.blocking(move |inner| shelves::list(&inner.root, after.as_ref(), limit).map_err(fault)).await
+    }
+
+    async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, Error> {
+        let digest = *digest;
+        self.blocking(move |inner| inner.delete(&digest, idle).map_err(fault)).await
+    }
 }
 
 impl Inner {
@@ -83,7 +94,12 @@ impl Inner {
         let digest = Digest::of(bytes);
         let (shelf, path) = self.place(&digest);
         match std::fs::read(&path) {
-            Ok(found) if found == bytes => self.settle(&shelf).map_err(fault)?,
+            Ok(found) if found == bytes => match renew(&path) {
+                Ok(()) => self.settle(&shelf).map_err(fault)?,
+                // Someone has just removed it as too old.
+                Err(error) if is_absent(&error) => self.write(bytes, &shelf, &path).map_err(fault)?,
+                Err(error) => return Err(fault(error)),
+            },
             Ok(_) => {
                 self.set_aside(&digest);
                 self.write(bytes, &shelf, &path).map_err(fault)?;
@@ -172,6 +188,33 @@ impl Inner {
         None
     }
 
+    /// The file is taken away first and looked at then: a `put` that renewed it before is seen by its date, and one that comes
+    /// after does not find it and writes it again.
+    fn delete(&self, digest: &Digest, idle: Duration) -> io::Result<bool> {
+        let path = self.place(digest).1;
+        match std::fs::metadata(&path) {
+            Ok(found) if shelves::idle(&found) >= idle => {}
+            Ok(_) => return Ok(false),
+            Err(error) if is_absent(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let (away, _file) = self.temporary()?;
+        match std::fs::rename(&path, &away) {
+            Ok(()) => {}
+            Err(error) => {
+                let _ = std::fs::remove_file(&away);
+                return if is_absent(&error) { Ok(false) } else { Err(error) };
+            }
+        }
+        let old = std::fs::metadata(&away).is_ok_and(|found| shelves::idle(&found) >= idle);
+        if old {
+            std::fs::remove_file(&away)?;
+        } else {
+            std::fs::rename(&away, &path)?;
+        }
+        Ok(old)
+    }
+
     /// Removes what killed processes left in `tmp/`.
     fn sweep(&self) {
         let entries = std::fs::read_dir(self.root.join(TEMPORARY)).into_iter().flatten().flatten();
@@ -183,6 +226,12 @@ impl Inner {
             }
         }
     }
+}
+
+/// From here on it counts as new: who is about to name it has time to. It must be there afterwards, too.
+fn renew(path: &Path) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_modified(std::time::SystemTime::now())?;
+    std::fs::metadata(path).map(|_| ())
 }
 
 enum Found {

@@ -2,5 +2,6 @@
 //! Invariant: an implementation per kind of storage, each behind `ports::Blobs`; none knows of another.
 
 mod files;
+mod shelves;
 
 pub use files::FileBlobs;

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base::TenantId;
 use ports::store::{Batch, Error, Key, Range, Row, Store};
 use tokio::sync::{mpsc, oneshot};
 
@@ -95,6 +96,10 @@ impl Store for SqliteStore {
         let jobs = self.jobs.as_ref().ok_or_else(writer_is_gone)?;
         jobs.send(Job { batch, answer }).await.map_err(|_| writer_is_gone())?;
         answered.await.map_err(|_| writer_is_gone())?
+    }
+
+    async fn tenants(&self) -> Result<Vec<TenantId>, Error> {
+        self.readers.read(rows::tenants).await
     }
 
     /// Reads, and takes the write lock: a database that cannot be written is not ready.

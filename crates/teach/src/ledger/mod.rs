@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exposure::{Exposure, givers, is_read};
 use crate::fields::shown_fields;
-use crate::seed::{Ask, Catalogs, SeedError};
+use crate::seed::{Ask, Catalogs, Seed, SeedError};
 
 pub use names::Names;
 pub use wave::{Taught, TaughtMethod, TaughtRelation, Wave};
@@ -292,6 +292,20 @@ impl Ledger {
             let catalog = catalogs.get(&entry.catalog)?;
             Some((catalog, catalog.capability(&entry.capability)?))
         })
+    }
+
+    /// What would have to be asked for to get all of it again.
+    pub fn seeds(&self) -> Vec<Seed> {
+        let methods = |at: &EntityEntry| {
+            let mine = self.methods.iter().filter(|m| m.catalog == at.catalog && m.entity == at.entity);
+            mine.map(|m| m.capability.clone()).collect()
+        };
+        let seed = |at: &EntityEntry| Seed {
+            catalog: at.catalog.clone(),
+            entity: at.entity.clone(),
+            capabilities: methods(at),
+        };
+        self.entities.iter().map(seed).collect()
     }
 
     pub fn entity_count(&self) -> usize {

@@ -2,6 +2,7 @@
 //! Invariant: each check starts with storage that `make` has just made; none relies on another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Digest;
 use ports::Blobs;
@@ -12,6 +13,9 @@ pub async fn blobs<B: Blobs + ?Sized + 'static>(make: impl AsyncFn() -> Arc<B>) 
     round_trips(&*make().await).await;
     missing_blobs_are_missing(&*make().await).await;
     concurrent_puts_are_one_blob(make().await).await;
+    lists_are_in_the_order_of_digests(&*make().await).await;
+    only_what_is_old_goes(&*make().await).await;
+    a_put_wins_over_a_delete(make().await).await;
 }
 
 async fn round_trips<B: Blobs + ?Sized>(blobs: &B) {
@@ -33,6 +37,55 @@ async fn missing_blobs_are_missing<B: Blobs + ?Sized>(blobs: &B) {
     let digest = Digest::of(b"never put");
     let answer = blobs.get(&digest).await;
     assert!(matches!(answer, Err(Error::Missing(d)) if d == digest), "a blob never put gave {answer:?}");
+}
+
+async fn lists_are_in_the_order_of_digests<B: Blobs + ?Sized>(blobs: &B) {
+    assert_eq!(blobs.list(None, 10).await.expect("list"), []);
+    let mut wanted = Vec::new();
+    for n in 0..300u32 {
+        let bytes = vec![7u8; n as usize];
+        wanted.push((blobs.put(&bytes).await.expect("put"), u64::from(n)));
+    }
+    wanted.sort();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = blobs.list(after.as_ref(), 7).await.expect("list");
+        let Some(last) = page.last() else { break };
+        assert!(page.len() <= 7);
+        after = Some(last.digest);
+        found.extend(page.iter().map(|stored| (stored.digest, stored.bytes)));
+    }
+    assert_eq!(found, wanted);
+    assert_eq!(blobs.list(None, 0).await.expect("list"), []);
+}
+
+async fn only_what_is_old_goes<B: Blobs + ?Sized>(blobs: &B) {
+    let digest = blobs.put(b"a blob").await.expect("put");
+    assert!(!blobs.delete(&digest, Duration::from_secs(3600)).await.expect("delete"), "it was put just now");
+    assert_eq!(blobs.get(&digest).await.expect("get"), b"a blob");
+    assert!(blobs.delete(&digest, Duration::ZERO).await.expect("delete"));
+    assert!(matches!(blobs.get(&digest).await, Err(Error::Missing(_))));
+    assert!(!blobs.delete(&digest, Duration::ZERO).await.expect("delete"), "it is gone already");
+    blobs.put(b"a blob").await.expect("put again");
+    assert_eq!(blobs.get(&digest).await.expect("get"), b"a blob", "what was deleted can be put again");
+}
+
+/// Whoever deletes with an age sees every put: after one, the blob is there.
+async fn a_put_wins_over_a_delete<B: Blobs + ?Sized + 'static>(blobs: Arc<B>) {
+    let digest = Digest::of(b"contended");
+    let deleter = {
+        let blobs = Arc::clone(&blobs);
+        tokio::spawn(async move {
+            for _ in 0..200 {
+                blobs.delete(&digest, Duration::from_secs(60)).await.expect("delete");
+            }
+        })
+    };
+    for _ in 0..200 {
+        blobs.put(b"contended").await.expect("put");
+        assert_eq!(blobs.get(&digest).await.expect("a blob that was just put"), b"contended");
+    }
+    deleter.await.expect("the deleter");
 }
 
 async fn concurrent_puts_are_one_blob<B: Blobs + ?Sized + 'static>(blobs: Arc<B>) {

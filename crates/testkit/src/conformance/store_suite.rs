@@ -20,6 +20,7 @@ pub async fn store<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) 
     scans_go_on_after_a_place(&*make().await).await;
     any_bytes_and_long_ids_fit(&*make().await).await;
     concurrent_increments_are_all_counted(make().await).await;
+    every_tenant_with_a_row_is_known(&*make().await).await;
 }
 
 fn tenant(name: &str) -> TenantId {
@@ -245,6 +246,16 @@ async fn concurrent_increments_are_all_counted<S: Store + ?Sized + 'static>(stor
         task.await.expect("an increment");
     }
     assert_eq!(read(&*store, &key("counter")).await, row(32, b"32"), "an increment was lost");
+}
+
+async fn every_tenant_with_a_row_is_known<S: Store + ?Sized>(store: &S) {
+    assert_eq!(store.tenants().await.expect("tenants"), []);
+    for (name, table) in [("b", Table::Run), ("acme", Table::Page), ("acme", Table::Run), ("Acme", Table::Intent)] {
+        write(store, put(&Key::new(&tenant(name), table, "x"), b"1", Expect::Any)).await;
+    }
+    assert_eq!(store.tenants().await.expect("tenants"), [tenant("Acme"), tenant("acme"), tenant("b")]);
+    write(store, Batch::default().delete(Key::new(&tenant("b"), Table::Run, "x"), Expect::Any)).await;
+    assert_eq!(store.tenants().await.expect("tenants"), [tenant("Acme"), tenant("acme")]);
 }
 
 async fn increment<S: Store + ?Sized>(store: Arc<S>) {

@@ -9,19 +9,21 @@ use catalog::Catalog;
 use serde_json::{Value, json};
 
 use super::find;
-use crate::args::Folders;
+use crate::args::CatalogList;
 use crate::catalogs::Catalogs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ports::OperatorSecrets;
-use crate::wiring;
+use crate::{tenants, wiring};
 
-pub fn run(file: Option<&Path>, folders: &Folders, output: &Output) -> Result<(), Failure> {
-    let config = find::config(file, folders)?;
+pub fn run(file: Option<&Path>, args: &CatalogList, output: &Output) -> Result<(), Failure> {
+    let config = find::config(file, &args.folders)?;
     let catalogs = Catalogs::load(&config)?;
-    let offered: Vec<Offered> =
-        catalogs.offered().into_iter().map(|(catalog, file)| Offered { catalog, file }).collect();
-    let problems: Vec<String> = catalogs.problems().iter().flat_map(|p| p.lines()).collect();
+    let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
+    let seen = |(catalog, file): (Arc<Catalog>, _)| Some(Offered { catalog: allow.view(&catalog)?, file });
+    let offered: Vec<Offered> = catalogs.offered().into_iter().filter_map(seen).collect();
+    let mut problems: Vec<String> = catalogs.problems().iter().flat_map(|p| p.lines()).collect();
+    problems.extend(tenants::idle(&config.tenants, &catalogs.registry()));
     let kept = wiring::secrets(&config, wiring::secret_store(&config));
     if output.json {
         let catalogs: Vec<Value> = offered.iter().map(|o| value(o, &kept)).collect();
@@ -77,7 +79,7 @@ fn lines(offered: &Offered, kept: &OperatorSecrets, output: &Output) -> String {
         output.bold(catalog.id.as_str()),
         catalog.version,
         catalog.title,
-        catalog.entities.len(),
+        catalog.offered().count(),
         catalog.capabilities.len(),
         catalog.digest().short(),
         from(offered),
@@ -94,7 +96,7 @@ fn value(offered: &Offered, kept: &OperatorSecrets) -> Value {
         "title": catalog.title,
         "aliases": catalog.aliases,
         "origin": catalog.origin,
-        "entities": catalog.entities.len(),
+        "entities": catalog.offered().count(),
         "capabilities": catalog.capabilities.len(),
         "digest": catalog.digest(),
         "from": from(offered),

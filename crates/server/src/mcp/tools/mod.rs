@@ -52,18 +52,13 @@ impl Name {
         }
     }
 
-    /// Those of a set, in the order of the list.
-    pub fn of(set: ToolSet) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(move |name| set == ToolSet::All || name.is_core())
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
     }
 
-    /// Whether programs need it; what only lists or manages is not core.
-    fn is_core(self) -> bool {
-        !matches!(self, Name::ListRegistry)
-    }
-
-    pub fn parse(text: &str, set: ToolSet) -> Option<Self> {
-        Self::of(set).find(|name| name.as_str() == text)
+    pub fn is_in(self, set: ToolSet) -> bool {
+        let core = [Name::PlasmContext, Name::DiscoverCapabilities, Name::Plasm, Name::PlasmRun, Name::ReadArtifact];
+        set == ToolSet::All || core.contains(&self)
     }
 }
 
@@ -81,7 +76,8 @@ pub fn ran(ran: &Ran, shown_chars: usize) -> CallToolResult {
     plasm_run::finished(ran, shown_chars).result
 }
 
-pub fn all(set: ToolSet) -> Vec<Tool> {
+/// Those of a set, in the order they are listed.
+pub fn offered(set: ToolSet) -> Vec<Tool> {
     let tool = |name: Name| match name {
         Name::PlasmContext => plasm_context::tool(),
         Name::Plasm => plasm::tool(),
@@ -90,7 +86,7 @@ pub fn all(set: ToolSet) -> Vec<Tool> {
         Name::DiscoverCapabilities => discover_capabilities::tool(),
         Name::ListRegistry => list_registry::tool(),
     };
-    Name::of(set).map(tool).collect()
+    Name::ALL.into_iter().filter(|name| name.is_in(set)).map(tool).collect()
 }
 
 pub async fn call(service: &Arc<Service>, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
@@ -150,7 +146,7 @@ impl Answer {
 struct BadArguments {
     tool: &'static str,
     /// Names the argument, then says what is wrong with it.
-    cause: serde_path_to_error::Error<serde_json::Error>,
+    cause: crate::arguments::Wrong,
 }
 
 impl From<BadArguments> for Answer {
@@ -160,8 +156,7 @@ impl From<BadArguments> for Answer {
 }
 
 fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, BadArguments> {
-    serde_path_to_error::deserialize(Value::Object(arguments))
-        .map_err(|cause| BadArguments { tool: name.as_str(), cause })
+    crate::arguments::from_value(Value::Object(arguments)).map_err(|cause| BadArguments { tool: name.as_str(), cause })
 }
 
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {

@@ -23,6 +23,9 @@ struct Arguments {
     /// Send the whole table again.
     #[serde(default)]
     replay: bool,
+    /// Move the session to the newest catalogs, with new symbols.
+    #[serde(default)]
+    refresh: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -55,8 +58,8 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
     };
     let seed = |s: SeedArgument| SeedRequest { api: s.api, entity: s.entity, capabilities: s.capabilities };
     let seeds = given.seeds.into_iter().map(seed).collect();
-    let ranked = given.ranked_capabilities;
-    match service.open(caller, &OpenRequest { intent: given.intent, seeds, ranked, replay: given.replay }).await {
+    let Arguments { intent, ranked_capabilities: ranked, replay, refresh, .. } = given;
+    match service.open(caller, &OpenRequest { intent, seeds, ranked, replay, refresh }).await {
         Ok(opened) => Answer::text(opened.slot, text::opened(&opened), Some(meta::opened(caller, &opened))),
         Err(error) => Answer::failed(&error),
     }

@@ -5,7 +5,7 @@ use exec::Coverage;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Artifact, ArtifactReturn, ArtifactUri, Caller, Service};
+use session::{Artifact, ArtifactReturn, Caller, Resource, ResourceUri, Service, ShownPlan};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text::rows_table;
@@ -15,7 +15,7 @@ const DEFAULT_ROWS: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// As a result named it: plasm://session/s0/r/1, with #label for one of several returns.
+    /// As an answer named it: plasm://session/s0/r/1, with #label for one of several returns.
     uri: String,
     /// First row, from 0.
     #[serde(default)]
@@ -43,9 +43,12 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    match service.artifact(caller, &given.uri).await {
-        Ok(artifact) => {
+    match service.resource(caller, &given.uri).await {
+        Ok(Resource::Artifact(artifact)) => {
             Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given), task: None }
+        }
+        Ok(Resource::Plan(plan)) => {
+            Answer { slot: slot_of(&given.uri), ..Answer::without_session(of_plan(&plan), None) }
         }
         Err(error) => Answer::failed(&error),
     }
@@ -61,7 +64,13 @@ fn missing(returned: &ArtifactReturn) -> String {
 }
 
 fn slot_of(uri: &str) -> Option<String> {
-    ArtifactUri::parse(uri).ok().map(|uri| uri.session)
+    ResourceUri::parse(uri).ok().and_then(|uri| uri.session().map(str::to_owned))
+}
+
+/// As it was shown, with the program it was made of.
+fn of_plan(plan: &ShownPlan) -> String {
+    let commit = plan.plan_commit_ref.as_ref().map(|commit| format!(" · {commit}")).unwrap_or_default();
+    format!("{}{commit}\n{}\n\n{}", plan.planned, plan.explained.trim_end(), plan.program.trim_end())
 }
 
 fn shown(artifact: &Artifact, given: &Arguments) -> rmcp::model::CallToolResult {

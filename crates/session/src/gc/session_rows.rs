@@ -1,0 +1,178 @@
+//! What sessions have left: results, plans, claims, handles, receipts, calls.
+//! Invariant: what says that an effect was done outlives the result of the run that did it, and a row whose session is gone goes.
+
+use std::collections::BTreeMap;
+
+use base::{LogicalSessionId, TenantId};
+use ports::store::{Expect, Key, Range, Table};
+
+use super::{Collecting, PORTION};
+use crate::error::Error;
+use crate::rows::{self, Claim, ClaimRow, PlanRow, RunRow, run_id_key, run_key};
+use crate::run::{OperationRow, OperationState};
+use crate::service::Service;
+
+/// Tables whose ids begin with that of their session.
+const OF_SESSIONS: [Table; 8] = [
+    Table::Run,
+    Table::Plan,
+    Table::PlanCommit,
+    Table::Request,
+    Table::Receipt,
+    Table::Page,
+    Table::Operation,
+    Table::Trace,
+];
+
+/// A commit that was not used is good for ten minutes; after that its row only says why it is refused.
+const UNUSED_COMMIT_DAYS: u32 = 1;
+
+/// Calls beyond what a trace may have, before the oldest of them go.
+const AT_ONCE: usize = 64;
+
+impl Collecting<'_> {
+    pub(super) async fn session_rows(&mut self, tenant: &TenantId) -> Result<(), Error> {
+        for table in OF_SESSIONS {
+            // Rows of one session stand together.
+            let mut known: Option<(LogicalSessionId, bool)> = None;
+            let mut calls: BTreeMap<LogicalSessionId, Vec<(Key, Expect)>> = BTreeMap::new();
+            self.each(tenant, table, async |this, id, row| {
+                let key = Key::new(tenant, table, id);
+                let Some(session) = id.split_once('/').and_then(|(id, _)| LogicalSessionId::parse(id).ok()) else {
+                    return Ok(());
+                };
+                let lives = match known {
+                    Some((same, lives)) if same == session => lives,
+                    _ => this.logical(tenant, session).await?.is_some(),
+                };
+                known = Some((session, lives));
+                let expect = Expect::Version(row.version);
+                if !lives {
+                    return this.remove(this.with_run_id(tenant, &key, &row.value, expect)).await;
+                }
+                if table == Table::Trace {
+                    calls.entry(session).or_default().push((key, expect));
+                    return this.oldest_calls(&mut calls, session).await;
+                }
+                let doomed = this.doomed_of(tenant, (session, &key), &row.value, expect).await?;
+                this.remove(doomed).await
+            })
+            .await?;
+        }
+        self.run_ids(tenant).await
+    }
+
+    /// What goes because of one row of a session that lives.
+    async fn doomed_of(
+        &mut self,
+        tenant: &TenantId,
+        (session, key): (LogicalSessionId, &Key),
+        value: &[u8],
+        expect: Expect,
+    ) -> Result<Vec<(Key, Expect)>, Error> {
+        let days = &self.service.retention;
+        let over = match key.table {
+            Table::Run => {
+                let Ok(run) = rows::read::<RunRow>(&key.id, value) else { return Ok(Vec::new()) };
+                if run.pinned || !self.is_over(run.finished, days.artifacts) {
+                    return Ok(Vec::new());
+                }
+                return self.with_run(tenant, session, (key, &run), expect).await;
+            }
+            Table::Plan => {
+                rows::read::<PlanRow>(&key.id, value).is_ok_and(|plan| self.is_over(plan.planned, days.artifacts))
+            }
+            Table::PlanCommit | Table::Request => rows::read::<ClaimRow>(&key.id, value).is_ok_and(|claim| {
+                let days = if claim.state == Claim::Unused { UNUSED_COMMIT_DAYS } else { days.claims };
+                self.is_over(claim.planned, days)
+            }),
+            Table::Operation => match rows::read::<OperationRow>(&key.id, value).map(|row| row.state) {
+                Ok(OperationState::Running { beat }) => self.is_over(beat, days.artifacts),
+                Ok(OperationState::Ended { number }) => {
+                    let run = run_key(tenant, session, number);
+                    self.doomed.contains(&run) || self.service.ports.store.get(&run).await?.is_none()
+                }
+                Err(_) => false,
+            },
+            _ => false,
+        };
+        Ok(if over { vec![(key.clone(), expect)] } else { Vec::new() })
+    }
+
+    /// A run with its id, its page handles and its receipts.
+    async fn with_run(
+        &self,
+        tenant: &TenantId,
+        session: LogicalSessionId,
+        (key, run): (&Key, &RunRow),
+        expect: Expect,
+    ) -> Result<Vec<(Key, Expect)>, Error> {
+        let mut doomed = vec![(key.clone(), expect), (run_id_key(tenant, run.run), Expect::Any)];
+        let page = |number: u64| Key::new(tenant, Table::Page, format!("{session}/{number:010}"));
+        doomed.extend(run.pages.iter().map(|(_, number)| (page(*number), Expect::Any)));
+        let prefix = format!("{session}/{}/", run.run);
+        let range = Range { tenant: tenant.clone(), table: Table::Receipt, prefix, after: None, limit: 10_000 };
+        let receipts = self.service.ports.store.scan(&range).await?;
+        doomed.extend(receipts.into_iter().map(|(id, _)| (Key::new(tenant, Table::Receipt, id), Expect::Any)));
+        Ok(doomed)
+    }
+
+    fn with_run_id(&self, tenant: &TenantId, key: &Key, value: &[u8], expect: Expect) -> Vec<(Key, Expect)> {
+        let run = (key.table == Table::Run).then(|| rows::read::<RunRow>(&key.id, value).ok()).flatten();
+        let id = run.map(|run| (run_id_key(tenant, run.run), Expect::Any));
+        std::iter::once((key.clone(), expect)).chain(id).collect()
+    }
+
+    /// Runs of sessions without an intent, by the number of their principal.
+    async fn run_ids(&mut self, tenant: &TenantId) -> Result<(), Error> {
+        self.each(tenant, Table::PrincipalRun, async |this, id, row| {
+            let Ok(at) = rows::read::<rows::RunAt>(id, &row.value) else { return Ok(()) };
+            let run = run_key(tenant, at.session, at.number);
+            if !this.doomed.contains(&run) && this.service.ports.store.get(&run).await?.is_some() {
+                return Ok(());
+            }
+            this.remove(vec![(Key::new(tenant, Table::PrincipalRun, id), Expect::Version(row.version))]).await
+        })
+        .await
+    }
+
+    /// Of a session's calls the newest stay. They come in the order of their moments.
+    async fn oldest_calls(
+        &mut self,
+        calls: &mut BTreeMap<LogicalSessionId, Vec<(Key, Expect)>>,
+        session: LogicalSessionId,
+    ) -> Result<(), Error> {
+        // Whoever came before is complete, and had no more than it may.
+        calls.retain(|other, _| *other == session);
+        let most = self.service.retention.trace_calls as usize;
+        // Some at once: each removal is a flush.
+        let Some(mine) = calls.get_mut(&session).filter(|mine| mine.len() >= most + AT_ONCE) else { return Ok(()) };
+        let oldest = mine.drain(..AT_ONCE).collect();
+        self.remove(oldest).await
+    }
+}
+
+impl Service {
+    /// What a session that is gone has left; what a crash leaves of it the next pass finds.
+    pub(crate) async fn leftovers(&self, tenant: &TenantId, session: LogicalSessionId) -> Result<(), Error> {
+        for table in OF_SESSIONS {
+            loop {
+                let prefix = format!("{session}/");
+                let range = Range { tenant: tenant.clone(), table, prefix, after: None, limit: PORTION };
+                let rows = self.ports.store.scan(&range).await?;
+                if rows.is_empty() {
+                    break;
+                }
+                let mut batch = ports::store::Batch::default();
+                for (id, row) in rows {
+                    if let (Table::Run, Ok(run)) = (table, rows::read::<RunRow>(&id, &row.value)) {
+                        batch = batch.delete(run_id_key(tenant, run.run), Expect::Any);
+                    }
+                    batch = batch.delete(Key::new(tenant, table, id), Expect::Any);
+                }
+                self.ports.store.commit(batch).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Sessions from outside: which there are, what one holds, and an end to it.
+//! Invariant: looking changes nothing, not even a slot; what is removed is gone at once for everyone, and its leftovers by and by.
+
+use base::{CatalogId, Digest, LogicalSessionId, Slot, Timestamp};
+use ports::store::{Batch, Expect, Key, Range, Table};
+use serde::Serialize;
+
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::error::Error;
+use crate::load::Versioned;
+use crate::rows::{ExecuteBinding, LogicalRow};
+use crate::service::Service;
+
+/// A session as its owner sees it.
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionView {
+    pub logical_session_id: LogicalSessionId,
+    /// Empty for one that was opened by its seeds alone.
+    pub intent: String,
+    /// Of the caller's connection, where it has one.
+    pub slot: Option<Slot>,
+    pub created: Timestamp,
+    pub used: Timestamp,
+    pub runs: u64,
+    pub plans: u64,
+    /// None after its time: the next `plasm_context` opens a new one.
+    pub space: Option<Space>,
+}
+
+/// What a session is bound to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Space {
+    #[serde(flatten)]
+    pub execute: ExecuteBinding,
+    pub revision: u32,
+    /// `demo:Ticket`, in the order of their symbols.
+    pub entities: Vec<String>,
+    pub catalogs: Vec<(CatalogId, Digest)>,
+}
+
+/// Rows that are looked at in one go.
+const PORTION: usize = 200;
+
+impl Service {
+    /// The caller's sessions, the last used first.
+    pub async fn list_sessions(&self, caller: &Caller) -> Result<Vec<SessionView>, Error> {
+        let slots = self.connection(caller).await?.row.slots;
+        let mut views = Vec::new();
+        let mut after = None;
+        loop {
+            let (tenant, prefix) = (caller.tenant.clone(), String::new());
+            let range = Range { tenant, table: Table::LogicalSession, prefix, after, limit: PORTION };
+            let rows = self.ports.store.scan(&range).await?;
+            after = rows.last().map(|(id, _)| id.clone());
+            for (id, row) in &rows {
+                // One that is damaged does not hide the others; asking for it says so.
+                let Ok(row) = crate::rows::read::<LogicalRow>(id, &row.value) else { continue };
+                let Ok(id) = LogicalSessionId::parse(id) else { continue };
+                views.push(self.view(caller, (id, &slots), &row).await?);
+            }
+            if after.is_none() {
+                break;
+            }
+        }
+        views.sort_by_key(|view| std::cmp::Reverse(view.used));
+        Ok(views)
+    }
+
+    /// One session, by slot, id or intent.
+    pub async fn session_view(&self, caller: &Caller, reference: &str) -> Result<SessionView, Error> {
+        let slots = self.connection(caller).await?.row.slots;
+        let id = self.session_id(caller, reference).await?;
+        let found = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
+        self.view(caller, (id, &slots), &found.row).await
+    }
+
+    /// Which session is meant, without giving it a slot.
+    pub async fn session_id(&self, caller: &Caller, reference: &str) -> Result<LogicalSessionId, Error> {
+        if let Ok(slot) = reference.parse::<Slot>() {
+            let slots = self.connection(caller).await?.row.slots;
+            return slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot });
+        }
+        if let Some(row) = self.intent(caller, &crate::open::intent_id(reference)).await? {
+            return Ok(row.logical_session);
+        }
+        let bad = || Error::BadRef(base::shown(reference, 80));
+        let id = LogicalSessionId::parse(reference).map_err(|_| bad())?;
+        let found = self.logical(caller, id).await?;
+        found.map(|_| id).ok_or_else(|| Error::NoSession(id.to_string()))
+    }
+
+    /// Ends a session for good: its symbols, results, plans, handles, receipts and trace.
+    pub async fn remove_session(&self, caller: &Caller, reference: &str) -> Result<LogicalSessionId, Error> {
+        let id = self.session_id(caller, reference).await?;
+        let _turn = self.turn(&id.to_string()).await;
+        for _ in 0..TRIES {
+            let found = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
+            let key = |table, id: String| Key::new(&caller.tenant, table, id);
+            let mut batch = Batch::default()
+                .delete(key(Table::Intent, found.row.row_name()), Expect::Any)
+                .delete(key(Table::LogicalSession, id.to_string()), unchanged(found.version));
+            if let Some(binding) = &found.row.execute {
+                batch = batch.delete(key(Table::ExecuteSession, binding.session_id.to_string()), Expect::Any);
+            }
+            if self.try_commit(batch).await?.is_some() {
+                self.leftovers(&caller.tenant, id).await?;
+                return Ok(id);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    async fn view(
+        &self,
+        caller: &Caller,
+        (id, slots): (LogicalSessionId, &[LogicalSessionId]),
+        row: &LogicalRow,
+    ) -> Result<SessionView, Error> {
+        let space = match &row.execute {
+            Some(binding) => match self.execute(caller, binding).await {
+                Ok(found) => found.map(|Versioned { row, .. }| Space {
+                    execute: binding.clone(),
+                    revision: row.revision,
+                    entities: row.ledger.seeds().iter().map(|s| format!("{}:{}", s.catalog, s.entity)).collect(),
+                    catalogs: row.catalogs.into_iter().collect(),
+                }),
+                Err(error) if error.is_damage() => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
+        Ok(SessionView {
+            logical_session_id: id,
+            intent: row.intent.clone(),
+            slot: slots.iter().position(|known| *known == id).map(|at| Slot(at as u32)),
+            created: row.created,
+            used: row.used,
+            runs: row.runs,
+            plans: row.plans,
+            space,
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! The trace of a session: each call with what was asked and what came of it.
+//! Invariant: no call waits for its trace. Calls are kept in memory for a moment and written many at once; what a kill loses is
+//! that moment of the trace, never the work itself, which is in rows of its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::{Digest, LogicalSessionId, Timestamp};
+use ports::store::{Batch, Expect, Key, Range, Table};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::ran::Ran;
+use crate::service::Service;
+
+/// One call of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// In milliseconds since 1970.
+    pub at: i64,
+    pub ms: i64,
+    pub tool: String,
+    /// `ok`, or the code of what went wrong.
+    pub outcome: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// `demo:Ticket`, where it asked to be taught.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Digest>,
+    /// `plasm://session/s0/r/3`, or the plan's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<CallStep>,
+    /// `demo:ticket_open done`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receipts: Vec<String>,
+    pub answer_chars: usize,
+    /// Counted where the process had the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_tokens: Option<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallStep {
+    pub name: String,
+    pub us: u64,
+    /// None where it failed.
+    pub rows: Option<usize>,
+}
+
+/// What is shown of a long program, and how many steps and receipts of a long run.
+const PROGRAM_CHARS: usize = 2_000;
+const LISTED: usize = 50;
+
+impl Call {
+    pub fn new(tool: &str) -> Self {
+        Self { tool: tool.to_owned(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn with_program(self, program: &str) -> Self {
+        Self { program: Some(program.chars().take(PROGRAM_CHARS).collect()), ..self }
+    }
+
+    #[must_use]
+    pub fn with_run(self, ran: &Ran) -> Self {
+        let step = |took: &exec::StepTook| CallStep {
+            name: took.name.clone(),
+            us: u64::try_from(took.time.as_micros()).unwrap_or(u64::MAX),
+            rows: took.rows,
+        };
+        let receipt = |r: &exec::Receipt| format!("{}:{} {}", r.intent.catalog, r.intent.capability, r.state);
+        Self {
+            plan: Some(ran.plan),
+            uri: Some(crate::uri::ResourceUri::run(ran.slot, ran.number)),
+            steps: ran.outcome.took.iter().take(LISTED).map(step).collect(),
+            receipts: ran.outcome.receipts.iter().take(LISTED).map(receipt).collect(),
+            ..self.with_program(&ran.program)
+        }
+    }
+}
+
+/// Where calls go beside the store, such as a collector of spans.
+pub trait Exporter: Send + Sync {
+    fn export(&self, session: LogicalSessionId, call: &Call);
+}
+
+type Counter = Arc<dyn Fn(&str) -> usize + Send + Sync>;
+
+/// A call that is not written yet.
+struct Waiting {
+    caller: Caller,
+    /// Slot, id or nothing that leads to a session.
+    reference: String,
+    call: Call,
+    answer: String,
+}
+
+#[derive(Default)]
+pub(crate) struct Traces {
+    waiting: Mutex<VecDeque<Waiting>>,
+    /// When each session was last called, for those of the last minutes.
+    live: Mutex<HashMap<LogicalSessionId, Timestamp>>,
+    exporter: Mutex<Option<Arc<dyn Exporter>>>,
+    counter: Mutex<Option<Counter>>,
+}
+
+/// Beyond this the oldest are dropped: the storage fails or is far too slow.
+const MOST_WAITING: usize = 4_096;
+/// With more than this the tokens of answers are not counted: calls need the time.
+const COUNTED: usize = 64;
+const BETWEEN: Duration = Duration::from_millis(250);
+const LIVE_MS: i64 = 15 * 60 * 1000;
+/// Calls of a session that are read at once.
+const PORTION: usize = 500;
+
+impl Service {
+    /// Remembers a call. It is written in a moment, by `keep_traces`.
+    pub fn record(&self, caller: &Caller, reference: &str, (call, answer): (Call, &str)) {
+        let mut waiting = lock(&self.traces.waiting);
+        if waiting.len() >= MOST_WAITING {
+            waiting.pop_front();
+            self.meter.trace_dropped();
+        }
+        let (caller, reference, answer) = (caller.clone(), reference.to_owned(), answer.to_owned());
+        let call = Call { answer_chars: answer.chars().count(), ..call };
+        waiting.push_back(Waiting { caller, reference, call, answer });
+    }
+
+    /// How tokens are counted.
+    pub fn count_tokens_with(&self, count: impl Fn(&str) -> usize + Send + Sync + 'static) {
+        *lock(&self.traces.counter) = Some(Arc::new(count));
+    }
+
+    pub fn export_calls_to(&self, exporter: Arc<dyn Exporter>) {
+        *lock(&self.traces.exporter) = Some(exporter);
+    }
+
+    /// Writes what was recorded, until `stop`, and once more then.
+    pub async fn keep_traces(self: Arc<Self>, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = tokio::time::sleep(BETWEEN) => {}
+                () = stop.cancelled() => {}
+            }
+            if let Err(error) = self.write_traces().await {
+                tracing::warn!(%error, "calls could not be added to their traces");
+            }
+        }
+    }
+
+    /// Writes what was recorded so far.
+    pub async fn write_traces(&self) -> Result<(), Error> {
+        let waiting: Vec<Waiting> = lock(&self.traces.waiting).drain(..).collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let counter = lock(&self.traces.counter).clone().filter(|_| waiting.len() <= COUNTED);
+        let exporter = lock(&self.traces.exporter).clone();
+        let mut batch = Batch::default();
+        for mut one in waiting {
+            // A call that names no session is no session's.
+            let Ok(id) = self.session_id(&one.caller, &one.reference).await else { continue };
+            lock(&self.traces.live).insert(id, self.now());
+            one.call.answer_tokens = counter.as_ref().map(|count| count(&one.answer));
+            if let Some(exporter) = &exporter {
+                exporter.export(id, &one.call);
+            }
+            // Calls of one moment, perhaps of several processes, have names of their own.
+            let suffix = self.new_run_id().to_string();
+            let name = format!("{id}/{:015}-{}", one.call.at, suffix.get(24..).unwrap_or_default());
+            let key = Key::new(&one.caller.tenant, Table::Trace, name);
+            batch = batch.put(key, crate::rows::write(&one.call), Expect::Any);
+        }
+        Ok(self.ports.store.commit(batch).await?)
+    }
+
+    /// The newest calls of a session, the oldest of them first.
+    pub async fn trace(&self, caller: &Caller, reference: &str) -> Result<Vec<Call>, Error> {
+        let id = self.session_id(caller, reference).await?;
+        let mut calls = VecDeque::new();
+        let mut after = None;
+        loop {
+            let (tenant, prefix) = (caller.tenant.clone(), format!("{id}/"));
+            let range = Range { tenant, table: Table::Trace, prefix, after, limit: PORTION };
+            let rows = self.ports.store.scan(&range).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = Some(last.clone());
+            calls.extend(rows.iter().filter_map(|(id, row)| crate::rows::read::<Call>(id, &row.value).ok()));
+            let over = calls.len().saturating_sub(self.retention.trace_calls as usize);
+            drop(calls.drain(..over));
+        }
+        Ok(calls.into())
+    }
+
+    /// Sessions that were called in the last quarter of an hour, by this process.
+    pub(crate) fn live_sessions(&self) -> usize {
+        let now = self.now();
+        let mut live = lock(&self.traces.live);
+        live.retain(|_, last| now.0.saturating_sub(last.0) < LIVE_MS);
+        live.len()
+    }
+}
+
+/// A panic while holding one of these locks leaves a list, never half a fact.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
