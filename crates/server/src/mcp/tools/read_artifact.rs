@@ -15,15 +15,13 @@ const DEFAULT_ROWS: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// As an answer named it: plasm://session/s0/r/1, with #label for one of several returns.
+    /// plasm://session/s0/r/1; #label for one of several returns.
     uri: String,
-    /// First row, from 0.
     #[serde(default)]
     offset: usize,
     /// Rows (100).
     #[serde(default)]
     limit: Option<usize>,
-    /// Only these fields.
     #[serde(default)]
     fields: Option<Vec<String>>,
 }
@@ -32,7 +30,7 @@ pub fn tool() -> Tool {
     describe(
         Name::ReadArtifact,
         "Read a stored result",
-        "Read rows of an earlier run from its artifact URI, with all fields uncut.",
+        "Read the rows of an earlier run, with all fields uncut.",
         schema::of::<Arguments>(),
         true,
     )
