@@ -9,7 +9,7 @@ use session::Service;
 use tokio_util::sync::CancellationToken;
 
 use super::transport_store::TransportStore;
-use super::{McpOptions, Root, root};
+use super::{McpOptions, Root, Roots};
 use crate::identity;
 
 pub type McpHttp = StreamableHttpService<Root, LocalSessionManager>;
@@ -34,10 +34,11 @@ pub fn service(
         .with_max_request_body_bytes(body_bytes)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
+    let roots = Roots::new(&options);
     // Made for each session, or for each request where there is none, within the request that asks for it.
     let handler = move || {
         let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
-        Ok(root(service.clone(), who.tenant, &options))
+        Ok(roots.root(service.clone(), who.tenant))
     };
     StreamableHttpService::new(handler, Arc::new(LocalSessionManager::default()), config)
 }

@@ -51,10 +51,28 @@ type Root = handler::Handler;
 #[cfg(feature = "conformance-fixtures")]
 type Root = fixtures::Served;
 
-/// What answers every request, whatever it came by.
-fn root(service: Arc<Service>, tenant: TenantId, options: &McpOptions) -> Root {
-    let handler = handler::Handler::new(service, tenant, options.tools);
+/// Makes what answers a request, or the requests of a connection.
+#[derive(Clone)]
+struct Roots {
+    tools: ToolSet,
+    /// What they remember from one request to the next.
     #[cfg(feature = "conformance-fixtures")]
-    let handler = fixtures::Served::new(handler, options.fixtures);
-    handler
+    fixtures: Option<Arc<fixtures::Fixtures>>,
+}
+
+impl Roots {
+    fn new(options: &McpOptions) -> Self {
+        Self {
+            tools: options.tools,
+            #[cfg(feature = "conformance-fixtures")]
+            fixtures: options.fixtures.then(Arc::default),
+        }
+    }
+
+    fn root(&self, service: Arc<Service>, tenant: TenantId) -> Root {
+        let handler = handler::Handler::new(service, tenant, self.tools);
+        #[cfg(feature = "conformance-fixtures")]
+        let handler = fixtures::Served::new(handler, self.fixtures.clone());
+        handler
+    }
 }

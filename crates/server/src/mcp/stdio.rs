@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{McpOptions, Root, root};
+use super::{McpOptions, Root, Roots};
 use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub async fn serve_stdio(
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
     let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
     let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
-    let served = serve_on(root(service, base::TenantId::local(), &options), (sdk_in, sdk_out), over).await;
+    let served = serve_on(Roots::new(&options).root(service, base::TenantId::local()), (sdk_in, sdk_out), over).await;
     reading.abort();
     ending.abort();
     // What was answered last is written before the process ends.
