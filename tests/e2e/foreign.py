@@ -393,6 +393,9 @@ async def imported_jupyter(client, jupyter):
 
 
 async def imported_blog(client, blog):
+    found = await client.call_tool("discover_capabilities", {"intent": "list the posts of a user"})
+    async with case("imported: what a schema offers is discovered"):
+        assert not found.is_error and "Post" in found.content[0].text, found.content[0].text
     posts = await Session.open(client, "posts", "posts", "Post", "User")
     async with case("imported: a list over GraphQL is what the server holds"):
         rows = await posts.rows("Post.limit(50)[id, title]")
@@ -401,6 +404,10 @@ async def imported_blog(client, blog):
     async with case("imported: a get over GraphQL"):
         title = blog.post("3")["title"]
         assert await posts.column('Post("3")[title]') == [title]
+    async with case("imported: a plan of a mutation asks for a review and calls nothing"):
+        plan = await posts.plan('Post.create(title="only planned", views=1, user_id="123")')
+        assert plan.startswith("plan review"), plan
+        assert blog.graphql('{ allPosts(filter: {title: "only planned"}) { id } }')["allPosts"] == []
     async with case("imported: a mutation makes a row"):
         await posts.write('Post.create(title="by an import", views=1, user_id="123")')
         made = blog.graphql('{ allPosts(filter: {title: "by an import"}) { id views } }')["allPosts"]

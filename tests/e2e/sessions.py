@@ -11,10 +11,11 @@ from pathlib import Path
 
 import anyio
 
+import by_hand
 from answers import DEMO, seeds, symbols, tables
 from harness import LegacySession, Server, modern_call, refusal_of, request, text_of
 
-WIDE = 20
+WIDE = 200
 
 
 async def other_connections(case, over_http, over_stdio):
@@ -290,4 +291,5 @@ GROUPS = [
     old_transport_session,
     listening,
     ended_transport_session,
+    *by_hand.GROUPS,
 ]

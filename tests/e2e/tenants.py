@@ -186,6 +186,13 @@ ROUTES = {
         ("GET", "/v1/sessions/s0", b""),
         ("GET", f"/v1/sessions/{urllib.parse.quote(INTENT)}", b""),
     ],
+    "GET /v1/traces": None,  # `own_sessions`
+    "GET /v1/traces/{logical_session}": lambda of: [
+        ("GET", f"/v1/traces/{of['session']}", b""),
+        ("GET", "/v1/traces/s0", b""),
+        ("GET", f"/v1/traces/{urllib.parse.quote(INTENT)}", b""),
+    ],
+    "GET /metrics": None,  # counts of all tenants are the operator's: `own_sessions`
     "POST /execute": lambda of: [
         ("POST", "/execute", {"entry_id": "demo", "entities": ["Project"], "logical_session_id": of["session"]}),
     ],
@@ -308,6 +315,10 @@ def own_sessions(alpha, beta, theirs):
     with suite.case("a list of sessions has the tenant's own, and no other"):
         listed = [tenant.http("GET", "/v1/sessions").body.decode() for tenant in (alpha, beta)]
         assert theirs["session"] in listed[0] and json.loads(listed[1])["sessions"] == [], listed[1]
+        listed = [tenant.http("GET", "/v1/traces").body.decode() for tenant in (alpha, beta)]
+        assert theirs["session"] in listed[0] and json.loads(listed[1])["sessions"] == [], listed[1]
+    with suite.case("what the process counts is not for tenants"):
+        assert [tenant.http("GET", "/metrics").status for tenant in (alpha, beta)] == [404, 404]
     with suite.case("the same intent is another session for another tenant"):
         opened = beta.tool("plasm_context", intent=INTENT, seeds=SEEDS[:1])
         assert "unchanged" not in said(opened), said(opened)

@@ -30,6 +30,8 @@ pub struct Limits {
     pub template_fuel: u64,
     /// How long a call waits for its run before it answers with a handle.
     pub inline_ms: u64,
+    /// A result up to this size is stored in the transaction of its run, a larger one as a blob.
+    pub row_bytes: usize,
     /// Characters of a result that go to the model before rows are cut.
     pub shown_chars: usize,
 }
@@ -55,6 +57,7 @@ impl Default for Limits {
             template_output_bytes: 1024 * 1024,
             template_fuel: 300_000,
             inline_ms: 45_000,
+            row_bytes: 64 * 1024,
             shown_chars: 4_000,
         }
     }

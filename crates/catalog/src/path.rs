@@ -1,4 +1,4 @@
-//! Where a value lies inside an answer: `owner.id`, `labels[].name`.
+//! Where a value lies inside an answer: `owner.id`, `labels[].name`, `@odata\.nextLink` where a name has a dot.
 //! Invariant: a path only walks down objects and arrays; it never fails, it finds or does not find.
 
 use std::borrow::Cow;
@@ -98,15 +98,25 @@ fn walk<'a>(steps: &[Step], value: &'a Value) -> Option<Cow<'a, Value>> {
 impl From<String> for DataPath {
     fn from(text: String) -> Self {
         let mut steps = Vec::new();
-        for part in text.split('.').filter(|part| !part.is_empty()) {
+        for part in parts(&text).filter(|part| !part.is_empty()) {
             let name = part.trim_end_matches("[]");
             if !name.is_empty() {
-                steps.push(Step::Name(name.to_owned()));
+                steps.push(Step::Name(name.replace("\\.", ".")));
             }
             steps.extend(std::iter::repeat_n(Step::Each, (part.len() - name.len()) / 2));
         }
         Self(steps)
     }
+}
+
+/// At the dots that no backslash stands before.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut escaped = false;
+    text.split(move |c: char| {
+        let ends = c == '.' && !escaped;
+        escaped = c == '\\';
+        ends
+    })
 }
 
 impl From<DataPath> for String {
@@ -119,8 +129,10 @@ impl std::fmt::Display for DataPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (n, step) in self.0.iter().enumerate() {
             match step {
-                Step::Name(name) if n == 0 => f.write_str(name)?,
-                Step::Name(name) => write!(f, ".{name}")?,
+                Step::Name(name) => {
+                    f.write_str(if n == 0 { "" } else { "." })?;
+                    f.write_str(&name.replace('.', "\\."))?;
+                }
                 Step::Each => f.write_str("[]")?,
             }
         }
@@ -141,6 +153,16 @@ mod tests {
         assert_eq!(find(""), Some(value.clone()));
         assert_eq!(find("a.x.c"), None);
         assert_eq!(find("a.b.9"), None);
+    }
+
+    #[test]
+    fn a_name_with_a_dot() {
+        let value = json!({"@odata.nextLink": "u", "a": {"b.c": [1]}, "@odata": {"nextLink": "other"}});
+        let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
+        assert_eq!(find("@odata\\.nextLink"), Some(json!("u")));
+        assert_eq!(find("@odata.nextLink"), Some(json!("other")));
+        assert_eq!(find("a.b\\.c.0"), Some(json!(1)));
+        assert_eq!(DataPath::from("a.b\\.c[].d".to_owned()).to_string(), "a.b\\.c[].d");
     }
 
     #[test]

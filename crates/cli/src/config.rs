@@ -9,6 +9,7 @@ use base::{Limits, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
 use server::ToolSet;
+use session::Retention;
 use teach::Teaching;
 
 use crate::args::Settings;
@@ -35,6 +36,9 @@ pub struct Config {
     /// Offered beside the shipped ones, from specifications that `serve --openapi` names.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
+    pub retention: Retention,
+    /// Where calls are sent as spans: the base URL of an OpenTelemetry collector.
+    pub otlp: Option<String>,
     pub teaching: Teaching,
     /// What tenants may use, and who speaks for them; who is not named may use everything.
     pub tenants: TenantsSettings,
@@ -67,6 +71,12 @@ enum AuthResolution {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+struct Telemetry {
+    otlp: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct File {
     data: Option<PathBuf>,
     catalogs: Vec<PathBuf>,
@@ -79,6 +89,8 @@ struct File {
     secrets_dir: Option<PathBuf>,
     secrets_key_file: Option<PathBuf>,
     limits: Limits,
+    retention: Retention,
+    telemetry: Telemetry,
     teaching: Teaching,
     tenants: TenantsSettings,
     auth: Option<AuthMode>,
@@ -92,6 +104,7 @@ impl Config {
         let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
+        check_retention(&file.retention)?;
         // Written so that what is no number fails too.
         if !(0.0..=1.0).contains(&file.teaching.writes) {
             return Err(Failure::Score { found: file.teaching.writes });
@@ -111,6 +124,8 @@ impl Config {
             secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
             imported: Vec::new(),
             limits: file.limits,
+            otlp: file.telemetry.otlp,
+            retention: file.retention,
             teaching: file.teaching,
             tenants: file.tenants,
             auth: file.auth,
@@ -152,6 +167,24 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
     ];
     match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
         Some((name, found, most)) => Err(Failure::Limit { name, found, most }),
+        None => Ok(()),
+    }
+}
+
+/// What is kept for no time at all would go while someone reads it.
+fn check_retention(retention: &Retention) -> Result<(), Failure> {
+    let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, grace_hours } = *retention;
+    let named = [
+        ("execute_sessions", execute_sessions),
+        ("sessions", sessions),
+        ("artifacts", artifacts),
+        ("claims", claims),
+        ("connections", connections),
+        ("trace_calls", trace_calls),
+        ("grace_hours", grace_hours),
+    ];
+    match named.into_iter().find(|(_, value)| *value == 0) {
+        Some((name, _)) => Err(Failure::Retention { name }),
         None => Ok(()),
     }
 }

@@ -20,6 +20,10 @@ pub enum Failure {
     Config { path: PathBuf, cause: Box<toml::de::Error> },
     #[error("`limits.{name}` is {found}; it must be from 1 to {most}")]
     Limit { name: &'static str, found: usize, most: usize },
+    #[error("`retention.{name}` is 0; it must be at least 1")]
+    Retention { name: &'static str },
+    #[error("{0}")]
+    Usage(String),
     #[error("`teaching.writes` is {found}; it is a score between 0 (teach every write) and 1")]
     Score { found: f32 },
     #[error("no place to keep data: set --data DIR, TOKAMAK_DATA or HOME")]
@@ -97,6 +101,8 @@ impl Failure {
             Failure::Config { .. }
             | Failure::Limit { .. }
             | Failure::Score { .. }
+            | Failure::Retention { .. }
+            | Failure::Usage(_)
             | Failure::NotText { .. }
             | Failure::Catalog(_)
             | Failure::Catalogs(_)
@@ -117,6 +123,8 @@ impl Failure {
             | Failure::KeyInSettings { .. }
             | Failure::Import { .. }
             | Failure::Param { .. } => 2,
+            Failure::Session(error) if error.is_missing() => 3,
+            Failure::Session(error) if error.is_usage() => 2,
             Failure::Missing { .. }
             | Failure::NoSecret { .. }
             | Failure::NoTenant { .. }
@@ -137,7 +145,10 @@ impl Failure {
             Failure::Unwritable { .. } => "unwritable",
             Failure::NotText { .. } => "not_text",
             Failure::Missing { .. } => "missing",
-            Failure::Config { .. } | Failure::Limit { .. } | Failure::Score { .. } => "bad_config",
+            Failure::Config { .. } | Failure::Limit { .. } | Failure::Score { .. } | Failure::Retention { .. } => {
+                "bad_config"
+            }
+            Failure::Usage(_) => "usage",
             Failure::NoDataFolder => "no_data_folder",
             Failure::NotLoopback(_) => "not_loopback",
             Failure::Tenant { .. } => "bad_config",

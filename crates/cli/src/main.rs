@@ -6,11 +6,13 @@
 //! - Human output by default, `--json` everywhere; errors on standard error with exit code 1 (failed), 2 (usage), 3 (not found).
 
 mod args;
+mod beside;
 mod catalogs;
 mod commands;
 mod config;
 mod failure;
 mod log;
+mod otlp;
 mod output;
 mod ports;
 mod shipped;

@@ -52,6 +52,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
     };
     let service = Service::new(ports, catalogs.registry(), config.limits.clone())
         .with_teaching(config.teaching)
+        .with_retention(config.retention.clone())
         .with_tenants(Tenants::new(tenants::allowed(&config.tenants)))
         .with_delegated(config.delegated)
         .with_keys(tenants::keys(&config.tenants));

@@ -15,8 +15,8 @@ pub fn words(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut before = ' ';
-    let chars: Vec<char> = text.chars().take(200).collect();
-    for (at, &c) in chars.iter().enumerate() {
+    let mut chars = text.chars().take(200).peekable();
+    while let Some(c) = chars.next() {
         if !c.is_ascii_alphanumeric() {
             // An apostrophe is inside its word.
             if c != '\'' && c != '’' {
@@ -25,9 +25,10 @@ pub fn words(text: &str) -> Vec<String> {
             before = ' ';
             continue;
         }
-        let next_lower = chars.get(at + 1).is_some_and(char::is_ascii_lowercase);
         let starts = c.is_ascii_uppercase()
-            && (before.is_ascii_lowercase() || before.is_ascii_digit() || (before.is_ascii_uppercase() && next_lower));
+            && (before.is_ascii_lowercase()
+                || before.is_ascii_digit()
+                || (before.is_ascii_uppercase() && chars.peek().is_some_and(char::is_ascii_lowercase)));
         if starts {
             push(&mut out, &mut word);
         }
@@ -46,6 +47,15 @@ fn push(out: &mut Vec<String>, word: &mut String) {
 
 pub fn snake(text: &str) -> String {
     words(text).join("_")
+}
+
+/// Whether `snake` of it is `wanted`. Asked of every property of every answer, so most are told apart by their letters.
+pub fn is_snake(text: &str, wanted: &str) -> bool {
+    letters(text).eq(letters(wanted)) && snake(text) == wanted
+}
+
+fn letters(text: &str) -> impl Iterator<Item = u8> {
+    text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase())
 }
 
 /// A name for an entity: `PullRequest`.
@@ -95,7 +105,9 @@ pub fn is_sendable(name: &str) -> bool {
 pub fn name(text: &str) -> String {
     let fits = text.len() <= LONGEST
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        // `_` alone is the row of a program.
+        && text.bytes().any(|b| b.is_ascii_alphanumeric());
     let mut out = if fits { text.to_owned() } else { snake(text) };
     out.truncate(LONGEST);
     if out.is_empty() {

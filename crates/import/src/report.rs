@@ -41,10 +41,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of the operations that are neither deprecated nor left out on request; one where there are none.
+    /// Of the operations that are neither deprecated nor left out on request; nothing where there are none.
     pub fn share(&self) -> f64 {
-        let all = self.mapped + self.unmapped.len();
-        if all == 0 { 1.0 } else { self.mapped as f64 / all as f64 }
+        self.mapped as f64 / (self.mapped + self.unmapped.len()).max(1) as f64
     }
 
     pub(crate) fn count(&mut self, catalog: &Catalog) {

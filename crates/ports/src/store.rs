@@ -43,6 +43,8 @@ pub enum Table {
     ExecuteSession,
     /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
     Run,
+    /// `{logical session}/{number}` -> the result of that run, where it is small: it is durable with the run, in one flush.
+    Artifact,
     /// Id of a run -> its session and number.
     RunId,
     /// `{principal}/{number}` -> a run of theirs in a session without an intent.
@@ -68,12 +70,13 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Table; 16] = [
+    pub const ALL: [Table; 17] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
         Table::ExecuteSession,
         Table::Run,
+        Table::Artifact,
         Table::RunId,
         Table::PrincipalRun,
         Table::Plan,
@@ -95,6 +98,7 @@ impl Table {
             Table::Connection => "connection",
             Table::ExecuteSession => "execute_session",
             Table::Run => "run",
+            Table::Artifact => "artifact",
             Table::RunId => "run_id",
             Table::PrincipalRun => "principal_run",
             Table::Plan => "plan",

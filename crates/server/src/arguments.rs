@@ -40,9 +40,11 @@ pub fn rows<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<usize>,
     }
 }
 
-/// Anything else that reads what callers send.
-pub fn wrong(text: &str) -> Wrong {
-    Wrong { at: ".".to_owned(), what: words(text) }
+/// A query that the framework does not read.
+pub fn wrong_query(text: &str) -> Wrong {
+    let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
+    let (at, what) = text.split_once(": ").unwrap_or((".", text));
+    Wrong { at: shown(at, 80), what: words(what) }
 }
 
 impl Wrong {
@@ -65,6 +67,11 @@ fn words(text: &str) -> String {
     }
     if text.starts_with("invalid length") && text.contains("expected struct") {
         return format!("it takes an object, not a list{place}");
+    }
+    match text {
+        "provided string was not `true` or `false`" => return "it takes true or false".to_owned(),
+        "invalid digit found in string" => return "it takes a whole number from 0".to_owned(),
+        _ => {}
     }
     for unknown in ["unknown field `", "unknown variant `"] {
         // Only the name in front is the caller's.

@@ -15,5 +15,5 @@ mod message;
 mod plasm;
 pub mod text;
 
-pub use http::{HttpError, HttpOptions, openapi, serve};
+pub use http::{HttpError, HttpOptions, openapi, result_json, serve};
 pub use mcp::{McpOptions, StdioError, ToolSet, instructions, serve_stdio, tool_list};

@@ -13,7 +13,7 @@ use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::plans::ShownPlan;
-use crate::rows::{ExecuteBinding, RunAt, RunRow, run_id_key, run_key};
+use crate::rows::{ExecuteBinding, RunAt, RunRow, artifact_key, run_id_key, run_key};
 use crate::service::Service;
 use crate::uri::ResourceUri;
 
@@ -98,8 +98,9 @@ impl Service {
     }
 
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
-        let (_, found, label) = self.run_named(caller, uri).await?;
-        let mut artifact: Artifact = crate::rows::read("artifact", &self.kept_blob(found.row.artifact).await?)?;
+        let (at, found, label) = self.run_named(caller, uri).await?;
+        let bytes = self.artifact_bytes(caller, at, &found.row).await?;
+        let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
         if let Some(label) = label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
@@ -166,6 +167,15 @@ impl Service {
             return Err(missing());
         }
         Ok((at, found, label))
+    }
+
+    async fn artifact_bytes(&self, caller: &Caller, at: RunAt, run: &RunRow) -> Result<Vec<u8>, Error> {
+        if !run.inline {
+            return self.kept_blob(run.artifact).await;
+        }
+        let found = self.ports.store.get(&artifact_key(&caller.tenant, at.session, at.number)).await?;
+        let sound = found.map(|row| row.value).filter(|bytes| Digest::of(bytes) == run.artifact);
+        sound.ok_or(Error::LostArtifact(run.artifact))
     }
 
     pub(crate) async fn kept_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {

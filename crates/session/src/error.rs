@@ -136,6 +136,17 @@ impl Error {
         }
     }
 
+    /// What was asked for is not there.
+    pub fn is_missing(&self) -> bool {
+        let codes = ["no_session", "unknown_slot", "unknown_seed", "no_artifact", "no_handle", "no_commit"];
+        codes.contains(&self.code()) || self.code().starts_with("expired_")
+    }
+
+    /// The call itself is wrong.
+    pub fn is_usage(&self) -> bool {
+        ["bad_arguments", "bad_intent", "bad_seeds", "bad_ref", "bad_program"].contains(&self.code())
+    }
+
     /// What it names is gone from the storage or does not read back; the storage itself answers.
     pub(crate) fn is_damage(&self) -> bool {
         self.code() == "storage_damaged"

@@ -171,6 +171,9 @@ pub struct RunRow {
     pub pinned: bool,
     pub plan: Digest,
     pub artifact: Digest,
+    /// The artifact is a row beside this one, not a blob.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inline: bool,
     pub finished: Timestamp,
     /// Labels of results that were not read to their end, and the numbers of their page handles.
     #[serde(default)]
@@ -206,6 +209,11 @@ pub enum Claim {
 /// Runs of a session, in the order of their numbers.
 pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
+}
+
+/// The result of a run, where it is small enough for a row.
+pub fn artifact_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
+    Key::new(tenant, Table::Artifact, format!("{session}/{number:010}"))
 }
 
 /// By the run's own id.

@@ -10,13 +10,14 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
+use crate::caller::Identity;
 use crate::indexed::Indexed;
-use crate::keys::ConfiguredKey;
 use crate::live::Lives;
 use crate::meter::{Meter, metered};
-use crate::open::Steadies;
+use crate::open::{KeptCatalogs, Steadies};
 use crate::retention::Retention;
 use crate::tenants::Tenants;
+use crate::tenants::keys::{self, ConfiguredKey};
 use crate::trace::Traces;
 
 /// Every effect the service has.
@@ -51,6 +52,7 @@ pub struct Service {
     pub(crate) meter: Arc<Meter>,
     /// Opens that change nothing.
     pub(crate) steadies: Steadies,
+    pub(crate) kept_catalogs: KeptCatalogs,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
 }
@@ -79,6 +81,7 @@ impl Service {
             traces: Traces::default(),
             meter,
             steadies: Steadies::default(),
+            kept_catalogs: KeptCatalogs::default(),
             lives: Lives::default(),
         }
     }
@@ -111,6 +114,11 @@ impl Service {
     #[must_use]
     pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
         Self { keys, ..self }
+    }
+
+    /// Whom a key names; `None` for one that is not ours, or not any more.
+    pub async fn who(&self, shown: &str) -> Result<Option<Identity>, crate::Error> {
+        keys::who(self.ports.store.as_ref(), &self.keys, shown).await
     }
 
     /// What is offered at this moment, to whoever may use everything.

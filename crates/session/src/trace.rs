@@ -13,8 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::open::SeedRequest;
+use crate::program::Planned;
 use crate::ran::Ran;
 use crate::service::Service;
+use crate::uri::ResourceUri;
 
 /// One call of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -41,9 +44,9 @@ pub struct Call {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receipts: Vec<String>,
     pub answer_chars: usize,
-    /// Counted where the process had the time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_tokens: Option<usize>,
+    /// What a model read, where it is not too long to be kept twice: whoever shows the trace counts its tokens.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,7 +68,19 @@ impl Call {
 
     #[must_use]
     pub fn with_program(self, program: &str) -> Self {
-        Self { program: Some(program.chars().take(PROGRAM_CHARS).collect()), ..self }
+        Self { program: Some(cut(program)), ..self }
+    }
+
+    #[must_use]
+    pub fn with_seeds(self, seeds: &[SeedRequest]) -> Self {
+        let seeds = seeds.iter().take(LISTED).map(|seed| format!("{}:{}", seed.api, seed.entity)).collect();
+        Self { seeds, ..self }
+    }
+
+    #[must_use]
+    pub fn with_plan(self, planned: &Planned) -> Self {
+        let uri = planned.number.map(|number| ResourceUri::plan(planned.slot, number));
+        Self { plan: Some(planned.plan.digest), uri, ..self }
     }
 
     #[must_use]
@@ -78,12 +93,17 @@ impl Call {
         let receipt = |r: &exec::Receipt| format!("{}:{} {}", r.intent.catalog, r.intent.capability, r.state);
         Self {
             plan: Some(ran.plan),
-            uri: Some(crate::uri::ResourceUri::run(ran.slot, ran.number)),
+            uri: Some(ResourceUri::run(ran.slot, ran.number)),
             steps: ran.outcome.took.iter().take(LISTED).map(step).collect(),
             receipts: ran.outcome.receipts.iter().take(LISTED).map(receipt).collect(),
-            ..self.with_program(&ran.program)
+            program: Some(cut(&ran.program)).filter(|program| !program.is_empty()).or(self.program),
+            ..Self { program: None, ..self }
         }
     }
+}
+
+fn cut(program: &str) -> String {
+    program.chars().take(PROGRAM_CHARS).collect()
 }
 
 /// Where calls go beside the store, such as a collector of spans.
@@ -91,15 +111,12 @@ pub trait Exporter: Send + Sync {
     fn export(&self, session: LogicalSessionId, call: &Call);
 }
 
-type Counter = Arc<dyn Fn(&str) -> usize + Send + Sync>;
-
 /// A call that is not written yet.
 struct Waiting {
     caller: Caller,
     /// Slot, id or nothing that leads to a session.
     reference: String,
     call: Call,
-    answer: String,
 }
 
 #[derive(Default)]
@@ -108,13 +125,12 @@ pub(crate) struct Traces {
     /// When each session was last called, for those of the last minutes.
     live: Mutex<HashMap<LogicalSessionId, Timestamp>>,
     exporter: Mutex<Option<Arc<dyn Exporter>>>,
-    counter: Mutex<Option<Counter>>,
 }
 
 /// Beyond this the oldest are dropped: the storage fails or is far too slow.
 const MOST_WAITING: usize = 4_096;
-/// With more than this the tokens of answers are not counted: calls need the time.
-const COUNTED: usize = 64;
+/// Of an answer; what hosts are shown of a run is no longer, unless the settings say so.
+const ANSWER_CHARS: usize = 4_096;
 const BETWEEN: Duration = Duration::from_millis(250);
 const LIVE_MS: i64 = 15 * 60 * 1000;
 /// Calls of a session that are read at once.
@@ -128,14 +144,10 @@ impl Service {
             waiting.pop_front();
             self.meter.trace_dropped();
         }
-        let (caller, reference, answer) = (caller.clone(), reference.to_owned(), answer.to_owned());
-        let call = Call { answer_chars: answer.chars().count(), ..call };
-        waiting.push_back(Waiting { caller, reference, call, answer });
-    }
-
-    /// How tokens are counted.
-    pub fn count_tokens_with(&self, count: impl Fn(&str) -> usize + Send + Sync + 'static) {
-        *lock(&self.traces.counter) = Some(Arc::new(count));
+        let (caller, reference, answer_chars) = (caller.clone(), reference.to_owned(), answer.chars().count());
+        let answer = if answer_chars <= ANSWER_CHARS { answer.to_owned() } else { String::new() };
+        let call = Call { answer_chars, answer, ..call };
+        waiting.push_back(Waiting { caller, reference, call });
     }
 
     pub fn export_calls_to(&self, exporter: Arc<dyn Exporter>) {
@@ -161,14 +173,12 @@ impl Service {
         if waiting.is_empty() {
             return Ok(());
         }
-        let counter = lock(&self.traces.counter).clone().filter(|_| waiting.len() <= COUNTED);
         let exporter = lock(&self.traces.exporter).clone();
         let mut batch = Batch::default();
-        for mut one in waiting {
+        for one in waiting {
             // A call that names no session is no session's.
             let Ok(id) = self.session_id(&one.caller, &one.reference).await else { continue };
             lock(&self.traces.live).insert(id, self.now());
-            one.call.answer_tokens = counter.as_ref().map(|count| count(&one.answer));
             if let Some(exporter) = &exporter {
                 exporter.export(id, &one.call);
             }

@@ -367,7 +367,7 @@ fn a_run_whose_handle_cannot_be_kept_is_waited_for() {
 #[test]
 fn an_operation_whose_result_could_not_be_kept_is_made_good_later() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
-    let process = house.process();
+    let process = house.process_with(Limits { row_bytes: 0, ..Limits::default() });
     process.open();
     running(process.run(detached(THREE)));
     process.block(house.upstream.arrived(2));

@@ -31,6 +31,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    fn with(limits: Limits) -> Self {
         let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
         let (clock, upstream) = (Arc::new(ManualClock::default()), Arc::new(ScriptedUpstream::new()));
         let ports = Ports {
@@ -41,7 +45,7 @@ impl World {
             entropy: Arc::new(CountingEntropy::new()),
         };
         let demo = catalog::read("demo.yaml", include_str!("../../../catalogs/demo.yaml")).unwrap();
-        let service = Arc::new(Service::new(ports, Registry::new([Arc::new(demo)]).unwrap(), Limits::default()));
+        let service = Arc::new(Service::new(ports, Registry::new([Arc::new(demo)]).unwrap(), limits));
         upstream.add(Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"})));
         Self { service, store, blobs, clock, upstream }
     }
@@ -122,8 +126,8 @@ async fn results_plans_and_handles_go_after_seven_days_unless_pinned() {
     assert_eq!(world.collect().await.rows.len(), 0);
     world.days_pass(2);
     let gone = world.collect().await;
-    assert_eq!(gone.rows, [("plan", 1), ("run", 1), ("run_id", 1)].into(), "{gone:?}");
-    assert_eq!((gone.blobs, world.blobs.digests().len()), (1, count - 1));
+    assert_eq!(gone.rows, [("artifact", 1), ("plan", 1), ("run", 1), ("run_id", 1)].into(), "{gone:?}");
+    assert_eq!((gone.blobs, world.blobs.digests().len()), (0, count), "the results were small");
     for uri in ["plasm://session/s0/r/1", "plasm://session/s0/p/1"] {
         let error = world.service.resource(&me(), uri).await.unwrap_err();
         assert_eq!(error.code(), "expired_handle");
@@ -257,7 +261,34 @@ async fn a_transport_goes_when_nobody_speaks_over_it() {
     world.days_pass(20);
     world.service.keep_transport(&tenant, "new", b"{}".to_vec()).await.unwrap();
     world.days_pass(20);
-    assert_eq!(world.collect().await.rows, [("connection", 1), ("transport", 1)].into());
+    assert_eq!(world.collect().await.rows, [("transport", 1)].into());
     assert_eq!(world.service.transport(&tenant, "old").await.unwrap(), None);
     assert!(world.service.transport(&tenant, "new").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_large_result_is_a_blob_and_goes_with_its_run() {
+    let world = World::with(Limits { row_bytes: 0, ..Limits::default() });
+    world.open("task").await;
+    let before = world.blobs.digests().len();
+    world.run("Project(\"OPS\")").await;
+    assert_eq!(world.blobs.digests().len(), before + 1);
+    world.days_pass(8);
+    let gone = world.collect().await;
+    assert_eq!((gone.blobs, world.blobs.digests().len()), (1, before), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_small_result_that_is_not_what_was_written_is_named() {
+    let world = World::new();
+    world.open("task").await;
+    world.run("Project(\"OPS\")").await;
+    let (key, _) = world.store.rows().into_iter().find(|(key, _)| key.table.name() == "artifact").unwrap();
+    world
+        .store
+        .commit(ports::store::Batch::default().put(key, b"{}".to_vec(), ports::store::Expect::Any))
+        .await
+        .unwrap();
+    let error = world.service.artifact(&me(), "plasm://session/s0/r/1").await.unwrap_err();
+    assert_eq!(error.code(), "lost_artifact");
 }

@@ -45,7 +45,9 @@ fn world_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catal
         clock: Arc::new(ManualClock::at(Timestamp(0))),
         entropy: Arc::new(CountingEntropy::new()),
     };
-    let service = Arc::new(Service::new(ports, Registry::new([catalog]).unwrap(), Limits::default()));
+    // Results are blobs here, so that a blob can be damaged.
+    let limits = Limits { row_bytes: 0, ..Limits::default() };
+    let service = Arc::new(Service::new(ports, Registry::new([catalog]).unwrap(), limits));
     World { service, store, blobs, upstream, faults }
 }
 

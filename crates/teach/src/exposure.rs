@@ -35,7 +35,7 @@ impl<'a> Exposure<'a> {
             picks.entry((capability.0, &capability.1.entity)).or_default().insert(&capability.1.name);
         }
         let intent = ask.intent.map(Intent::new);
-        let mut vocabularies: BTreeMap<&CatalogId, Vocabulary> = BTreeMap::new();
+        let mut vocabularies: BTreeMap<&CatalogId, Vocabulary<'_>> = BTreeMap::new();
         let mut methods = BTreeSet::new();
         for ((id, entity), named) in &picks {
             let Some(catalog) = catalogs.get(*id) else { continue };

@@ -1,16 +1,55 @@
-//! Which fields of an entity a table names.
-//! Invariant: the key is among them; the choice depends on the catalog alone.
+//! Which fields of an entity, and which parameters of a capability, a table names.
+//! Invariant: the key and what must be given are among them; the choice depends on the catalog alone. What is not named is
+//! counted where it is left out, works by its name, and is listed whole by the correction of a wrong one.
 
-use catalog::{Entity, Field};
+use catalog::{Capability, Entity, Field, Kind, Param};
 
-/// Fields of an entity that are written out; one with a few more is not cut.
-const FIELDS: usize = 14;
-const FEW: usize = 6;
+/// Fields of an entity that are written out beside its key; one with a few more is not cut.
+const FIELDS: usize = 8;
+/// Parameters that may be left out, likewise.
+const OPTIONAL: usize = 4;
+const FEW_FIELDS: usize = 6;
+const FEW_OPTIONAL: usize = 4;
 
-/// The fields that a table names: the first ones in the catalog's order, which puts what matters first, and the key. The others
-/// can be used by their names, which the rows of a result show and the checker knows.
+fn kept(all: usize, (most, few): (usize, usize)) -> usize {
+    if all <= most + few { all } else { most }
+}
+
+/// The fields that a table names: the first ones in the catalog's order, which puts what matters first, and the key.
 pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
-    let all = entity.fields.len() <= FIELDS + FEW;
-    let shown = move |(at, field): &(usize, &Field)| all || *at < FIELDS || entity.key.contains(&field.name);
-    entity.fields.values().enumerate().filter(shown).map(|(_, field)| field)
+    let in_key = |field: &Field| entity.key.contains(&field.name);
+    let others = entity.fields.len().saturating_sub(entity.key.len());
+    let mut left = kept(others, (FIELDS, FEW_FIELDS));
+    entity.fields.values().filter(move |field| {
+        if in_key(field) {
+            return true;
+        }
+        let shown = left > 0;
+        left = left.saturating_sub(1);
+        shown
+    })
+}
+
+/// The parameters of a row.
+pub struct Slots<'a> {
+    /// Written in the expression, as places to fill.
+    pub filled: Vec<&'a Param>,
+    pub optional: Vec<&'a Param>,
+    /// How many optional ones are not named.
+    pub more: usize,
+}
+
+impl<'a> Slots<'a> {
+    pub fn of(capability: &'a Capability) -> Self {
+        let others = capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
+        let (mut filled, mut optional): (Vec<&Param>, Vec<&Param>) = others.partition(|p| p.required);
+        // A query with nothing required shows its first filter: the entity's own line already lists all.
+        if capability.kind == Kind::Query && filled.is_empty() && !optional.is_empty() {
+            filled.push(optional.remove(0));
+        }
+        let named = kept(optional.len(), (OPTIONAL, FEW_OPTIONAL));
+        let more = optional.len() - named;
+        optional.truncate(named);
+        Self { filled, optional, more }
+    }
 }

@@ -56,7 +56,7 @@ pub enum SeedError {
     UnknownCapability { api: String, entity: String, name: String, near: Vec<String> },
     #[error("ranked_capabilities: nothing that was seeded has a capability `{name}`{}", one_of(.near))]
     UnknownRanked { name: String, near: Vec<String> },
-    #[error("ranked_capabilities: `{name}` is a capability of several entities or APIs; one of: {}", .apis.join(" | "))]
+    #[error("ranked_capabilities: `{name}` is a capability of several; one of: {}", .apis.join(" | "))]
     Ambiguous { name: String, apis: Vec<String> },
     #[error("`{api}:{entity}` is only a part of other rows and has nothing to call; seed one of these as well: {}", .holders.join(" | "))]
     OnlyAPart { api: String, entity: String, holders: Vec<String> },

@@ -1,10 +1,12 @@
 //! Words as discovery and exposure compare them, and how much of an intent a capability answers.
 //! Invariant: a pure function of its text; a text that has been split and stemmed once compares by equality of stems.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use catalog::{Capability, Catalog, Kind};
 use rust_stemmers::{Algorithm, Stemmer};
+// why: words of catalogs that were read and limited before.
+use rustc_hash::FxHashMap;
 
 /// From this on the intent speaks of the capability. One word that few capabilities of the catalog have is enough; a word of
 /// a description that every second one has is not.
@@ -65,36 +67,83 @@ pub fn relevance(catalog: &Catalog, capability: &Capability, intent: &Intent) ->
 
 /// The words of a catalog's capabilities, counted.
 #[derive(Debug, Default)]
-pub struct Vocabulary {
-    /// In how many capabilities a stem stands.
-    counts: HashMap<String, usize>,
+pub struct Vocabulary<'c> {
+    stems: Stems<'c>,
+    /// In how many capabilities a stem stands, by its number.
+    counts: Vec<usize>,
     capabilities: usize,
     /// By the capability's name: each of its stems and what a hit on it is worth, before rarity.
-    words: HashMap<String, BTreeMap<String, f32>>,
+    words: FxHashMap<&'c str, Vec<(usize, f32)>>,
 }
 
-impl Vocabulary {
-    pub fn of(catalog: &Catalog) -> Self {
+/// Stems with a number each. A word that stands in a thousand descriptions is stemmed once.
+#[derive(Debug, Default)]
+struct Stems<'c> {
+    numbers: FxHashMap<String, usize>,
+    /// The stems of a word as it is written.
+    known: FxHashMap<&'c str, Vec<usize>>,
+}
+
+impl<'c> Stems<'c> {
+    fn each(&mut self, text: &'c str, mut visit: impl FnMut(usize)) {
+        for word in written(text) {
+            let Self { numbers, known } = self;
+            let found = known.entry(word).or_insert_with(|| {
+                let mut number = |stem: String| {
+                    let next = numbers.len();
+                    *numbers.entry(stem).or_insert(next)
+                };
+                stems(word).into_iter().map(&mut number).collect()
+            });
+            found.iter().for_each(|stem| visit(*stem));
+        }
+    }
+}
+
+impl<'c> Vocabulary<'c> {
+    pub fn of(catalog: &'c Catalog) -> Self {
         let mut vocabulary = Self { capabilities: catalog.capabilities.len(), ..Self::default() };
+        let mut own = Vec::new();
         for capability in catalog.capabilities.values() {
-            let words = weighted(capability);
+            own.clear();
+            vocabulary.stems.each(&capability.entity, |stem| own.push(stem));
+            let words = vocabulary.weighted(capability, &own);
             // The entity's own name is no reason to choose one of its capabilities, and makes the word common for others.
-            let own = stems(&capability.entity).into_iter();
-            for stem in words.keys().cloned().chain(own).collect::<BTreeSet<_>>() {
-                *vocabulary.counts.entry(stem).or_default() += 1;
+            own.sort_unstable();
+            own.dedup();
+            vocabulary.counts.resize(vocabulary.stems.numbers.len(), 0);
+            for stem in words.iter().map(|(stem, _)| stem).chain(&own) {
+                vocabulary.counts[*stem] += 1;
             }
-            vocabulary.words.insert(capability.name.clone(), words);
+            vocabulary.words.insert(&capability.name, words);
         }
         vocabulary
     }
 
+    /// Each stem once, and none of the entity's own.
+    fn weighted(&mut self, capability: &'c Capability, own: &[usize]) -> Vec<(usize, f32)> {
+        let mut words: Vec<(usize, f32)> = Vec::new();
+        let mut add = |text: &'c str, weight: f32| {
+            self.stems.each(text, |stem| match words.iter_mut().find(|(known, _)| *known == stem) {
+                Some((_, best)) => *best = best.max(weight),
+                None if own.contains(&stem) => {}
+                None => words.push((stem, weight)),
+            });
+        };
+        add(&capability.name, NAME);
+        capability.words.iter().for_each(|word| add(word, NAME));
+        add(&capability.about, ABOUT);
+        kind_words(capability.kind).iter().for_each(|word| add(word, KIND));
+        words
+    }
+
     /// [`relevance`]
     pub fn relevance(&self, capability: &Capability, intent: &Intent) -> f32 {
-        let Some(words) = self.words.get(&capability.name) else { return 0.0 };
+        let Some(words) = self.words.get(capability.name.as_str()) else { return 0.0 };
         let mut missed = 1.0;
-        for stem in intent.stems() {
-            if let Some(weight) = words.get(stem) {
-                missed *= 1.0 - weight * self.rarity(stem);
+        for stem in intent.stems().iter().filter_map(|stem| self.stems.numbers.get(stem)) {
+            if let Some((_, weight)) = words.iter().find(|(known, _)| known == stem) {
+                missed *= 1.0 - weight * self.rarity(*stem);
             }
         }
         if capability.kind == Kind::Create {
@@ -107,27 +156,11 @@ impl Vocabulary {
     }
 
     /// 1 for a stem of one capability, falling to 0 for one that all of them have.
-    fn rarity(&self, stem: &str) -> f32 {
+    fn rarity(&self, stem: usize) -> f32 {
         let (all, with) = (self.capabilities as f32, self.counts.get(stem).copied().unwrap_or(1) as f32);
         // One capability alone has nothing to be told apart from.
         if all <= 1.0 { 1.0 } else { 1.0 - (with.ln() / all.ln()).clamp(0.0, 1.0) }
     }
-}
-
-fn weighted(capability: &Capability) -> BTreeMap<String, f32> {
-    let entity: BTreeSet<String> = stems(&capability.entity).into_iter().collect();
-    let mut words = BTreeMap::new();
-    let mut add = |text: &str, weight: f32| {
-        for stem in stems(text).into_iter().filter(|stem| !entity.contains(stem)) {
-            let best: &mut f32 = words.entry(stem).or_default();
-            *best = best.max(weight);
-        }
-    };
-    add(&capability.name, NAME);
-    capability.words.iter().for_each(|word| add(word, NAME));
-    add(&capability.about, ABOUT);
-    kind_words(capability.kind).iter().for_each(|word| add(word, KIND));
-    words
 }
 
 /// What a kind says by itself, in a capability that does not say it in its own words.
@@ -154,7 +187,7 @@ pub fn parts(name: &str) -> Vec<String> {
 fn split(text: &str, wholes: bool) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut out = Vec::new();
-    for word in text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’').filter(|word| !word.is_empty()) {
+    for word in written(text) {
         // Of `customer's` the first part.
         let word = word.split(['\'', '’']).next().unwrap_or(word);
         let parts = camel(word);
@@ -164,6 +197,11 @@ fn split(text: &str, wholes: bool) -> Vec<String> {
         parts.into_iter().for_each(|part| push(&stemmer, part, &mut out));
     }
     out
+}
+
+/// The words of a text as they are written.
+fn written(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’').filter(|word| !word.is_empty())
 }
 
 fn push(stemmer: &Stemmer, word: &str, out: &mut Vec<String>) {
@@ -313,7 +351,8 @@ mod tests {
     fn what_every_capability_says_tells_nothing() {
         let demo = demo();
         let vocabulary = Vocabulary::of(&demo);
-        assert!(vocabulary.rarity(&stems("resolve")[0]) > 0.9);
-        assert!(vocabulary.rarity(&stems("ticket")[0]) < vocabulary.rarity(&stems("note")[0]));
+        let rarity = |word: &str| vocabulary.rarity(vocabulary.stems.numbers[&stems(word)[0]]);
+        assert!(rarity("resolve") > 0.9);
+        assert!(rarity("ticket") < rarity("note"));
     }
 }

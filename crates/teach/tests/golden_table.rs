@@ -48,7 +48,7 @@ fn symbols_are_stable_and_order_free() {
         ledger = ledger.extend(&catalogs, &Ask::all(&seeds(seed))).unwrap().ledger;
         let scope = ledger.scope(&catalogs);
         let entities = scope.entities.iter().map(|e| (e.symbol.clone(), format!("{}:{}", e.catalog.id, e.entity)));
-        let slots = scope.slots.iter().map(|(symbol, m)| (symbol.clone(), format!("{}:{}", m.catalog, m.name)));
+        let slots = scope.slots.iter().map(|(symbol, m)| (symbol, format!("{}:{}", m.catalog, m.name)));
         for (symbol, meaning) in entities.chain(slots) {
             let first = meanings.entry(symbol.clone()).or_insert_with(|| meaning.clone());
             assert_eq!(*first, meaning, "{symbol} changed its meaning");

@@ -97,15 +97,8 @@ impl Type {
     /// In a table and in messages: `int`, `open/doing/done`, `date`.
     pub fn describe(&self) -> String {
         match self {
-            Type::String(style) => style.word().to_owned(),
-            Type::Integer => "int".to_owned(),
-            Type::Number => "number".to_owned(),
-            Type::Boolean => "bool".to_owned(),
             Type::Select(choices) => choices.join("/"),
             Type::MultiSelect(choices) => format!("[{}]", choices.join("/")),
-            Type::Date(DateFormat::IsoDate) => "date".to_owned(),
-            Type::Date(_) => "time".to_owned(),
-            Type::Uuid => "uuid".to_owned(),
             Type::Array(of) => format!("[{}]", of.describe()),
             Type::Object(slots) => format!("{{{}}}", described(slots)),
             Type::Union(union) => {
@@ -114,8 +107,28 @@ impl Type {
                 arms.join(" or ")
             }
             Type::Ref(entity) => entity.clone(),
-            Type::Json => "json".to_owned(),
+            _ => self.word().unwrap_or_default().to_owned(),
         }
+    }
+
+    /// What `describe` says of a type that has nothing inside.
+    pub fn word(&self) -> Option<&'static str> {
+        Some(match self {
+            Type::String(style) => style.word(),
+            Type::Integer => "int",
+            Type::Number => "number",
+            Type::Boolean => "bool",
+            Type::Date(DateFormat::IsoDate) => "date",
+            Type::Date(_) => "time",
+            Type::Uuid => "uuid",
+            Type::Json => "json",
+            Type::Select(_)
+            | Type::MultiSelect(_)
+            | Type::Array(_)
+            | Type::Object(_)
+            | Type::Union(_)
+            | Type::Ref(_) => return None,
+        })
     }
 
     /// Whether a non-null value from an answer or a program is of this type. References are checked by their entity's key.

@@ -2,6 +2,7 @@
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
 mod catalog;
+mod session;
 mod token;
 
 use std::net::IpAddr;
@@ -14,6 +15,8 @@ pub use catalog::{
     Writes,
 };
 pub use token::{Token, TokenAction};
+
+pub use session::{Artifact, Context, Gc, Plan, Run, SessionAction, Sessions, Work};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -67,6 +70,34 @@ pub enum Command {
         after_help = "Examples:\n  tokamak discover \"who is assigned to the open bugs on GitHub\"\n  tokamak discover --api stripe \"give a buyer the money back\" --json"
     )]
     Discover(Discover),
+    /// Open a session for an intent, or teach it more, and print its table
+    #[command(
+        after_help = "Examples:\n  tokamak context \"triage the open tickets\" --seed demo:Ticket --seed demo:Project\n  tokamak context \"triage the open tickets\" --seed demo:Ticket:* --replay"
+    )]
+    Context(Context),
+    /// Print the plan of a program; nothing is called
+    #[command(
+        after_help = "The session is a slot (s0), an id, or the intent it was opened with.\n\nExamples:\n  tokamak plan 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak plan --session s1 --file program.plasm\n  echo 'Project[key]' | tokamak plan"
+    )]
+    Plan(Plan),
+    /// Run a program and print its rows
+    #[command(
+        after_help = "The session is a slot (s0), an id, or the intent it was opened with. A program that changes something is shown first; `--commit pc0` runs it as it was shown.\n\nExamples:\n  tokamak run 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak run --commit pc0\n  tokamak run 'wait(s0_o1)'\n  tokamak run --json --file program.plasm"
+    )]
+    Run(Run),
+    /// List, show and remove sessions
+    #[command(
+        after_help = "Examples:\n  tokamak session list\n  tokamak session show s0\n  tokamak session rm \"triage the open tickets\""
+    )]
+    Session(Sessions),
+    /// Print a stored result or a plan, all of it
+    #[command(
+        after_help = "Examples:\n  tokamak artifact plasm://session/s0/r/1\n  tokamak artifact plasm://session/s0/r/1#busy --json\n  tokamak artifact plasm://session/s0/r/1 --pin"
+    )]
+    Artifact(Artifact),
+    /// Remove what is kept no longer: expired sessions and results, and blobs that nothing names
+    #[command(after_help = "Examples:\n  tokamak gc --dry-run\n  tokamak gc")]
+    Gc(Gc),
     /// Look at a program between the stages of its way to a plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"

@@ -12,6 +12,7 @@ mod fmt;
 mod mcp_config;
 mod secret;
 mod serve;
+mod session;
 mod token;
 
 use crate::args::{Cli, Command};
@@ -29,6 +30,12 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Token(args) => token::run(config, &args, output).await,
         Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Discover(args) => discover::run(config, &args, output),
+        Command::Context(args) => session::context(config, &args, output).await,
+        Command::Plan(args) => session::plan(config, &args, output).await,
+        Command::Run(args) => session::run(config, &args, output).await,
+        Command::Session(args) => session::session(config, &args, output).await,
+        Command::Artifact(args) => session::artifact(config, &args, output).await,
+        Command::Gc(args) => session::gc(config, &args, output).await,
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
         Command::Explain { code } => explain::run(&code, output),

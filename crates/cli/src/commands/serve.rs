@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::wiring::{self, Wired};
-use crate::{log, tenants};
+use crate::{beside, log, tenants};
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
     let mut config = Config::read(file, &args.settings)?;
@@ -32,8 +32,10 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         output.notice(&ready("stdio", &config, service.registry().len()));
         warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
+        let beside = beside::start(&service, &config, &ended)?;
         let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
+        beside.finish().await;
         return Ok(served?);
     }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
@@ -52,6 +54,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
+    let beside = beside::start(&service, &config, &ended)?;
     let options = server::HttpOptions {
         hosts: config.hosts,
         drain: Duration::from_secs(config.drain_seconds),
@@ -61,6 +64,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     };
     server::serve(listener, service, options, stop).await?;
     ended.cancel();
+    beside.finish().await;
     tracing::info!("stopped");
     Ok(())
 }

@@ -168,14 +168,15 @@ pub fn see<'a>(reader: &Reader<'a>, answer: &Answer<'a>, ends_in_hole: bool, las
             _ => bare(Shape::Unsaid),
         };
     }
-    let opened = open(reader, &whole, &Looking { ends_in_hole, last_word, depth: 0 }, "");
+    let opened = open(reader, &whole, &Looking { ends_in_hole, thing: thing(last_word), depth: 0 }, "");
     let shape = opened.unwrap_or(Shape::One { at: String::new(), schema });
     Seen { shape, whole: Some(whole) }
 }
 
-struct Looking<'w> {
+struct Looking {
     ends_in_hole: bool,
-    last_word: &'w str,
+    /// What the path is about.
+    thing: Option<String>,
     depth: usize,
 }
 
@@ -190,18 +191,16 @@ fn is_beside(name: &str) -> bool {
 }
 
 fn is_holder(name: &str) -> bool {
-    let words = names::words(name);
-    matches!(words.as_slice(), [only] if HOLDERS.contains(&only.as_str()))
+    HOLDERS.iter().any(|holder| names::is_snake(name, holder))
 }
 
-fn same_thing(name: &str, last_word: &str) -> bool {
-    let (own, path) = (names::words(name), names::words(last_word));
-    let singular = |words: &[String]| words.last().map(|word| names::singular(word));
-    !own.is_empty() && singular(&own) == singular(&path)
+/// What a name is about: its last word, in the singular.
+fn thing(name: &str) -> Option<String> {
+    names::words(name).last().map(|word| names::singular(word))
 }
 
 /// The rows, or the one row, under an envelope; `None` where it is none.
-fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking<'_>, before: &str) -> Option<Shape<'a>> {
+fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking, before: &str) -> Option<Shape<'a>> {
     let usable = names::is_reachable;
     let own: Vec<&str> =
         whole.props.keys().copied().filter(|name| usable(name) && (!is_beside(name) || is_holder(name))).collect();
@@ -210,7 +209,7 @@ fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking<'_>, befo
     for name in whole.props.keys().copied().filter(|name| usable(name)) {
         let Some(prop) = whole.props.get(name) else { continue };
         let alone = own == [name];
-        let named = is_holder(name) || same_thing(name, looking.last_word);
+        let named = is_holder(name) || (looking.thing.is_some() && thing(name) == looking.thing);
         let is_array = reader.items(prop.schema).is_some();
         let is_object = !is_array && reader.is_object(prop.schema);
         let few = own.len() <= 3 || !own.contains(&"id");
@@ -234,7 +233,7 @@ fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking<'_>, befo
         return None;
     }
     if looking.depth == 0 {
-        let deeper = Looking { depth: 1, ..*looking };
+        let deeper = Looking { depth: 1, thing: looking.thing.clone(), ends_in_hole: looking.ends_in_hole };
         if let Some(shape) = open(reader, &inner, &deeper, &at(name)) {
             return Some(shape);
         }

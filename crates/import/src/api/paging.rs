@@ -80,12 +80,13 @@ const NEXT: [&str; 18] = [
     "pagination_token",
     "next_pagination_token",
 ];
-const NEXT_URL: [&str; 9] = [
+const NEXT_URL: [&str; 10] = [
     "next",
     "next_page_uri",
     "next_page_url",
     "next_url",
     "next_link",
+    "odata_next_link",
     "next_href",
     "nextlink",
     "next_page",
@@ -150,7 +151,7 @@ pub fn pages<'a>(
     id_field: Option<&str>,
 ) -> Option<Pages<'a>> {
     let by = |names: &[&str]| {
-        let found = |name: &&str| params.iter().find(|p| !p.required && names::snake(p.name) == **name);
+        let found = |name: &&str| params.iter().find(|p| !p.required && names::is_snake(p.name, name));
         names.iter().find_map(found).copied()
     };
     let (size, page, offset, cursor) = (by(&SIZE), by(&PAGE), by(&OFFSET), by(&CURSOR));
@@ -198,23 +199,24 @@ fn look<'a>(reader: &Reader<'a>, whole: &Object<'a>, names: &[&str], url: bool) 
             || reader.open(schema).get("format").and_then(Value::as_str) == Some("uri")
             || name == "next"
             || says_url(reader.open(schema));
-        names::is_reachable(name) && (!url || (is_url && text.is_none_or(|s| s == crate::spec::Scalar::Text)))
+        names::is_reachable(&name.replace('.', "_"))
+            && (!url || (is_url && text.is_none_or(|s| s == crate::spec::Scalar::Text)))
     };
     for wanted in names {
         let mut here = whole.props.iter();
-        if let Some((name, _)) = here.find(|(name, prop)| names::snake(name) == *wanted && fits(name, prop.schema)) {
-            return Some((*name).to_owned());
+        if let Some((name, _)) = here.find(|(name, prop)| names::is_snake(name, wanted) && fits(name, prop.schema)) {
+            return Some(name.replace('.', "\\."));
         }
     }
     let inner = whole.props.iter().filter(|(name, _)| names::is_reachable(name));
-    for (outer, prop) in inner.filter(|(name, _)| INSIDE.contains(&names::snake(name).as_str())) {
+    for (outer, prop) in inner.filter(|(name, _)| INSIDE.iter().any(|inside| names::is_snake(name, inside))) {
         if !reader.is_object(prop.schema) {
             continue;
         }
         let object = reader.object(prop.schema);
         for wanted in names.iter().copied().chain(url.then_some("href")) {
             let mut here = object.props.iter();
-            let same = |name: &str| names::snake(name) == wanted && (wanted != "href" || *outer == "next");
+            let same = |name: &str| names::is_snake(name, wanted) && (wanted != "href" || *outer == "next");
             if let Some((name, found)) = here.find(|(name, p)| same(name) && (fits(name, p.schema) || url)) {
                 let object = url && reader.is_object(found.schema);
                 let path = format!("{outer}.{name}");

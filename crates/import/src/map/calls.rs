@@ -35,7 +35,10 @@ impl<'a> Mapper<'_, 'a> {
         let plans = std::mem::take(&mut self.plans);
         for plan in &plans {
             match self.capability(plan, &mut taken) {
-                Ok(capability) => made.push(Some(capability)),
+                Ok(capability) => {
+                    made.push(Some(capability));
+                    self.say_unsendable(plan.view);
+                }
                 Err(Unsendable(why)) => {
                     made.push(None);
                     if plan.text.is_none() || plan.kind != Kind::Search || !self.done[plan.view] {
@@ -239,6 +242,16 @@ impl<'a> Mapper<'_, 'a> {
         };
         let asked: Vec<Asked<'a>> = asked.into_iter().filter(|asked| names::is_sendable(asked.name)).collect();
         paging::pages(self.reader, &asked, view.seen.whole.as_deref(), view.op.links, id)
+    }
+
+    /// Optional parameters that no query can carry are left out, and said.
+    fn say_unsendable(&mut self, view: usize) {
+        let op = self.views[view].op;
+        let lost = op.params.iter().filter(|p| p.place == In::Query && !names::is_sendable(p.name));
+        for param in lost {
+            let shown: String = param.name.chars().take(60).collect();
+            self.guess(&op.label(), format!("the parameter {shown:?} is left out: no query carries its name"));
+        }
     }
 
     /// Parameters of the query and of headers.

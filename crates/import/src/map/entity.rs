@@ -234,7 +234,7 @@ impl<'a> Mapper<'_, 'a> {
                 .flatten()
                 .filter(|part| part.get("$ref").is_none());
             let says = [opened].into_iter().chain(all).find_map(|part| part.get("description")?.as_str());
-            known.about = told(&names::sentence(says.unwrap_or_default(), 80), &known.name);
+            known.about = told(&names::sentence(says.unwrap_or_default(), 56), &known.name);
         }
         for ident in idents {
             if !ident.is_empty() && known.idents.insert(ident.clone()) {

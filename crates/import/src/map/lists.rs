@@ -113,7 +113,7 @@ impl<'a> Mapper<'_, 'a> {
             let text = self.reader.scalar(p.schema) == Some(Scalar::Text);
             p.place == In::Query && p.required == required && text && self.reader.open(p.schema).get("enum").is_none()
         };
-        let find = |name: &&str| op.params.iter().filter(fits).find(|p| names::snake(p.name) == **name);
+        let find = |name: &&str| op.params.iter().filter(fits).find(|p| names::is_snake(p.name, name));
         TEXT.iter().find_map(find).map(|p| p.name.to_owned())
     }
 

@@ -65,6 +65,10 @@ impl<'a> Mapper<'_, 'a> {
             (Lies::Beside, Verb::Post) if !taken("create") && self.makes(view, ent) => {
                 (Kind::Create, "create".to_owned())
             }
+            (Lies::Beside, Verb::Post) => {
+                let kind = self.called_kind(view).unwrap_or(Kind::Action);
+                (kind, self.action_verb(view, ent))
+            }
             _ => (Kind::Action, self.action_verb(view, ent)),
         };
         let by_instance = matches!(lies, Lies::At | Lies::Below);
@@ -196,6 +200,21 @@ impl<'a> Mapper<'_, 'a> {
             _ => return false,
         };
         says && self.ents[ent].idents.contains(&row)
+    }
+
+    /// What `chat.postMessage` and `chat.delete` say that they do: their names are all there is to tell by.
+    fn called_kind(&self, view: usize) -> Option<Kind> {
+        let View { path, op, .. } = &self.views[view];
+        let called = op.path.rsplit('/').next().is_some_and(|last| last.contains('.') && !last.contains('{'));
+        let words = names::words(path.last_word());
+        let first = words.first().filter(|_| called)?;
+        match first.as_str() {
+            "delete" if words.len() == 1 => Some(Kind::Delete),
+            "update" | "edit" if words.len() == 1 => Some(Kind::Update),
+            "create" | "open" | "insert" if words.len() == 1 => Some(Kind::Create),
+            "post" | "send" => Some(Kind::Create),
+            _ => None,
+        }
     }
 
     fn creates(&self, view: usize, ent: usize) -> bool {

@@ -72,8 +72,10 @@ impl Spec {
     }
 
     fn pointed(&self, pointer: &str) -> Option<&Value> {
-        if let Some(found) = self.root.pointer(pointer) {
-            return Some(found);
+        // why: `Value::pointer` copies each name twice for its escapes, which hardly any reference has.
+        let found = if pointer.contains('~') { self.root.pointer(pointer) } else { walk(&self.root, pointer) };
+        if found.is_some() || !pointer.contains('%') {
+            return found;
         }
         let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?;
         self.root.pointer(&decoded)
@@ -87,6 +89,20 @@ impl Spec {
     pub fn text(&self, path: &[&str]) -> &str {
         path.iter().try_fold(&self.root, |at, name| at.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
+}
+
+/// A pointer without escapes.
+fn walk<'v>(root: &'v Value, pointer: &str) -> Option<&'v Value> {
+    let names = match pointer.split_once('/') {
+        None if pointer.is_empty() => return Some(root),
+        Some(("", names)) => names,
+        _ => return None,
+    };
+    names.split('/').try_fold(root, |at, name| match at {
+        Value::Object(map) => map.get(name),
+        Value::Array(list) if !name.starts_with('+') => list.get(name.parse::<usize>().ok()?),
+        _ => None,
+    })
 }
 
 /// JSON or YAML as one value.

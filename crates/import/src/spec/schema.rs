@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::Spec;
@@ -39,15 +40,27 @@ pub enum Scalar {
 pub struct Reader<'a> {
     pub spec: &'a Spec,
     flat: RefCell<HashMap<usize, Rc<Object<'a>>>>,
+    /// What a schema is, by its place in memory: the same few are asked for again and again.
+    opened: RefCell<FxHashMap<usize, &'a Value>>,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(spec: &'a Spec) -> Self {
-        Self { spec, flat: RefCell::default() }
+        Self { spec, flat: RefCell::default(), opened: RefCell::default() }
     }
 
     /// The schema itself: references followed, wrappers of one (`allOf` of one, `oneOf` of one and null) opened.
     pub fn open(&self, schema: &'a Value) -> &'a Value {
+        let id = std::ptr::from_ref(schema) as usize;
+        if let Some(known) = self.opened.borrow().get(&id) {
+            return known;
+        }
+        let opened = self.opened_now(schema);
+        self.opened.borrow_mut().insert(id, opened);
+        opened
+    }
+
+    fn opened_now(&self, schema: &'a Value) -> &'a Value {
         let mut at = self.spec.follow(schema);
         for _ in 0..MAX_DEPTH {
             match self.inner(at) {

@@ -121,11 +121,33 @@ pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnosti
 
 /// A taught line: the same rules, with places to fill read as values of the right type.
 pub fn check_taught(scope: &Scope, program: &Program) -> Result<(), Vec<Diagnostic>> {
-    let mut cx = Cx::new(scope, true);
-    cx.program(program);
-    let (errors, _): (Vec<_>, Vec<_>) = cx.found.into_iter().partition(Diagnostic::is_error);
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    TaughtLines::new(scope).check(program)
 }
+
+/// Taught lines of one scope, one after another. Each is checked by itself; only what an entity's rows are is worked out once.
+pub struct TaughtLines<'s> {
+    scope: &'s Scope,
+    tables: Tables,
+}
+
+impl<'s> TaughtLines<'s> {
+    pub fn new(scope: &'s Scope) -> Self {
+        Self { scope, tables: Vec::new() }
+    }
+
+    pub fn check(&mut self, program: &Program) -> Result<(), Vec<Diagnostic>> {
+        let mut cx = Cx::new(self.scope, true);
+        cx.tables = std::mem::take(&mut self.tables);
+        cx.program(program);
+        self.tables = cx.tables;
+        let mut errors = cx.found;
+        errors.retain(Diagnostic::is_error);
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+}
+
+/// Whole rows of the entities met so far, the last met last.
+type Tables = Vec<(CatalogId, SmolStr, RowType)>;
 
 /// What checking one program has found so far.
 struct Cx<'s> {
@@ -137,8 +159,7 @@ struct Cx<'s> {
     each: Vec<RowAt>,
     /// How many values are being read, one inside the other: no effect stands in one.
     values: usize,
-    /// Whole rows of the entities met so far.
-    tables: Vec<(CatalogId, SmolStr, RowType)>,
+    tables: Tables,
     labels: BTreeMap<SmolStr, Option<NodeId>>,
     last_effect: Option<NodeId>,
     last_effect_of: BTreeMap<CatalogId, NodeId>,

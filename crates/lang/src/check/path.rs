@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use base::{Diagnostic, near};
+use base::{Diagnostic, Edit, near};
 use catalog::{Catalog, Type, Via};
 use smol_str::SmolStr;
 
-use super::hint::renamed;
+use super::hint::{FIELDS_SHOWN, all_of, renamed};
 use super::{Cx, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityOf, Path};
@@ -62,7 +62,7 @@ impl<'s> Cx<'s> {
     pub(super) fn wire<'t>(&'t self, home: Option<&Catalog>, text: &'t str) -> &'t str {
         match home {
             Some(catalog) => self.scope.slot_name(catalog, text),
-            None => self.scope.slots.get(text).map_or(text, |meaning| &meaning.name),
+            None => self.scope.slots.get(text).map_or(text, |meaning| meaning.name.as_str()),
         }
     }
 
@@ -201,6 +201,12 @@ impl<'s> Cx<'s> {
         };
         let alternatives = near(&name.text, known.iter().map(String::as_str));
         let fix = renamed(name, known.iter().map(String::as_str));
+        let all = match &lost.why {
+            Why::Column => rows.of.as_ref().map(|of| all_fields(&of.catalog, &of.entity, fix.as_ref())),
+            Why::Field(home, entity) => Some(all_fields(home, entity, fix.as_ref())),
+            _ => None,
+        };
+        let message = format!("{message}{}", all.unwrap_or_default());
         let diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
@@ -240,4 +246,10 @@ impl<'s> Cx<'s> {
 
 pub(super) fn alphabet_of(text: &str) -> Alphabet {
     if looks_like_symbol(text) { Alphabet::Symbols } else { Alphabet::Names }
+}
+
+/// The fields of an entity, where a table names only some of them.
+fn all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
+    let Some(entity) = catalog.entity(entity) else { return String::new() };
+    all_of(entity.fields.keys().map(String::as_str), FIELDS_SHOWN + entity.key.len(), fix)
 }

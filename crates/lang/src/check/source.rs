@@ -5,7 +5,7 @@ use base::{Diagnostic, Edit, Span, near};
 use catalog::{Capability, Param};
 use smol_str::SmolStr;
 
-use super::hint::{Braces, renamed};
+use super::hint::{Braces, PARAMS_SHOWN, all_of, renamed};
 use super::node::entity_span;
 use super::{Cx, NodeId};
 use crate::codes;
@@ -289,20 +289,21 @@ impl<'s> Cx<'s> {
             .filter_map(|name| params.iter().find(|p| &p.name == name))
             .map(|p| self.describe_slot(exposed, p, alphabet))
             .collect();
-        let message = if params.is_empty() {
-            format!("{entity} takes no filters, so `{}` is not one", slot.text)
-        } else {
-            format!("no filter `{}` on {entity}", slot.text)
-        };
         let field = self.scope.field(exposed, &slot.text);
-        let message = match field {
-            Some(_) => format!("{message}; rows that were read are filtered with `.filter{{{}=…}}`", slot.text),
-            None => message,
-        };
         // What is no field either was a filter with another name.
         let names: Vec<String> =
             params.iter().map(|p| self.scope.slot_in(&exposed.catalog, &p.name, alphabet)).collect();
         let fix = if field.is_none() { renamed(slot, names.iter().map(String::as_str)) } else { None };
+        let message = if params.is_empty() {
+            format!("{entity} takes no filters, so `{}` is not one", slot.text)
+        } else {
+            let all = all_of(params.iter().map(|p| p.name.as_str()), PARAMS_SHOWN, fix.as_ref());
+            format!("no filter `{}` on {entity}{all}", slot.text)
+        };
+        let message = match field {
+            Some(_) => format!("{message}; rows that were read are filtered with `.filter{{{}=…}}`", slot.text),
+            None => message,
+        };
         let diagnostic = Diagnostic::error(codes::UNKNOWN_FILTER, slot.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }

@@ -23,7 +23,7 @@ impl Cx<'_> {
     /// Whole rows of an entity; its columns are made once for a program.
     pub(super) fn rows_of(&mut self, catalog: &Arc<Catalog>, entity: &str, many: bool) -> RowType {
         let same = |(known, name, _): &&(CatalogId, SmolStr, RowType)| *known == catalog.id && name == entity;
-        if let Some((.., rows)) = self.tables.iter().find(same) {
+        if let Some((.., rows)) = self.tables.iter().rev().find(same) {
             return RowType { many, ..rows.clone() };
         }
         let rows = RowType::of(catalog, entity, many);

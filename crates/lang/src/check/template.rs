@@ -57,7 +57,7 @@ impl Cx<'_> {
         let Some(found) = chains(source) else { return Vec::new() };
         let words = found.chains.iter().flatten();
         let mut names: Vec<(String, String)> =
-            words.filter_map(|w| Some(((*w).to_owned(), self.scope.slots.get(*w)?.name.clone()))).collect();
+            words.filter_map(|w| Some(((*w).to_owned(), self.scope.slots.get(w)?.name.to_string()))).collect();
         names.sort();
         names.dedup();
         names

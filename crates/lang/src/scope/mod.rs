@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::near;
 use catalog::{Capability, Catalog, Entity, Field, Param, Registry, Relation};
+use smol_str::SmolStr;
 
 use crate::syntax::tree::EntityName;
 
@@ -13,8 +14,8 @@ use crate::syntax::tree::EntityName;
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     pub entities: Vec<Exposed>,
-    /// `p7` to the slots it names: the same name and type everywhere in one catalog.
-    pub slots: BTreeMap<String, SlotMeaning>,
+    /// What `p1`, `p2` and so on name: the same name and type everywhere in one catalog.
+    pub slots: Slots,
     /// What `now` means: the moment at which the program is planned.
     pub now: Option<base::Timestamp>,
     /// The slot that handles of this session begin with.
@@ -35,10 +36,39 @@ pub struct Exposed {
     pub methods: BTreeMap<String, String>,
 }
 
+/// `p1` is the first. A list and no map: a session of a large API has thousands, and looks a few of them up.
+#[derive(Debug, Clone, Default)]
+pub struct Slots(Vec<SlotMeaning>);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotMeaning {
     pub catalog: base::CatalogId,
-    pub name: String,
+    pub name: SmolStr,
+}
+
+impl Slots {
+    /// By its symbol.
+    pub fn get(&self, symbol: &str) -> Option<&SlotMeaning> {
+        let digits = symbol.strip_prefix('p').filter(|digits| !digits.starts_with(['0', '+']))?;
+        self.0.get(digits.parse::<usize>().ok()?.checked_sub(1)?)
+    }
+
+    /// Each with its symbol.
+    pub fn iter(&self) -> impl Iterator<Item = (String, &SlotMeaning)> {
+        self.0.iter().zip(1..).map(|(meaning, n)| (format!("p{n}"), meaning))
+    }
+
+    /// The first symbol of a name.
+    fn symbol(&self, catalog: &Catalog, name: &str) -> Option<String> {
+        let at = self.0.iter().position(|m| m.name == name && m.catalog == catalog.id)?;
+        Some(format!("p{}", at + 1))
+    }
+}
+
+impl FromIterator<SlotMeaning> for Slots {
+    fn from_iter<T: IntoIterator<Item = SlotMeaning>>(slots: T) -> Self {
+        Self(slots.into_iter().collect())
+    }
 }
 
 /// The alphabet an author used, and is answered in.
@@ -209,12 +239,11 @@ impl Scope {
 
     /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
     pub fn slot_in(&self, catalog: &Catalog, name: &str, alphabet: Alphabet) -> String {
-        let symbol =
-            self.slots.iter().find(|(_, m)| m.catalog == catalog.id && m.name == name).map(|(s, _)| s.as_str());
-        match (alphabet, symbol) {
-            (Alphabet::Symbols, Some(symbol)) => symbol.to_owned(),
-            _ => name.to_owned(),
-        }
+        let symbol = match alphabet {
+            Alphabet::Symbols => self.slots.symbol(catalog, name),
+            Alphabet::Names => None,
+        };
+        symbol.unwrap_or_else(|| name.to_owned())
     }
 }
 

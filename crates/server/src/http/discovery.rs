@@ -72,7 +72,7 @@ pub async fn list(
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Catalogs>, Problem> {
     let Query(listing) =
-        listing.map_err(|bad| Problem::bad_arguments(arguments::wrong(&bad.body_text()).to_string()))?;
+        listing.map_err(|bad| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string()))?;
     let listed = service.list_registry(&caller, listing.query.as_deref()).await;
     Ok(Json(Catalogs { catalogs: listed.iter().map(found::listed).collect() }))
 }

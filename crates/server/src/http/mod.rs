@@ -13,6 +13,7 @@ mod openapi;
 mod problem;
 mod routes;
 mod sessions;
+mod traces;
 mod under_way;
 
 use std::collections::BTreeMap;
@@ -123,6 +124,11 @@ fn router(
 async fn whole(request: Request, next: Next) -> Response {
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     answered.unwrap_or_else(|_| problem::Problem::internal().into_response())
+}
+
+/// All of a result, as `/execute` answers it.
+pub fn result_json(ran: &session::Ran) -> serde_json::Value {
+    serde_json::to_value(execute::result(ran)).unwrap_or_default()
 }
 
 /// The description of every route, as `/openapi.json` serves it.

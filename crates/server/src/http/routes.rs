@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::openapi::{self, Answer, Query};
-use super::{App, discovery, execute, health, sessions};
+use super::{App, discovery, execute, health, sessions, traces};
 
 pub struct Route {
     pub method: Method,
@@ -69,7 +69,22 @@ pub fn table() -> Vec<Route> {
             .answers(&[Answer::any(200, "It.")]),
     ];
     routes.extend(executes());
+    routes.extend(traces());
     routes
+}
+
+fn traces() -> Vec<Route> {
+    vec![
+        route(Method::Get, "/v1/traces", "listTraces", get(traces::list))
+            .about("The caller's sessions, the last used first.")
+            .answers(&[Answer::any(200, "Sessions.")]),
+        route(Method::Get, "/v1/traces/{logical_session}", "getTrace", get(traces::one))
+            .about("A session and its calls: programs, plans, steps, timings, receipts.")
+            .answers(&[Answer::any(200, "It, the oldest call first.")]),
+        route(Method::Get, "/metrics", "metrics", get(traces::metrics))
+            .about("What the process counts, as Prometheus reads it.")
+            .answers(&[Answer::of(200, "application/openmetrics-text", "Counters, gauges and histograms.")]),
+    ]
 }
 
 fn executes() -> Vec<Route> {

@@ -33,7 +33,7 @@ pub async fn list(
     AsCaller(caller): AsCaller,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let bad = |bad: QueryRejection| Problem::bad_arguments(arguments::wrong(&bad.body_text()).to_string());
+    let bad = |bad: QueryRejection| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string());
     let limit = listing.map_err(bad)?.0.limit.unwrap_or(SHOWN);
     if !(1..=MOST).contains(&limit) {
         return Err(Problem::bad_arguments(format!("`limit` is from 1 to {MOST}")));

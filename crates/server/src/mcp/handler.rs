@@ -16,7 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
-use session::Service;
+use session::{Call, Service};
 use tracing::Instrument;
 
 use super::{ToolSet, caller, progress, tasks, tools};
@@ -116,7 +116,7 @@ impl ServerHandler for Handler {
         let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
         let span = tracing::info_span!("tool", request_id, tool = tool.as_str());
         async {
-            let started = self.service.now();
+            let (started, clock) = (self.service.now(), std::time::Instant::now());
             let caller = caller::caller(&context)?;
             let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
             // A defect of ours ends one call, and the caller hears of it.
@@ -128,6 +128,11 @@ impl ServerHandler for Handler {
                 () = context.ct.cancelled() => tools::Answer::cancelled(),
             };
             let ms = self.service.now().0 - started.0;
+            self.service.called(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());
+            if let Some((reference, call)) = &answer.call {
+                let call = Call { at: started.0, ms, outcome: answer.outcome.to_owned(), ..call.clone() };
+                self.service.record(&caller, reference, (call, answer.shown()));
+            }
             tracing::info!(target: "tokamak::mcp", slot = answer.slot, outcome = answer.outcome, ms, "called");
             match answer.task.filter(|_| tasks::declared(&context)) {
                 Some(task) => tasks::created(&self.service, &caller, &task).await.map(Into::into),

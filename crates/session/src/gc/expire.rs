@@ -6,29 +6,30 @@ use base::{LogicalSessionId, TenantId, Timestamp};
 use ports::store::{Batch, Expect, Key, Row, Table};
 
 use super::Collecting;
+use super::session_rows::OF_SESSIONS;
 use crate::error::Error;
-use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow};
+use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
 use crate::transport::dated;
+
+/// The slot that a symbol space has at its own address.
+fn door(space: &Key) -> Key {
+    Key::new(&space.tenant, Table::Connection, format!("x/{}", space.id))
+}
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl Collecting<'_> {
     pub(super) async fn expire(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        self.logical_sessions(tenant).await?;
-        self.spaces(tenant).await?;
-        self.session_rows(tenant).await?;
-        self.transports(tenant).await
+        let first = [Table::LogicalSession, Table::ExecuteSession];
+        let last = [Table::PrincipalRun, Table::Transport];
+        for table in first.into_iter().chain(OF_SESSIONS).chain(last) {
+            self.table(tenant, table).await?;
+        }
+        Ok(())
     }
 
-    /// Whether something of that moment is over after so many days.
-    pub(super) fn is_over(&self, at: Timestamp, days: u32) -> bool {
-        self.service.now().0.saturating_sub(at.0) > i64::from(days) * DAY_MS
-    }
-
-    pub(super) async fn each<F>(&mut self, tenant: &TenantId, table: Table, mut doom: F) -> Result<(), Error>
-    where
-        F: AsyncFnMut(&mut Self, &str, &Row) -> Result<(), Error>,
-    {
+    async fn table(&mut self, tenant: &TenantId, table: Table) -> Result<(), Error> {
+        (self.known, self.calls) = (None, Vec::new());
         let mut after = None;
         loop {
             let rows = match self.portion((tenant, table), after).await {
@@ -40,55 +41,66 @@ impl Collecting<'_> {
             let Some((last, _)) = rows.last() else { return Ok(()) };
             after = Some(last.clone());
             for (id, row) in &rows {
-                doom(self, id, row).await?;
+                let key = Key::new(tenant, table, id);
+                match table {
+                    Table::LogicalSession => self.logical_session(&key, row).await?,
+                    Table::ExecuteSession => self.space(&key, row).await?,
+                    Table::PrincipalRun => self.bare_run(&key, row).await?,
+                    Table::Transport => self.transport(&key, row).await?,
+                    _ => self.session_row(&key, row).await?,
+                }
             }
         }
     }
 
-    async fn logical_sessions(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        let days = self.service.retention.clone();
-        self.each(tenant, Table::LogicalSession, async |this, id, row| {
-            // A row that cannot be read is for people to look at.
-            let Ok(logical) = rows::read::<LogicalRow>(id, &row.value) else { return Ok(()) };
-            let key = |table, id: &str| Key::new(tenant, table, id);
-            let space = logical.execute.as_ref().map(|e| key(Table::ExecuteSession, &e.session_id.to_string()));
-            if this.is_over(logical.used, days.sessions) {
-                let mut batch = Batch::default()
-                    .delete(key(Table::LogicalSession, id), Expect::Version(row.version))
-                    .delete(key(Table::Intent, &logical.row_name()), Expect::Any);
-                if let Some(space) = space {
-                    batch = batch.delete(space, Expect::Any);
-                }
-                return this.apply(batch).await;
-            }
-            let Some(space) = space.filter(|_| this.is_over(logical.used, days.execute_sessions)) else {
-                return Ok(());
-            };
-            if this.service.ports.store.get(&space).await?.is_none() {
-                return Ok(());
-            }
-            // Written as it is, only to be the one that writes it.
-            let mine =
-                Batch::default().put(key(Table::LogicalSession, id), row.value.clone(), Expect::Version(row.version));
-            this.apply(mine.delete(space, Expect::Any)).await
-        })
-        .await
+    /// Whether something of that moment is over after so many days.
+    pub(super) fn is_over(&self, at: Timestamp, days: u32) -> bool {
+        self.service.now().0.saturating_sub(at.0) > i64::from(days) * DAY_MS
     }
 
-    /// Symbol spaces that their session has left.
-    async fn spaces(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        let days = self.service.retention.execute_sessions;
-        self.each(tenant, Table::ExecuteSession, async |this, id, row| {
-            let Ok(space) = rows::read::<ExecuteRow>(id, &row.value) else { return Ok(()) };
-            let logical = this.logical(tenant, space.logical_session).await?;
-            let bound = logical.and_then(|row| row.execute).is_some_and(|b| b.session_id.to_string() == id);
-            if bound || !this.is_over(space.opened, days) {
-                return Ok(());
+    async fn logical_session(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+        let days = &self.service.retention;
+        // A row that cannot be read is for people to look at.
+        let Ok(logical) = rows::read::<LogicalRow>(&key.id, &row.value) else { return Ok(()) };
+        let other = |table, id: String| Key::new(&key.tenant, table, id);
+        let space = logical.execute.as_ref().map(|e| other(Table::ExecuteSession, e.session_id.to_string()));
+        if self.is_over(logical.used, days.sessions) {
+            let mut batch = Batch::default()
+                .delete(key.clone(), Expect::Version(row.version))
+                .delete(other(Table::Intent, logical.row_name()), Expect::Any);
+            if let Some(space) = space {
+                batch = batch.delete(door(&space), Expect::Any).delete(space, Expect::Any);
             }
-            let key = Key::new(tenant, Table::ExecuteSession, id);
-            this.remove(vec![(key, Expect::Version(row.version))]).await
-        })
-        .await
+            return self.apply(batch).await;
+        }
+        let Some(space) = space.filter(|_| self.is_over(logical.used, days.execute_sessions)) else { return Ok(()) };
+        if self.service.ports.store.get(&space).await?.is_none() {
+            return Ok(());
+        }
+        // Written as it is, only to be the one that writes it.
+        let mine = Batch::default().put(key.clone(), row.value.clone(), Expect::Version(row.version));
+        self.apply(mine.delete(door(&space), Expect::Any).delete(space, Expect::Any)).await
+    }
+
+    /// A symbol space that its session has left.
+    async fn space(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+        let Ok(space) = rows::read::<ExecuteRow>(&key.id, &row.value) else { return Ok(()) };
+        let logical = self.logical(&key.tenant, space.logical_session).await?;
+        let bound = logical.and_then(|row| row.execute).is_some_and(|b| b.session_id.to_string() == key.id);
+        if bound || !self.is_over(space.opened, self.service.retention.execute_sessions) {
+            return Ok(());
+        }
+        self.remove(vec![(door(key), Expect::Any), (key.clone(), Expect::Version(row.version))]).await
+    }
+
+    /// A run of a session without an intent, by the number of its principal.
+    async fn bare_run(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+        let Ok(at) = rows::read::<RunAt>(&key.id, &row.value) else { return Ok(()) };
+        let run = run_key(&key.tenant, at.session, at.number);
+        if !self.doomed.contains(&run) && self.service.ports.store.get(&run).await?.is_some() {
+            return Ok(());
+        }
+        self.remove(vec![(key.clone(), Expect::Version(row.version))]).await
     }
 
     pub(super) async fn logical(&self, tenant: &TenantId, id: LogicalSessionId) -> Result<Option<LogicalRow>, Error> {
@@ -99,20 +111,15 @@ impl Collecting<'_> {
         Ok(self.service.fetch(&key).await?.map(|found| found.row))
     }
 
-    /// Connections of transports that nobody speaks over any more. A principal's slots stay: they are all it has to come back with.
-    async fn transports(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        let days = self.service.retention.connections;
-        self.each(tenant, Table::Transport, async |this, id, row| {
-            let (kept, _) = dated(row.value.clone());
-            let connection = Key::new(tenant, Table::Connection, format!("t/{id}"));
-            let used = this.service.fetch::<ConnectionRow>(&connection).await?.map(|found| found.row.used);
-            let Some(last) = used.into_iter().chain(kept).max() else { return Ok(()) };
-            if !this.is_over(last, days) {
-                return Ok(());
-            }
-            let transport = (Key::new(tenant, Table::Transport, id), Expect::Version(row.version));
-            this.remove(vec![transport, (connection, Expect::Any)]).await
-        })
-        .await
+    /// A transport that nobody speaks over any more, with its slots. A principal's slots stay: they are all it has to come back with.
+    async fn transport(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+        let (kept, _) = dated(row.value.clone());
+        let connection = Key::new(&key.tenant, Table::Connection, format!("t/{}", key.id));
+        let used = self.service.fetch::<ConnectionRow>(&connection).await?.map(|found| found.row.used);
+        let Some(last) = used.into_iter().chain(kept).max() else { return Ok(()) };
+        if !self.is_over(last, self.service.retention.connections) {
+            return Ok(());
+        }
+        self.remove(vec![(key.clone(), Expect::Version(row.version)), (connection, Expect::Any)]).await
     }
 }

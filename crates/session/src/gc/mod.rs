@@ -9,7 +9,7 @@ mod session_rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use base::TenantId;
+use base::{LogicalSessionId, TenantId};
 use ports::store::{Batch, Expect, Key, Range, Row, Table, Write};
 use serde::Serialize;
 
@@ -48,14 +48,24 @@ struct Collecting<'a> {
     pass: Pass,
     /// What would be gone by now, in a pass that only says so.
     doomed: BTreeSet<Key>,
+    /// The session whose rows are looked at, and whether it lives.
+    known: Option<(LogicalSessionId, bool)>,
+    /// Its calls so far.
+    calls: Vec<(Key, Expect)>,
     collected: Collected,
 }
 
 impl Service {
     /// One pass over everything.
     pub async fn collect_garbage(&self, pass: Pass) -> Result<Collected, Error> {
-        let mut collecting =
-            Collecting { service: self, pass, doomed: BTreeSet::new(), collected: Collected::default() };
+        let mut collecting = Collecting {
+            service: self,
+            pass,
+            doomed: BTreeSet::new(),
+            known: None,
+            calls: Vec::new(),
+            collected: Collected::default(),
+        };
         let tenants = self.ports.store.tenants().await?;
         for tenant in &tenants {
             collecting.expire(tenant).await?;
@@ -95,13 +105,15 @@ impl Collecting<'_> {
 
     /// All of a batch, or nothing where someone was faster.
     async fn apply(&mut self, batch: Batch) -> Result<(), Error> {
-        let gone: Vec<Key> = batch
-            .writes
-            .iter()
-            .filter(|write| matches!(write, Write::Delete { .. }))
-            .map(|write| write.key().clone())
-            .filter(|key| !self.doomed.contains(key))
-            .collect();
+        let mut gone = Vec::new();
+        for write in &batch.writes {
+            let Write::Delete { key, expect } = write else { continue };
+            // What goes along with something else need not be there.
+            let is_there = *expect != Expect::Any || self.service.ports.store.get(key).await?.is_some();
+            if is_there && !self.doomed.contains(key) {
+                gone.push(key.clone());
+            }
+        }
         if !self.pass.dry_run && !batch.writes.is_empty() && self.service.try_commit(batch).await?.is_none() {
             return Ok(());
         }

@@ -1,10 +1,8 @@
 //! What sessions have left: results, plans, claims, handles, receipts, calls.
 //! Invariant: what says that an effect was done outlives the result of the run that did it, and a row whose session is gone goes.
 
-use std::collections::BTreeMap;
-
-use base::{LogicalSessionId, TenantId};
-use ports::store::{Expect, Key, Range, Table};
+use base::{LogicalSessionId, TenantId, Timestamp};
+use ports::store::{Expect, Key, Range, Row, Table};
 
 use super::{Collecting, PORTION};
 use crate::error::Error;
@@ -13,8 +11,9 @@ use crate::run::{OperationRow, OperationState};
 use crate::service::Service;
 
 /// Tables whose ids begin with that of their session.
-const OF_SESSIONS: [Table; 8] = [
+pub(super) const OF_SESSIONS: [Table; 9] = [
     Table::Run,
+    Table::Artifact,
     Table::Plan,
     Table::PlanCommit,
     Table::Request,
@@ -31,42 +30,34 @@ const UNUSED_COMMIT_DAYS: u32 = 1;
 const AT_ONCE: usize = 64;
 
 impl Collecting<'_> {
-    pub(super) async fn session_rows(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        for table in OF_SESSIONS {
-            // Rows of one session stand together.
-            let mut known: Option<(LogicalSessionId, bool)> = None;
-            let mut calls: BTreeMap<LogicalSessionId, Vec<(Key, Expect)>> = BTreeMap::new();
-            self.each(tenant, table, async |this, id, row| {
-                let key = Key::new(tenant, table, id);
-                let Some(session) = id.split_once('/').and_then(|(id, _)| LogicalSessionId::parse(id).ok()) else {
-                    return Ok(());
-                };
-                let lives = match known {
-                    Some((same, lives)) if same == session => lives,
-                    _ => this.logical(tenant, session).await?.is_some(),
-                };
-                known = Some((session, lives));
-                let expect = Expect::Version(row.version);
-                if !lives {
-                    return this.remove(this.with_run_id(tenant, &key, &row.value, expect)).await;
-                }
-                if table == Table::Trace {
-                    calls.entry(session).or_default().push((key, expect));
-                    return this.oldest_calls(&mut calls, session).await;
-                }
-                let doomed = this.doomed_of(tenant, (session, &key), &row.value, expect).await?;
-                this.remove(doomed).await
-            })
-            .await?;
+    pub(super) async fn session_row(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+        let id = key.id.split_once('/').map(|(id, _)| id);
+        let Some(session) = id.and_then(|id| LogicalSessionId::parse(id).ok()) else { return Ok(()) };
+        // Rows of one session stand together.
+        let lives = match self.known {
+            Some((same, lives)) if same == session => lives,
+            _ => {
+                self.calls.clear();
+                self.logical(&key.tenant, session).await?.is_some()
+            }
+        };
+        self.known = Some((session, lives));
+        let expect = Expect::Version(row.version);
+        if !lives {
+            return self.remove(self.with_run_id(key, &row.value, expect)).await;
         }
-        self.run_ids(tenant).await
+        if key.table == Table::Trace {
+            return self.call(key, expect).await;
+        }
+        let doomed = self.doomed_of(session, key, &row.value, expect).await?;
+        self.remove(doomed).await
     }
 
     /// What goes because of one row of a session that lives.
     async fn doomed_of(
         &mut self,
-        tenant: &TenantId,
-        (session, key): (LogicalSessionId, &Key),
+        session: LogicalSessionId,
+        key: &Key,
         value: &[u8],
         expect: Expect,
     ) -> Result<Vec<(Key, Expect)>, Error> {
@@ -77,7 +68,7 @@ impl Collecting<'_> {
                 if run.pinned || !self.is_over(run.finished, days.artifacts) {
                     return Ok(Vec::new());
                 }
-                return self.with_run(tenant, session, (key, &run), expect).await;
+                return self.with_run(session, (key, &run), expect).await;
             }
             Table::Plan => {
                 rows::read::<PlanRow>(&key.id, value).is_ok_and(|plan| self.is_over(plan.planned, days.artifacts))
@@ -89,7 +80,7 @@ impl Collecting<'_> {
             Table::Operation => match rows::read::<OperationRow>(&key.id, value).map(|row| row.state) {
                 Ok(OperationState::Running { beat }) => self.is_over(beat, days.artifacts),
                 Ok(OperationState::Ended { number }) => {
-                    let run = run_key(tenant, session, number);
+                    let run = run_key(&key.tenant, session, number);
                     self.doomed.contains(&run) || self.service.ports.store.get(&run).await?.is_none()
                 }
                 Err(_) => false,
@@ -102,12 +93,13 @@ impl Collecting<'_> {
     /// A run with its id, its page handles and its receipts.
     async fn with_run(
         &self,
-        tenant: &TenantId,
         session: LogicalSessionId,
         (key, run): (&Key, &RunRow),
         expect: Expect,
     ) -> Result<Vec<(Key, Expect)>, Error> {
+        let tenant = &key.tenant;
         let mut doomed = vec![(key.clone(), expect), (run_id_key(tenant, run.run), Expect::Any)];
+        doomed.extend(run.inline.then(|| (Key::new(tenant, Table::Artifact, key.id.clone()), Expect::Any)));
         let page = |number: u64| Key::new(tenant, Table::Page, format!("{session}/{number:010}"));
         doomed.extend(run.pages.iter().map(|(_, number)| (page(*number), Expect::Any)));
         let prefix = format!("{session}/{}/", run.run);
@@ -117,39 +109,31 @@ impl Collecting<'_> {
         Ok(doomed)
     }
 
-    fn with_run_id(&self, tenant: &TenantId, key: &Key, value: &[u8], expect: Expect) -> Vec<(Key, Expect)> {
+    fn with_run_id(&self, key: &Key, value: &[u8], expect: Expect) -> Vec<(Key, Expect)> {
         let run = (key.table == Table::Run).then(|| rows::read::<RunRow>(&key.id, value).ok()).flatten();
-        let id = run.map(|run| (run_id_key(tenant, run.run), Expect::Any));
+        let id = run.map(|run| (run_id_key(&key.tenant, run.run), Expect::Any));
         std::iter::once((key.clone(), expect)).chain(id).collect()
     }
 
-    /// Runs of sessions without an intent, by the number of their principal.
-    async fn run_ids(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        self.each(tenant, Table::PrincipalRun, async |this, id, row| {
-            let Ok(at) = rows::read::<rows::RunAt>(id, &row.value) else { return Ok(()) };
-            let run = run_key(tenant, at.session, at.number);
-            if !this.doomed.contains(&run) && this.service.ports.store.get(&run).await?.is_some() {
-                return Ok(());
-            }
-            this.remove(vec![(Key::new(tenant, Table::PrincipalRun, id), Expect::Version(row.version))]).await
-        })
-        .await
-    }
-
     /// Of a session's calls the newest stay. They come in the order of their moments.
-    async fn oldest_calls(
-        &mut self,
-        calls: &mut BTreeMap<LogicalSessionId, Vec<(Key, Expect)>>,
-        session: LogicalSessionId,
-    ) -> Result<(), Error> {
-        // Whoever came before is complete, and had no more than it may.
-        calls.retain(|other, _| *other == session);
-        let most = self.service.retention.trace_calls as usize;
+    async fn call(&mut self, key: &Key, expect: Expect) -> Result<(), Error> {
+        if self.is_over(moment_of(&key.id), self.service.retention.execute_sessions) {
+            return self.remove(vec![(key.clone(), expect)]).await;
+        }
+        self.calls.push((key.clone(), expect));
         // Some at once: each removal is a flush.
-        let Some(mine) = calls.get_mut(&session).filter(|mine| mine.len() >= most + AT_ONCE) else { return Ok(()) };
-        let oldest = mine.drain(..AT_ONCE).collect();
+        if self.calls.len() < self.service.retention.trace_calls as usize + AT_ONCE {
+            return Ok(());
+        }
+        let oldest = self.calls.drain(..AT_ONCE).collect();
         self.remove(oldest).await
     }
+}
+
+/// When a call was made: a part of its name.
+fn moment_of(id: &str) -> Timestamp {
+    let moment = id.split_once('/').and_then(|(_, rest)| rest.split_once('-')).and_then(|(at, _)| at.parse().ok());
+    moment.map_or(Timestamp(i64::MAX), Timestamp)
 }
 
 impl Service {

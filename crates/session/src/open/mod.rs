@@ -1,6 +1,7 @@
 //! `plasm_context`: open a logical session, add to it, find it again, move it to newer catalogs.
 //! Invariant: one session per (tenant, intent); a call adds all of its seeds or nothing; two calls at once both land.
 
+mod door;
 mod find;
 mod newer;
 mod reuse;
@@ -19,10 +20,12 @@ use crate::error::Error;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::service::Service;
 
+pub use door::{Door, ExecuteRequest, Executed};
 use find::Found;
 pub use newer::Newer;
 pub use reuse::SessionReuseKey;
 pub(crate) use steady::Steadies;
+pub(crate) use wave::KeptCatalogs;
 use wave::Step;
 
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! What an open comes to: a wave, or the word that there is none.
 //! Invariant: blob before pointer; everything that an answer says is in one transaction that is durable before it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use base::{CatalogId, Digest};
+use base::{CatalogId, Digest, Timestamp};
 use ports::store::{Batch, Expect, Key, Table};
 use teach::{Catalogs, Extended, render_wave};
 
@@ -16,6 +16,23 @@ use crate::commit::unchanged;
 use crate::error::Error;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, TOUCH_MS};
 use crate::service::Service;
+
+/// For how long a catalog that was put counts as there.
+const KEPT_MS: i64 = 10 * 60 * 1000;
+
+/// When this process last put which catalogs.
+#[derive(Default)]
+pub(crate) struct KeptCatalogs(Mutex<HashMap<Digest, Timestamp>>);
+
+impl KeptCatalogs {
+    fn at(&self, digest: &Digest) -> Option<Timestamp> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(digest).copied()
+    }
+
+    fn put(&self, digest: Digest, at: Timestamp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, at);
+    }
+}
 
 /// An open that has something to teach, before it is committed.
 pub(super) struct Step {
@@ -126,10 +143,22 @@ impl Service {
                 None => self.catalog(seen.digest()).await?,
             };
             // Blob before pointer: a crash between the two leaves garbage for gc, never a session that pins nothing.
-            self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
+            self.keep_catalog(&catalog).await?;
             pins.insert(catalog.id.clone(), catalog.digest());
         }
         Ok(pins)
+    }
+
+    /// Puts it where a session can find it, unless this process did so lately: gc leaves alone what was put within its grace.
+    async fn keep_catalog(&self, catalog: &catalog::Catalog) -> Result<(), Error> {
+        let (digest, now) = (catalog.digest(), self.now());
+        let lately = KEPT_MS.min(i64::from(self.retention.grace_hours) * 3_600_000 / 2);
+        if self.kept_catalogs.at(&digest).is_some_and(|at| (0..lately).contains(&(now.0 - at.0))) {
+            return Ok(());
+        }
+        self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
+        self.kept_catalogs.put(digest, now);
+        Ok(())
     }
 
     /// The cumulative table. Whose rights are bounded may have lost some since: it gets what it may still use, in one piece.
@@ -187,8 +216,9 @@ impl Service {
             let intent = rows::write(&IntentRow { logical_session: found.id });
             batch = batch.put(key(Table::Intent, asked.name.clone()), intent, Expect::Absent);
         }
-        if found.logical.row.execute.as_ref() != Some(binding) {
-            let used = self.ports.clock.now();
+        let used = self.ports.clock.now();
+        let long_ago = used.0.saturating_sub(found.logical.row.used.0) >= TOUCH_MS;
+        if found.logical.row.execute.as_ref() != Some(binding) || long_ago {
             let logical = LogicalRow { execute: Some(binding.clone()), used, ..found.logical.row.clone() };
             let at = key(Table::LogicalSession, found.id.to_string());
             batch = batch.put(at, rows::write(&logical), unchanged(found.logical.version));

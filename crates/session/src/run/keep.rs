@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use base::RunId;
+use base::{Digest, RunId};
 use exec::Outcome;
 use ports::store::{Batch, Expect, Key, Table};
 
@@ -58,7 +58,10 @@ impl Service {
     ) -> Result<Kept, Error> {
         let finished = self.ports.clock.now();
         let artifact = Artifact::of(live.run, planned.plan.digest, finished, outcome);
-        let artifact = self.ports.blobs.put(&artifact.bytes()).await?;
+        let bytes = artifact.bytes();
+        // A small result is durable with its run, in the flush that both need anyway: a file of its own costs three more.
+        let inline = bytes.len() <= self.limits.row_bytes;
+        let artifact = if inline { Digest::of(&bytes) } else { self.ports.blobs.put(&bytes).await? };
         let rests = rests(&planned.plan, outcome);
         let _turn = self.turn(&session.id.to_string()).await;
         for _ in 0..TRIES {
@@ -80,6 +83,7 @@ impl Service {
                 pinned: false,
                 plan: planned.plan.digest,
                 artifact,
+                inline,
                 finished,
                 pages,
                 before: before.collect(),
@@ -89,6 +93,10 @@ impl Service {
                 rows::write(&row),
                 Expect::Absent,
             );
+            if inline {
+                let key = rows::artifact_key(&caller.tenant, session.id, number);
+                batch = batch.put(key, bytes.clone(), Expect::Absent);
+            }
             let at = RunAt { session: session.id, number };
             batch = batch.put(rows::run_id_key(&caller.tenant, live.run), rows::write(&at), Expect::Any);
             let bare = self.bare_batch(caller, (unnamed, at), batch).await?;

@@ -157,7 +157,7 @@ impl Process {
 }
 
 /// The demo, with remarks that the API does not recognise and nothing tells of.
-fn catalog() -> Arc<Catalog> {
+pub fn catalog() -> Arc<Catalog> {
     static READ: OnceLock<Arc<Catalog>> = OnceLock::new();
     let read = || {
         let text = include_str!("../../../../catalogs/demo.yaml");

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::CatalogId;
-use catalog::{Capability, Catalog, Type};
+use catalog::{Capability, Catalog, Param, Type};
 use lang::scope::{Exposed, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
 use crate::exposure::{Exposure, givers, is_read};
-use crate::fields::shown_fields;
+use crate::fields::{Slots, shown_fields};
 use crate::seed::{Ask, Catalogs, Seed, SeedError};
 
 pub use names::Names;
@@ -83,13 +83,15 @@ impl Ledger {
     }
 
     fn add_entities(&mut self, exposure: &Exposure<'_>) -> Vec<Taught> {
-        let known: BTreeSet<EntityEntry> = self.entities.iter().cloned().collect();
+        let known: HashSet<(&CatalogId, &str)> =
+            self.entities.iter().map(|e| (&e.catalog, e.entity.as_str())).collect();
         let entry = |(catalog, entity): &(&CatalogId, &str)| EntityEntry {
             catalog: (*catalog).clone(),
             entity: (*entity).to_owned(),
         };
+        let new: Vec<EntityEntry> = exposure.entities.iter().filter(|e| !known.contains(*e)).map(entry).collect();
         let mut taught = Vec::new();
-        for new in exposure.entities.iter().map(entry).filter(|e| !known.contains(e)) {
+        for new in new {
             self.entities.push(new.clone());
             let symbol = format!("e{}", self.entities.len());
             taught.push(Taught { symbol, catalog: new.catalog, entity: new.entity });
@@ -98,14 +100,16 @@ impl Ledger {
     }
 
     fn add_methods(&mut self, exposure: &Exposure<'_>) -> Vec<TaughtMethod> {
-        let known: BTreeSet<MethodEntry> = self.methods.iter().cloned().collect();
+        let known: HashSet<(&CatalogId, &str, &str)> =
+            self.methods.iter().map(|m| (&m.catalog, m.entity.as_str(), m.capability.as_str())).collect();
         let entry = |(catalog, entity, capability): &(&CatalogId, &str, &str)| MethodEntry {
             catalog: (*catalog).clone(),
             entity: (*entity).to_owned(),
             capability: (*capability).to_owned(),
         };
+        let new: Vec<MethodEntry> = exposure.methods.iter().filter(|m| !known.contains(*m)).map(entry).collect();
         let mut taught = Vec::new();
-        for new in exposure.methods.iter().map(entry).filter(|m| !known.contains(m)) {
+        for new in new {
             let of = self.symbol_of(&new.catalog, &new.entity).unwrap_or_default();
             self.methods.push(new.clone());
             let symbol = format!("m{}", self.methods.len());
@@ -142,12 +146,11 @@ impl Ledger {
     }
 
     fn add_slots(&mut self, catalogs: &Catalogs) {
-        let known: BTreeSet<&SlotEntry> = self.slots.iter().collect();
+        let known = Names::of(self);
         let mut new = BTreeSet::new();
         self.each_slot(catalogs, |catalog, name, kind, _| {
-            let slot = slot_entry(catalog, name, kind);
-            if !known.contains(&slot) {
-                new.insert(slot);
+            if !known.has(catalog, name, kind) {
+                new.insert(slot_entry(catalog, name, kind));
             }
         });
         self.slots.extend(new);
@@ -164,17 +167,15 @@ impl Ledger {
             let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
             let Some(entity) = catalog.entity(&entry.entity) else { continue };
             let described = self.described(catalog, &entity.name);
-            let shown: HashSet<&str> = shown_fields(entity).map(|f| f.name.as_str()).collect();
+            let shown: Vec<&str> = shown_fields(entity).map(|f| f.name.as_str()).collect();
             for field in entity.fields.values() {
                 let in_key = entity.key.len() > 1 && entity.key.contains(&field.name);
-                let named = (described && shown.contains(field.name.as_str())) || in_key;
+                let named = (described && shown.contains(&field.name.as_str())) || in_key;
                 visit(catalog, &field.name, &field.kind, named);
             }
             let queries = catalog.queries(&entity.name).chain(catalog.searches(&entity.name));
             for capability in queries {
-                for param in capability.params.values() {
-                    visit(catalog, &param.name, &param.kind, capability.text.as_ref() != Some(&param.name));
-                }
+                visit_params(catalog, capability, &mut visit);
             }
             for param in catalog.get_of(&entity.name).into_iter().flat_map(|c| c.params.values()) {
                 visit(catalog, &param.name, &param.kind, false);
@@ -183,7 +184,7 @@ impl Ledger {
         for entry in &self.methods {
             let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
             let Some(capability) = catalog.capability(&entry.capability) else { continue };
-            capability.params.values().for_each(|p| visit(catalog, &p.name, &p.kind, true));
+            visit_params(catalog, capability, &mut visit);
         }
     }
 
@@ -342,11 +343,23 @@ impl Ledger {
                 scope.entities[*of].methods.insert(format!("m{}", n + 1), entry.capability.clone());
             }
         }
-        for (n, slot) in self.slots.iter().enumerate() {
-            let meaning = SlotMeaning { catalog: slot.catalog.clone(), name: slot.name.clone() };
-            scope.slots.insert(format!("p{}", n + 1), meaning);
-        }
+        let meaning = |slot: &SlotEntry| SlotMeaning { catalog: slot.catalog.clone(), name: slot.name.as_str().into() };
+        scope.slots = self.slots.iter().map(meaning).collect();
         scope
+    }
+}
+
+/// Parameters of what a row stands for; the words of a search and what is beyond the shown ones have no name there.
+fn visit_params<'a>(
+    catalog: &'a Catalog,
+    capability: &'a Capability,
+    visit: &mut impl FnMut(&'a Catalog, &'a str, &'a Type, bool),
+) {
+    let Slots { filled, optional, .. } = Slots::of(capability);
+    for param in capability.params.values() {
+        let is_this = |p: &&Param| p.name == param.name;
+        let named = filled.iter().any(is_this) || optional.iter().any(is_this);
+        visit(catalog, &param.name, &param.kind, named);
     }
 }
 

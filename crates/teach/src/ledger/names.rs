@@ -1,43 +1,77 @@
 //! A ledger looked up the other way: from what is meant to its symbol. Made once for a rendering.
 //! Invariant: it says what the ledger says; it holds no symbol of its own.
 
-use std::collections::HashMap;
-
 use base::CatalogId;
 use catalog::{Catalog, Type};
+// why: names of catalogs that were read and limited before; a rendering looks up thousands of them.
+use rustc_hash::FxHashMap;
 
 use super::Ledger;
 
 pub struct Names<'a> {
-    entities: HashMap<(&'a CatalogId, &'a str), usize>,
+    entities: FxHashMap<(&'a CatalogId, &'a str), usize>,
     /// By catalog and name: the types, each with its number. Nearly always one.
-    slots: HashMap<(&'a CatalogId, &'a str), Vec<(&'a str, usize)>>,
+    slots: FxHashMap<(&'a CatalogId, &'a str), Kinds<'a>>,
+    slot_count: usize,
+}
+
+enum Kinds<'a> {
+    One(&'a str, usize),
+    Several(Vec<(&'a str, usize)>),
 }
 
 impl<'a> Names<'a> {
     pub fn of(ledger: &'a Ledger) -> Self {
         let entities = ledger.entities.iter().zip(1..).map(|(e, n)| ((&e.catalog, e.entity.as_str()), n)).collect();
-        let mut slots: HashMap<(&CatalogId, &str), Vec<(&str, usize)>> = HashMap::new();
-        for (slot, n) in ledger.slots.iter().zip(1..) {
-            slots.entry((&slot.catalog, &slot.name)).or_default().push((&slot.kind, n));
-        }
-        Self { entities, slots }
+        let slots = slots(ledger);
+        Self { entities, slots, slot_count: ledger.slots.len() }
     }
 
-    /// `e4` of an exposed entity.
-    pub fn entity(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
-        self.entities.get(&(catalog, entity)).map(|n| format!("e{n}"))
+    /// The number of an exposed entity: 4 for `e4`.
+    pub fn entity(&self, catalog: &CatalogId, entity: &str) -> Option<usize> {
+        self.entities.get(&(catalog, entity)).copied()
     }
 
     /// The number of a slot: 7 for `p7`.
     pub fn slot(&self, catalog: &Catalog, name: &str, kind: &Type) -> Option<usize> {
-        match self.slots.get(&(&catalog.id, name))?.as_slice() {
+        match self.slots.get(&(&catalog.id, name))? {
             // A type is written out only where its text decides.
-            [(_, only)] => Some(*only),
-            several => {
-                let wanted = kind.describe();
-                several.iter().find(|(kind, _)| *kind == wanted).map(|(_, n)| *n)
-            }
+            Kinds::One(_, only) => Some(*only),
+            Kinds::Several(several) => find(several, kind),
         }
     }
+
+    /// Whether there is a slot of this name and type.
+    pub fn has(&self, catalog: &Catalog, name: &str, kind: &Type) -> bool {
+        match self.slots.get(&(&catalog.id, name)) {
+            Some(Kinds::One(only, n)) => find(&[(*only, *n)], kind).is_some(),
+            Some(Kinds::Several(several)) => find(several, kind).is_some(),
+            None => false,
+        }
+    }
+
+    /// The largest number of a slot.
+    pub fn slot_count(&self) -> usize {
+        self.slot_count
+    }
+}
+
+fn slots(ledger: &Ledger) -> FxHashMap<(&CatalogId, &str), Kinds<'_>> {
+    let mut slots: FxHashMap<(&CatalogId, &str), Kinds<'_>> = FxHashMap::default();
+    for (slot, n) in ledger.slots.iter().zip(1..) {
+        let kind = slot.kind.as_str();
+        slots
+            .entry((&slot.catalog, &slot.name))
+            .and_modify(|kinds| match kinds {
+                Kinds::One(first, at) => *kinds = Kinds::Several(vec![(*first, *at), (kind, n)]),
+                Kinds::Several(several) => several.push((kind, n)),
+            })
+            .or_insert(Kinds::One(kind, n));
+    }
+    slots
+}
+
+fn find(several: &[(&str, usize)], kind: &Type) -> Option<usize> {
+    let of = |wanted: &str| several.iter().find(|(kind, _)| *kind == wanted).map(|(_, n)| *n);
+    kind.word().map_or_else(|| of(&kind.describe()), of)
 }

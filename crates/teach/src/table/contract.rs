@@ -24,6 +24,8 @@ pub struct Uses {
     blocks: bool,
     /// A key of several parts that more than one row needs: it is spelled out once.
     keys: bool,
+    /// A key of several parts, whose slots are not named once more among the fields.
+    compound: bool,
 }
 
 impl Uses {
@@ -31,6 +33,7 @@ impl Uses {
         let mut uses = Self { keys: ledger.repeats_a_key(catalogs), ..Self::default() };
         for (catalog, entity) in ledger.exposed(catalogs) {
             uses.entities = true;
+            uses.compound |= catalog.entity(entity).is_some_and(|e| e.key.len() > 1);
             uses.search |= catalog.searches(entity).next().is_some();
         }
         for (_, capability) in ledger.taught_methods(catalogs) {
@@ -57,6 +60,8 @@ struct Words {
     made: &'static str,
     render: &'static str,
     slots: &'static str,
+    /// What is said where keys have several parts.
+    compound: &'static str,
 }
 
 const SYMBOLS: Words = Words {
@@ -69,6 +74,7 @@ const SYMBOLS: Words = Words {
     made: "{title: _.p10}",
     render: "rows[p9, p10] <<TAG renders a Jinja template over `rows` (r.p9 or r.number)",
     slots: "name slots with types (no type: string)",
+    compound: "",
 };
 
 const NAMES: Words = Words {
@@ -81,6 +87,7 @@ const NAMES: Words = Words {
     made: "{title: _.name}",
     render: "rows[number, title] <<TAG renders a Jinja template over `rows` (r.number)",
     slots: "list slots with types (no type: string)",
+    compound: " A key's slots are fields too.",
 };
 
 /// The lines that `now` needs and `before` did not.
@@ -98,6 +105,9 @@ pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
     }
     if now.keys && !before.keys {
         out.push(format!("# {KEYS}."));
+    }
+    if now.compound && !before.compound && !words.compound.is_empty() {
+        out.push(format!("#{}", words.compound));
     }
     if now.effects && !before.effects {
         out.push("# () is an effect; effects run in the order written. Call with .m#(slot=value).".to_owned());
@@ -127,6 +137,7 @@ fn basics(words: &Words, uses: Uses) -> Vec<String> {
     let effect = if uses.effects { ", () effect" } else { "" };
     let text = if uses.search { " and \"text\" with real words" } else { "" };
     let keys = if uses.keys { format!(" {KEYS}.") } else { String::new() };
+    let compound = if uses.compound { words.compound } else { "" };
     let after = if uses.search { format!(", or after a search: {}", words.opt) } else { String::new() };
     let long = if uses.blocks { ", or a block:" } else { "." };
     let call = if uses.methods { " Call with .m#(slot=value)." } else { "" };
@@ -138,7 +149,7 @@ fn basics(words: &Words, uses: Uses) -> Vec<String> {
             "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and {}.",
             words.slots
         ),
-        format!("# Replace every $ with a value{text}.{keys} opt slots go into the same {{}} or (){after}."),
+        format!("# Replace every $ with a value{text}.{keys}{compound} opt slots go into the same {{}} or (){after}."),
         format!(
             "# Values: \"string\", 42, true, null, [a, b], {} for a reference, an earlier name, name.slot{long}",
             words.key

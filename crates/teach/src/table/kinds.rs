@@ -7,52 +7,112 @@ use crate::ledger::Names;
 
 /// Choices that are written out.
 const CHOICES: usize = 10;
-/// Characters of a parameter's type, which a program has to make.
+/// Characters of the type of a parameter that a program has to make, of one that it may leave out, and of a field, which it
+/// only reads.
 const MADE: usize = 120;
-/// Characters of a field's type, which a program only reads.
+const LEFT_OUT: usize = 56;
 const READ: usize = 48;
 
 /// Who needs to know a type.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum For {
     Field,
-    Param,
+    Filled,
+    Optional,
 }
 
 /// With a space before it; a plain string is not written.
-pub fn shown(names: &Names<'_>, catalog: &Catalog, kind: &Type, whom: For) -> String {
-    let text = match kind {
-        Type::String(TextStyle::Short) => return String::new(),
-        Type::Ref(target) => names.entity(&catalog.id, target).unwrap_or_else(|| target.clone()),
-        Type::Array(of) => match of.as_ref() {
-            Type::Ref(target) => format!("[{}]", names.entity(&catalog.id, target).unwrap_or_else(|| target.clone())),
-            Type::Select(choices) => format!("[{}]", some(choices)),
-            _ => kind.describe(),
-        },
-        Type::Select(choices) => some(choices),
-        Type::MultiSelect(choices) => format!("[{}]", some(choices)),
-        other => other.describe(),
-    };
+pub fn write(out: &mut String, names: &Names<'_>, catalog: &Catalog, kind: &Type, whom: For) {
+    if matches!(kind, Type::String(TextStyle::Short)) {
+        return;
+    }
+    out.push(' ');
+    if let Some(word) = kind.word() {
+        return out.push_str(word);
+    }
+    let from = out.len();
+    match kind {
+        Type::Ref(target) => reference(out, names, catalog, target),
+        Type::Array(of) if matches!(of.as_ref(), Type::Ref(_) | Type::Select(_) | Type::Object(_)) => {
+            out.push('[');
+            inside(out, names, catalog, of, whom);
+            out.push(']');
+        }
+        Type::MultiSelect(choices) => {
+            out.push('[');
+            some(out, choices);
+            out.push(']');
+        }
+        other => inside(out, names, catalog, other, whom),
+    }
     let most = match whom {
         For::Field => READ,
-        For::Param => MADE,
+        For::Filled => MADE,
+        For::Optional => LEFT_OUT,
     };
-    format!(" {}", cut(&text, most))
+    cut(out, from, most);
 }
 
-fn some(choices: &[String]) -> String {
-    if choices.len() <= CHOICES {
-        return choices.join("/");
+fn inside(out: &mut String, names: &Names<'_>, catalog: &Catalog, kind: &Type, whom: For) {
+    match kind {
+        Type::Ref(target) => reference(out, names, catalog, target),
+        Type::Select(choices) => some(out, choices),
+        // Who reads it needs the names, and sees the values.
+        Type::Object(slots) if whom == For::Field => {
+            out.push('{');
+            for (at, name) in slots.keys().enumerate() {
+                out.push_str(if at == 0 { "" } else { ", " });
+                out.push_str(name);
+            }
+            out.push('}');
+        }
+        other => out.push_str(&other.describe()),
     }
-    format!("{}/…", choices[..CHOICES].join("/"))
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn reference(out: &mut String, names: &Names<'_>, catalog: &Catalog, target: &str) {
+    match names.entity(&catalog.id, target) {
+        Some(n) => symbol(out, 'e', n),
+        None => out.push_str(target),
+    }
+}
+
+/// `e4`, `p7`.
+pub fn symbol(out: &mut String, letter: char, mut n: usize) {
+    out.push(letter);
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    while n > 0 || at == digits.len() {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
+    out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
+}
+
+fn some(out: &mut String, choices: &[String]) {
+    for (at, choice) in choices.iter().take(CHOICES).enumerate() {
+        out.push_str(if at == 0 { "" } else { "/" });
+        out.push_str(choice);
+    }
+    if choices.len() > CHOICES {
+        out.push_str("/…");
+    }
+}
+
+/// What was written since `from`, on one line and not too long.
+fn cut(out: &mut String, from: usize, most: usize) {
+    let text = &out[from..];
+    if text.len() <= most && !text.contains(['\n', '\t', '\r']) && !text.contains("  ") {
+        return;
+    }
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    out.truncate(from);
     if line.chars().count() <= most {
-        return line;
+        return out.push_str(&line);
     }
-    line.chars().take(most).chain(['…']).collect()
+    out.extend(line.chars().take(most));
+    out.push('…');
 }
 
 /// Text that is better written as a block than as a string.
@@ -63,14 +123,30 @@ pub fn is_long(kind: &Type) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, some};
+    use super::{cut, some, symbol};
+
+    fn made(write: impl FnOnce(&mut String)) -> String {
+        let mut out = String::new();
+        write(&mut out);
+        out
+    }
 
     #[test]
     fn long_types_are_cut() {
         let many: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
-        assert_eq!(some(&many), "c0/c1/c2/c3/c4/c5/c6/c7/c8/c9/…");
-        assert_eq!(some(&many[..10]).matches('/').count(), 9);
-        assert_eq!(cut(&"é".repeat(500), 48).chars().count(), 49);
-        assert_eq!(cut("a\n b\tc", 48), "a b c");
+        assert_eq!(made(|out| some(out, &many)), "c0/c1/c2/c3/c4/c5/c6/c7/c8/c9/…");
+        assert_eq!(made(|out| some(out, &many[..10])).matches('/').count(), 9);
+        let shortened = |text: &str| {
+            let mut out = format!("before {text}");
+            cut(&mut out, 7, 48);
+            out
+        };
+        assert_eq!(shortened(&"é".repeat(500)).chars().count(), 7 + 49);
+        assert_eq!(shortened("a\n b\tc"), "before a b c");
+    }
+
+    #[test]
+    fn symbols_are_numbered() {
+        assert_eq!([0, 7, 10, 1481].map(|n| made(|out| symbol(out, 'p', n))), ["p0", "p7", "p10", "p1481"]);
     }
 }

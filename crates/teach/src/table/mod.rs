@@ -5,6 +5,9 @@ mod contract;
 mod kinds;
 mod rows;
 mod style;
+mod writer;
+
+use std::iter;
 
 use base::Limits;
 use contract::Uses;
@@ -30,28 +33,40 @@ pub struct Rendered {
 /// The table of the wave that led from `before` to `ledger`, after the lines of the contract that nothing before it needed.
 pub fn render_wave(style: SlotStyle, before: &Ledger, ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Rendered {
     let scope = ledger.scope(catalogs);
-    let limits = Limits::default();
-    let mut lines: Vec<String> = Vec::new();
+    let mut checker = Checker { limits: Limits::default(), lines: check::TaughtLines::new(&scope) };
+    let mut text = String::from("```\n");
+    for line in contract::lines(style, Uses::of(before, catalogs), Uses::of(ledger, catalogs)) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str("plasm_expr\tMeaning\n");
     let mut dropped = Vec::new();
     for row in rows::rows(&Slice { before, ledger, catalogs, wave, style }) {
-        let parsed = syntax::parse_taught(&row.expr, &limits);
-        let found = if parsed.diagnostics.is_empty() {
-            check::check_taught(&scope, &parsed.program).err().unwrap_or_default()
-        } else {
-            parsed.diagnostics
-        };
-        if found.is_empty() {
-            lines.push(format!("{}\t{}", row.expr, row.meaning));
-        } else {
-            dropped.push(format!("{}: {}", row.expr, base::render_for_model(&row.expr, &found)));
+        let wrong: Vec<String> =
+            iter::once(&row.expr).chain(&row.also).filter_map(|expr| checker.refused(expr)).collect();
+        if wrong.is_empty() {
+            text.push_str(&row.expr);
+            text.push('\t');
+            text.push_str(&row.meaning);
+            text.push('\n');
         }
+        dropped.extend(wrong);
     }
-    let contract = contract::lines(style, Uses::of(before, catalogs), Uses::of(ledger, catalogs));
-    let body: Vec<&str> = contract
-        .iter()
-        .map(String::as_str)
-        .chain(["plasm_expr\tMeaning"])
-        .chain(lines.iter().map(String::as_str))
-        .collect();
-    Rendered { text: format!("```\n{}\n```", body.join("\n")), dropped }
+    text.push_str("```");
+    Rendered { text, dropped }
+}
+
+struct Checker<'s> {
+    limits: Limits,
+    lines: check::TaughtLines<'s>,
+}
+
+impl Checker<'_> {
+    /// Why a line cannot be taught.
+    fn refused(&mut self, expr: &str) -> Option<String> {
+        let parsed = syntax::parse_taught(expr, &self.limits);
+        let found =
+            if parsed.diagnostics.is_empty() { self.lines.check(&parsed.program).err()? } else { parsed.diagnostics };
+        Some(format!("{expr}: {}", base::render_for_model(expr, &found)))
+    }
 }

@@ -17,6 +17,7 @@ use std::path::Path;
 pub use find::config;
 
 pub use import::draft;
+pub use tokens::count;
 
 use crate::args::CatalogCommand;
 use crate::failure::Failure;

@@ -17,10 +17,20 @@ pub fn whole(catalog: &Catalog) -> Result<Rendered, SeedError> {
 
 /// Of some entities; `first` also teaches how to read it.
 pub fn table(catalog: &Catalog, entities: &[&str], first: bool, slots: SlotStyle) -> Result<Rendered, SeedError> {
-    let catalogs = Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))]);
-    let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
-    let extended = Ledger::default().extend(&catalogs, &Ask::all(&seeds))?;
-    let mut taught = render_wave(slots, &Ledger::default(), &extended.ledger, &catalogs, &extended.wave);
+    table_of(&alone(catalog), entities, first, slots)
+}
+
+/// The catalogs of a session that has only this one.
+pub fn alone(catalog: &Catalog) -> Catalogs {
+    Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))])
+}
+
+/// As `table`, of a catalog that need not be copied again.
+pub fn table_of(catalogs: &Catalogs, entities: &[&str], first: bool, slots: SlotStyle) -> Result<Rendered, SeedError> {
+    let seeds: Vec<Seed> =
+        catalogs.keys().flat_map(|id| entities.iter().map(|entity| Seed::new(id.clone(), *entity))).collect();
+    let extended = Ledger::default().extend(catalogs, &Ask::all(&seeds))?;
+    let mut taught = render_wave(slots, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
     if !first {
         taught.text = taught.text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
     }

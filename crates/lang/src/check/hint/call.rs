@@ -7,7 +7,7 @@ use catalog::{Capability, Kind, Param};
 use super::super::Cx;
 use super::super::method::Written;
 use super::super::path::alphabet_of;
-use super::{added, renamed};
+use super::{PARAMS_SHOWN, added, all_of, renamed};
 use crate::codes;
 use crate::scope::{Alphabet, Exposed};
 use crate::syntax::tree::{Args, Name, ValueKind};
@@ -160,12 +160,14 @@ impl Cx<'_> {
     ) {
         let method = self.scope.method_in(exposed, capability, alphabet);
         let wire = self.scope.slot_name(&exposed.catalog, &slot.text);
+        let fix = renamed(slot, capability.params.keys().map(String::as_str));
         let message = if capability.anchor.iter().any(|part| part == wire) {
             format!("`{}` says which {} it is: it stands before `.{method}`", slot.text, exposed.name_in(alphabet))
         } else if capability.params.is_empty() {
             format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
         } else {
-            format!("no argument `{}` of `.{method}`", slot.text)
+            let all = all_of(capability.params.keys().map(String::as_str), PARAMS_SHOWN, fix.as_ref());
+            format!("no argument `{}` of `.{method}`{all}", slot.text)
         };
         let params: Vec<&Param> = capability.params.values().collect();
         let alternatives: Vec<String> = near(&slot.text, params.iter().map(|p| p.name.as_str()))
@@ -173,7 +175,6 @@ impl Cx<'_> {
             .filter_map(|name| params.iter().find(|p| &p.name == name))
             .map(|p| self.describe_slot(exposed, p, alphabet))
             .collect();
-        let fix = renamed(slot, params.iter().map(|p| p.name.as_str()));
         let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, slot.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }

@@ -102,6 +102,17 @@ pub(super) fn renamed<'n>(name: &Name, known: impl IntoIterator<Item = &'n str>)
     nearest(&name.text, known).map(|meant| Edit::replace(name.span, meant))
 }
 
+/// Of longer lists a table shows some (docs/teaching.md): fields beside the key, parameters, slots of an object.
+pub(super) const FIELDS_SHOWN: usize = 14;
+pub(super) const PARAMS_SHOWN: usize = 8;
+pub(super) const SLOTS_SHOWN: usize = 5;
+
+/// Every name that could stand here, where a table may not have shown it and what was meant is not certain.
+pub(super) fn all_of<'n>(names: impl IntoIterator<Item = &'n str>, shown: usize, fix: Option<&Edit>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    if names.len() <= shown || fix.is_some() { String::new() } else { format!("; all: {}", names.join(", ")) }
+}
+
 /// `, more` after the last of a list, or `more` where it has none: at `end`, before what closes it.
 pub(super) fn added(last: Option<Span>, end: u32, more: &str) -> Edit {
     match last {

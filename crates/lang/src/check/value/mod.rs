@@ -172,7 +172,7 @@ impl<'s> Cx<'s> {
             catalog: None,
             name: crate::syntax::tree::Name { text: word.into(), span },
         };
-        if !is_choice(kind, word) && (self.scope.slots.contains_key(word) || self.scope.entity(&entity).is_ok()) {
+        if !is_choice(kind, word) && (self.scope.slots.get(word).is_some() || self.scope.entity(&entity).is_ok()) {
             let message = format!("`{word}` is a name, not a value");
             self.report(
                 Diagnostic::error(codes::WRONG_TYPE, span, message)

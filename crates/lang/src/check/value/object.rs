@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Home, object_of};
 use crate::check::Cx;
-use crate::check::hint::{added, renamed};
+use crate::check::hint::{SLOTS_SHOWN, added, all_of, renamed};
 use crate::codes;
 use crate::ir::Expr;
 use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
@@ -155,9 +155,10 @@ impl<'s> Cx<'s> {
             let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(key.text.as_str()))
             else {
                 let alternatives = near(&key.text, slots.keys().map(String::as_str));
-                let message = format!("no slot `{}` in it", key.text);
-                let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);
                 let fix = renamed(key, slots.keys().map(String::as_str));
+                let all = all_of(slots.keys().map(String::as_str), SLOTS_SHOWN, fix.as_ref());
+                let message = format!("no slot `{}` in it{all}", key.text);
+                let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);
                 self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
                 right = false;
                 continue;

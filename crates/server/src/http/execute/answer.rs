@@ -125,8 +125,10 @@ pub fn result(ran: &Ran) -> Finished {
         coverage: finished.result.as_ref().ok().map(|set| set.coverage.to_string()),
         error: finished.result.as_ref().err().map(ToString::to_string),
     };
-    let returns = ran.outcome.returns.iter().map(returned).collect();
-    Finished { state: "finished", outcome: outcome(ran), returns, plasm: plasm::ran(ran, &[]) }
+    let returns: Vec<Returned> = ran.outcome.returns.iter().map(returned).collect();
+    // Nothing is left out here.
+    let plasm = plasm::ran(ran, &vec![Vec::new(); returns.len()]);
+    Finished { state: "finished", outcome: outcome(ran), returns, plasm }
 }
 
 /// `{"return", "row"}` for each row, then the rest of the result without its rows.

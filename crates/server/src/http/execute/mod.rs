@@ -10,7 +10,7 @@ mod stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Finished, Planned, Running};
+pub use answer::{Finished, Planned, Running, result};
 pub use open::{More, Open, Opened, Session, expand, open, show};
 pub use run::{Asked, Program, artifact, run};
 pub use stream::operation;

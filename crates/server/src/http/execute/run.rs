@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use session::{PlanRequest, RunAnswer, RunRequest, Service};
+use session::{Call, PlanRequest, RunAnswer, RunRequest, Service};
 
 use super::accept::Form;
 use super::{Address, answer};
+use crate::arguments;
 use crate::http::auth::AsCaller;
 use crate::http::body::{Kind, Raw, unsupported};
 use crate::http::problem::Problem;
@@ -47,6 +49,23 @@ enum Mode {
     Plan,
 }
 
+/// How to run it, and the form of the answer.
+pub struct Wanted {
+    form: Form,
+    asked: Asked,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Wanted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let form = Form::from_request_parts(parts, state).await?;
+        let asked: Result<Query<Asked>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        let wrong = |bad: QueryRejection| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string());
+        Ok(Self { form, asked: asked.map_err(wrong)?.0 })
+    }
+}
+
 /// A program as JSON; as text it is the whole body.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,21 +79,22 @@ pub async fn run(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
     Path((prompt_hash, session)): Path<(String, String)>,
-    form: Form,
-    asked: Result<Query<Asked>, QueryRejection>,
+    Wanted { form, asked }: Wanted,
     body: Raw,
 ) -> Result<Response, Problem> {
-    let Query(asked) =
-        asked.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong(&bad.body_text()).to_string()))?;
     let program = program(body)?;
     let (started, mode) = (service.now(), asked.mode);
+    let tool = if asked.mode == Mode::Plan { "execute_plan" } else { "execute" };
+    let (mut call, mut of, clock) = (Call::new(tool), None, std::time::Instant::now());
     let answered = async {
         let door = service.door(caller, &prompt_hash, &session).await?;
         let address = Address::of(&door.binding);
         let session = door.session.to_string();
+        of = Some((door.caller.clone(), session.clone()));
         if asked.mode == Mode::Plan {
             let program = program.ok_or(session::Error::NoProgram)?;
             let planned = service.plan(&door.caller, &PlanRequest { session, program: program.clone() }).await?;
+            call = std::mem::take(&mut call).with_program(&program).with_plan(&planned);
             return Ok(("planned", answer::planned(form, &planned, &program)));
         }
         let (plan_commit_ref, request_id) = (asked.plan_commit_ref, asked.request_id);
@@ -82,6 +102,7 @@ pub async fn run(
         let request = RunRequest { session, program, plan_commit_ref, force, request_id, wait };
         Ok(match service.run(&door.caller, &request).await? {
             RunAnswer::Finished(ran) => {
+                call = std::mem::take(&mut call).with_run(&ran);
                 (answer::outcome(&ran), answer::finished(form, &ran, service.limits().shown_chars))
             }
             RunAnswer::Running(operation) => ("running", answer::running(form, &operation, &address)),
@@ -90,6 +111,12 @@ pub async fn run(
     let answered: Result<(&str, Response), session::Error> = answered.await;
     let ms = service.now().0 - started.0;
     let outcome = answered.as_ref().map_or_else(|error| error.code(), |(outcome, _)| outcome);
+    service.called(tool, outcome, clock.elapsed().as_secs_f64());
+    if let Some((caller, session)) = of {
+        // The answer goes to a program: nobody counts its tokens.
+        let call = Call { at: started.0, ms, outcome: outcome.to_owned(), ..call };
+        service.record(&caller, &session, (call, ""));
+    }
     let session = base::shown(&session, 36);
     tracing::info!(target: "tokamak::http_execute", session, ?mode, outcome, ms, "called");
     answered.map(|(_, response)| response).map_err(|error| Problem::from(&error))
@@ -111,6 +138,11 @@ pub async fn artifact(
     Path((prompt_hash, session, run)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let door = service.door(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let artifact = service.artifact_of(&door, &run).await.map_err(|error| Problem::from(&error))?;
+    // By its number in the session, or by its id.
+    let uri = match run.parse::<u64>() {
+        Ok(number) => format!("plasm://session/{}/r/{number}", door.session),
+        Err(_) => format!("plasm://execute/{}/{}/run/{run}", door.binding.prompt_hash, door.binding.session_id),
+    };
+    let artifact = service.artifact(&door.caller, &uri).await.map_err(|error| Problem::from(&error))?;
     Ok(Json(serde_json::to_value(artifact).unwrap_or_default()))
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Caller, Error, Ran, Service};
+use session::{Call, Caller, Error, Ran, Service};
 
 use super::ToolSet;
 use super::handler::refused;
@@ -69,6 +69,8 @@ pub struct Answer {
     pub outcome: &'static str,
     /// The run that goes on, for clients that know tasks.
     pub task: Option<String>,
+    /// For the trace of a session: which, and what the tool knows of the call.
+    pub call: Option<(String, Call)>,
 }
 
 /// What a run that has ended answers.
@@ -108,7 +110,7 @@ impl Answer {
     fn without_session(text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
-        Self { result, slot: None, outcome: "ok", task: None }
+        Self { result, slot: None, outcome: "ok", call: None, task: None }
     }
 
     /// The same as JSON and as text: hosts show one or the other.
@@ -126,17 +128,34 @@ impl Answer {
             result: refused(crate::text::capped(crate::text::error(error))),
             slot: None,
             outcome: error.code(),
+            call: None,
             task: None,
         }
     }
 
+    /// Belongs to the trace of the session that `reference` names.
+    fn traced(self, reference: &str, call: Call) -> Self {
+        Self { call: Some((reference.to_owned(), call)), ..self }
+    }
+
+    /// What a model reads of it.
+    pub fn shown(&self) -> &str {
+        self.result.content.first().and_then(|block| block.as_text()).map_or("", |text| &text.text)
+    }
+
     pub fn broken() -> Self {
         let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
-        Self { result: refused(text), slot: None, outcome: "internal", task: None }
+        Self { result: refused(text), slot: None, outcome: "internal", call: None, task: None }
     }
 
     pub fn cancelled() -> Self {
-        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled", task: None }
+        Self {
+            result: refused("cancelled: the client asked to stop"),
+            slot: None,
+            outcome: "cancelled",
+            call: None,
+            task: None,
+        }
     }
 }
 
@@ -151,7 +170,7 @@ struct BadArguments {
 
 impl From<BadArguments> for Answer {
     fn from(bad: BadArguments) -> Self {
-        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", task: None }
+        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None, task: None }
     }
 }
 

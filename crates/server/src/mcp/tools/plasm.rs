@@ -4,7 +4,7 @@
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, PlanRequest, Service};
+use session::{Call, Caller, PlanRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;
@@ -40,10 +40,13 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         tracing::debug!(reasoning, "the caller says why");
     }
     let request = PlanRequest { session: given.logical_session_ref, program: given.program };
+    let call = Call::new(Name::Plasm.as_str()).with_program(&request.program);
     match service.plan(caller, &request).await {
         Ok(planned) => {
+            let call = call.with_plan(&planned);
             Answer::text(planned.slot, text::planned(&planned, &request.program), Some(meta::planned(&planned)))
+                .traced(&request.session, call)
         }
-        Err(error) => Answer::failed(&error),
+        Err(error) => Answer::failed(&error).traced(&request.session, call),
     }
 }

@@ -4,7 +4,7 @@
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, OpenRequest, SeedRequest, Service};
+use session::{Call, Caller, OpenRequest, SeedRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;
@@ -57,8 +57,13 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
     let seed = |s: SeedArgument| SeedRequest { api: s.api, entity: s.entity, capabilities: s.capabilities };
     let seeds = given.seeds.into_iter().map(seed).collect();
     let Arguments { intent, ranked_capabilities: ranked, replay, refresh, .. } = given;
-    match service.open(caller, &OpenRequest { intent, seeds, ranked, replay, refresh }).await {
-        Ok(opened) => Answer::text(opened.slot, text::opened(&opened), Some(meta::opened(caller, &opened))),
+    let request = OpenRequest { intent, seeds, ranked, replay, refresh };
+    match service.open(caller, &request).await {
+        Ok(opened) => {
+            let call = Call::new(Name::PlasmContext.as_str()).with_seeds(&request.seeds);
+            Answer::text(opened.slot, text::opened(&opened), Some(meta::opened(caller, &opened)))
+                .traced(&opened.session.to_string(), call)
+        }
         Err(error) => Answer::failed(&error),
     }
 }

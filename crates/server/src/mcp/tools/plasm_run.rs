@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, Ran, RunAnswer, RunRequest, Service};
+use session::{Call, Caller, Ran, RunAnswer, RunRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;
@@ -63,16 +63,20 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) ->
         request_id: given.request_id,
         wait: given.wait,
     };
+    let asked = request.program.as_deref().or(request.plan_commit_ref.as_deref()).unwrap_or_default();
+    let call = Call::new(Name::PlasmRun.as_str()).with_program(asked);
     match service.run(caller, &request).await {
-        Ok(RunAnswer::Finished(ran)) => finished(&ran, service.limits().shown_chars),
+        Ok(RunAnswer::Finished(ran)) => {
+            finished(&ran, service.limits().shown_chars).traced(&request.session, call.with_run(&ran))
+        }
         Ok(RunAnswer::Running(operation)) => {
             let mut answer = Answer::text(operation.slot, text::running(&operation), Some(meta::running(&operation)));
             answer.outcome = "running";
             // Who asks not to wait wants the handle itself.
             answer.task = (request.wait != Some(false)).then_some(operation.task);
-            answer
+            answer.traced(&request.session, call)
         }
-        Err(error) => Answer::failed(&error),
+        Err(error) => Answer::failed(&error).traced(&request.session, call),
     }
 }
 

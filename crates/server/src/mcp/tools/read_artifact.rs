@@ -42,9 +42,13 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Err(bad) => return bad.into(),
     };
     match service.resource(caller, &given.uri).await {
-        Ok(Resource::Artifact(artifact)) => {
-            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given), task: None }
-        }
+        Ok(Resource::Artifact(artifact)) => Answer {
+            outcome: "ok",
+            slot: slot_of(&given.uri),
+            result: shown(&artifact, &given),
+            call: None,
+            task: None,
+        },
         Ok(Resource::Plan(plan)) => {
             Answer { slot: slot_of(&given.uri), ..Answer::without_session(of_plan(&plan), None) }
         }

@@ -2,15 +2,15 @@
 //! Invariant: lines are made and checked by the code that teaches sessions.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use catalog::Catalog;
-use teach::{Ask, Catalogs, Ledger, Rendered, Seed, SlotStyle, render_wave};
+use teach::{Catalogs, Rendered, SlotStyle};
 
-use crate::commands::catalog::tokens;
+use crate::commands::catalog::{taught, tokens};
 
-/// So many entities are taught together: their relations to each other are lines too.
-const TOGETHER: usize = 256;
+/// So many entities are taught together: their relations to each other are lines too. Up to so many, what is counted is what
+/// `catalog show` counts.
+const TOGETHER: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub struct Learned {
@@ -24,23 +24,25 @@ pub struct Learned {
 
 impl Learned {
     pub fn of(catalog: &Catalog) -> Self {
-        let catalogs = Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))]);
+        let catalogs = taught::alone(catalog);
+        let every: Vec<&str> = catalog.entities.keys().map(String::as_str).collect();
         // What only answers to writes hold is taught with them.
         let called: HashSet<&str> = catalog.capabilities.values().map(|c| c.entity.as_str()).collect();
-        let all: Vec<&String> = catalog.entities.keys().filter(|name| called.contains(name.as_str())).collect();
+        let all: Vec<&str> = every.iter().copied().filter(|name| called.contains(name)).collect();
         let mut learned = Self::default();
-        for some in all.chunks(TOGETHER) {
-            let rendered = taught(&catalogs, catalog, some);
+        let chunks = if every.len() <= TOGETHER { every.chunks(TOGETHER) } else { all.chunks(TOGETHER) };
+        for (at, some) in chunks.enumerate() {
+            let rendered = rendered(&catalogs, some, at == 0);
             learned.tokens += tokens::count(&rendered.text);
             learned.dropped.extend(rendered.dropped);
         }
         // By its length first: counting tokens of every entity alone would cost more than the import.
-        let mut sized: Vec<(usize, &String)> = all.iter().map(|name| (weight(catalog, name), *name)).collect();
+        let mut sized: Vec<(usize, &str)> = all.iter().map(|name| (weight(catalog, name), *name)).collect();
         sized.sort_by(|a, b| b.cmp(a));
         let mut largest: Vec<(String, usize)> = sized
             .iter()
             .take(12)
-            .map(|(_, name)| ((*name).clone(), tokens::count(&taught(&catalogs, catalog, &[*name]).text)))
+            .map(|(_, name)| ((*name).to_owned(), tokens::count(&rendered(&catalogs, &[*name], true).text)))
             .collect();
         largest.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         largest.truncate(5);
@@ -49,13 +51,10 @@ impl Learned {
     }
 }
 
-fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String]) -> Rendered {
-    let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), entity.as_str())).collect();
-    let before = Ledger::default();
-    match before.extend(catalogs, &Ask::all(&seeds)) {
-        Ok(extended) => render_wave(SlotStyle::default(), &before, &extended.ledger, catalogs, &extended.wave),
-        Err(error) => Rendered { text: String::new(), dropped: vec![error.to_string()] },
-    }
+/// How to read a table is counted once.
+fn rendered(catalogs: &Catalogs, entities: &[&str], first: bool) -> Rendered {
+    let refused = |error: teach::SeedError| Rendered { text: String::new(), dropped: vec![error.to_string()] };
+    taught::table_of(catalogs, entities, first, SlotStyle::default()).unwrap_or_else(refused)
 }
 
 /// About how much there is to say of it.

@@ -1,6 +1,8 @@
 //! What each tenant may use, and the views of catalogs made from it.
 //! Invariant: a view is a function of the catalog and the settings; it can be made again at any time.
 
+pub mod keys;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Identity;
 use crate::error::Error;
 use crate::rows;
-use crate::service::Service;
 
 const MARK: &str = "tk_";
 /// Longer than any key.
@@ -115,30 +114,32 @@ pub async fn revoke(store: &dyn Store, tenants: &[TenantId], id: &str, now: Time
     Ok(Revoked::Now(key))
 }
 
-impl Service {
-    /// Whom a key names; `None` for one that is not ours, or not any more.
-    pub async fn who(&self, shown: &str) -> Result<Option<Identity>, Error> {
-        if shown.len() > MOST_BYTES {
-            return Ok(None);
-        }
-        let digest = Digest::of(shown.as_bytes());
-        // All are compared, each in constant time: how long it takes tells nothing.
-        let mut named = None;
-        for key in &self.keys {
-            if key.digest.same(&digest) {
-                named = Some(key.identity.clone());
-            }
-        }
-        if named.is_some() {
-            return Ok(named);
-        }
-        // The tenant in front of it is a claim; that the row is there proves it. Rows are looked up by digest, so what can be
-        // measured is where a digest differs, which leads to no key.
-        let claimed = shown.strip_prefix(MARK).and_then(|rest| rest.rsplit_once('_')).map(|(tenant, _)| tenant);
-        let Some(tenant) = claimed.and_then(|tenant| TenantId::parse(tenant).ok()) else { return Ok(None) };
-        let key = Key::new(&tenant, Table::ApiKey, digest.to_string());
-        let Some(found) = self.ports.store.get(&key).await? else { return Ok(None) };
-        let row: KeyRow = rows::read(Table::ApiKey.name(), &found.value)?;
-        Ok(row.revoked.is_none().then_some(Identity { tenant, principal: row.principal }))
+/// Whom a key names; `None` for one that is not ours, or not any more.
+pub(crate) async fn who(
+    store: &dyn Store,
+    configured: &[ConfiguredKey],
+    shown: &str,
+) -> Result<Option<Identity>, Error> {
+    if shown.len() > MOST_BYTES {
+        return Ok(None);
     }
+    let digest = Digest::of(shown.as_bytes());
+    // All are compared, each in constant time: how long it takes tells nothing.
+    let mut named = None;
+    for key in configured {
+        if key.digest.same(&digest) {
+            named = Some(key.identity.clone());
+        }
+    }
+    if named.is_some() {
+        return Ok(named);
+    }
+    // The tenant in front of it is a claim; that the row is there proves it. Rows are looked up by digest, so what can be
+    // measured is where a digest differs, which leads to no key.
+    let claimed = shown.strip_prefix(MARK).and_then(|rest| rest.rsplit_once('_')).map(|(tenant, _)| tenant);
+    let Some(tenant) = claimed.and_then(|tenant| TenantId::parse(tenant).ok()) else { return Ok(None) };
+    let key = Key::new(&tenant, Table::ApiKey, digest.to_string());
+    let Some(found) = store.get(&key).await? else { return Ok(None) };
+    let row: KeyRow = rows::read(Table::ApiKey.name(), &found.value)?;
+    Ok(row.revoked.is_none().then_some(Identity { tenant, principal: row.principal }))
 }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, shown};
 
-use crate::artifact::Artifact;
+use super::{OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
 use crate::caller::{Caller, Connection};
 use crate::error::Error;
-use crate::open::{OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
 use crate::rows::{ExecuteBinding, ExecuteRow, LogicalRow, Revision};
 use crate::service::Service;
 
@@ -119,18 +118,6 @@ impl Service {
         }
         let catalogs = self.pinned(&caller.tenant, &execute.row).await?;
         Ok(vec![self.again(caller, &execute.row, &catalogs)])
-    }
-
-    /// By the number of a run in its session, or by its id.
-    pub async fn artifact_of(&self, door: &Door, run: &str) -> Result<Artifact, Error> {
-        let uri = match run.parse::<u64>() {
-            Ok(number) => format!("plasm://session/{}/r/{number}", door.session),
-            Err(_) => {
-                let ExecuteBinding { prompt_hash, session_id } = &door.binding;
-                format!("plasm://execute/{prompt_hash}/{session_id}/run/{run}")
-            }
-        };
-        self.artifact(&door.caller, &uri).await
     }
 
     /// More seeds for the session.

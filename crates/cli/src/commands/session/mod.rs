@@ -1,0 +1,64 @@
+//! `tokamak context|plan|run|session|artifact|gc`: what a host does with a session, by hand, on the data folder.
+//! Invariant: the same functions as every door; what is printed is what a model would read, or all of it as JSON.
+
+mod artifact;
+mod gc;
+mod open;
+mod run;
+mod show;
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use ::session::{Call, Caller, Service};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Settings, Work};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::{log, wiring};
+
+pub use artifact::artifact;
+pub use gc::gc;
+pub use open::context;
+pub use run::{plan, run};
+pub use show::session;
+
+/// Opens the data folder for one piece of work, and writes its trace when that is done.
+async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
+    (file, work): (Option<&Path>, &Work),
+    task: impl FnOnce(Arc<Service>) -> F,
+) -> Result<T, Failure> {
+    log::init("error");
+    let settings = Settings {
+        data: work.data.clone(),
+        catalogs: work.catalogs.clone(),
+        no_demo: work.no_demo,
+        ..Settings::default()
+    };
+    let config = Config::read(file, &settings)?;
+    let stop = CancellationToken::new();
+    let service = wiring::service(&config, &stop).await?.service;
+    let done = task(service.clone()).await;
+    let written = service.write_traces().await;
+    stop.cancel();
+    let done = done?;
+    written?;
+    Ok(done)
+}
+
+/// Adds a call made by hand to its session's trace.
+fn traced(
+    service: &Service,
+    session: &str,
+    (call, started): (Call, base::Timestamp),
+    answer: &Result<String, &'static str>,
+) {
+    let (outcome, text) = match answer {
+        Ok(text) => ("ok", text.as_str()),
+        Err(code) => (*code, ""),
+    };
+    let call = Call { at: started.0, ms: service.now().0 - started.0, outcome: outcome.to_owned(), ..call };
+    service.record(&Caller::local(), session, (call, text));
+}

@@ -1,0 +1,107 @@
+//! `tokamak session list|show|rm`.
+//! Invariant: looking changes nothing.
+
+use std::path::Path;
+
+use ::session::{Call, Caller, SessionView};
+use base::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::catalog::count;
+use super::with_service;
+use crate::args::{SessionAction, Sessions};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> Result<(), Failure> {
+    let me = Caller::local();
+    with_service((file, &args.work), async |service| {
+        match &args.action {
+            SessionAction::List => {
+                let sessions = service.list_sessions(&me).await?;
+                if output.json {
+                    output.value(&json!({"sessions": sessions}));
+                } else if sessions.is_empty() {
+                    output.line("there are no sessions; `tokamak context INTENT --seed API:ENTITY` opens one");
+                } else {
+                    sessions.iter().for_each(|view| output.line(&line(view, output)));
+                }
+            }
+            SessionAction::Show { session } => {
+                let view = service.session_view(&me, session).await?;
+                let calls = service.trace(&me, session).await?;
+                if output.json {
+                    let calls: Vec<Value> = calls.iter().map(counted).collect();
+                    output.value(&json!({"session": view, "calls": calls}));
+                } else {
+                    show(&view, &calls, output);
+                }
+            }
+            SessionAction::Rm { session } => {
+                let id = service.remove_session(&me, session).await?;
+                if output.json {
+                    output.value(&json!({"removed": id}));
+                } else {
+                    output.line(&format!("removed {id}"));
+                }
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+fn counted(call: &Call) -> Value {
+    let mut value = json!(call);
+    value["answer_tokens"] = if call.answer.is_empty() { Value::Null } else { json!(count(&call.answer)) };
+    value
+}
+
+fn line(view: &SessionView, output: &Output) -> String {
+    let slot = view.slot.map_or_else(|| "-".to_owned(), |slot| slot.to_string());
+    let entities =
+        view.space.as_ref().map_or_else(|| "expired".to_owned(), |s| format!("{} entities", s.entities.len()));
+    let intent = if view.intent.is_empty() { "(no intent)" } else { &view.intent };
+    let numbers = format!("{entities}, {} runs", view.runs);
+    format!("{:4} {}  {}  {}  {numbers}", slot, view.logical_session_id, view.used, output.bold(intent))
+}
+
+fn show(view: &SessionView, calls: &[Call], output: &Output) {
+    output.line(&line(view, output));
+    output.line(&format!("opened    {}", view.created));
+    match &view.space {
+        Some(space) => {
+            output.line(&format!("execute   {} / {}", space.execute.prompt_hash.short(), space.execute.session_id));
+            output.line(&format!("table     revision {}, {}", space.revision, space.entities.join(", ")));
+            for (id, digest) in &space.catalogs {
+                output.line(&format!("catalog   {id} {}", digest.short()));
+            }
+        }
+        None => output.line("execute   expired; the next context call opens a new one"),
+    }
+    output.line(&format!("calls     {}", calls.len()));
+    for call in calls {
+        let tokens = match (call.answer.is_empty(), call.answer_chars) {
+            (false, _) => format!(", {} tokens", count(&call.answer)),
+            (true, 0) => String::new(),
+            (true, chars) => format!(", {chars} characters"),
+        };
+        let head = format!("{} {:13} {}", Timestamp(call.at), call.tool, call.outcome);
+        output.line(&format!("\n{} ({} ms{tokens})", output.bold(&head), call.ms));
+        if !call.seeds.is_empty() {
+            output.line(&format!("    {}", call.seeds.join(", ")));
+        }
+        for text in call.program.iter().flat_map(|program| program.lines()) {
+            output.line(&format!("    {text}"));
+        }
+        if let Some(plan) = &call.plan {
+            let uri = call.uri.as_ref().map(|uri| format!(" · {uri}")).unwrap_or_default();
+            output.line(&format!("  plan {}{uri}", plan.short()));
+        }
+        for step in &call.steps {
+            let rows = step.rows.map_or_else(|| "failed".to_owned(), |rows| format!("{rows} rows"));
+            output.line(&format!("  {:12} {:>8.1} ms  {rows}", step.name, step.us as f64 / 1000.0));
+        }
+        call.receipts.iter().for_each(|receipt| output.line(&format!("  {receipt}")));
+    }
+}

@@ -1,0 +1,114 @@
+//! Calls as spans, to an OpenTelemetry collector: OTLP over HTTP, as JSON.
+//! Written by hand: the message is two dozen lines of JSON, and the SDK would bring a second HTTP stack and protobuf for it.
+//! Invariant: whoever calls waits for nothing here; what a collector does not take is dropped and counted.
+
+use std::future::Future;
+use std::time::Duration;
+
+use base::{Digest, LogicalSessionId};
+use serde_json::{Value, json};
+use session::{Call, Exporter};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+
+/// Spans that may wait for the collector.
+const WAITING: usize = 2_048;
+const AT_ONCE: usize = 256;
+const BETWEEN: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub struct Otlp(mpsc::Sender<Value>);
+
+impl Exporter for Otlp {
+    fn export(&self, session: LogicalSessionId, call: &Call) {
+        if self.0.try_send(span(session, call)).is_err() {
+            tracing::debug!("a span was dropped: the collector is too slow");
+        }
+    }
+}
+
+impl Otlp {
+    /// What takes calls, and what sends them on until `stop` and once more then.
+    pub fn new(url: &str, stop: CancellationToken) -> Result<(Self, impl Future<Output = ()> + use<>), Failure> {
+        let wrong = || Failure::Usage(format!("`telemetry.otlp` is `{url}`; write it as http://HOST:4318"));
+        if !url.starts_with("http://") {
+            return Err(wrong());
+        }
+        let to = format!("{}/v1/traces", url.trim_end_matches('/'));
+        let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build().map_err(|_| wrong())?;
+        let (taking, mut waiting) = mpsc::channel(WAITING);
+        let sending = async move {
+            let mut last = false;
+            while !last {
+                tokio::select! {
+                    () = tokio::time::sleep(BETWEEN) => {}
+                    // Whoever writes traces has a moment to hand on the last ones.
+                    () = stop.cancelled() => { tokio::time::sleep(BETWEEN).await; last = true; }
+                }
+                loop {
+                    let mut spans = Vec::new();
+                    while spans.len() < AT_ONCE
+                        && let Ok(span) = waiting.try_recv()
+                    {
+                        spans.push(span);
+                    }
+                    if spans.is_empty() {
+                        break;
+                    }
+                    send(&client, &to, spans).await;
+                }
+            }
+        };
+        Ok((Self(taking), sending))
+    }
+}
+
+async fn send(client: &reqwest::Client, to: &str, spans: Vec<Value>) {
+    let count = spans.len();
+    let body = json!({"resourceSpans": [{
+        "resource": {"attributes": [text("service.name", "tokamak"), text("service.version", env!("CARGO_PKG_VERSION"))]},
+        "scopeSpans": [{"scope": {"name": "tokamak"}, "spans": spans}],
+    }]});
+    let request = client.post(to).header("content-type", "application/json").body(body.to_string());
+    match request.send().await.and_then(reqwest::Response::error_for_status) {
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, count, "spans were not taken by the collector"),
+    }
+}
+
+/// All calls of a session are one trace.
+fn span(session: LogicalSessionId, call: &Call) -> Value {
+    let trace = session.to_string().replace('-', "");
+    let id = Digest::of(format!("{session}{}{}{}", call.at, call.tool, call.answer).as_bytes()).to_string();
+    let nanos = |ms: i64| (i128::from(ms) * 1_000_000).to_string();
+    let mut attributes = vec![text("tokamak.outcome", &call.outcome)];
+    let whole = [("tokamak.program", &call.program), ("tokamak.uri", &call.uri)];
+    attributes.extend(whole.into_iter().filter_map(|(name, value)| Some(text(name, value.as_ref()?))));
+    attributes.extend(call.plan.iter().map(|plan| text("tokamak.plan", &plan.to_string())));
+    attributes.push(json!({"key": "tokamak.answer_chars", "value": {"intValue": call.answer_chars.to_string()}}));
+    let step = |step: &session::CallStep| {
+        let rows = step.rows.map_or_else(|| "failed".to_owned(), |rows| rows.to_string());
+        let took = json!({"key": "us", "value": {"intValue": step.us.to_string()}});
+        json!({"timeUnixNano": nanos(call.at), "name": step.name, "attributes": [took, text("rows", &rows)]})
+    };
+    let receipt = |receipt: &String| json!({"timeUnixNano": nanos(call.at + call.ms), "name": "receipt", "attributes": [text("receipt", receipt)]});
+    let events: Vec<Value> = call.steps.iter().map(step).chain(call.receipts.iter().map(receipt)).collect();
+    let failed = !["ok", "running", "planned"].contains(&call.outcome.as_str());
+    json!({
+        "traceId": trace,
+        "spanId": id.get(..16).unwrap_or_default(),
+        "name": call.tool,
+        "kind": 2,
+        "startTimeUnixNano": nanos(call.at),
+        "endTimeUnixNano": nanos(call.at + call.ms),
+        "attributes": attributes,
+        "events": events,
+        "status": {"code": if failed { 2 } else { 1 }},
+    })
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
+}

@@ -1,0 +1,510 @@
+//! The rows of one entity, written where they stand.
+//! Invariant: a slot is named with its type in the row that first needs it, and nowhere else.
+
+use std::collections::{HashMap, HashSet};
+
+use catalog::{Capability, Catalog, Entity, Param, Type};
+
+use super::kinds::{self, For, is_long, symbol};
+use super::rows::{News, Row, number};
+use super::style::SlotStyle;
+use crate::fields::{Slots, shown_fields};
+use crate::ledger::{Names, TaughtMethod, TaughtRelation};
+
+/// So many fields are repeated sooner than another entity that has the same is named.
+const REPEATED: usize = 3;
+
+/// What the rows so far have said.
+pub struct Sheet<'a> {
+    pub names: Names<'a>,
+    style: SlotStyle,
+    /// Entities are shown with their catalogs.
+    qualified: bool,
+    /// Whether a row has named a slot, by its number.
+    named: Vec<bool>,
+    /// Numbers of entities whose fields a relation's or a call's line has yet to name.
+    pub parts: HashSet<usize>,
+    /// Fields as a row named them, and whose they are.
+    lists: HashMap<String, usize>,
+    pub rows: Vec<Row>,
+}
+
+impl<'a> Sheet<'a> {
+    pub fn new(style: SlotStyle, qualified: bool, parts: HashSet<usize>, names: Names<'a>) -> Self {
+        let named = vec![false; names.slot_count() + 1];
+        Self { names, style, qualified, named, parts, lists: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// The slot's number, and whether it was named before; it is from here on.
+    pub fn is_named(&mut self, catalog: &Catalog, name: &str, kind: &Type) -> Option<(usize, bool)> {
+        let number = self.names.slot(catalog, name, kind)?;
+        let named = self.named.get_mut(number).is_some_and(|named| std::mem::replace(named, true));
+        Some((number, named))
+    }
+}
+
+pub struct Writer<'s, 'a> {
+    sheet: &'s mut Sheet<'a>,
+    catalog: &'a Catalog,
+    entity: &'a Entity,
+    at: usize,
+    /// `e4`
+    symbol: String,
+    /// `e4(p1=$,p2=$)`, or `e4($)` when the key has one part.
+    anchor: String,
+    /// No row has said yet what the entity is and which fields it has.
+    due: bool,
+    /// A row has spelled out the key.
+    anchored: bool,
+    /// The row of its first relation that says nothing else.
+    related: Option<usize>,
+}
+
+impl<'s, 'a> Writer<'s, 'a> {
+    /// Of the entity with this number; whether it is still to be described.
+    pub fn new(sheet: &'s mut Sheet<'a>, catalog: &'a Catalog, entity: &'a Entity, (at, due): (usize, bool)) -> Self {
+        let mut name = String::new();
+        symbol(&mut name, 'e', at);
+        let anchor = String::new();
+        let mut writer = Self { sheet, catalog, entity, at, symbol: name, anchor, due, anchored: false, related: None };
+        writer.anchor = writer.spelled();
+        writer
+    }
+
+    pub fn write(&mut self, news: &News<'a>) {
+        if news.is_new {
+            self.reads();
+        }
+        for method in &news.methods {
+            self.method(method);
+        }
+        for relation in &news.relations {
+            self.relation(relation);
+        }
+    }
+
+    fn push(&mut self, mut expr: String, meaning: String) {
+        let starts = self.entity.key.len() > 1 && expr.starts_with(&self.anchor);
+        // A key of several parts is spelled out once.
+        if starts && self.anchored {
+            expr.replace_range(self.symbol.len()..self.anchor.len(), "(..)");
+        }
+        self.anchored |= starts;
+        self.sheet.rows.push(Row { expr, meaning, also: Vec::new() });
+    }
+
+    /// A row that gives rows of this entity: the first of them says beside its own what it is, and its fields.
+    fn read(&mut self, mut expr: String, filled: &[&Param], many: bool, rest: impl FnOnce(&mut Self, &mut String)) {
+        let mut meaning = String::new();
+        let introduces = std::mem::take(&mut self.due);
+        if introduces {
+            self.lead(&mut meaning, self.entity);
+        }
+        say(&mut meaning, |out| returns(out, self.at, many));
+        if introduces {
+            let spelled = (filled, expr.starts_with(&self.anchor));
+            self.fields(self.entity, spelled, (&mut expr, &mut meaning));
+        }
+        rest(self, &mut meaning);
+        self.push(expr, meaning);
+    }
+
+    fn reads(&mut self) {
+        let (catalog, entity) = (self.catalog, self.entity);
+        let listable = catalog.queries(&entity.name).any(|c| c.required().next().is_none());
+        if listable {
+            self.listed();
+        }
+        if catalog.get_of(&entity.name).is_some() {
+            self.read(self.anchor.clone(), &[], false, |this, out| this.key(out));
+        }
+        for capability in catalog.queries(&entity.name).filter(|c| !c.params.is_empty()) {
+            self.query(capability);
+        }
+        for capability in catalog.searches(&entity.name) {
+            self.search(capability);
+        }
+    }
+
+    /// The line of all, and that of the fields.
+    fn listed(&mut self) {
+        if self.sheet.style == SlotStyle::Names || !self.due {
+            return self.read(self.symbol.clone(), &[], true, |_, _| {});
+        }
+        self.due = false;
+        let (mut meaning, mut fields, mut list) = (String::new(), String::new(), self.symbol.clone());
+        self.lead(&mut meaning, self.entity);
+        say(&mut meaning, |out| returns(out, self.at, true));
+        self.push(self.symbol.clone(), meaning);
+        self.fields(self.entity, (&[], false), (&mut list, &mut fields));
+        self.push(list, fields);
+    }
+
+    fn query(&mut self, capability: &'a Capability) {
+        let slots = Slots::of(capability);
+        let mut expr = self.symbol.clone();
+        self.braced(&mut expr, &slots.filled);
+        self.read(expr, &slots.filled, true, |this, out| {
+            say(out, |out| one_line(out, &capability.about));
+            this.name_slots(out, &slots);
+        });
+    }
+
+    fn search(&mut self, capability: &'a Capability) {
+        let slots = Slots::of(capability);
+        let mut expr = format!("{}~\"text\"", self.symbol);
+        if !slots.filled.is_empty() {
+            self.braced(&mut expr, &slots.filled);
+        }
+        self.read(expr, &slots.filled, true, |this, out| {
+            say(out, |out| one_line(out, &capability.about));
+            this.name_slots(out, &slots);
+        });
+    }
+
+    fn braced(&self, expr: &mut String, filled: &[&Param]) {
+        expr.push('{');
+        self.filled(expr, filled);
+        expr.push('}');
+    }
+
+    /// `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the type.
+    pub fn method(&mut self, method: &TaughtMethod) {
+        let Some(capability) = self.catalog.capability(&method.capability) else { return };
+        let slots = Slots::of(capability);
+        let on_instance = capability.teaches_anchor();
+        let mut expr = if on_instance { self.anchor.clone() } else { self.symbol.clone() };
+        expr.push('.');
+        expr.push_str(&method.symbol);
+        expr.push('(');
+        self.filled(&mut expr, &slots.filled);
+        expr.push(')');
+        let mut meaning = String::new();
+        let introduces = std::mem::take(&mut self.due);
+        if introduces {
+            self.lead(&mut meaning, self.entity);
+        }
+        say(&mut meaning, |out| self.gives(out, capability));
+        // Where nothing gives rows of it yet, its fields are not named; what it is, is said once.
+        if introduces && capability.gives_rows() && capability.returns == self.entity.name {
+            self.fields(self.entity, (&slots.filled, on_instance), (&mut expr, &mut meaning));
+        }
+        say(&mut meaning, |out| match capability.about.trim() {
+            "" => out.push_str(capability.method_name()),
+            about => one_line(out, about),
+        });
+        if on_instance {
+            self.key(&mut meaning);
+        }
+        self.answer_of(capability, (&mut expr, &mut meaning));
+        self.name_slots(&mut meaning, &slots);
+        self.push(expr, meaning);
+    }
+
+    fn gives(&self, out: &mut String, capability: &Capability) {
+        match (capability.gives_rows(), self.sheet.names.entity(&self.catalog.id, &capability.returns)) {
+            (false, _) => out.push_str("→ ()"),
+            (true, Some(at)) => returns(out, at, false),
+            (true, None) => {
+                out.push_str("→ ");
+                out.push_str(&capability.returns);
+            }
+        }
+    }
+
+    /// What a call answers with, where no line before it has named the fields of that.
+    fn answer_of(&mut self, capability: &Capability, (expr, meaning): (&mut String, &mut String)) {
+        if self.sheet.parts.is_empty() || !capability.gives_rows() {
+            return;
+        }
+        let answer = self.sheet.names.entity(&self.catalog.id, &capability.returns);
+        let target = answer.filter(|at| self.sheet.parts.remove(at)).and(self.catalog.entity(&capability.returns));
+        let Some(target) = target else { return };
+        let mut fields = String::new();
+        self.fields(target, (&[], false), (expr, &mut fields));
+        say(meaning, |out| {
+            self.name(out, target);
+            out.push_str(": ");
+            out.push_str(&fields);
+        });
+    }
+
+    fn relation(&mut self, relation: &TaughtRelation) {
+        let Some(found) = self.entity.relations.get(&relation.name) else { return };
+        let mut expr = self.relation_source();
+        expr.push('.');
+        expr.push_str(&relation.symbol);
+        let to = number(&relation.to);
+        let described = !self.sheet.parts.remove(&to);
+        if let Some(target) = self.catalog.entity(&found.target).filter(|_| !described) {
+            let mut meaning = String::new();
+            self.lead(&mut meaning, target);
+            say(&mut meaning, |out| returns(out, to, found.many));
+            say(&mut meaning, |out| out.push_str(&relation.name));
+            self.fields(target, (&[], false), (&mut expr, &mut meaning));
+            return self.push(expr, meaning);
+        }
+        let mut meaning = String::new();
+        if let Some(row) = self.related.and_then(|at| self.sheet.rows.get_mut(at)) {
+            // The other relations of an entity stand beside its first: `.r2 → [e7] comments`.
+            say(&mut row.meaning, |out| {
+                out.push('.');
+                out.push_str(&relation.symbol);
+                out.push(' ');
+                returns(out, to, found.many);
+                out.push(' ');
+                out.push_str(&relation.name);
+            });
+            return row.also.push(expr);
+        }
+        say(&mut meaning, |out| returns(out, to, found.many));
+        say(&mut meaning, |out| out.push_str(&relation.name));
+        self.related = Some(self.sheet.rows.len());
+        self.push(expr, meaning);
+    }
+
+    /// What a relation line starts from: one row where one can be read, else the rows of a list or a scoped query.
+    fn relation_source(&self) -> String {
+        let name = &self.entity.name;
+        if self.catalog.get_of(name).is_some() {
+            return self.anchor.clone();
+        }
+        let mut source = self.symbol.clone();
+        let required = |c: &'a Capability| c.required().collect::<Vec<&Param>>();
+        let query = self.catalog.queries(name).next().map(required);
+        if let Some(required) = query.filter(|required| !required.is_empty()) {
+            self.braced(&mut source, &required);
+        }
+        source
+    }
+
+    fn spelled(&self) -> String {
+        let mut out = self.symbol.clone();
+        if self.entity.key.len() == 1 {
+            out.push_str("($)");
+            return out;
+        }
+        out.push('(');
+        for (at, field) in self.entity.key_fields().enumerate() {
+            out.push_str(if at == 0 { "" } else { "," });
+            self.slot(&mut out, &field.name, &field.kind);
+            out.push_str("=$");
+        }
+        out.push(')');
+        out
+    }
+
+    /// The slots of the key that had no name yet.
+    fn key(&mut self, out: &mut String) {
+        if self.entity.key.len() == 1 {
+            return;
+        }
+        let entity = self.entity;
+        say(out, |out| {
+            let from = out.len();
+            for field in entity.key_fields() {
+                next(out, from, |out| self.name_slot(out, &field.name, &field.kind, For::Filled));
+            }
+        });
+    }
+
+    /// `p1=$,p5=<<T`
+    fn filled(&self, out: &mut String, params: &[&Param]) {
+        for (at, param) in params.iter().enumerate() {
+            out.push_str(if at == 0 { "" } else { "," });
+            self.slot(out, &param.name, &param.kind);
+            out.push_str(if is_long(&param.kind) { "=<<T" } else { "=$" });
+        }
+    }
+
+    /// `p6 note markdown` and `opt p3, p11 since date`
+    fn name_slots(&mut self, out: &mut String, slots: &Slots<'_>) {
+        say(out, |out| {
+            let from = out.len();
+            for param in &slots.filled {
+                next(out, from, |out| self.name_slot(out, &param.name, &param.kind, For::Filled));
+            }
+        });
+        if slots.optional.is_empty() {
+            return;
+        }
+        say(out, |out| {
+            out.push_str("opt ");
+            let from = out.len();
+            for param in &slots.optional {
+                next(out, from, |out| {
+                    let before = out.len();
+                    self.name_slot(out, &param.name, &param.kind, For::Optional);
+                    if out.len() == before {
+                        self.slot(out, &param.name, &param.kind);
+                    }
+                });
+            }
+            more(out, slots.more);
+        });
+    }
+
+    /// What an entity is: its name, and its description where that says more.
+    fn lead(&self, out: &mut String, entity: &Entity) {
+        say(out, |out| self.name(out, entity));
+        if !restates(&entity.about, &entity.name) {
+            say(out, |out| one_line(out, &entity.about));
+        }
+    }
+
+    /// With its catalog once a session has two.
+    fn name(&self, out: &mut String, entity: &Entity) {
+        if self.sheet.qualified {
+            out.push_str(self.catalog.id.as_str());
+            out.push(':');
+        }
+        out.push_str(&entity.name);
+    }
+
+    /// The projection that shows the fields, and their names and types in its order, so that no symbol need be repeated. By
+    /// name, those that the row's own expression spells out as parts of the key are not said again, and fields that another
+    /// entity has too are said to be the same.
+    fn fields(
+        &mut self,
+        entity: &'a Entity,
+        (filled, key_spelled): (&[&Param], bool),
+        (expr, meaning): (&mut String, &mut String),
+    ) {
+        let catalog = self.catalog;
+        let by_name = self.sheet.style == SlotStyle::Names;
+        let in_key = |name: &String| by_name && entity.key.len() > 1 && entity.key.contains(name);
+        let in_expr = |name: &String| key_spelled || filled.iter().any(|p| p.name == *name);
+        let (mut said, mut list) = (String::new(), String::new());
+        let (mut count, mut shown) = (0, 0);
+        for field in shown_fields(entity) {
+            self.sheet.is_named(catalog, &field.name, &field.kind);
+            shown += 1;
+            if in_key(&field.name) && in_expr(&field.name) {
+                continue;
+            }
+            count += 1;
+            if !by_name {
+                next(&mut list, 0, |out| self.slot(out, &field.name, &field.kind));
+            }
+            next(&mut said, 0, |out| {
+                out.push_str(&field.name);
+                kinds::write(out, &self.sheet.names, catalog, &field.kind, For::Field);
+            });
+        }
+        more(&mut said, entity.fields.len() - shown);
+        if !by_name {
+            expr.push('[');
+            expr.push_str(&list.replace(", ", ","));
+            expr.push(']');
+        } else if count >= REPEATED {
+            let Some(mine) = self.sheet.names.entity(&catalog.id, &entity.name) else { return };
+            let first = *self.sheet.lists.entry(said.clone()).or_insert(mine);
+            if first != mine {
+                said.clear();
+                said.push_str("fields as ");
+                symbol(&mut said, 'e', first);
+            }
+        }
+        say(meaning, |out| out.push_str(&said));
+    }
+
+    fn slot(&self, out: &mut String, name: &str, kind: &Type) {
+        let number = match self.sheet.style {
+            SlotStyle::Symbols => self.sheet.names.slot(self.catalog, name, kind),
+            SlotStyle::Names => None,
+        };
+        match number {
+            Some(n) => symbol(out, 'p', n),
+            None => out.push_str(name),
+        }
+    }
+
+    /// `p11 since date` the first time a row needs the slot, nothing afterwards. By name, only a type needs saying.
+    fn name_slot(&mut self, out: &mut String, name: &str, kind: &Type, whom: For) {
+        let Some((number, false)) = self.sheet.is_named(self.catalog, name, kind) else { return };
+        let from = out.len();
+        if self.sheet.style == SlotStyle::Symbols {
+            symbol(out, 'p', number);
+            out.push(' ');
+        }
+        out.push_str(name);
+        let before = out.len();
+        kinds::write(out, &self.sheet.names, self.catalog, kind, whom);
+        if self.sheet.style == SlotStyle::Names && out.len() == before {
+            out.truncate(from);
+        }
+    }
+}
+
+/// A fragment of a meaning, if there is anything to say.
+fn say(out: &mut String, write: impl FnOnce(&mut String)) {
+    between(out, " · ", 0, write);
+}
+
+/// The next of a list that begins at `from`.
+fn next(out: &mut String, from: usize, write: impl FnOnce(&mut String)) {
+    between(out, ", ", from, write);
+}
+
+fn between(out: &mut String, separator: &str, from: usize, write: impl FnOnce(&mut String)) {
+    let before = out.len();
+    if before > from {
+        out.push_str(separator);
+    }
+    let start = out.len();
+    write(out);
+    if out.len() == start {
+        out.truncate(before);
+    }
+}
+
+/// `… 31 more`
+fn more(out: &mut String, count: usize) {
+    if count > 0 {
+        out.push_str(&format!("{}… {count} more", if out.is_empty() { "" } else { ", " }));
+    }
+}
+
+/// `→ [e4]`, `→ e4`
+fn returns(out: &mut String, at: usize, many: bool) {
+    out.push_str(if many { "→ [" } else { "→ " });
+    symbol(out, 'e', at);
+    out.push_str(if many { "]" } else { "" });
+}
+
+/// A description stays in its cell.
+fn one_line(out: &mut String, text: &str) {
+    for (at, word) in text.split_whitespace().enumerate() {
+        out.push_str(if at == 0 { "" } else { " " });
+        out.push_str(word);
+    }
+}
+
+/// Whether a description is the name again: `a pull request` of `PullRequest`.
+fn restates(about: &str, name: &str) -> bool {
+    let letters = |text: &'_ str| -> Vec<char> {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let about = about.trim_end_matches('.');
+    let bare = match about.split_once(char::is_whitespace) {
+        Some((first, rest)) if matches!(first.to_lowercase().as_str(), "a" | "an" | "the") => rest,
+        _ => about,
+    };
+    // why: most descriptions differ in length already.
+    bare.len() <= 2 * name.len() && letters(bare) == letters(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::restates;
+
+    #[test]
+    fn a_description_that_says_nothing() {
+        for (about, name) in [("a pull request", "PullRequest"), ("An activity.", "Activity"), ("issue", "Issue")] {
+            assert!(restates(about, name), "{about}");
+        }
+        for (about, name) in [("a unit of work", "Ticket"), ("An autolink reference", "Autolink"), ("", "Issue")] {
+            assert!(!restates(about, name), "{about}");
+        }
+    }
+}
