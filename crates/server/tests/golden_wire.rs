@@ -28,8 +28,7 @@ fn names(set: ToolSet) -> String {
 
 /// Catalogs that come with the binary, in the order of their ids.
 fn shipped() -> Vec<String> {
-    let folder = std::fs::read_dir("../../catalogs").expect("the shipped catalogs");
-    let paths = folder.map(|entry| entry.expect("an entry").path());
+    let paths = std::fs::read_dir("../../catalogs").into_iter().flatten().flatten().map(|entry| entry.path());
     let yaml = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
     let mut ids: Vec<String> = yaml.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
     ids.sort();
