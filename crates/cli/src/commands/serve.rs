@@ -38,6 +38,9 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         beside.finish().await;
         return Ok(served?);
     }
+    if !config.listen.is_loopback() && !wiring::may_have_keys(&config) {
+        return Err(Failure::NotLoopback(config.listen));
+    }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
     let listener = wiring::listen(config.listen, config.port).await?;
     let Wired { service, catalogs, auth } = wiring::service(&config, &ended).await?;
