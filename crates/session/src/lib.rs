@@ -50,6 +50,7 @@ pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use retention::Retention;
 pub use reuse::SessionReuseKey;
 pub use rows::{ExecuteBinding, Revision};
+pub use run::TaskState;
 pub use service::{Ports, Service};
 pub use sessions::{SessionView, Space};
 pub use tenants::{Tenants, keys};
