@@ -172,12 +172,16 @@ pub struct Serve {
     /// Print how to connect each host once the server is ready
     #[arg(long)]
     pub connect_help: bool,
-    /// Offer every tool, or those that a model needs to work with programs and code
-    #[arg(long, value_enum, default_value_t = Tools::All)]
-    pub tools: Tools,
+    /// Offer only the tools that programs need (core), or all of them
+    #[arg(long, value_name = "SET")]
+    pub tools: Option<Tools>,
     /// Call the session of a client on standard input so, as X-MCP-Session-Id does over HTTP
     #[arg(long, value_name = "NAME")]
     pub session_id: Option<String>,
+    /// Also answer what the conformance suite asks for by name
+    #[cfg(feature = "conformance-fixtures")]
+    #[arg(long, hide = true)]
+    pub conformance_fixtures: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -25,11 +25,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     for source in &args.openapi {
         config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
-    let tools = match args.tools {
-        Tools::Core => server::ToolSet::Core,
-        Tools::All => server::ToolSet::All,
-    };
-    let mcp = server::McpOptions { tools, session_id: args.session_id.clone() };
+    let mcp = mcp_options(&config, args);
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
@@ -45,6 +41,9 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         ended.cancel();
         beside.finish().await;
         return Ok(served?);
+    }
+    if !config.listen.is_loopback() && !wiring::may_have_keys(&config) {
+        return Err(Failure::NotLoopback(config.listen));
     }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
     let listener = wiring::listen(config.listen, config.port).await?;
@@ -94,6 +93,20 @@ fn resume(config: &Config, service: &Arc<Service>, stop: CancellationToken) {
             }
         }
     });
+}
+
+fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
+    let tools = match args.tools {
+        Some(Tools::Core) => server::ToolSet::Core,
+        Some(Tools::All) => server::ToolSet::All,
+        None => config.tools,
+    };
+    server::McpOptions {
+        tools,
+        session_id: args.session_id.clone(),
+        #[cfg(feature = "conformance-fixtures")]
+        fixtures: args.conformance_fixtures,
+    }
 }
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {

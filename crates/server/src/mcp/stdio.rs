@@ -12,9 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::McpOptions;
-use super::handler::Handler;
-use super::named::Names;
+use super::{McpOptions, Root, Roots};
 use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +41,7 @@ pub async fn serve_stdio(
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
     let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
     let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
-    let served = serve_on(service, options, (sdk_in, sdk_out), over).await;
+    let served = serve_on(Roots::new(&options).root(service, base::TenantId::local()), (sdk_in, sdk_out), over).await;
     reading.abort();
     ending.abort();
     // What was answered last is written before the process ends.
@@ -60,14 +58,11 @@ async fn end(stop: CancellationToken, input: AbortHandle, drain: Duration, over:
 }
 
 async fn serve_on(
-    service: Arc<Service>,
-    options: McpOptions,
+    root: Root,
     streams: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    let names = Names::new(options.session_id);
-    let handler = Handler::new(service, base::TenantId::local(), options.tools, names);
-    let running = match handler.serve_with_ct(streams, stop).await {
+    let running = match root.serve_with_ct(streams, stop).await {
         Ok(running) => running,
         // A client that leaves before it says hello is not a failure.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

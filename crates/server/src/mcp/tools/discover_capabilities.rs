@@ -18,9 +18,10 @@ struct Arguments {
     /// Answer a decision with options.
     #[serde(default)]
     typed: bool,
-    /// 8, at most 32.
+    /// 8; at most 32.
     #[serde(default)]
     limit: Option<usize>,
+    /// Only these.
     #[serde(default)]
     apis: Option<Vec<String>>,
 }

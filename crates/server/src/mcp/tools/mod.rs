@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Call, Caller, Error, Service};
+use session::{Call, Caller, Error, Ran, Service};
 
 use super::ToolSet;
 use super::handler::refused;
@@ -127,8 +127,15 @@ pub struct Answer {
     pub result: CallToolResult,
     pub slot: Option<String>,
     pub outcome: &'static str,
+    /// The run that goes on, for clients that know tasks.
+    pub task: Option<String>,
     /// For the trace of a session: which, and what the tool knows of the call.
     pub call: Option<(String, Call)>,
+}
+
+/// What a run that has ended answers.
+pub fn ran(ran: &Ran, shown_chars: usize) -> CallToolResult {
+    plasm_run::finished(ran, shown_chars).result
 }
 
 /// Those of a set, in the order they are listed.
@@ -179,7 +186,7 @@ impl Answer {
     fn without_session(text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
-        Self { result, slot: None, outcome: "ok", call: None }
+        Self { result, slot: None, outcome: "ok", call: None, task: None }
     }
 
     /// The same as JSON and as text: hosts show one or the other.
@@ -198,6 +205,7 @@ impl Answer {
             slot: None,
             outcome: error.code(),
             call: None,
+            task: None,
         }
     }
 
@@ -213,11 +221,17 @@ impl Answer {
 
     pub fn broken() -> Self {
         let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
-        Self { result: refused(text), slot: None, outcome: "internal", call: None }
+        Self { result: refused(text), slot: None, outcome: "internal", call: None, task: None }
     }
 
     pub fn cancelled() -> Self {
-        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled", call: None }
+        Self {
+            result: refused("cancelled: the client asked to stop"),
+            slot: None,
+            outcome: "cancelled",
+            call: None,
+            task: None,
+        }
     }
 }
 
@@ -232,7 +246,7 @@ struct BadArguments {
 
 impl From<BadArguments> for Answer {
     fn from(bad: BadArguments) -> Self {
-        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None }
+        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None, task: None }
     }
 }
 

@@ -13,9 +13,10 @@ use crate::text;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
+    /// From plasm_context (s0).
     logical_session_ref: String,
-    /// In the language of the table.
     program: String,
+    // For the log only.
     #[serde(default)]
     reasoning: Option<String>,
 }
@@ -24,7 +25,7 @@ pub fn tool() -> Tool {
     describe(
         Name::Plasm,
         "Plan a program",
-        "Check a program and show its plan without calling any API. Never send a bare $: replace it with a value.",
+        "Show the plan of a program without calling any API. Never send a bare $: replace it with a value.",
         schema::of::<Arguments>(),
         true,
     )

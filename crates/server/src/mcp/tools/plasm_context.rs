@@ -13,16 +13,16 @@ use crate::text;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The task in one stable phrase; the same finds the same session again.
+    /// The task, in one stable phrase; the same finds the same session.
     intent: String,
     seeds: Vec<SeedArgument>,
-    /// Writes to teach whatever the intent says.
+    /// More writes to teach.
     #[serde(default)]
     ranked_capabilities: Vec<String>,
-    /// Send the whole table again.
+    /// Send the table again.
     #[serde(default)]
     replay: bool,
-    /// Move the session to the newest catalogs, with new symbols.
+    /// Move to the newest catalogs.
     #[serde(default)]
     refresh: bool,
 }
@@ -33,7 +33,7 @@ struct SeedArgument {
     #[serde(alias = "entry_id")]
     api: String,
     entity: String,
-    /// Its writes by name, `*` for all; else those of the intent.
+    /// Its writes by name; * for all.
     #[serde(default)]
     capabilities: Vec<String>,
 }
@@ -42,8 +42,8 @@ pub fn tool() -> Tool {
     describe(
         Name::PlasmContext,
         "Open a session",
-        "Open a session over APIs, or add entities to it; call this first. Answers a logical_session_ref (s0) and a table of \
-         what you may write. Merge all seeds of a task into one call.",
+        "Open a session over APIs, or add entities to it; call this first. Answers a logical_session_ref (s0) and a table of the \
+         expressions you may write. Merge all seeds of a task into one call.",
         schema::of::<Arguments>(),
         false,
     )

@@ -16,21 +16,22 @@ use crate::text;
 #[serde(deny_unknown_fields)]
 struct Arguments {
     logical_session_ref: String,
-    /// May be left out with plan_commit_ref.
+    /// Not needed with plan_commit_ref.
     #[serde(default)]
     program: Option<String>,
+    // For the log only.
     #[serde(default)]
     reasoning: Option<String>,
-    /// The plan that was shown as pc0; a verdict of review needs it.
+    /// Needed when the plan's verdict is review (pc0).
     #[serde(default)]
     plan_commit_ref: Option<String>,
-    /// Run without a review.
+    /// Run it without a commit.
     #[serde(default)]
     force: bool,
-    /// With force: the same id never runs twice.
+    /// With force: one id runs once.
     #[serde(default)]
     request_id: Option<String>,
-    /// false: answer a handle at once.
+    /// false: answer wait(..) at once.
     #[serde(default)]
     wait: Option<bool>,
 }
@@ -71,13 +72,16 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) ->
         Ok(RunAnswer::Running(operation)) => {
             let mut answer = Answer::text(operation.slot, text::running(&operation), Some(meta::running(&operation)));
             answer.outcome = "running";
+            // Who asks not to wait wants the handle itself.
+            answer.task = (request.wait != Some(false)).then_some(operation.task);
             answer.traced(&request.session, call)
         }
         Err(error) => Answer::failed(&error).traced(&request.session, call),
     }
 }
 
-fn finished(ran: &Ran, shown_chars: usize) -> Answer {
+/// The answer of a run that has ended, whoever waited for it.
+pub fn finished(ran: &Ran, shown_chars: usize) -> Answer {
     let shown = text::ran(ran, shown_chars);
     let mut answer = Answer::text(ran.slot, shown.text, Some(meta::ran(ran, &shown.lossy)));
     if ran.outcome.failed() || ran.outcome.cancelled {

@@ -15,7 +15,7 @@ const DEFAULT_ROWS: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// plasm://session/s0/r/1, with #label for one return; heap://KEY.
+    /// plasm://session/s0/r/1; #label for one of several returns; heap://KEY.
     uri: String,
     #[serde(default)]
     offset: usize,
@@ -30,7 +30,7 @@ pub fn tool() -> Tool {
     describe(
         Name::ReadArtifact,
         "Read a stored result",
-        "Read rows of an earlier run, uncut, or what a heap is.",
+        "Read the rows of an earlier run, with all fields uncut.",
         schema::of::<Arguments>(),
         true,
     )
@@ -48,9 +48,13 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         };
     }
     match service.resource(caller, &given.uri).await {
-        Ok(Resource::Artifact(artifact)) => {
-            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given), call: None }
-        }
+        Ok(Resource::Artifact(artifact)) => Answer {
+            outcome: "ok",
+            slot: slot_of(&given.uri),
+            result: shown(&artifact, &given),
+            call: None,
+            task: None,
+        },
         Ok(Resource::Plan(plan)) => {
             Answer { slot: slot_of(&given.uri), ..Answer::without_session(of_plan(&plan), None) }
         }

@@ -9,7 +9,7 @@ use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
 use crate::error::JsError;
-use crate::open::intent_id;
+use crate::reuse::intent_id;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
 use crate::service::Service;
 

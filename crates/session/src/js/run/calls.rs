@@ -234,7 +234,7 @@ impl Asks {
         let caller = &self.caller;
         let missing = || Error::NoCommit(commit.to_owned());
         let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
-        let key = crate::run::commit_key(caller, session, number);
+        let key = crate::rows::commit_key(&caller.tenant, session.id, number);
         let changes = self.service.js()?.changes_of(&claim_name(&key.id));
         loop {
             let told = changes.notified();
