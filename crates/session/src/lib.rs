@@ -1,4 +1,3 @@
-// tidy: allow(crate-lines) sessions and their JavaScript share rows, commits and runs; a crate between them would be a second door to the same rows
 //! The service behind every door: open a logical session, plan a program, run it, read what it left. Server and CLI call
 //! these functions and nothing below them.
 //!
@@ -7,8 +6,8 @@
 //! - A reply is made only after what it says is durable: blob before pointer, pointer by compare-and-set.
 //! - Commits on one session serialise through versions; a lost race is retried here, never overwritten.
 //! - Dry run and live run share one planner; a live run executes the very plan it would have shown.
-
 // tidy: allow(folder-files) one service, a file for each thing it does
+// tidy: allow(crate-lines) sessions and their JavaScript share rows, commits and runs; a crate between them would be a second door
 
 mod artifact;
 mod caller;
