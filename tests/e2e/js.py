@@ -73,7 +73,9 @@ def until(connection, execution, states=FINAL, seconds=20):
 
 
 def opened(connection, intent):
-    value, error = connection.tool("plasm_context", intent=intent, seeds=DEMO)
+    # With every write, whatever the intent speaks of.
+    seeds = [{**seed, "capabilities": ["*"]} for seed in DEMO]
+    value, error = connection.tool("plasm_context", intent=intent, seeds=seeds)
     assert not error, value
     return re.search(r"`(s\d+)`", value).group(1)
 
