@@ -127,9 +127,9 @@ impl World {
         let newly_told = newer.difference(&known.told).count();
         known.told.extend(newer);
         let new: Vec<_> = wanted.into_iter().filter(|seed| !known.entities.contains(seed)).collect();
-        new.iter().for_each(|(api, _)| {
+        for (api, _) in &new {
             known.pinned.entry(*api).or_insert(versions[*api]);
-        });
+        }
         let changed = fresh_space || !new.is_empty();
         known.entities.extend(&new);
         if fresh_space || now.0 - known.used.0 >= 60 * 60 * 1000 {

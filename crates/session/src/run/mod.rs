@@ -26,7 +26,6 @@ use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
-pub(crate) use gate::commit_key;
 pub(crate) use operation::{OperationRow, OperationState};
 pub use task::TaskState;
 
