@@ -23,6 +23,9 @@ use super::boot::StartError;
 const STACK: usize = 72 << 20;
 /// How long a job waits before it gets a thread of its own.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How often is looked whether one does, and how many looks at an empty queue end that.
+const LOOK: Duration = Duration::from_millis(10);
+const QUIET: u32 = 200;
 /// How long a thread beyond the steady ones waits for another job.
 const LEISURE: Duration = Duration::from_secs(2);
 
@@ -62,6 +65,8 @@ struct Waiting {
     jobs: VecDeque<(Instant, Job)>,
     idle: usize,
     threads: usize,
+    /// Whether the overseer looks by itself. Waking it up for each job would cost as much as the job.
+    overseen: bool,
     handles: Vec<JoinHandle<()>>,
     closed: bool,
 }
@@ -93,7 +98,7 @@ impl Workers {
             return Err(Error::Busy);
         }
         waiting.jobs.push_back((Instant::now(), job));
-        let crowded = waiting.idle == 0;
+        let crowded = waiting.idle == 0 && !waiting.overseen;
         drop(waiting);
         self.queue.more.notify_one();
         if crowded {
@@ -158,21 +163,26 @@ impl Queue {
         }
     }
 
-    /// Starts a thread for a job that has waited too long.
+    /// Starts a thread for a job that has waited too long. Looks now and then while there is work, and sleeps when there is
+    /// none.
     fn oversee(self: &Arc<Self>) {
+        let mut quiet = QUIET;
         let mut waiting = self.waiting();
         while !waiting.closed {
-            let Some((since, _)) = waiting.jobs.front() else {
+            if quiet >= QUIET {
+                waiting.overseen = false;
                 waiting = self.crowded.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = PATIENCE.saturating_sub(since.elapsed());
-            let short = left.is_zero() && waiting.idle == 0 && waiting.threads < self.most_threads;
+                waiting.overseen = true;
+                quiet = 0;
+            }
+            let late = waiting.jobs.front().is_some_and(|(since, _)| since.elapsed() >= PATIENCE);
+            let short = late && waiting.idle == 0 && waiting.threads < self.most_threads;
+            quiet = if waiting.jobs.is_empty() { quiet + 1 } else { 0 };
             drop(waiting);
             if short && let Err(error) = self.start_thread() {
                 tracing::warn!(error = &error as &dyn std::error::Error, "no thread for a JavaScript step that waits");
             }
-            thread::sleep(left.max(Duration::from_millis(5)));
+            thread::sleep(LOOK);
             waiting = self.waiting();
         }
     }
