@@ -1,5 +1,5 @@
 # Thin: each target calls one command. `make` alone says what there is.
-.PHONY: help run test bench fuzz fmt golden corpus soak
+.PHONY: help run test bench fuzz fmt golden corpus soak test-hosts
 
 help:
 	@echo "make run     install what is missing, build in release, serve on http://127.0.0.1:3000  (ARGS=\"--port 4000\")"
@@ -8,6 +8,7 @@ help:
 	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
 	@echo "make corpus  import 2,640 real specifications, fetched from npm"
 	@echo "make soak    kill the server 5,000 times under load and look for everything it had answered  (KILLS=500)"
+	@echo "make test-hosts  drive Claude Code and Codex with a scripted model  (785 MB, removed afterwards; KEEP_HOSTS=1 keeps them)"
 	@echo "make fmt     format the code"
 	@echo "make golden  rewrite the golden files from what the code does now; read the diff"
 
@@ -34,3 +35,6 @@ corpus:
 
 soak:
 	@scripts/soak.sh
+
+test-hosts:
+	@scripts/test-hosts.sh

@@ -25,6 +25,7 @@ cargo xtask tokens
 
 step "clippy, warnings are errors"
 cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+cargo clippy --package cli --features conformance-fixtures --locked --quiet -- -D warnings
 
 step "unit, golden and integration tests"
 if cargo nextest --version >/dev/null 2>&1; then
@@ -34,7 +35,7 @@ else
 fi
 
 step "end-to-end: the real binary, clients nobody here wrote"
-cargo build --package cli --locked --quiet
+scripts/e2e-binaries.sh
 TOKAMAK="$(target_dir)/debug/tokamak" tests/e2e/run.sh
 
 step "import: twenty real specifications, and the drafts against hand-made catalogs"

@@ -54,7 +54,7 @@ async def command_line(case, _over_http, _over_stdio):
             shown = tokamak(data, "session", "show", "by hand")
             assert "plasm_run" in shown and "tokens" in shown and "demo:ticket_open done" in shown, shown
         async with case("command line: exit codes 1, 2 and 3"):
-            assert "E0209" in tokamak(data, "run", "Nothing", code=2)
+            assert "E0202" in tokamak(data, "run", "Nothing", code=2)
             tokamak(data, "run", "--session", "s7", "Project", code=3)
             tokamak(data, "artifact", "plasm://session/s0/r/99", code=3)
             tokamak(data, "context", "x", "--seed", "demo", code=2)
@@ -107,8 +107,8 @@ async def telemetry(case, _over_http, _over_stdio):
             assert [s["status"]["code"] for s in spans] == [1, 1, 2], spans
             assert spans[1]["events"], "a run has its steps"
         async with case("telemetry: the trace of the session over HTTP"):
-            listed = request(server.port, "GET", "/v1/traces").json()["sessions"]
-            trace = request(server.port, "GET", f"/v1/traces/{listed[0]['logical_session_id']}").json()
+            listed = request(server.port, "GET", "/v1/traces").message()["sessions"]
+            trace = request(server.port, "GET", f"/v1/traces/{listed[0]['logical_session_id']}").message()
             calls = [(call["tool"], call["outcome"]) for call in trace["calls"]]
             assert calls == [("plasm_context", "ok"), ("plasm_run", "ok"), ("plasm_run", "bad_program")], calls
             assert trace["calls"][1]["steps"] and trace["calls"][1]["answer_chars"] > 0, trace

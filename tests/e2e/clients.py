@@ -19,7 +19,7 @@ from mcp.client.stdio import stdio_client
 import catalogs
 import sessions
 from answers import DEMO, seeds, symbols, tables
-from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite, request
+from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite, modern, modern_headers, request
 
 suite = Suite("clients")
 MODE = {"modern": "auto", "legacy": "legacy"}
@@ -407,8 +407,42 @@ async def over_the_http_api():
             assert status == 404 and refused["code"] == "no_catalog", refused
 
 
+def hints_of(server, method):
+    answer = request(server.port, body=json.dumps(modern(method, {})), headers=modern_headers(method)).message()
+    return answer["result"].get("ttlMs"), answer["result"].get("cacheScope")
+
+
+async def core():
+    wanted = [name for name in TOOLS if name != "list_registry"]
+    folder = tempfile.mkdtemp(prefix="config-")
+    config = os.path.join(folder, "tokamak.toml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write('tools = "core"\n')
+    for said, arguments in (("by a flag", ["--tools", "core"]), ("by the settings", ["--config", config])):
+        async with case(f"--tools core, {said}: the same shorter list for everybody, and what is not in it is unknown"):
+            with Server(arguments=arguments) as server:
+                for era in ("modern", "legacy"):
+                    async with over_http(server)(era) as client:
+                        names = [tool.name for tool in (await client.list_tools()).tools]
+                        assert names == wanted, names
+                        try:
+                            await client.call_tool("list_registry", {})
+                        except MCPError as refused:
+                            assert refused.code == -32602 and "unknown tool" in str(refused), refused
+                        else:
+                            raise AssertionError("a tool that is not offered is answered")
+    async with case("--tools all beats the settings"):
+        with Server(arguments=["--config", config, "--tools", "all"]) as server:
+            async with over_http(server)("modern") as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+
+
 async def revisions():
     with Server() as server:
+        async with case("http modern: what may be kept says for how long and for whom"):
+            kept = {method: hints_of(server, method) for method in ("server/discover", "tools/list", "resources/templates/list")}
+            assert kept["tools/list"] == kept["resources/templates/list"] == (86_400_000, "public"), kept
+            assert kept["server/discover"][0] == 60_000, kept
         for version in LEGACY:
             async with case(f"http: a client of {version} is answered in {version}"):
                 hello = LegacySession(server.port, version=version).initialize()
@@ -445,6 +479,8 @@ async def main():
         await over_the_http_api()
     with suite.group("http revisions"):
         await revisions()
+    with suite.group("core"):
+        await core()
     async with case("the client library warned of nothing"):
         assert not warnings.told, f"{len(warnings.told)} times, first: {warnings.told[0]}"
     for group in sessions.GROUPS + catalogs.GROUPS:

@@ -131,8 +131,6 @@ async def operations(api):
                 assert len(api.effects()) == 6, api.effects()
             async with case("cancel(..) stops before the next effect"):
                 await cancelled(api, client, ref)
-            async with case("a client that gives up stops the run before the next effect"):
-                await gives_up(api, client, ref)
 
 
 async def cancelled(api, client, ref):
@@ -145,20 +143,6 @@ async def cancelled(api, client, ref):
     text, happened = said(answer, error=True), len(api.effects())
     assert "cancelled: " in text and 0 < happened < 6, f"{happened} effects: {text}"
     assert receipts(text) == (happened, 0, 0), f"{happened} effects: {text}"
-
-
-async def gives_up(api, client, ref):
-    api.reset("slow=200")
-    commit = await planned(client, ref, REMARKS)
-    with anyio.move_on_after(0.5):
-        await call(client, "plasm_run", ref, plan_commit_ref=commit)
-        raise AssertionError("it ended before the client gave up")
-    await anyio.sleep(0.6)
-    happened = len(api.effects())
-    await anyio.sleep(0.6)
-    assert 0 < happened < 6 and len(api.effects()) == happened, f"{happened}, then {len(api.effects())} effects"
-    text = said(await call(client, "plasm_run", ref, plan_commit_ref=commit), error=True)
-    assert "replayed" in text and "cancelled" in text and receipts(text) == (happened, 0, 0), text
 
 
 async def pages(api):

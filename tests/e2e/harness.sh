@@ -15,12 +15,12 @@ fail() {
   printf 'FAIL %s: %s: %s\n' "$SUITE" "$1" "$(printf '%s' "$2" | tr '\n\t' '  ' | cut -c1-600)"
 }
 
-# Starts the server on a free port with a fresh data folder; sets $URL and $DATA.
+# Starts the server on a free port with a fresh data folder; sets $URL and $DATA. $1 another binary, the rest its arguments.
 start_server() {
-  local log waited=0
+  local binary=${1:-$TOKAMAK} log waited=0
   DATA=$(mktemp -d)
   log=$(mktemp)
-  "$TOKAMAK" serve --port 0 --data "$DATA" </dev/null 2>"$log" &
+  "$binary" serve --port 0 --data "$DATA" "${@:2}" </dev/null 2>"$log" &
   SERVER=$!
   until grep -q '^ready ' "$log"; do
     waited=$((waited + 1))

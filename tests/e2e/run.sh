@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|http|effects|tenants|hostile|faults|readme|kills]...
-# $TOKAMAK is the binary (default: target/debug/tokamak); $TOOLS is where setup.sh installs (default: .tools).
+# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|http|effects|calls|tenants|hostile|faults|readme|kills]...
+# $TOKAMAK is the binary (default: target/debug/tokamak), $TOKAMAK_FIXTURES one built with `--features conformance-fixtures`
+# (default: $TOKAMAK-fixtures); $TOOLS is where setup.sh installs (default: .tools).
 # Invariants: one line for each check; nothing that was started is left running and no file is left outside $TOOLS.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 export TOKAMAK=${TOKAMAK:-$repository/target/debug/tokamak}
+export TOKAMAK_FIXTURES=${TOKAMAK_FIXTURES:-$TOKAMAK-fixtures}
 TOOLS=${TOOLS:-$repository/.tools}
 mkdir -p "$TOOLS"
 TOOLS=$(cd "$TOOLS" && pwd)
 export TOOLS
 # A suite that takes longer hangs.
 SECONDS_FOR_A_SUITE=${SECONDS_FOR_A_SUITE:-150}
-ALL="clients typescript inspector conformance foreign http effects tenants hostile faults readme kills"
+ALL="clients typescript inspector conformance foreign http effects calls tenants hostile faults readme kills"
 
 main() {
   check_binary
@@ -21,6 +23,7 @@ main() {
   for suite in $suites; do
     [[ " $ALL " == *" $suite "* ]] || die "no suite $suite; one of: $ALL"
   done
+  [[ " $suites " != *" conformance "* ]] || check_fixtures
   # These need nothing but Python.
   [[ " tenants hostile faults readme kills " == *" $suites "* ]] || "$here/setup.sh" || die "the tools are not installed"
   private_surroundings
@@ -37,6 +40,12 @@ main() {
 check_binary() {
   [ -x "$TOKAMAK" ] || die "no binary at $TOKAMAK; build it (cargo build -p cli) or set TOKAMAK"
   TOKAMAK=$(cd "$(dirname "$TOKAMAK")" && pwd)/$(basename "$TOKAMAK")
+}
+
+check_fixtures() {
+  [ -x "$TOKAMAK_FIXTURES" ] ||
+    die "no binary with fixtures at $TOKAMAK_FIXTURES; scripts/e2e-binaries.sh builds both, or set TOKAMAK_FIXTURES"
+  TOKAMAK_FIXTURES=$(cd "$(dirname "$TOKAMAK_FIXTURES")" && pwd)/$(basename "$TOKAMAK_FIXTURES")
 }
 
 # Nothing of the caller's home, settings or proxies reaches a suite; all files are in one folder that goes away.
@@ -67,7 +76,7 @@ run_suite() {
   # Its length is a number of kills: 300, or what $KILLS says.
   [ "$suite" = kills ] && seconds=$((120 + ${KILLS:-300} * 3))
   case $suite in
-    clients | effects | foreign) command=("$TOOLS/e2e-python/bin/python" "$here/$suite.py") ;;
+    clients | effects | calls | foreign) command=("$TOOLS/e2e-python/bin/python" "$here/$suite.py") ;;
     typescript) command=("$node/node/bin/node" "$here/typescript.mjs") ;;
     http) command=("$TOOLS/e2e-http/bin/python" "$here/http_api.py") ;;
     tenants | hostile | faults | readme | kills) command=(python3 "$here/$suite.py") ;;

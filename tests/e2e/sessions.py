@@ -3,6 +3,7 @@
 Invariant: what a client was told stays true: the same intent, id or slot names the same session and the same symbols.
 """
 
+import http.client
 import json
 import re
 import tempfile
@@ -167,8 +168,10 @@ async def restart(case, over_http, _over_stdio):
         number = re.search(r"^e2\[p\d+,(p\d+)", before, re.MULTILINE).group(1)
         program = {"logical_session_ref": "s0", "program": f'e2{{{project}="OPS"}}.limit(4)[{number}]'}
         ran = text_of(modern_call(first.port, "plasm_run", program))
-        async with over_http(first)("legacy") as stays:
-            await stays.call_tool("plasm_context", {"intent": "stays", "seeds": seeds("Person")})
+        connect = over_http(first)
+        async with connect("legacy") as stays, connect("modern") as stays_too:
+            for client, intent in ((stays, "stays"), (stays_too, "stays too")):
+                await client.call_tool("plasm_context", {"intent": intent, "seeds": seeds("Person")})
             first.kill()
             with Server(data=first.data, port=first.port) as second:
                 async with case("http modern: after kill -9 the old slot and symbols still work"):
@@ -182,9 +185,11 @@ async def restart(case, over_http, _over_stdio):
                     assert "number" in text_of(modern_call(second.port, "read_artifact", read))
                     text_of(modern_call(second.port, "read_artifact", {"uri": "plasm://session/s0/r/2"}))
                     refusal_of(modern_call(second.port, "read_artifact", {"uri": "plasm://session/s0/r/3"}))
-                async with case("http legacy: a client that stays connected over a restart goes on"):
-                    later = await stays.call_tool("plasm_run", {"logical_session_ref": "s0", "program": "e1.limit(1)"})
-                    assert not later.is_error, later.content[0].text
+                for era, client, ref in (("legacy", stays, "s0"), ("modern", stays_too, "s1")):
+                    async with case(f"http {era}: a client that stays connected over a restart goes on"):
+                        later = await client.call_tool("plasm_run", {"logical_session_ref": ref, "program": "e1.limit(1)"})
+                        assert not later.is_error, later.content[0].text
+                        assert [tool.name for tool in (await client.list_tools()).tools][0] == "plasm_context"
 
 
 async def old_transport_session(case, _over_http, _over_stdio):
@@ -207,6 +212,52 @@ async def old_transport_session(case, _over_http, _over_stdio):
                 async with anyio.create_task_group() as tasks:
                     for _ in range(8):
                         tasks.start_soon(anyio.to_thread.run_sync, lambda: plan_ok(second_back))
+
+
+async def listening(case, _over_http, _over_stdio):
+    """A client of the older revisions keeps a stream open for what the server may have to say."""
+    with Server() as first:
+        session = LegacySession(first.port)
+        session.initialize()
+        text_of(session.call("plasm_context", {"intent": "listens", "seeds": seeds("Person")}).message())
+        with Listening(session) as stream:
+            assert stream.answer.status == 200, stream.answer.status
+            first.kill()
+            async with case("http legacy: an open stream ends with its server"):
+                stream.ended()
+        with Server(data=first.data, port=first.port):
+            for title, last in (("may be opened again", None), ("goes on from the last event", "0")):
+                async with case(f"http legacy: after kill -9 a stream {title} with the old id, and calls work beside it"):
+                    with Listening(session, last) as stream:
+                        kind = stream.answer.headers["Content-Type"]
+                        assert stream.answer.status == 200 and kind == "text/event-stream", f"{stream.answer.status} {kind}"
+                        answer = session.call("plasm_run", {"logical_session_ref": "s0", "program": "e1.limit(1)"})
+                        assert "## result (1 row)" in text_of(answer.message()), answer.body[:200]
+
+
+class Listening:
+    """A GET stream of a transport session."""
+
+    def __init__(self, session, last_event=None):
+        self.headers = {"Accept": "text/event-stream", "Mcp-Session-Id": session.session}
+        self.headers["MCP-Protocol-Version"] = session.version
+        if last_event:
+            self.headers["Last-Event-ID"] = last_event
+        self.connection = http.client.HTTPConnection("127.0.0.1", session.port, timeout=10)
+
+    def __enter__(self):
+        self.connection.request("GET", "/mcp", headers=self.headers)
+        self.answer = self.connection.getresponse()
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+    def ended(self):
+        try:
+            self.answer.read()
+        except (http.client.HTTPException, ConnectionError):
+            pass
 
 
 def plan_ok(session):
@@ -238,6 +289,7 @@ GROUPS = [
     allowed,
     restart,
     old_transport_session,
+    listening,
     ended_transport_session,
     *by_hand.GROUPS,
 ]

@@ -54,9 +54,11 @@ class Tenant:
         headers = {"Accept": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
         return request(self.port, method, path, body, {**headers, **self.headers()}, seconds=20)
 
-    def mcp(self, method, params, name=None):
+    def mcp(self, method, params, name=None, capabilities=None):
         headers = {**modern_headers(method, name), **self.headers()}
-        answer = request(self.port, body=json.dumps(modern(method, params)), headers=headers, seconds=20)
+        message = modern(method, params)
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities or {}
+        answer = request(self.port, body=json.dumps(message), headers=headers, seconds=20)
         assert answer.status == 200 or answer.headers["content-type"] == "application/json", answer
         return answer.message()
 
@@ -295,6 +297,20 @@ def every_uri(alpha, beta, theirs):
         assert beta.mcp("resources/list", {})["result"]["resources"] == []
 
 
+def every_task(alpha, beta, theirs):
+    if not theirs["operation"]:
+        return  # It ended before it was given a handle.
+    task, never = (f"{of['session']}_o1" for of in (theirs, made_up(theirs)))
+    known = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    for method, more in (("tasks/get", {}), ("tasks/update", {"inputResponses": {}}), ("tasks/cancel", {})):
+        with suite.case(f"{method}: a task of another tenant is not found"):
+            refused = beta.mcp(method, {"taskId": task, **more}, task, known)["error"]
+            other = beta.mcp(method, {"taskId": never, **more}, never, known)["error"]
+            assert refused["code"] == -32602, refused
+            assert refused["message"].replace(task, "TASK") == other["message"].replace(never, "TASK"), refused
+            assert alpha.mcp(method, {"taskId": task, **more}, task, known).get("result"), "alpha cannot"
+
+
 def own_sessions(alpha, beta, theirs):
     with suite.case("a list of sessions has the tenant's own, and no other"):
         listed = [tenant.http("GET", "/v1/sessions").body.decode() for tenant in (alpha, beta)]
@@ -432,6 +448,7 @@ def main():
             every_tool(alpha, beta, theirs)
             every_route(alpha, beta, theirs)
             every_uri(alpha, beta, theirs)
+            every_task(alpha, beta, theirs)
             own_sessions(alpha, beta, theirs)
         with suite.group("registry"):
             own_registry(reader)

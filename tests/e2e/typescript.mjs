@@ -20,17 +20,46 @@ console.error = (...told) => warned.push(told.join(" "));
 for (const era of ["modern", "legacy"]) {
   await overHttp(era);
   await overStdio(era);
+  await overRestart(era);
 }
 process.exit(failed ? 1 : 0);
 
 async function overHttp(era) {
-  const data = mkdtempSync(join(tmpdir(), "data-"));
-  const server = spawn(TOKAMAK, ["serve", "--port", "0", "--data", data], { stdio: ["ignore", "ignore", "pipe"] });
+  const { server, url } = await started(mkdtempSync(join(tmpdir(), "data-")));
   try {
-    const [ready] = await within(20, "the server starts", once(createInterface({ input: server.stderr }), "line"));
-    const url = new URL(`${ready.split(" ")[1]}/mcp`);
     await wholePath(`http ${era}`, era, new StreamableHTTPClientTransport(url));
   } finally {
+    server.kill("SIGKILL");
+  }
+}
+
+async function started(data, port = "0") {
+  const server = spawn(TOKAMAK, ["serve", "--port", port, "--data", data], { stdio: ["ignore", "ignore", "pipe"] });
+  const [ready] = await within(20, "the server starts", once(createInterface({ input: server.stderr }), "line"));
+  return { server, url: new URL(`${ready.split(" ")[1]}/mcp`) };
+}
+
+// A client that was connected before its server died goes on as if nothing had been; in the older revisions it also holds a
+// stream open, which it must get back by itself.
+async function overRestart(era) {
+  const data = mkdtempSync(join(tmpdir(), "data-"));
+  let { server, url } = await started(data);
+  const client = new Client({ name: "e2e", version: "1" }, { versionNegotiation: { mode: era === "modern" ? "auto" : "legacy" } });
+  const program = { logical_session_ref: "s0", program: "e1[p1]" };
+  try {
+    await client.connect(new StreamableHTTPClientTransport(url));
+    await call(client, "plasm_context", { intent: "typescript restart", seeds: [{ api: "demo", entity: "Project" }] });
+    const before = await call(client, "plasm_run", program);
+    server.kill("SIGKILL");
+    await once(server, "exit");
+    ({ server } = await started(data, url.port));
+    await check(`http ${era}: after kill -9 a connected client goes on with its refs`, async () => {
+      equal(await call(client, "plasm_run", program), before);
+      const { contents } = await client.readResource({ uri: "plasm://session/s0/r/1" });
+      equal(JSON.parse(contents[0].text).returns.length, 1);
+    });
+  } finally {
+    await client.close().catch(() => {});
     server.kill("SIGKILL");
   }
 }

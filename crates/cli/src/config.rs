@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::{Limits, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
+use server::ToolSet;
 use session::Retention;
 use teach::Teaching;
 
@@ -45,6 +46,8 @@ pub struct Config {
     pub auth: Option<AuthMode>,
     /// Whether outgoing credentials, and so sessions, are the caller's own.
     pub delegated: bool,
+    /// Which tools are offered, where no flag says it.
+    pub tools: ToolSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -92,6 +95,7 @@ struct File {
     tenants: TenantsSettings,
     auth: Option<AuthMode>,
     auth_resolution: AuthResolution,
+    tools: ToolSet,
 }
 
 impl Config {
@@ -126,6 +130,7 @@ impl Config {
             tenants: file.tenants,
             auth: file.auth,
             delegated: file.auth_resolution == AuthResolution::Delegated,
+            tools: file.tools,
         })
     }
 }

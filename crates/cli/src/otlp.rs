@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use session::{Call, Exporter};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use upstream::Collector;
 
 use crate::failure::Failure;
 
@@ -37,7 +38,7 @@ impl Otlp {
             return Err(wrong());
         }
         let to = format!("{}/v1/traces", url.trim_end_matches('/'));
-        let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build().map_err(|_| wrong())?;
+        let collector = Collector::new(&to, TIMEOUT).map_err(|_| wrong())?;
         let (taking, mut waiting) = mpsc::channel(WAITING);
         let sending = async move {
             let mut last = false;
@@ -57,7 +58,7 @@ impl Otlp {
                     if spans.is_empty() {
                         break;
                     }
-                    send(&client, &to, spans).await;
+                    send(&collector, spans).await;
                 }
             }
         };
@@ -65,16 +66,14 @@ impl Otlp {
     }
 }
 
-async fn send(client: &reqwest::Client, to: &str, spans: Vec<Value>) {
+async fn send(collector: &Collector, spans: Vec<Value>) {
     let count = spans.len();
     let body = json!({"resourceSpans": [{
         "resource": {"attributes": [text("service.name", "tokamak"), text("service.version", env!("CARGO_PKG_VERSION"))]},
         "scopeSpans": [{"scope": {"name": "tokamak"}, "spans": spans}],
     }]});
-    let request = client.post(to).header("content-type", "application/json").body(body.to_string());
-    match request.send().await.and_then(reqwest::Response::error_for_status) {
-        Ok(_) => {}
-        Err(error) => tracing::warn!(%error, count, "spans were not taken by the collector"),
+    if let Err(error) = collector.post(body.to_string()).await {
+        tracing::warn!(error = &error as &dyn std::error::Error, count, "spans were dropped");
     }
 }
 

@@ -60,6 +60,14 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
     Ok(Wired { service, catalogs, auth })
 }
 
+/// Whether there can be keys at all, said without making a data folder: what is refused anyway leaves nothing behind.
+pub fn may_have_keys(config: &Config) -> bool {
+    match config.auth {
+        Some(mode) => mode == AuthMode::Keys,
+        None => !tenants::keys(&config.tenants).is_empty() || config.data.join(store::sqlite::FILE_NAME).exists(),
+    }
+}
+
 /// Where a key was ever made, requests need one, also after it was revoked; the settings may say otherwise.
 async fn auth(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
     if let Some(mode) = config.auth {

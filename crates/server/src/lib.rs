@@ -16,4 +16,4 @@ mod plasm;
 pub mod text;
 
 pub use http::{HttpError, HttpOptions, openapi, result_json, serve};
-pub use mcp::{StdioError, serve_stdio, tool_list};
+pub use mcp::{McpOptions, StdioError, ToolSet, instructions, serve_stdio, tool_list};

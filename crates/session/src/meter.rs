@@ -10,14 +10,11 @@ use async_trait::async_trait;
 use base::{Auth, Response, TenantId};
 use ports::store::{Batch, Key, Range, Row};
 use ports::{Store, Upstream, store, upstream};
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-
-use crate::service::{Ports, Service};
 
 type Labels = Vec<(&'static str, String)>;
 type Timed = Family<Labels, Histogram, fn() -> Histogram>;
@@ -26,16 +23,16 @@ type Timed = Family<Labels, Histogram, fn() -> Histogram>;
 const ORIGINS: usize = 100;
 
 pub(crate) struct Meter {
-    registry: Registry,
-    calls: Family<Labels, Counter>,
-    call_seconds: Timed,
+    pub registry: Registry,
+    pub calls: Family<Labels, Counter>,
+    pub call_seconds: Timed,
     upstream: Family<Labels, Counter>,
     upstream_seconds: Histogram,
     commits: Family<Labels, Counter>,
     commit_seconds: Histogram,
     dropped: Counter,
-    sessions: Gauge<i64, AtomicI64>,
-    runs: Gauge<i64, AtomicI64>,
+    pub sessions: Gauge<i64, AtomicI64>,
+    pub runs: Gauge<i64, AtomicI64>,
     origins: Mutex<BTreeSet<String>>,
 }
 
@@ -89,37 +86,9 @@ impl Meter {
     }
 }
 
-impl Service {
-    /// Counts a call of a tool. `tool` and `outcome` are words of ours, never a caller's.
-    pub fn called(&self, tool: &'static str, outcome: &'static str, seconds: f64) {
-        let tool = ("tool", tool.to_owned());
-        self.meter.calls.get_or_create(&vec![tool.clone(), ("outcome", outcome.to_owned())]).inc();
-        self.meter.call_seconds.get_or_create(&vec![tool]).observe(seconds);
-    }
-
-    /// All that was counted, as Prometheus reads it.
-    pub fn metrics(&self) -> String {
-        self.meter.sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
-        self.meter.runs.set(i64::try_from(self.lives.count()).unwrap_or(i64::MAX));
-        let mut text = String::new();
-        // Writing into a string cannot fail.
-        let _ = encode(&mut text, &self.meter.registry);
-        text
-    }
-}
-
-/// The same ports, counted.
-pub(crate) fn metered(ports: Ports, meter: &Arc<Meter>) -> Ports {
-    Ports {
-        store: Arc::new(MeteredStore { inner: ports.store, meter: meter.clone() }),
-        upstream: Arc::new(MeteredUpstream { inner: ports.upstream, meter: meter.clone() }),
-        ..ports
-    }
-}
-
-struct MeteredStore {
-    inner: Arc<dyn Store>,
-    meter: Arc<Meter>,
+pub(crate) struct MeteredStore {
+    pub inner: Arc<dyn Store>,
+    pub meter: Arc<Meter>,
 }
 
 #[async_trait]
@@ -154,9 +123,9 @@ impl Store for MeteredStore {
     }
 }
 
-struct MeteredUpstream {
-    inner: Arc<dyn Upstream>,
-    meter: Arc<Meter>,
+pub(crate) struct MeteredUpstream {
+    pub inner: Arc<dyn Upstream>,
+    pub meter: Arc<Meter>,
 }
 
 #[async_trait]

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::rows::{self, Claim, ClaimRow, LogicalRow, PlanBody, PlanRow};
-use crate::run::commit_key;
 use crate::service::Service;
 
 /// A larger plan is a blob of its own.
@@ -66,7 +65,11 @@ impl Service {
             if review {
                 let (plan, program, planned) = (row.digest, row.program, row.planned);
                 let claim = ClaimRow { plan, program, planned, state: Claim::Unused, operation: None };
-                batch = batch.put(commit_key(caller, session, commit), rows::write(&claim), Expect::Absent);
+                batch = batch.put(
+                    rows::commit_key(&caller.tenant, session.id, commit),
+                    rows::write(&claim),
+                    Expect::Absent,
+                );
             }
             if self.try_commit(batch).await?.is_some() {
                 planned.number = Some(number);

@@ -75,6 +75,8 @@ pub struct Operation {
     pub slot: Slot,
     /// `s0_o1`
     pub handle: String,
+    /// The same by a name that is the same in every connection of its tenant.
+    pub task: String,
     pub told: Told,
     /// It was told to stop, and will before its next effect.
     pub stopping: bool,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use teach::Ledger;
 
 use crate::error::Error;
-use crate::open::{SessionReuseKey, intent_id};
+use crate::reuse::{SessionReuseKey, intent_id};
 
 /// How many waves a session has had.
 pub type Revision = u32;
@@ -209,6 +209,11 @@ pub enum Claim {
 /// Runs of a session, in the order of their numbers.
 pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
+}
+
+/// Commits of a session, by their numbers.
+pub fn commit_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
+    Key::new(tenant, Table::PlanCommit, format!("{session}/{number:010}"))
 }
 
 /// The result of a run, where it is small enough for a row.

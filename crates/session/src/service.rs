@@ -11,14 +11,14 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::caller::Identity;
+use crate::calls::Traces;
 use crate::indexed::Indexed;
 use crate::live::Lives;
-use crate::meter::{Meter, metered};
-use crate::open::{KeptCatalogs, Steadies};
+use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
+use crate::steadies::{KeptCatalogs, Steadies};
 use crate::tenants::Tenants;
 use crate::tenants::keys::{self, ConfiguredKey};
-use crate::trace::Traces;
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -64,7 +64,11 @@ impl Service {
     pub fn new(ports: Ports, registry: impl Into<Arc<Registry>>, limits: Limits) -> Self {
         let registry = RwLock::new(registry.into());
         let meter = Arc::new(Meter::default());
-        let ports = metered(ports, &meter);
+        let ports = Ports {
+            store: Arc::new(MeteredStore { inner: ports.store, meter: meter.clone() }),
+            upstream: Arc::new(MeteredUpstream { inner: ports.upstream, meter: meter.clone() }),
+            ..ports
+        };
         Self {
             ports,
             registry,

@@ -81,7 +81,7 @@ impl Service {
             let slots = self.connection(caller).await?.row.slots;
             return slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot });
         }
-        if let Some(row) = self.intent(caller, &crate::open::intent_id(reference)).await? {
+        if let Some(row) = self.intent(caller, &crate::reuse::intent_id(reference)).await? {
             return Ok(row.logical_session);
         }
         let bad = || Error::BadRef(base::shown(reference, 80));

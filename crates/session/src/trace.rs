@@ -2,60 +2,21 @@
 //! Invariant: no call waits for its trace. Calls are kept in memory for a moment and written many at once; what a kill loses is
 //! that moment of the trace, never the work itself, which is in rows of its own.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Digest, LogicalSessionId, Timestamp};
 use ports::store::{Batch, Expect, Key, Range, Table};
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
+use crate::calls::{Call, CallStep, Exporter, Waiting, lock};
 use crate::error::Error;
 use crate::open::SeedRequest;
 use crate::program::Planned;
 use crate::ran::Ran;
 use crate::service::Service;
 use crate::uri::ResourceUri;
-
-/// One call of a session.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Call {
-    /// In milliseconds since 1970.
-    pub at: i64,
-    pub ms: i64,
-    pub tool: String,
-    /// `ok`, or the code of what went wrong.
-    pub outcome: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<String>,
-    /// `demo:Ticket`, where it asked to be taught.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seeds: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Digest>,
-    /// `plasm://session/s0/r/3`, or the plan's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uri: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<CallStep>,
-    /// `demo:ticket_open done`
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub receipts: Vec<String>,
-    pub answer_chars: usize,
-    /// What a model read, where it is not too long to be kept twice: whoever shows the trace counts its tokens.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub answer: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CallStep {
-    pub name: String,
-    pub us: u64,
-    /// None where it failed.
-    pub rows: Option<usize>,
-}
 
 /// What is shown of a long program, and how many steps and receipts of a long run.
 const PROGRAM_CHARS: usize = 2_000;
@@ -104,27 +65,6 @@ impl Call {
 
 fn cut(program: &str) -> String {
     program.chars().take(PROGRAM_CHARS).collect()
-}
-
-/// Where calls go beside the store, such as a collector of spans.
-pub trait Exporter: Send + Sync {
-    fn export(&self, session: LogicalSessionId, call: &Call);
-}
-
-/// A call that is not written yet.
-struct Waiting {
-    caller: Caller,
-    /// Slot, id or nothing that leads to a session.
-    reference: String,
-    call: Call,
-}
-
-#[derive(Default)]
-pub(crate) struct Traces {
-    waiting: Mutex<VecDeque<Waiting>>,
-    /// When each session was last called, for those of the last minutes.
-    live: Mutex<HashMap<LogicalSessionId, Timestamp>>,
-    exporter: Mutex<Option<Arc<dyn Exporter>>>,
 }
 
 /// Beyond this the oldest are dropped: the storage fails or is far too slow.
@@ -216,9 +156,4 @@ impl Service {
         live.retain(|_, last| now.0.saturating_sub(last.0) < LIVE_MS);
         live.len()
     }
-}
-
-/// A panic while holding one of these locks leaves a list, never half a fact.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{LogicalSessionId, Limits, Slot, Timestamp};
+use base::{Limits, LogicalSessionId, Slot, Timestamp};
 use catalog::{Catalog, Registry};
 use ports::Clock;
 use session::{Caller, OpenRequest, Opened, Pass, Ports, SeedRequest, Service, Taught};
@@ -118,12 +118,18 @@ impl World {
             (known.entities, known.told, known.lives) = (Vec::new(), BTreeSet::new(), true);
             known.pinned = BTreeMap::new();
         }
-        let newer: BTreeSet<(usize, u32)> =
-            known.pinned.iter().filter(|(api, v)| versions[**api] != **v).map(|(api, _)| (*api, versions[*api])).collect();
+        let newer: BTreeSet<(usize, u32)> = known
+            .pinned
+            .iter()
+            .filter(|(api, v)| versions[**api] != **v)
+            .map(|(api, _)| (*api, versions[*api]))
+            .collect();
         let newly_told = newer.difference(&known.told).count();
         known.told.extend(newer);
         let new: Vec<_> = wanted.into_iter().filter(|seed| !known.entities.contains(seed)).collect();
-        new.iter().for_each(|(api, _)| { known.pinned.entry(*api).or_insert(versions[*api]); });
+        for (api, _) in &new {
+            known.pinned.entry(*api).or_insert(versions[*api]);
+        }
         let changed = fresh_space || !new.is_empty();
         known.entities.extend(&new);
         if fresh_space || now.0 - known.used.0 >= 60 * 60 * 1000 {
@@ -147,7 +153,8 @@ impl World {
             assert_eq!((view.logical_session_id, view.slot), (known.id, Some(known.slot)));
             assert_eq!(view.space.is_some(), known.lives, "{}", view.intent);
             let Some(space) = view.space else { continue };
-            let entities: Vec<String> = known.entities.iter().map(|(api, n)| format!("{}:Thing{n}", APIS[*api])).collect();
+            let entities: Vec<String> =
+                known.entities.iter().map(|(api, n)| format!("{}:Thing{n}", APIS[*api])).collect();
             assert_eq!(space.entities, entities);
             let pinned = known.pinned.iter().map(|(api, v)| (APIS[*api].to_owned(), tracker(APIS[*api], *v).digest()));
             let found = space.catalogs.into_iter().map(|(id, digest)| (id.to_string(), digest));

@@ -15,6 +15,7 @@ mod answer;
 mod auth;
 mod body;
 mod cache;
+mod collector;
 mod failure;
 mod net;
 mod options;
@@ -26,6 +27,7 @@ mod retry;
 mod send;
 mod wire;
 
+pub use collector::{Collector, NotTaken};
 pub use net::Lookup;
 pub use options::{BuildError, Options};
 pub use send::HttpUpstream;

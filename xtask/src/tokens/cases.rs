@@ -1,4 +1,4 @@
-//! Golden files as this chore needs them: the name and the output of each case.
+//! Golden files as this chore needs them: the name, the input and the output of each case.
 //! Invariant: what it does not understand is an error with its file.
 
 use std::path::Path;
@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 pub struct Case {
     pub name: String,
+    pub input: String,
     pub output: String,
 }
 
@@ -17,8 +18,9 @@ pub fn read(path: &Path) -> Result<Vec<Case>> {
 
 fn case(part: &str) -> Result<Case> {
     let (name, rest) = part.split_once('\n').context("a case has a name and an input")?;
-    let (_, output) = rest.split_once("---\n").with_context(|| format!("`{name}` has no `---`"))?;
-    Ok(Case { name: name.to_owned(), output: output.trim_end().to_owned() })
+    let (input, output) = rest.split_once("---\n").with_context(|| format!("`{name}` has no `---`"))?;
+    let input: Vec<&str> = input.lines().filter(|line| !line.starts_with("#!")).collect();
+    Ok(Case { name: name.to_owned(), input: input.join("\n"), output: output.trim_end().to_owned() })
 }
 
 #[cfg(test)]
@@ -28,7 +30,8 @@ mod tests {
     #[test]
     fn a_case_has_a_name_and_an_output() {
         let read = case("a name\n#! tags = x\none\ntwo\n---\nout\nput\n").unwrap();
-        assert_eq!((read.name.as_str(), read.output.as_str()), ("a name", "out\nput"));
+        let found = (read.name.as_str(), read.input.as_str(), read.output.as_str());
+        assert_eq!(found, ("a name", "one\ntwo", "out\nput"));
         assert!(case("a name\nno line\n").is_err());
     }
 }

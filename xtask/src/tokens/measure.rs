@@ -34,6 +34,7 @@ pub fn count(text: &str) -> usize {
 pub fn all(root: &Path) -> Result<Vec<Measured>> {
     let mut out = tables(root)?;
     out.extend(tools(root)?);
+    out.push(instructions(root)?);
     out.extend(answers(root)?);
     Ok(out)
 }
@@ -70,8 +71,12 @@ fn capabilities(root: &Path, catalog: &str) -> Result<usize> {
 
 fn tools(root: &Path) -> Result<Vec<Measured>> {
     let mut out = Vec::new();
-    let (mut all, mut core) = (0, 0);
-    for case in cases::read(&root.join("tests/wire/tools.case"))?.iter().skip(1) {
+    let (mut all, mut core, mut whole) = (0, 0, 0);
+    let read = cases::read(&root.join("tests/wire/tools.case"))?;
+    let is_list = |case: &&Case| case.input.starts_with("names");
+    let offered = read.iter().find(|case| case.input == "names of core").context("tools.case lists no core")?;
+    let offered: Vec<&str> = offered.output.lines().collect();
+    for case in read.iter().filter(|case| !is_list(case)) {
         let tool: Value = serde_json::from_str(&case.output).with_context(|| format!("tools.case: {}", case.name))?;
         // What a host hands to the model: not the title, not the hints.
         let seen = serde_json::json!({
@@ -81,7 +86,8 @@ fn tools(root: &Path) -> Result<Vec<Measured>> {
         let name = tool["name"].as_str().context("a tool has a name")?.to_owned();
         let measured = Measured::new(format!("tool {name}"), &compact);
         all += measured.tokens;
-        if CORE.contains(&name.as_str()) {
+        whole += count(&serde_json::to_string(&tool)?);
+        if offered.contains(&name.as_str()) {
             core += measured.tokens;
         }
         out.push(measured);
@@ -89,13 +95,16 @@ fn tools(root: &Path) -> Result<Vec<Measured>> {
     ensure!(all > 0, "tools.case has no tools");
     let total = |name: &str, tokens, limit| Measured { name: name.to_owned(), tokens, limit: Some(limit), per: None };
     out.push(total("tools all", all, 1_700));
+    out.push(total("tools all, with titles and hints", whole, 2_000));
     out.push(total("tools core", core, 950));
     Ok(out)
 }
 
-/// What `--tools core` is to offer.
-const CORE: [&str; 7] =
-    ["plasm_context", "plasm", "plasm_run", "discover_capabilities", "run_js", "get_execution", "read_artifact"];
+fn instructions(root: &Path) -> Result<Measured> {
+    let read = cases::read(&root.join("tests/wire/instructions.case"))?;
+    let case = read.first().context("instructions.case is empty")?;
+    Ok(Measured::new("instructions", &case.output).at_most(250))
+}
 
 fn answers(root: &Path) -> Result<Vec<Measured>> {
     let mut out = Vec::new();

@@ -157,6 +157,19 @@ pub struct Serve {
     /// Print how to connect each host once the server is ready
     #[arg(long)]
     pub connect_help: bool,
+    /// Offer only the tools that programs need (core), or all of them
+    #[arg(long, value_name = "SET")]
+    pub tools: Option<Tools>,
+    /// Also answer what the conformance suite asks for by name
+    #[cfg(feature = "conformance-fixtures")]
+    #[arg(long, hide = true)]
+    pub conformance_fixtures: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tools {
+    Core,
+    All,
 }
 
 #[derive(Debug, Args)]

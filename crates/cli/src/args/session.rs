@@ -9,13 +9,13 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Clone, Default, Args)]
 pub struct Work {
     /// The data folder
-    #[arg(long, value_name = "DIR", env = "TOKAMAK_DATA")]
+    #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
     /// Also offer every catalog (*.yaml, *.yml) in this folder; may be given several times
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     pub catalogs: Vec<PathBuf>,
     /// Leave the demo API and its catalog out
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub no_demo: bool,
 }
 

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalog, mcp_config};
-use crate::args::Serve;
+use crate::args::{Serve, Tools};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -22,6 +22,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     for source in &args.openapi {
         config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
+    let mcp = mcp_options(&config, args);
     let stop = CancellationToken::new();
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
@@ -32,10 +33,13 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
         let beside = beside::start(&service, &config, &ended)?;
-        let served = server::serve_stdio(service, Duration::from_secs(config.drain_seconds), stop.clone()).await;
+        let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
         beside.finish().await;
         return Ok(served?);
+    }
+    if !config.listen.is_loopback() && !wiring::may_have_keys(&config) {
+        return Err(Failure::NotLoopback(config.listen));
     }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
     let listener = wiring::listen(config.listen, config.port).await?;
@@ -59,12 +63,26 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         drain: Duration::from_secs(config.drain_seconds),
         auth,
         calls_per_minute: tenants::calls_per_minute(&config.tenants),
+        mcp,
     };
     server::serve(listener, service, options, stop).await?;
     ended.cancel();
     beside.finish().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
+    let tools = match args.tools {
+        Some(Tools::Core) => server::ToolSet::Core,
+        Some(Tools::All) => server::ToolSet::All,
+        None => config.tools,
+    };
+    server::McpOptions {
+        tools,
+        #[cfg(feature = "conformance-fixtures")]
+        fixtures: args.conformance_fixtures,
+    }
 }
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {

@@ -45,12 +45,13 @@ pub struct HttpOptions {
     pub auth: bool,
     /// For tenants whose calls are bounded.
     pub calls_per_minute: BTreeMap<TenantId, u32>,
+    pub mcp: mcp::McpOptions,
 }
 
 impl HttpOptions {
     /// For loopback: every caller is the same, and may call as often as it likes.
     pub fn without_keys(hosts: Vec<String>, drain: Duration) -> Self {
-        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new() }
+        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new(), mcp: mcp::McpOptions::default() }
     }
 }
 
@@ -98,7 +99,7 @@ fn router(
 ) -> Router {
     let origins = guard::origins(&options.hosts, port);
     let lists = mcp::HttpLists { hosts: &options.hosts, origins: &origins };
-    let mcp = mcp::service(service.clone(), lists, MESSAGE_BYTES, over.clone());
+    let mcp = mcp::service(service.clone(), lists, options.mcp.clone(), MESSAGE_BYTES, over.clone());
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
     let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
     let mcp = Router::new()

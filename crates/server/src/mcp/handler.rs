@@ -8,24 +8,27 @@ use std::sync::Arc;
 use base::TenantId;
 use futures::FutureExt;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult,
+    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use session::{Call, Service};
 use tracing::Instrument;
 
-use super::{caller, progress, tools};
+use super::{ToolSet, caller, progress, tasks, tools};
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
 `intent` for the whole task and the {api, entity} seeds it needs (discover_capabilities finds them; one call for the goal); it \
 answers a session ref (`s0`) and a table that teaches how to write programs. Then plasm shows the plan of a program without calling anything, and plasm_run runs it. Keep using \
 the same ref; call plasm_context again only to add seeds. Long results are cut; read_artifact reads the rest. A seed that \
 does not exist is answered with those that do. APIs here: ";
+
+/// More would only cost tokens; discovery knows them all.
+const APIS_NAMED: usize = 30;
 
 const PROTOCOLS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
@@ -37,36 +40,51 @@ const PROTOCOLS: &[ProtocolVersion] = &[
 /// The list is constant, so a client may keep it for the day.
 const LIST_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// The instructions name the APIs, and those change when a file of the catalogs does.
+const DISCOVER_TTL_MS: u64 = 60 * 1000;
+
+/// Not longer than an artifact is kept.
+const ARTIFACT_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
 #[derive(Clone)]
 pub struct Handler {
     service: Arc<Service>,
     /// Whose APIs the instructions name.
     tenant: TenantId,
+    tools: ToolSet,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>, tenant: TenantId) -> Self {
-        Self { service, tenant }
+    pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet) -> Self {
+        Self { service, tenant, tools }
     }
 
-    fn apis(&self) -> String {
+    fn instructions(&self) -> String {
         let registry = self.service.registry_for(&self.tenant);
-        let ids: Vec<&str> = registry.iter().map(|c| c.id.as_str()).take(30).collect();
-        ids.join(", ")
+        instructions(registry.iter().map(|c| c.id.as_str()))
     }
+}
+
+/// What a host shows a model before its first call.
+pub fn instructions<'a>(apis: impl Iterator<Item = &'a str>) -> String {
+    let named: Vec<&str> = apis.take(APIS_NAMED).collect();
+    format!("{INSTRUCTIONS}{}.", named.join(", "))
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
         let me = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
-        ServerConfig::new(capabilities)
-            .with_server_info(me)
-            .with_instructions(format!("{INSTRUCTIONS}{}.", self.apis()))
+        ServerConfig::new(capabilities).with_server_info(me).with_instructions(self.instructions())
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(PROTOCOLS)
+    }
+
+    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()).with_ttl_ms(DISCOVER_TTL_MS))
     }
 
     async fn list_tools(
@@ -74,13 +92,13 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = ListToolsResult::with_all_items(tools::all());
-        list.ttl_ms = Some(LIST_TTL_MS);
+        let mut list = ListToolsResult::with_all_items(tools::offered(self.tools));
+        (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
         Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::all().into_iter().find(|tool| tool.name == name)
+        tools::offered(self.tools).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -88,8 +106,9 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Name::parse(&request.name) else {
-            let known = tools::Name::ALL.map(tools::Name::as_str);
+        let Some(tool) = tools::Name::parse(&request.name).filter(|tool| tool.is_in(self.tools)) else {
+            let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
+            let known = offered.map(tools::Name::as_str);
             let near = base::near(&request.name, known).join(", ");
             let name = base::shown(&request.name, 80);
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
@@ -115,7 +134,10 @@ impl ServerHandler for Handler {
                 self.service.record(&caller, reference, (call, answer.shown()));
             }
             tracing::info!(target: "tokamak::mcp", slot = answer.slot, outcome = answer.outcome, ms, "called");
-            Ok(answer.result.into())
+            match answer.task.filter(|_| tasks::declared(&context)) {
+                Some(task) => tasks::created(&self.service, &caller, &task).await.map(Into::into),
+                None => Ok(answer.result.into()),
+            }
         }
         .instrument(span)
         .await
@@ -138,7 +160,9 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(super::resources::templates()))
+        let mut list = ListResourceTemplatesResult::with_all_items(super::resources::templates());
+        (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
+        Ok(list)
     }
 
     async fn read_resource(
@@ -150,7 +174,10 @@ impl ServerHandler for Handler {
             Ok(resource) => {
                 let text = super::resources::json(&resource);
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
-                Ok(ReadResourceResult::new(vec![contents]).into())
+                let mut read = ReadResourceResult::new(vec![contents]);
+                // Immutable, and of this tenant alone.
+                (read.ttl_ms, read.cache_scope) = (Some(ARTIFACT_TTL_MS), Some(CacheScope::Private));
+                Ok(read.into())
             }
             Err(error) if error.is_fault() => {
                 tracing::error!(error = &error as &dyn std::error::Error, "reading a resource failed");
@@ -161,6 +188,30 @@ impl ServerHandler for Handler {
                 Err(ErrorData::resource_not_found(crate::text::error(&error), Some(uri)))
             }
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(&self.service, &caller::caller(&context)?, &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::update(&self.service, &caller::caller(&context)?, &request.task_id).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel(&self.service, &caller::caller(&context)?, &request.task_id).await
     }
 
     /// Not declared, so not there; the SDK would answer an empty list.

@@ -8,11 +8,11 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use session::Service;
 use tokio_util::sync::CancellationToken;
 
-use super::handler::Handler;
 use super::transport_store::TransportStore;
+use super::{McpOptions, Root, Roots};
 use crate::identity;
 
-pub type McpHttp = StreamableHttpService<Handler, LocalSessionManager>;
+pub type McpHttp = StreamableHttpService<Root, LocalSessionManager>;
 
 /// Who may be asked, and by which pages.
 pub struct HttpLists<'a> {
@@ -20,7 +20,13 @@ pub struct HttpLists<'a> {
     pub origins: &'a [String],
 }
 
-pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, stop: CancellationToken) -> McpHttp {
+pub fn service(
+    service: Arc<Service>,
+    lists: HttpLists<'_>,
+    options: McpOptions,
+    body_bytes: usize,
+    stop: CancellationToken,
+) -> McpHttp {
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(lists.hosts)
         .with_allowed_origins(lists.origins)
@@ -28,10 +34,11 @@ pub fn service(service: Arc<Service>, lists: HttpLists<'_>, body_bytes: usize, s
         .with_max_request_body_bytes(body_bytes)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
+    let roots = Roots::new(&options);
     // Made for each session, or for each request where there is none, within the request that asks for it.
     let handler = move || {
         let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
-        Ok(Handler::new(service.clone(), who.tenant))
+        Ok(roots.root(service.clone(), who.tenant))
     };
     StreamableHttpService::new(handler, Arc::new(LocalSessionManager::default()), config)
 }

@@ -2,19 +2,77 @@
 //! Invariant: the tool list is the same for every connection and never changes as a side effect of a call.
 
 mod caller;
+#[cfg(feature = "conformance-fixtures")]
+mod fixtures;
 mod handler;
 mod http;
 mod meta;
 mod progress;
 mod resources;
 mod stdio;
+mod tasks;
 mod tools;
 mod transport_store;
 
+use std::sync::Arc;
+
+use base::TenantId;
+use session::Service;
+
+pub use handler::instructions;
 pub use http::{HttpLists, service};
 pub use stdio::{StdioError, serve_stdio};
 
-/// Name, description and input schema of every tool: what a model sees of them.
-pub fn tool_list() -> serde_json::Value {
-    serde_json::to_value(tools::all()).unwrap_or_default()
+/// Which tools there are for a client.
+#[derive(Debug, Clone, Default)]
+pub struct McpOptions {
+    pub tools: ToolSet,
+    /// Also what the conformance suite asks for by name.
+    #[cfg(feature = "conformance-fixtures")]
+    pub fixtures: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSet {
+    /// Those that a model needs to work with programs and code.
+    Core,
+    #[default]
+    All,
+}
+
+/// Name, description and input schema of every tool of a set: what a model sees of them.
+pub fn tool_list(set: ToolSet) -> serde_json::Value {
+    serde_json::to_value(tools::offered(set)).unwrap_or_default()
+}
+
+#[cfg(not(feature = "conformance-fixtures"))]
+type Root = handler::Handler;
+#[cfg(feature = "conformance-fixtures")]
+type Root = fixtures::Served;
+
+/// Makes what answers a request, or the requests of a connection.
+#[derive(Clone)]
+struct Roots {
+    tools: ToolSet,
+    /// What they remember from one request to the next.
+    #[cfg(feature = "conformance-fixtures")]
+    fixtures: Option<Arc<fixtures::Fixtures>>,
+}
+
+impl Roots {
+    fn new(options: &McpOptions) -> Self {
+        Self {
+            tools: options.tools,
+            #[cfg(feature = "conformance-fixtures")]
+            fixtures: options.fixtures.then(Arc::default),
+        }
+    }
+
+    fn root(&self, service: Arc<Service>, tenant: TenantId) -> Root {
+        let handler = handler::Handler::new(service, tenant, self.tools);
+        #[cfg(feature = "conformance-fixtures")]
+        let handler = fixtures::Served::new(handler, self.fixtures.clone());
+        handler
+    }
 }

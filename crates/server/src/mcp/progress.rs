@@ -14,6 +14,15 @@ pub async fn while_running<T>(context: &RequestContext<RoleServer>, work: impl F
     let Some(token) = context.meta.get_progress_token() else {
         return work.await;
     };
+    let tell = |count| {
+        let step = ProgressNotificationParam::new(token.clone(), count).with_message("running");
+        // A client that does not listen any more is told nothing; the work goes on.
+        async move { drop(context.peer.notify_progress(step).await) }
+    };
+    telling(tell, work).await
+}
+
+async fn telling<T, Told: Future<Output = ()>>(tell: impl Fn(f64) -> Told, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     let mut ticks = tokio::time::interval(EVERY);
     let mut count = 0.0;
@@ -22,11 +31,35 @@ pub async fn while_running<T>(context: &RequestContext<RoleServer>, work: impl F
             biased;
             _ = ticks.tick() => {
                 count += 1.0;
-                let step = ProgressNotificationParam::new(token.clone(), count).with_message("running");
-                // A client that does not listen any more is told nothing; the work goes on.
-                let _ = context.peer.notify_progress(step).await;
+                tell(count).await;
             }
             done = &mut work => return done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_sign_of_life_comes_at_once_and_none_is_later_than_20_s_after_another() {
+        let (started, told) = (Instant::now(), RefCell::new(Vec::new()));
+        let work = async {
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            7
+        };
+        let tell = |count: f64| {
+            told.borrow_mut().push((started.elapsed().as_secs(), count));
+            std::future::ready(())
+        };
+        assert_eq!(super::telling(tell, work).await, 7);
+        let told = told.into_inner();
+        assert_eq!(told[0], (0, 1.0));
+        assert!(told.windows(2).all(|two| two[1].0 - two[0].0 <= 20 && two[1].1 > two[0].1), "{told:?}");
+        assert!(told.last().is_some_and(|last| last.0 > 80), "{told:?}");
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::handler::Handler;
+use super::{McpOptions, Root, Roots};
 use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,12 @@ pub enum StdioError {
 const WAITING: usize = 64;
 
 /// Serves one client until it closes its end or `stop` is cancelled; then calls under way may finish for `drain`.
-pub async fn serve_stdio(service: Arc<Service>, drain: Duration, stop: CancellationToken) -> Result<(), StdioError> {
+pub async fn serve_stdio(
+    service: Arc<Service>,
+    options: McpOptions,
+    drain: Duration,
+    stop: CancellationToken,
+) -> Result<(), StdioError> {
     let (to_sdk, sdk_in) = tokio::io::duplex(MESSAGE_BYTES);
     let (sdk_out, from_sdk) = tokio::io::duplex(MESSAGE_BYTES);
     let (answers, lines) = mpsc::channel(WAITING);
@@ -36,7 +41,7 @@ pub async fn serve_stdio(service: Arc<Service>, drain: Duration, stop: Cancellat
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
     let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
     let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
-    let served = serve_on(service, (sdk_in, sdk_out), over).await;
+    let served = serve_on(Roots::new(&options).root(service, base::TenantId::local()), (sdk_in, sdk_out), over).await;
     reading.abort();
     ending.abort();
     // What was answered last is written before the process ends.
@@ -53,11 +58,11 @@ async fn end(stop: CancellationToken, input: AbortHandle, drain: Duration, over:
 }
 
 async fn serve_on(
-    service: Arc<Service>,
+    root: Root,
     streams: (DuplexStream, DuplexStream),
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    let running = match Handler::new(service, base::TenantId::local()).serve_with_ct(streams, stop).await {
+    let running = match root.serve_with_ct(streams, stop).await {
         Ok(running) => running,
         // A client that leaves before it says hello is not a failure.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -148,7 +148,14 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_says_how_to_ask_for_it() {
         let told = Told { steps_done: 1, steps: 3, effects_done: 2 };
-        let operation = Operation { slot: Slot(0), handle: "s0_o1".to_owned(), told, stopping: true, silent: None };
+        let operation = Operation {
+            slot: Slot(0),
+            handle: "s0_o1".to_owned(),
+            task: String::new(),
+            told,
+            stopping: true,
+            silent: None,
+        };
         let expected = "wait(s0_o1)\nit goes on · step 1 of 3, 2 effects done · stopping before the next effect; send the line \
                         above as a program";
         assert_eq!(running(&operation), expected);
@@ -159,7 +166,14 @@ mod tests {
         let told = Told { steps_done: 1, steps: 3, effects_done: 0 };
         let said = |silent| {
             let handle = "s0_o1".to_owned();
-            running(&Operation { slot: Slot(0), handle, told, stopping: false, silent: Some(silent) })
+            running(&Operation {
+                slot: Slot(0),
+                handle,
+                task: String::new(),
+                told,
+                stopping: false,
+                silent: Some(silent),
+            })
         };
         let lives = "wait(s0_o1)\nanother process has it, last heard of 4 s ago; after 20 s of silence whoever asks takes it \
                      over · step 1 of 3; send the line above as a program";

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, shown};
 
-use super::{OpenRequest, Opened, SeedRequest, SessionReuseKey, Taught};
+use super::{OpenRequest, Opened, SeedRequest, Taught};
 use crate::caller::{Caller, Connection};
 use crate::error::Error;
+use crate::reuse::SessionReuseKey;
 use crate::rows::{ExecuteBinding, ExecuteRow, LogicalRow, Revision};
 use crate::service::Service;
 

@@ -10,22 +10,20 @@ mod wave;
 
 use std::sync::Arc;
 
-use base::{CatalogId, Digest, LogicalSessionId, Slot};
+use base::{CatalogId, LogicalSessionId, Slot};
 use catalog::{Catalog, Registry};
 use teach::{Ask, Catalogs, Seed, SeedError, TaughtRelation};
 
 use crate::caller::Caller;
 use crate::commit::TRIES;
 use crate::error::Error;
+use crate::reuse::intent_id;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::service::Service;
 
 pub use door::{Door, ExecuteRequest, Executed};
 use find::Found;
 pub use newer::Newer;
-pub use reuse::SessionReuseKey;
-pub(crate) use steady::Steadies;
-pub(crate) use wave::KeptCatalogs;
 use wave::Step;
 
 #[derive(Debug, Clone)]
@@ -217,9 +215,4 @@ fn offered(registry: &Registry) -> String {
 pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
     let near = base::near(api, known.map(|c| c.id.as_str()));
     SeedError::UnknownApi { api: base::shown(api, 80), near }
-}
-
-/// An intent is free text; its row is found by its digest.
-pub(crate) fn intent_id(intent: &str) -> String {
-    Digest::of(intent.as_bytes()).to_string()
 }

@@ -1,53 +1,17 @@
 //! An open that was asked before and changes nothing, answered from what this process knows.
 //! Invariant: it is answered so only while every row it was decided on has the version it had then; nothing is written.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
-use base::{Digest, LogicalSessionId, Slot};
-use catalog::Registry;
+use base::{Digest, Slot};
 use ports::store::{Key, Table};
 use serde_json::json;
 
 use super::{Asked, Continuity, Opened, Taught};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows::{ExecuteBinding, LogicalRow, Revision, TOUCH_MS};
+use crate::rows::{LogicalRow, TOUCH_MS};
 use crate::service::Service;
-
-/// What an open that changed nothing was decided on.
-#[derive(Clone)]
-pub(super) struct Steady {
-    pub session: LogicalSessionId,
-    pub execute: ExecuteBinding,
-    /// Of the execute session's row.
-    pub version: u64,
-    pub revision: Revision,
-    pub entities: usize,
-    /// Another registry may have something newer to tell of.
-    pub registry: Weak<Registry>,
-}
-
-/// By the digest of what was asked. Each entry can be lost.
-#[derive(Default)]
-pub(crate) struct Steadies(Mutex<HashMap<Digest, Steady>>);
-
-/// Some 200 bytes each.
-const KEPT: usize = 10_000;
-
-impl Steadies {
-    fn get(&self, asked: &Digest) -> Option<Steady> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(asked).cloned()
-    }
-
-    pub(super) fn put(&self, asked: Digest, steady: Steady) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(asked, steady);
-    }
-}
 
 impl Asked<'_> {
     /// What decides the answer, beside what is stored. `None` for a call that wants more than a line.

@@ -1,38 +1,25 @@
 //! What an open comes to: a wave, or the word that there is none.
 //! Invariant: blob before pointer; everything that an answer says is in one transaction that is durable before it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use base::{CatalogId, Digest, Timestamp};
+use base::{CatalogId, Digest};
 use ports::store::{Batch, Expect, Key, Table};
 use teach::{Catalogs, Extended, render_wave};
 
 use super::find::Found;
-use super::steady::Steady;
-use super::{Asked, Continuity, Newer, Opened, SessionReuseKey, Taught};
+use super::{Asked, Continuity, Newer, Opened, Taught};
 use crate::caller::Caller;
 use crate::commit::unchanged;
 use crate::error::Error;
+use crate::reuse::SessionReuseKey;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, TOUCH_MS};
 use crate::service::Service;
+use crate::steadies::Steady;
 
 /// For how long a catalog that was put counts as there.
 const KEPT_MS: i64 = 10 * 60 * 1000;
-
-/// When this process last put which catalogs.
-#[derive(Default)]
-pub(crate) struct KeptCatalogs(Mutex<HashMap<Digest, Timestamp>>);
-
-impl KeptCatalogs {
-    fn at(&self, digest: &Digest) -> Option<Timestamp> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(digest).copied()
-    }
-
-    fn put(&self, digest: Digest, at: Timestamp) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, at);
-    }
-}
 
 /// An open that has something to teach, before it is committed.
 pub(super) struct Step {

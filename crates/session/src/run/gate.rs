@@ -160,6 +160,6 @@ impl Service {
     }
 }
 
-pub(crate) fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
-    Key::new(&caller.tenant, Table::PlanCommit, format!("{}/{number:010}", session.id))
+fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {
+    rows::commit_key(&caller.tenant, session.id, number)
 }

@@ -1,6 +1,7 @@
 //! The result of a run, kept: artifact, run, page handles, and the end of what it was claimed or detached by.
 //! Invariant: blob before pointer; everything that names the result is written in one transaction.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::{Digest, RunId};
@@ -57,8 +58,7 @@ impl Service {
         (live, planned, outcome): (&Live, &Planned, &Outcome),
     ) -> Result<Kept, Error> {
         let finished = self.ports.clock.now();
-        let artifact = Artifact::of(live.run, planned.plan.digest, finished, outcome);
-        let bytes = artifact.bytes();
+        let bytes = Artifact::of(live.run, planned.plan.digest, finished, outcome).bytes();
         // A small result is durable with its run, in the flush that both need anyway: a file of its own costs three more.
         let inline = bytes.len() <= self.limits.row_bytes;
         let artifact = if inline { Digest::of(&bytes) } else { self.ports.blobs.put(&bytes).await? };
@@ -72,9 +72,6 @@ impl Service {
             let pages = logical.row.pages + rests.len() as u64;
             let next = LogicalRow { runs: number, pages, used: finished, ..logical.row };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
-            let pages: Vec<(String, u64)> =
-                rests.iter().zip(first_page..).map(|(rest, page)| (rest.label.clone(), page)).collect();
-            let before = rests.iter().zip(first_page..).filter_map(|(rest, page)| Some((page, rest.before.clone()?)));
             let row = RunRow {
                 run: live.run,
                 execute: Some(session.binding.clone()),
@@ -85,8 +82,8 @@ impl Service {
                 artifact,
                 inline,
                 finished,
-                pages,
-                before: before.collect(),
+                pages: rests.iter().zip(first_page..).map(|(rest, page)| (rest.label.clone(), page)).collect(),
+                before: before(&rests, first_page),
             };
             let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
                 rows::run_key(&caller.tenant, session.id, number),
@@ -101,13 +98,7 @@ impl Service {
             batch = batch.put(rows::run_id_key(&caller.tenant, live.run), rows::write(&at), Expect::Any);
             let bare = self.bare_batch(caller, (unnamed, at), batch).await?;
             batch = bare.0;
-            for (Rest { page, .. }, number) in rests.iter().zip(first_page..) {
-                batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
-            }
-            if let Some((key, row)) = &live.claim {
-                let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
-                batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
-            }
+            batch = with_handles(batch, (caller, session), (&rests, first_page), (live, number));
             batch = self.end_operation(caller, session, (live, number), batch).await?;
             if self.is_kept(caller, session, (live, number), batch).await? {
                 live.is_kept();
@@ -178,4 +169,26 @@ impl Service {
         let found: Option<Versioned<RunAt>> = self.fetch(&rows::run_id_key(&caller.tenant, run)).await?;
         Ok(found.filter(|at| at.row.session == session.id).map(|at| at.row.number))
     }
+}
+
+/// By the number of a page handle, the steps that its rows have not been through.
+fn before(rests: &[Rest], first_page: u64) -> BTreeMap<u64, String> {
+    rests.iter().zip(first_page..).filter_map(|(rest, page)| Some((page, rest.before.clone()?))).collect()
+}
+
+/// The page handles of a run, and the end of what it was claimed by.
+fn with_handles(
+    mut batch: Batch,
+    (caller, session): (&Caller, &Session),
+    (rests, first_page): (&[Rest], u64),
+    (live, number): (&Live, u64),
+) -> Batch {
+    for (Rest { page, .. }, number) in rests.iter().zip(first_page..) {
+        batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
+    }
+    if let Some((key, row)) = &live.claim {
+        let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
+        batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
+    }
+    batch
 }

@@ -9,6 +9,7 @@ mod page;
 mod receipts;
 mod replay;
 mod start;
+mod task;
 mod watch;
 
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
-pub(crate) use gate::commit_key;
 pub(crate) use operation::{OperationRow, OperationState};
+pub use task::TaskState;
 
 /// Without a handle nobody could ask for the run, so it is tried again for as long as its caller is there.
 const HANDLE_AGAIN: Duration = Duration::from_secs(1);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::gate::Ticket;
 use super::page::{Handle, own};
 use super::start::{Resumed, Work};
+use super::task::TaskId;
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
@@ -45,6 +46,19 @@ pub(crate) struct OperationRow {
     pub owner: u32,
     #[serde(default)]
     pub claim: Option<ClaimAt>,
+    /// When it was given its handle.
+    #[serde(default)]
+    pub started: Option<Timestamp>,
+}
+
+/// What is wanted of an operation.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub number: u64,
+    /// It shall stop.
+    pub cancel: bool,
+    /// How long to wait for its end.
+    pub patience: Duration,
 }
 
 /// The commit or the request id that a run was asked for with.
@@ -98,6 +112,7 @@ impl Service {
                 told: *live.told.borrow(),
                 owner: live.owner,
                 claim: live.claim.clone().map(|(key, row)| ClaimAt { table: key.table, id: key.id, row }),
+                started: Some(self.now()),
             };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
             let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
@@ -128,19 +143,32 @@ impl Service {
         let unknown = || Error::NoHandle(base::shown(handle, 60));
         let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
         own(session, parsed.slot, handle)?;
-        let key = operation_key(caller, session, parsed.number);
+        let asked = Asked { number: parsed.number, cancel, patience: PATIENCE };
+        if let Some(answer) = self.ask_for(caller, session, asked).await? {
+            return Ok(answer);
+        }
+        let operations = self.logical(caller, session.id).await?.map_or(0, |row| row.row.operations);
+        let was_there = (1..=operations).contains(&parsed.number);
+        Err(if was_there { self.gone(handle) } else { unknown() })
+    }
+
+    /// `None`: the session has no such operation.
+    pub(super) async fn ask_for(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &Session,
+        Asked { number, cancel, patience }: Asked,
+    ) -> Result<Option<RunAnswer>, Error> {
+        let key = operation_key(caller, session, number);
         let live = loop {
-            let Some(mut found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else {
-                let operations = self.logical(caller, session.id).await?.map_or(0, |row| row.row.operations);
-                let was_there = (1..=operations).contains(&parsed.number);
-                return Err(if was_there { self.gone(handle) } else { unknown() });
-            };
+            let Some(mut found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(None) };
             if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
                 found = self.want_stop(&key, found).await?;
             }
             let beat = match found.row.state {
                 OperationState::Ended { number } => {
-                    return self.replay(caller, session, number).await.map(|ran| RunAnswer::Finished(unmarked(ran)));
+                    let ran = self.replay(caller, session, number).await?;
+                    return Ok(Some(RunAnswer::Finished(unmarked(ran))));
                 }
                 OperationState::Running { beat } => beat,
             };
@@ -149,19 +177,19 @@ impl Service {
             }
             if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS {
                 // Another process has it.
-                return Ok(RunAnswer::Running(elsewhere(session, parsed.number, &found.row, self.now())));
+                return Ok(Some(RunAnswer::Running(elsewhere(session, number, &found.row, self.now()))));
             }
             // Whoever loses the race for it looks again, and finds that it lives.
-            if let Some(live) = self.take_over(caller, session, (parsed.number, &key, found)).await? {
+            if let Some(live) = self.take_over(caller, session, (number, &key, found)).await? {
                 break live;
             }
         };
         if cancel {
             live.cancel.cancel();
         }
-        match tokio::time::timeout(PATIENCE, live.ended()).await {
-            Ok(ended) => ended.map(RunAnswer::Finished),
-            Err(_) => Ok(RunAnswer::Running(operation(session, parsed.number, &live))),
+        match tokio::time::timeout(patience, live.ended()).await {
+            Ok(ended) => ended.map(|ran| Some(RunAnswer::Finished(ran))),
+            Err(_) => Ok(Some(RunAnswer::Running(operation(session, number, &live)))),
         }
     }
 
@@ -243,6 +271,7 @@ fn operation(session: &Session, number: u64, live: &Live) -> Operation {
     Operation {
         slot: session.slot,
         handle: format!("{}_o{number}", session.slot),
+        task: TaskId { session: session.id, number }.to_string(),
         told: *live.told.borrow(),
         stopping: live.cancel.is_cancelled(),
         silent: None,
@@ -256,7 +285,8 @@ fn elsewhere(session: &Session, number: u64, row: &OperationRow, now: Timestamp)
         OperationState::Running { beat } => u64::try_from(now.0.saturating_sub(beat.0) / 1000).ok(),
         OperationState::Ended { .. } => None,
     };
-    Operation { slot: session.slot, handle, told: row.told, stopping: row.cancel, silent }
+    let task = TaskId { session: session.id, number }.to_string();
+    Operation { slot: session.slot, handle, task, told: row.told, stopping: row.cancel, silent }
 }
 
 /// The result of an operation is not a replay: its caller has not had it yet.

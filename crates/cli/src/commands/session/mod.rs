@@ -49,16 +49,7 @@ async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
 }
 
 /// Adds a call made by hand to its session's trace.
-fn traced(
-    service: &Service,
-    session: &str,
-    (call, started): (Call, base::Timestamp),
-    answer: &Result<String, &'static str>,
-) {
-    let (outcome, text) = match answer {
-        Ok(text) => ("ok", text.as_str()),
-        Err(code) => (*code, ""),
-    };
+fn traced(service: &Service, session: &str, (call, started): (Call, base::Timestamp), (outcome, text): (&str, &str)) {
     let call = Call { at: started.0, ms: service.now().0 - started.0, outcome: outcome.to_owned(), ..call };
     service.record(&Caller::local(), session, (call, text));
 }

@@ -20,7 +20,7 @@ pub async fn context(file: Option<&Path>, args: &Context, output: &Output) -> Re
         let opened = service.open(&Caller::local(), &request).await?;
         let text = server::text::opened(&opened);
         let call = Call::new("context").with_seeds(&request.seeds);
-        traced(&service, &opened.session.to_string(), (call, started), &Ok(text.clone()));
+        traced(&service, &opened.session.to_string(), (call, started), ("ok", &text));
         if output.json {
             let table = match &opened.taught {
                 Taught::Table(table) => Some(table),

@@ -24,12 +24,12 @@ pub async fn plan(file: Option<&Path>, args: &Plan, output: &Output) -> Result<(
         let planned = match service.plan(&Caller::local(), &request).await {
             Ok(planned) => planned,
             Err(error) => {
-                traced(&service, &session, (call, started), &Err(error.code()));
+                traced(&service, &session, (call, started), (error.code(), ""));
                 return Err(error.into());
             }
         };
         let text = server::text::planned(&planned, &program);
-        traced(&service, &session, (call.with_plan(&planned), started), &Ok(text.clone()));
+        traced(&service, &session, (call.with_plan(&planned), started), ("ok", &text));
         if output.json {
             let number = planned.number.map(|n| ::session::ResourceUri::plan(planned.slot, n));
             output.value(&json!({
@@ -71,12 +71,12 @@ pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(),
         match ended {
             Ok(RunAnswer::Finished(ran)) => {
                 let text = server::text::ran(&ran, service.limits().shown_chars).text;
-                traced(&service, &session, (call.with_run(&ran), started), &Ok(text.clone()));
+                traced(&service, &session, (call.with_run(&ran), started), ("ok", &text));
                 print(&ran, &text, output)
             }
             Ok(RunAnswer::Running(operation)) => {
                 let text = server::text::running(&operation);
-                traced(&service, &session, (call, started), &Ok(text.clone()));
+                traced(&service, &session, (call, started), ("ok", &text));
                 if output.json {
                     output.value(&json!({"state": "running", "handle": operation.handle}));
                 } else {
@@ -85,7 +85,7 @@ pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(),
                 Ok(())
             }
             Err(error) => {
-                traced(&service, &session, (call, started), &Err(error.code()));
+                traced(&service, &session, (call, started), (error.code(), ""));
                 Err(error.into())
             }
         }

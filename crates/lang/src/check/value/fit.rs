@@ -41,7 +41,7 @@ impl Cx<'_> {
                 let path = path.clone();
                 return Some(found.base.take(Take::Path(path), false));
             }
-            self.does_not_fit(kind, &found, span);
+            self.does_not_fit((home, kind), &found, span);
             return None;
         };
         if found.many && !list && !matches!(kind, Type::Json) {
@@ -92,11 +92,19 @@ impl Cx<'_> {
         }
     }
 
-    fn does_not_fit(&mut self, kind: &Type, found: &Found, span: Span) {
+    fn does_not_fit(&mut self, (home, kind): (Home<'_>, &Type), found: &Found, span: Span) {
         let what = match (&found.value, &found.key) {
             (Some((_, kind, _)), None) => kind.describe(),
+            // Two APIs may call different things by one name.
+            (_, Some((from, entity))) if matches!(kind, Type::Ref(wanted) if wanted == entity) => {
+                format!("rows of {}:{entity}", from.id)
+            }
             (_, Some((_, entity))) => format!("rows of {entity}"),
             _ => "rows of several columns".to_owned(),
+        };
+        let wanted = match (kind, home, &found.key) {
+            (Type::Ref(wanted), Some(h), Some((_, entity))) if wanted == entity => format!("{}:{wanted}", h.id),
+            _ => kind.describe(),
         };
         let what = if found.many && found.key.is_none() { format!("many of {what}") } else { what };
         let more = match (kind, &found.value) {
@@ -111,7 +119,7 @@ impl Cx<'_> {
             let key = home.entity(entity)?.key.first()?;
             Some(Edit::insert(span.end, format!(".{key}")))
         });
-        let message = format!("expected {}, found {what}{more}", kind.describe());
+        let message = format!("expected {wanted}, found {what}{more}");
         self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_fix(fix));
     }
 

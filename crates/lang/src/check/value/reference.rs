@@ -46,7 +46,12 @@ impl<'s> Cx<'s> {
             Type::Ref(wanted) if *wanted == referred.entity && home.is_none_or(|h| h.id == referred.catalog.id) => {}
             Type::Json => {}
             Type::Ref(wanted) => {
-                let message = format!("expected a reference to {wanted}, found one to {}", referred.entity);
+                // Two APIs may call different things by one name.
+                let (wanted, found) = match home.filter(|_| *wanted == referred.entity) {
+                    Some(h) => (format!("{}:{wanted}", h.id), format!("{}:{}", referred.catalog.id, referred.entity)),
+                    None => (wanted.clone(), referred.entity.clone()),
+                };
+                let message = format!("expected a reference to {wanted}, found one to {found}");
                 self.error(codes::WRONG_TYPE, entity_span(entity), message);
                 return None;
             }
@@ -79,8 +84,12 @@ impl<'s> Cx<'s> {
             let kind = entity.fields.get(only)?.kind.clone();
             return self.value_in(home, &kind, value);
         }
-        let message = format!("{target} has a key of {} parts; write a reference", entity.key.len());
         let referred = home.and_then(|h| self.scope.exposed(h, target));
+        let seed = match home.filter(|h| referred.is_none() && h.offers(target)) {
+            Some(h) => format!(", for which the session needs the seed {}:{target} (plasm_context)", h.id),
+            None => String::new(),
+        };
+        let message = format!("{target} has a key of {} parts; write a reference{seed}", entity.key.len());
         let fix = referred.map(|exposed| self.reference_edit(exposed, value, Alphabet::Names));
         self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_fix(fix));
         None

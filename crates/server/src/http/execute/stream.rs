@@ -95,7 +95,7 @@ fn events(following: Following, first: RunAnswer) -> impl Stream<Item = Result<E
 
 fn ended(ran: &session::Ran, handle: &str) -> Operation {
     let told = session::Told::default();
-    Operation { slot: ran.slot, handle: handle.to_owned(), told, stopping: false, silent: None }
+    Operation { slot: ran.slot, handle: handle.to_owned(), task: String::new(), told, stopping: false, silent: None }
 }
 
 fn event(kind: &str, data: &Value) -> Result<Event, Infallible> {

@@ -13,15 +13,15 @@ use crate::{found, text};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The whole goal, in one sentence.
+    /// The whole goal.
     intent: String,
-    /// Answer a decision (ready, clarify_api, clarify_entity, no_match) with options.
+    /// Answer a decision with options.
     #[serde(default)]
     typed: bool,
-    /// Rows, 8 unless given, at most 32.
+    /// 8; at most 32.
     #[serde(default)]
     limit: Option<usize>,
-    /// Only these; all unless given.
+    /// Only these.
     #[serde(default)]
     apis: Option<Vec<String>>,
 }

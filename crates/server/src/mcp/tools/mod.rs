@@ -15,8 +15,9 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Call, Caller, Error, Service};
+use session::{Call, Caller, Error, Ran, Service};
 
+use super::ToolSet;
 use super::handler::refused;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,11 @@ impl Name {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|name| name.as_str() == text)
     }
+
+    pub fn is_in(self, set: ToolSet) -> bool {
+        let core = [Name::PlasmContext, Name::DiscoverCapabilities, Name::Plasm, Name::PlasmRun, Name::ReadArtifact];
+        set == ToolSet::All || core.contains(&self)
+    }
 }
 
 /// What a tool answers, and what the log says of it.
@@ -61,11 +67,19 @@ pub struct Answer {
     pub result: CallToolResult,
     pub slot: Option<String>,
     pub outcome: &'static str,
+    /// The run that goes on, for clients that know tasks.
+    pub task: Option<String>,
     /// For the trace of a session: which, and what the tool knows of the call.
     pub call: Option<(String, Call)>,
 }
 
-pub fn all() -> Vec<Tool> {
+/// What a run that has ended answers.
+pub fn ran(ran: &Ran, shown_chars: usize) -> CallToolResult {
+    plasm_run::finished(ran, shown_chars).result
+}
+
+/// Those of a set, in the order they are listed.
+pub fn offered(set: ToolSet) -> Vec<Tool> {
     let tool = |name: Name| match name {
         Name::PlasmContext => plasm_context::tool(),
         Name::Plasm => plasm::tool(),
@@ -74,7 +88,7 @@ pub fn all() -> Vec<Tool> {
         Name::DiscoverCapabilities => discover_capabilities::tool(),
         Name::ListRegistry => list_registry::tool(),
     };
-    Name::ALL.into_iter().map(tool).collect()
+    Name::ALL.into_iter().filter(|name| name.is_in(set)).map(tool).collect()
 }
 
 pub async fn call(service: &Arc<Service>, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
@@ -96,7 +110,7 @@ impl Answer {
     fn without_session(text: String, meta: Option<MetaObject>) -> Self {
         let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
         result.meta = meta;
-        Self { result, slot: None, outcome: "ok", call: None }
+        Self { result, slot: None, outcome: "ok", call: None, task: None }
     }
 
     /// The same as JSON and as text: hosts show one or the other.
@@ -115,6 +129,7 @@ impl Answer {
             slot: None,
             outcome: error.code(),
             call: None,
+            task: None,
         }
     }
 
@@ -130,11 +145,17 @@ impl Answer {
 
     pub fn broken() -> Self {
         let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
-        Self { result: refused(text), slot: None, outcome: "internal", call: None }
+        Self { result: refused(text), slot: None, outcome: "internal", call: None, task: None }
     }
 
     pub fn cancelled() -> Self {
-        Self { result: refused("cancelled: the client asked to stop"), slot: None, outcome: "cancelled", call: None }
+        Self {
+            result: refused("cancelled: the client asked to stop"),
+            slot: None,
+            outcome: "cancelled",
+            call: None,
+            task: None,
+        }
     }
 }
 
@@ -149,7 +170,7 @@ struct BadArguments {
 
 impl From<BadArguments> for Answer {
     fn from(bad: BadArguments) -> Self {
-        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None }
+        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None, task: None }
     }
 }
 

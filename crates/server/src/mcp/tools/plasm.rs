@@ -13,11 +13,10 @@ use crate::text;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The ref that plasm_context answered (s0).
+    /// From plasm_context (s0).
     logical_session_ref: String,
-    /// The program, in the language of the session's table.
     program: String,
-    /// Why; for the log only.
+    // For the log only.
     #[serde(default)]
     reasoning: Option<String>,
 }
@@ -26,7 +25,7 @@ pub fn tool() -> Tool {
     describe(
         Name::Plasm,
         "Plan a program",
-        "Check a program and show its plan without calling any API. Never send a bare $: replace it with a value.",
+        "Show the plan of a program without calling any API. Never send a bare $: replace it with a value.",
         schema::of::<Arguments>(),
         true,
     )

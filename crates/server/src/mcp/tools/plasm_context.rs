@@ -13,17 +13,16 @@ use crate::text;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What the task is, in one stable phrase; the same intent finds the same session again.
+    /// The task, in one stable phrase; the same finds the same session.
     intent: String,
-    /// Entities to teach.
     seeds: Vec<SeedArgument>,
-    /// Writes to teach even if the intent does not speak of them.
+    /// More writes to teach.
     #[serde(default)]
     ranked_capabilities: Vec<String>,
-    /// Send the whole table again.
+    /// Send the table again.
     #[serde(default)]
     replay: bool,
-    /// Move the session to the newest catalogs, with new symbols.
+    /// Move to the newest catalogs.
     #[serde(default)]
     refresh: bool,
 }
@@ -31,11 +30,10 @@ struct Arguments {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SeedArgument {
-    /// Catalog id.
     #[serde(alias = "entry_id")]
     api: String,
     entity: String,
-    /// Of its writes, by name; `*` for all. Otherwise those the intent speaks of.
+    /// Its writes by name; * for all.
     #[serde(default)]
     capabilities: Vec<String>,
 }
@@ -44,8 +42,8 @@ pub fn tool() -> Tool {
     describe(
         Name::PlasmContext,
         "Open a session",
-        "Open a working session over APIs, or add entities to it; call this first. Answers a logical_session_ref (s0) and a \
-         table of the expressions you may write. Merge all seeds of a task into one call.",
+        "Open a session over APIs, or add entities to it; call this first. Answers a logical_session_ref (s0) and a table of the \
+         expressions you may write. Merge all seeds of a task into one call.",
         schema::of::<Arguments>(),
         false,
     )

@@ -15,24 +15,23 @@ use crate::text;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The ref that plasm_context answered (s0).
     logical_session_ref: String,
-    /// The program, in the language of the session's table; may be left out with plan_commit_ref.
+    /// Not needed with plan_commit_ref.
     #[serde(default)]
     program: Option<String>,
-    /// Why; for the log only.
+    // For the log only.
     #[serde(default)]
     reasoning: Option<String>,
-    /// Run the plan that plasm showed under this ref (pc0); needed when its verdict is review.
+    /// Needed when the plan's verdict is review (pc0).
     #[serde(default)]
     plan_commit_ref: Option<String>,
-    /// Run even when the plan's verdict is review.
+    /// Run it without a commit.
     #[serde(default)]
     force: bool,
-    /// With force: the same id never runs twice and answers the first result again.
+    /// With force: one id runs once.
     #[serde(default)]
     request_id: Option<String>,
-    /// false: answer at once with a handle for wait(..).
+    /// false: answer wait(..) at once.
     #[serde(default)]
     wait: Option<bool>,
 }
@@ -41,8 +40,8 @@ pub fn tool() -> Tool {
     describe(
         Name::PlasmRun,
         "Run a program",
-        "Run a program over the session's APIs and answer its rows. A program that changes something needs the \
-         plan_commit_ref of its plan (plasm). More rows: page(s0_pg1). Long runs: wait(s0_o1), cancel(s0_o1).",
+        "Run a program and answer its rows. One that changes something needs the plan_commit_ref of its plan (plasm). More \
+         rows: page(s0_pg1). Long runs: wait(s0_o1), cancel(s0_o1).",
         schema::of::<Arguments>(),
         false,
     )
@@ -73,13 +72,16 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) ->
         Ok(RunAnswer::Running(operation)) => {
             let mut answer = Answer::text(operation.slot, text::running(&operation), Some(meta::running(&operation)));
             answer.outcome = "running";
+            // Who asks not to wait wants the handle itself.
+            answer.task = (request.wait != Some(false)).then_some(operation.task);
             answer.traced(&request.session, call)
         }
         Err(error) => Answer::failed(&error).traced(&request.session, call),
     }
 }
 
-fn finished(ran: &Ran, shown_chars: usize) -> Answer {
+/// The answer of a run that has ended, whoever waited for it.
+pub fn finished(ran: &Ran, shown_chars: usize) -> Answer {
     let shown = text::ran(ran, shown_chars);
     let mut answer = Answer::text(ran.slot, shown.text, Some(meta::ran(ran, &shown.lossy)));
     if ran.outcome.failed() || ran.outcome.cancelled {

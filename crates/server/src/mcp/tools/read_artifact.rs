@@ -15,15 +15,13 @@ const DEFAULT_ROWS: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// As an answer named it: plasm://session/s0/r/1, with #label for one of several returns.
+    /// plasm://session/s0/r/1; #label for one of several returns.
     uri: String,
-    /// First row, from 0.
     #[serde(default)]
     offset: usize,
     /// Rows (100).
     #[serde(default)]
     limit: Option<usize>,
-    /// Only these fields.
     #[serde(default)]
     fields: Option<Vec<String>>,
 }
@@ -32,7 +30,7 @@ pub fn tool() -> Tool {
     describe(
         Name::ReadArtifact,
         "Read a stored result",
-        "Read rows of an earlier run from its artifact URI, with all fields uncut.",
+        "Read the rows of an earlier run, with all fields uncut.",
         schema::of::<Arguments>(),
         true,
     )
@@ -44,9 +42,13 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Err(bad) => return bad.into(),
     };
     match service.resource(caller, &given.uri).await {
-        Ok(Resource::Artifact(artifact)) => {
-            Answer { outcome: "ok", slot: slot_of(&given.uri), result: shown(&artifact, &given), call: None }
-        }
+        Ok(Resource::Artifact(artifact)) => Answer {
+            outcome: "ok",
+            slot: slot_of(&given.uri),
+            result: shown(&artifact, &given),
+            call: None,
+            task: None,
+        },
         Ok(Resource::Plan(plan)) => {
             Answer { slot: slot_of(&given.uri), ..Answer::without_session(of_plan(&plan), None) }
         }

@@ -19,15 +19,18 @@ pub fn of<T: JsonSchema>() -> JsonObject {
     }
 }
 
-/// Integer formats (`uint64`) make TypeScript clients warn; titles, empty defaults and null types only cost tokens.
+/// Integer formats (`uint64`) make TypeScript clients warn; titles, empty defaults, null types and the lower end of unsigned
+/// numbers only cost tokens: what is below it is refused all the same.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             map.retain(|key, value| match key.as_str() {
                 "format" => !value.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int")),
                 "title" => !value.is_string(),
+                "minimum" => value.as_u64() != Some(0),
                 "default" => {
-                    !(value.is_null() || value == &Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty))
+                    let empty = [Value::Null, Value::Bool(false), Value::from(0), Value::Array(Vec::new())];
+                    !empty.contains(value)
                 }
                 _ => true,
             });
