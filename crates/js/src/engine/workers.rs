@@ -71,6 +71,13 @@ struct Waiting {
     closed: bool,
 }
 
+impl Waiting {
+    /// More jobs than threads that are free. One that was woken counts as free until it has taken its job.
+    fn is_crowded(&self) -> bool {
+        self.jobs.len() > self.idle
+    }
+}
+
 impl Workers {
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
         let steady = settings.threads.max(1);
@@ -98,7 +105,7 @@ impl Workers {
             return Err(Error::Busy);
         }
         waiting.jobs.push_back((Instant::now(), job));
-        let crowded = waiting.idle == 0 && !waiting.overseen;
+        let crowded = waiting.is_crowded() && !waiting.overseen;
         drop(waiting);
         self.queue.more.notify_one();
         if crowded {
@@ -171,12 +178,13 @@ impl Queue {
         while !waiting.closed {
             if quiet >= QUIET {
                 waiting.overseen = false;
-                waiting = self.crowded.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                let calm = |waiting: &mut Waiting| !waiting.closed && !waiting.is_crowded();
+                waiting = self.crowded.wait_while(waiting, calm).unwrap_or_else(PoisonError::into_inner);
                 waiting.overseen = true;
                 quiet = 0;
             }
             let late = waiting.jobs.front().is_some_and(|(since, _)| since.elapsed() >= PATIENCE);
-            let short = late && waiting.idle == 0 && waiting.threads < self.most_threads;
+            let short = late && waiting.is_crowded() && waiting.threads < self.most_threads;
             quiet = if waiting.jobs.is_empty() { quiet + 1 } else { 0 };
             drop(waiting);
             if short && let Err(error) = self.start_thread() {
