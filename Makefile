@@ -5,7 +5,7 @@ help:
 	@echo "make run     install what is missing, build in release, serve on http://127.0.0.1:3000  (ARGS=\"--port 4000\")"
 	@echo "make test    install what is missing, run every check and test; what CI runs"
 	@echo "make bench   measure, printing ratios side by side"
-	@echo "make fuzz    fuzz lexer, parser, checker and catalog reader, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
+	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
 	@echo "make corpus  import 2,640 real specifications, fetched from npm"
 	@echo "make soak    kill the server 5,000 times under load and look for everything it had answered  (KILLS=500)"
 	@echo "make test-hosts  drive Claude Code and Codex with a scripted model  (785 MB, removed afterwards; KEEP_HOSTS=1 keeps them)"

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 need_rust
 need_c_compiler
+need_wasm_compiler
 say "building in release and measuring"
 for bench in round_trip sessions pages allocations catalogs; do
   cargo bench --locked --quiet --package cli --bench "$bench"
@@ -14,4 +15,5 @@ for bench in front waves discovery; do
   cargo bench --locked --quiet --package teach --bench "$bench"
 done
 cargo bench --locked --quiet --package exec --bench rows
+cargo bench --locked --quiet --package js --bench heaps
 benches/tokens.sh

@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 need_rust
 need_c_compiler
+need_wasm_compiler
 command -v c++ >/dev/null || command -v g++ >/dev/null || apt_install "a C++ compiler (libFuzzer is C++)" g++
 work="$(target_dir)/fuzz"
 mkdir -p "$work"
@@ -34,13 +35,15 @@ seeds() {
 }
 
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog)
+[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog heap_image)
 seconds="${FUZZ_SECONDS:-60}"
 failed=0
 for target in "${targets[@]}"; do
   options=(-max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -verbosity=0)
   case "$target" in
     catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
+    # Its own good objects are its seeds: the target makes them.
+    heap_image) mkdir -p "$work/corpus/heap_image"; options+=(-max_len=4096) ;;
     *) seeds "$target" tests/lang/*/*.case tests/run/*.case; options+=(-max_len=8192 -dict="$PWD/fuzz/program.dict") ;;
   esac
   mkdir -p "$work/findings/$target"

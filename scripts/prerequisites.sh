@@ -36,5 +36,31 @@ need_c_compiler() {
   command -v cc >/dev/null || apt_install "a C compiler (SQLite and the TLS code are C)" gcc libc6-dev
 }
 
+# The JavaScript engine is C compiled to WebAssembly. crates/js/build/compiler.rs looks in the same places, in this order.
+ZIG=0.17.0
+need_wasm_compiler() {
+  if [ -n "${WASI_SDK_PATH:-}" ]; then
+    [ -x "$WASI_SDK_PATH/bin/clang" ] || stop "WASI_SDK_PATH is set, but $WASI_SDK_PATH/bin/clang is not there."
+    return
+  fi
+  command -v zig >/dev/null && return
+  [ "$(cat .tools/ziglang/version 2>/dev/null)" = "$ZIG" ] && return
+  local missing="a compiler for WebAssembly is missing (the JavaScript engine is C)"
+  command -v python3 >/dev/null || stop "$missing; install python3 with pip, or zig, or set WASI_SDK_PATH, and run make again."
+  say "installing the compiler for WebAssembly (ziglang $ZIG from PyPI) into .tools"
+  mkdir -p .tools
+  local new; new=$(mktemp -d .tools/ziglang.XXXXXX)
+  local log; log=$(mktemp)
+  if ! python3 -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --only-binary :all: --target "$new" "ziglang==$ZIG" >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    rm -rf "$new"
+    stop "$missing and \`python3 -m pip install ziglang==$ZIG\` failed; see the lines above, or install zig, or set WASI_SDK_PATH."
+  fi
+  rm -f "$log"
+  printf '%s\n' "$ZIG" >"$new/version"
+  rm -rf .tools/ziglang
+  mv "$new" .tools/ziglang
+}
+
 # The folder that cargo builds into, whatever the environment says.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 need_rust
 need_c_compiler
+need_wasm_compiler
 say "building tokamak in release (the first build takes a few minutes)"
 cargo build --release --locked --package cli
 say "starting the server"

@@ -10,6 +10,7 @@ step() { printf '\n== %s  (%ss)\n' "$*" "$((SECONDS - started))"; }
 step "prerequisites"
 need_rust
 need_c_compiler
+need_wasm_compiler
 for tool in fmt clippy; do
   cargo $tool --version >/dev/null 2>&1 || stop "cargo $tool is missing; run \`rustup component add rustfmt clippy\` and then make again."
 done

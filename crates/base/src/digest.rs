@@ -1,5 +1,5 @@
 //! SHA-256 names of immutable things.
-//! Invariant: a `Digest` is printed as 64 lowercase hex characters and read from nothing else.
+//! Invariant: as text, a `Digest` is 64 lowercase hex characters and is read from nothing else.
 
 use std::fmt;
 
@@ -29,6 +29,15 @@ impl Digest {
             *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
         }
         Ok(Self(bytes))
+    }
+
+    /// The 32 bytes themselves, as binary formats carry them.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// Whether both are the same, in a time that does not tell how much of them is.

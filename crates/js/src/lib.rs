@@ -1,9 +1,18 @@
 //! JavaScript whose heap outlives the call: QuickJS-NG in Wasmtime, heap images, limits. An adapter for `ports::Scripts`.
 //!
-//! This room is furnished by the JavaScript issue; the port it will implement is fixed in `ports::scripts`, and nothing in
-//! the product names this crate yet.
+//! `guest/` and `build/` make the guest, `prelude/` its globals. `program` takes a guest apart and compiles it, `machine` runs
+//! one, `heaps` keeps what came of it, `engine` is the port. `image` and `typescript` are pure. docs/heaps.md tells the whole.
 //!
 //! Invariants:
 //! - The only crate that may contain `unsafe`.
 //! - An image, imported or restored, is hostile code: every pointer, length and call id from a guest is checked.
 //! - A damaged heap is an error with a code, never a fresh heap.
+
+mod engine;
+mod heaps;
+pub mod image;
+mod machine;
+mod program;
+pub mod typescript;
+
+pub use engine::{Engine, Settings, StartError};

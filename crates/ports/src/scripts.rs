@@ -194,6 +194,8 @@ pub enum Error {
     NoEngine { heap: Digest, engine: Digest },
     #[error("these bytes are not an engine of ours")]
     NotAnEngine,
+    #[error("the heap waits for no answer to call {0}")]
+    NoCall(u64),
     #[error("the run used more than {0} bytes of memory")]
     Memory(u64),
     #[error("the run took longer than {0} ms")]

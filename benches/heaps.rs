@@ -1,0 +1,189 @@
+//! What a stateful JavaScript step costs in process: on a guest that is alive, on a heap in memory, from stored objects.
+//! Invariant: each number stands beside V8's floor for the same heap (restore and snapshot with its own SnapshotCreator);
+//! nothing is asserted about time.
+
+// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use base::Digest;
+use js::{Engine, Settings};
+use ports::Scripts;
+use ports::scripts::{Completion, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings};
+use tokio::runtime::{Builder, Runtime};
+
+/// Milliseconds and bytes a step, measured on this kind of machine with V8 10.2.
+const V8_SMALL: (f64, f64) = (15.6, 466_000.0);
+const V8_LARGE: (f64, f64) = (155.0, 2_460_000.0);
+const ROUNDS: usize = 400;
+
+const SMALL: &str = "let n = 0; const next = () => ++n";
+const LARGE: &str = "let n = 0; const next = () => ++n; const rows = []; for (let i = 0; i < 20000; i++) rows.push({id: i, name: 'row number ' + i, tags: ['a', 'b'], nested: {score: i / 3}})";
+
+fn main() {
+    let code = tempfile::tempdir().unwrap();
+    let settings = Settings { code: Some(code.path().join("code")), ..Settings::default() };
+    let started = Instant::now();
+    drop(Engine::start(&settings).unwrap());
+    println!("start, compiling the guest       {:>9.1} ms", ms(started));
+    let started = Instant::now();
+    let engine = Engine::start(&settings).unwrap();
+    println!("start, compiled before           {:>9.1} ms", ms(started));
+
+    let run = Run { engine: Arc::new(engine), settings };
+    run.fresh();
+    run.heap("small heap", SMALL, "next()", V8_SMALL);
+    run.heap("20,000 objects", LARGE, "rows[n * 37 % rows.length].nested.score += 1; next()", V8_LARGE);
+    run.resident();
+    run.compute();
+}
+
+struct Run {
+    engine: Arc<Engine>,
+    settings: Settings,
+}
+
+/// Of one round: the median on the clock, and the mean of processor time.
+struct Took {
+    clock: f64,
+    processor: f64,
+}
+
+impl Run {
+    fn fresh(&self) {
+        let took = rounds(ROUNDS, || drop(step(&self.engine, None, "1 + 1")));
+        println!("fresh heap and eval              {:>9.3} ms  ({:.3} of processor)", took.clock, took.processor);
+    }
+
+    fn heap(&self, what: &str, make: &str, work: &str, v8: (f64, f64)) {
+        let made = step(&self.engine, None, make);
+        println!("\n{what}: memory of {:.1} MB", made.heap.memory_bytes as f64 / 1e6);
+        let mut head = made.heap.key;
+        let mut bytes = Vec::new();
+        let hot = rounds(ROUNDS, || {
+            let stepped = step(&self.engine, Some(head), work);
+            bytes.push(stepped.heap.object.len() as f64);
+            head = stepped.heap.key;
+        });
+        hot.row("hot step", "0.15", v8.0);
+        // The guest that is alive has gone on from here, so the image is mapped anew.
+        let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
+        cached.row("cached, not alive", "0.5", v8.0);
+        let whole = wait(self.engine.whole(head)).unwrap();
+        println!("  whole heap as one object       {:>9.0} bytes", whole.len());
+        self.cold(head, &whole, work).row("from a stored object, verified", "20", v8.0);
+        for (which, bytes) in [("mean", bytes.iter().sum::<f64>() / bytes.len() as f64), ("median", median(&mut bytes))]
+        {
+            println!(
+                "  stored a step, {which:<15} {bytes:>9.0} bytes  {:>6.0}x less than V8  (goal 4,096)",
+                v8.1 / bytes
+            );
+        }
+    }
+
+    fn cold(&self, key: Digest, whole: &[u8], work: &str) -> Took {
+        let engines: Vec<_> = (0..8).map(|_| Engine::start(&self.settings).unwrap()).collect();
+        let mut fresh = engines.iter();
+        rounds(engines.len(), || {
+            let engine = fresh.next().unwrap();
+            wait(engine.admit(key, vec![whole.to_vec()])).unwrap();
+            step(engine, Some(key), work);
+        })
+    }
+
+    /// Sessions of a few steps each, all of them alive.
+    fn resident(&self) {
+        const SESSIONS: usize = 200;
+        let before = resident_bytes();
+        for session in 0..SESSIONS {
+            // Equal programs would make equal heaps, of which one is kept.
+            let mut head = step(&self.engine, None, &format!("{SMALL}; const session = {session}")).heap.key;
+            for _ in 0..4 {
+                head = step(&self.engine, Some(head), "next()").heap.key;
+            }
+        }
+        let each = (resident_bytes() - before) / SESSIONS as f64 / 1e6;
+        println!("\nresident, a small session that is alive {each:>6.2} MB  (goal 1)");
+    }
+
+    fn compute(&self) {
+        let code = "let s = 0; for (let i = 0; i < 3e7; i++) s += i % 7; s";
+        let took = rounds(3, || drop(step(&self.engine, None, code)));
+        let (clock, processor) = (took.clock, took.processor);
+        println!(
+            "\n30,000,000 rounds of `s += i % 7` {clock:>8.0} ms  ({processor:.0} of processor; native QuickJS 800, Node without JIT 430, with 50)"
+        );
+    }
+}
+
+fn rounds(count: usize, mut work: impl FnMut()) -> Took {
+    let before = processor_ms();
+    let mut times: Vec<f64> = (0..count)
+        .map(|_| {
+            let started = Instant::now();
+            work();
+            ms(started)
+        })
+        .collect();
+    Took { clock: median(&mut times), processor: (processor_ms() - before) / count as f64 }
+}
+
+impl Took {
+    fn row(&self, what: &str, goal: &str, v8: f64) {
+        let Self { clock, processor } = self;
+        println!(
+            "  {what:<30} {clock:>9.3} ms  ({processor:.3} of processor)  {:>5.0}x faster than V8  (goal {goal} ms)",
+            v8 / clock
+        );
+    }
+}
+
+fn step(engine: &Engine, heap: Option<Digest>, code: &str) -> Stepped {
+    let step = Step {
+        heap,
+        input: Input::Evaluate { code: code.to_owned() },
+        limits: Limits { memory_bytes: 256 << 20, deadline_ms: 60_000, output_bytes: 1 << 20 },
+        surroundings: Arc::new(Surroundings::default()),
+        stop: Stop::default(),
+    };
+    let stepped = wait(engine.step(step)).unwrap();
+    match stepped.outcome {
+        Outcome::Completed(Completion::Json(_) | Completion::Undefined) => stepped,
+        other => panic!("{code} came to {other:?}"),
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().build().unwrap());
+    RUNTIME.block_on(future)
+}
+
+/// Processor time of all threads so far, in milliseconds: what a busy machine does not change.
+fn processor_ms() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let schedules = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
+    let on_cpu = |text: String| text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    schedules.filter_map(on_cpu).sum::<f64>() / 1e6
+}
+
+/// Memory of this process's own, page tables included. Pages of an image that several guests map are there once, and not
+/// counted here: the kernel would count them for each.
+fn resident_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let kilobytes = |line: &str| {
+        let value = line.strip_prefix("RssAnon:").or_else(|| line.strip_prefix("VmPTE:"))?;
+        value.trim().strip_suffix(" kB")?.parse::<f64>().ok()
+    };
+    status.lines().filter_map(kilobytes).sum::<f64>() * 1024.0
+}
+
+fn ms(started: Instant) -> f64 {
+    started.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

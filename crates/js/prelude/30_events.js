@@ -1,0 +1,212 @@
+// `DOMException`, `Event`, `CustomEvent`, `EventTarget`, `AbortController`, `AbortSignal`.
+// Invariant: a listener that throws is reported and stops no other listener.
+'use strict';
+(() => {
+  const host = globalThis.__host;
+  const own = host.own;
+  const CODES = {
+    __proto__: null, IndexSizeError: 1, HierarchyRequestError: 3, WrongDocumentError: 4, InvalidCharacterError: 5,
+    NoModificationAllowedError: 7, NotFoundError: 8, NotSupportedError: 9, InUseAttributeError: 10, InvalidStateError: 11,
+    SyntaxError: 12, InvalidModificationError: 13, NamespaceError: 14, InvalidAccessError: 15, TypeMismatchError: 17,
+    SecurityError: 18, NetworkError: 19, AbortError: 20, URLMismatchError: 21, QuotaExceededError: 22, TimeoutError: 23,
+    InvalidNodeTypeError: 24, DataCloneError: 25,
+  };
+
+  class DOMException extends Error {
+    #name;
+    constructor(message = '', options = 'Error') {
+      super(`${message}`);
+      const given = typeof options === 'object' && options !== null ? options : { name: options };
+      this.#name = given.name === undefined ? 'Error' : `${given.name}`;
+      if ('cause' in given) own.defineProperty(this, 'cause', { __proto__: null, value: given.cause, writable: true, configurable: true });
+    }
+    get name() { return this.#name; }
+    get code() { return CODES[this.#name] ?? 0; }
+  }
+  own.tag(DOMException.prototype, 'DOMException');
+  own.enumerable(DOMException.prototype, 'name', 'code');
+  const names = own.keys(CODES);
+  const constants = { __proto__: null };
+  for (let at = 0; at < names.length; at++)
+    constants[own.toUpperCase(own.replace(own.replace(names[at], /Error$/, ''), /([a-z])([A-Z])/g, '$1_$2')) + '_ERR'] = CODES[names[at]];
+  own.constants(DOMException, constants);
+  own.constants(DOMException.prototype, constants);
+  own.global('DOMException', DOMException);
+  own.DOMException = DOMException;
+
+  let dispatching;
+  class Event {
+    #type; #bubbles; #cancelable; #composed; #prevented = false; #stopped = false; #now = host.now();
+    #target = null; #current = null; #phase = 0;
+    constructor(type, init) {
+      if (arguments.length === 0) throw new own.TypeError('Event takes a type');
+      this.#type = own.String(type);
+      this.#bubbles = !!init?.bubbles;
+      this.#cancelable = !!init?.cancelable;
+      this.#composed = !!init?.composed;
+    }
+    get type() { return this.#type; }
+    get target() { return this.#target; }
+    get srcElement() { return this.#target; }
+    get currentTarget() { return this.#current; }
+    get bubbles() { return this.#bubbles; }
+    get cancelable() { return this.#cancelable; }
+    get composed() { return this.#composed; }
+    get defaultPrevented() { return this.#prevented; }
+    get eventPhase() { return this.#phase; }
+    get timeStamp() { return this.#now; }
+    get isTrusted() { return false; }
+    get returnValue() { return !this.#prevented; }
+    get cancelBubble() { return this.#stopped; }
+    set cancelBubble(stop) { if (stop) this.#stopped = true; }
+    preventDefault() { if (this.#cancelable && this.#phase !== 0) this.#prevented = true; }
+    stopPropagation() { this.#stopped = true; }
+    stopImmediatePropagation() { this.#stopped = true; }
+    composedPath() { return this.#current === null ? [] : [this.#current]; }
+    static {
+      dispatching = (event, target, listeners) => {
+        if (event.#phase !== 0) throw new DOMException('the event is being dispatched already', 'InvalidStateError');
+        event.#target = target;
+        event.#current = target;
+        event.#phase = 2;
+        event.#stopped = false;
+        for (let at = 0; at < listeners.length && !event.#stopped; at++) listeners[at](event);
+        event.#phase = 0;
+        event.#current = null;
+        return !event.#prevented;
+      };
+    }
+  }
+  own.tag(Event.prototype, 'Event');
+  const PHASES = { NONE: 0, CAPTURING_PHASE: 1, AT_TARGET: 2, BUBBLING_PHASE: 3 };
+  own.constants(Event, PHASES);
+  own.constants(Event.prototype, PHASES);
+  own.global('Event', Event);
+
+  class CustomEvent extends Event {
+    #detail;
+    constructor(type, init) { super(type, init); this.#detail = init?.detail ?? null; }
+    get detail() { return this.#detail; }
+  }
+  own.tag(CustomEvent.prototype, 'CustomEvent');
+  own.global('CustomEvent', CustomEvent);
+
+  class EventTarget {
+    #listeners = [];
+    addEventListener(type, callback, options) {
+      if (callback === null || callback === undefined) return;
+      if (typeof callback !== 'function' && typeof callback !== 'object') throw new own.TypeError('a listener is a function or an object');
+      const name = own.String(type);
+      const set = typeof options === 'object' && options !== null ? options : { capture: !!options };
+      const capture = !!set.capture, signal = set.signal;
+      if (signal?.aborted) return;
+      const list = this.#listeners;
+      for (let at = 0; at < list.length; at++)
+        if (list[at].name === name && list[at].callback === callback && list[at].capture === capture) return;
+      own.push(list, { __proto__: null, name, callback, capture, once: !!set.once, removed: false });
+      if (signal) signal.addEventListener('abort', () => this.removeEventListener(name, callback, { capture }), { once: true });
+    }
+    removeEventListener(type, callback, options) {
+      const name = own.String(type);
+      const capture = typeof options === 'object' && options !== null ? !!options.capture : !!options;
+      const list = this.#listeners;
+      for (let at = 0; at < list.length; at++) {
+        const one = list[at];
+        if (one.name === name && one.callback === callback && one.capture === capture) {
+          one.removed = true;
+          own.splice(list, at, 1);
+          return;
+        }
+      }
+    }
+    dispatchEvent(event) {
+      if (!(event instanceof Event)) throw new own.TypeError('dispatchEvent takes an Event');
+      const calls = [], list = this.#listeners;
+      for (let at = 0; at < list.length; at++) {
+        const one = list[at];
+        if (one.name !== event.type) continue;
+        own.push(calls, (event) => {
+          if (one.removed) return;
+          if (one.once) this.removeEventListener(one.name, one.callback, { capture: one.capture });
+          try {
+            if (typeof one.callback === 'function') own.apply(one.callback, this, [event]);
+            else one.callback.handleEvent(event);
+          } catch (thrown) {
+            host.print(3, `Uncaught ${own.inspect(thrown)}`);
+          }
+        });
+      }
+      return dispatching(event, this, calls);
+    }
+  }
+  own.tag(EventTarget.prototype, 'EventTarget');
+  own.enumerable(EventTarget.prototype, 'addEventListener', 'removeEventListener', 'dispatchEvent');
+  own.global('EventTarget', EventTarget);
+
+  let make = false, abort;
+  class AbortSignal extends EventTarget {
+    #aborted = false; #reason = undefined; #handler = null; #dependents = [];
+    constructor() {
+      if (!make) throw new own.TypeError('an AbortSignal is made by an AbortController');
+      super();
+    }
+    get aborted() { return this.#aborted; }
+    get reason() { return this.#reason; }
+    get onabort() { return this.#handler; }
+    set onabort(handler) {
+      if (this.#handler === null) this.addEventListener('abort', (event) => {
+        if (this.#handler !== null) own.apply(this.#handler, this, [event]);
+      });
+      this.#handler = typeof handler === 'function' ? handler : null;
+    }
+    throwIfAborted() { if (this.#aborted) throw this.#reason; }
+    static {
+      abort = (signal, reason) => {
+        if (signal.#aborted) return;
+        signal.#aborted = true;
+        signal.#reason = reason;
+        signal.dispatchEvent(new Event('abort'));
+        for (let at = 0; at < signal.#dependents.length; at++) abort(signal.#dependents[at], reason);
+      };
+    }
+    static #make() {
+      make = true;
+      try { return new AbortSignal(); } finally { make = false; }
+    }
+    static abort(reason = new DOMException('This operation was aborted', 'AbortError')) {
+      const signal = AbortSignal.#make();
+      abort(signal, reason);
+      return signal;
+    }
+    static timeout(ms) {
+      const signal = AbortSignal.#make();
+      own.then(host.call('timer', `{"ms":${own.Number(ms) >= 0 ? own.Number(ms) | 0 : 0}}`),
+        () => abort(signal, new DOMException('The operation timed out', 'TimeoutError')));
+      return signal;
+    }
+    static any(signals) {
+      const result = AbortSignal.#make();
+      for (const signal of signals) {
+        if (signal.#aborted) { abort(result, signal.#reason); return result; }
+      }
+      for (const signal of signals) own.push(signal.#dependents, result);
+      return result;
+    }
+  }
+  own.tag(AbortSignal.prototype, 'AbortSignal');
+  own.enumerable(AbortSignal.prototype, 'aborted', 'reason', 'onabort', 'throwIfAborted');
+  own.global('AbortSignal', AbortSignal);
+
+  class AbortController {
+    #signal;
+    constructor() {
+      make = true;
+      try { this.#signal = new AbortSignal(); } finally { make = false; }
+    }
+    get signal() { return this.#signal; }
+    abort(reason = new DOMException('This operation was aborted', 'AbortError')) { abort(this.#signal, reason); }
+  }
+  own.tag(AbortController.prototype, 'AbortController');
+  own.enumerable(AbortController.prototype, 'signal', 'abort');
+  own.global('AbortController', AbortController);
+})();

@@ -1,0 +1,96 @@
+//! Heaps and engines from outside.
+//! Invariant: nothing is taken in before all of it was verified; what is refused is named.
+
+use std::sync::Arc;
+
+use base::Digest;
+use ports::scripts::{Error, Global, Limits, Stop, Surroundings};
+
+use crate::heaps::{Held, Page};
+use crate::image::{self, Frame};
+
+use super::Core;
+use super::boot::{Running, StartError};
+use super::step::{ended, restore};
+use super::workers::Bench;
+
+/// For looking at the globals of a heap.
+const LOOK_MS: u64 = 5_000;
+const LOOK_BYTES: u64 = 64 << 20;
+
+impl Core {
+    pub fn admit(&self, bench: &mut Bench, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
+        let mut last: Option<Held> = None;
+        for object in objects {
+            let frame = Frame::read(object).map_err(|error| refused(key, error))?;
+            let running = self.engines.get(&frame.engine);
+            let running = running.ok_or(Error::NoEngine { heap: key, engine: frame.engine })?;
+            let parent = match (last, frame.parent) {
+                (Some(last), _) => Arc::new(last),
+                (None, None) => running.base.clone(),
+                (None, Some(parent)) => self.held(parent)?,
+            };
+            last = Some(self.read(bench, &running, &parent, object, frame.key)?);
+        }
+        // Only the heap itself is stood on; those before it keep what they have.
+        let Some(mut held) = last else { return self.held(key).map(|_| ()) };
+        if held.key() != key {
+            return Err(Error::Damaged(key));
+        }
+        held.settle(self.shelf.ledger()).map_err(|error| Error::Engine(error.into()))?;
+        self.shelf.put(Arc::new(held));
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        bench: &mut Bench,
+        running: &Running,
+        parent: &Arc<Held>,
+        object: &[u8],
+        key: Digest,
+    ) -> Result<Held, Error> {
+        let decoded = bench.codec.decode(key, object, &parent.image, |at, into| into.copy_from_slice(parent.page(at)));
+        let decoded = decoded.map_err(|error| refused(key, error))?;
+        // The stack of a heap is empty. One that is not is no heap of this engine.
+        if decoded.pages.iter().any(|(at, page)| *at < running.stack_pages && **page != image::ZERO_PAGE) {
+            return Err(Error::Damaged(key));
+        }
+        let ledger = self.shelf.ledger();
+        let changed: Vec<_> = decoded.pages.into_iter().map(|(at, page)| (at, Page::new(ledger, page))).collect();
+        let mut held = parent.next(decoded.image, &changed);
+        held.descend(parent, 1);
+        Ok(held)
+    }
+
+    pub fn admit_engine(&self, guest: &[u8]) -> Result<Digest, Error> {
+        match self.engines.boot(guest, self.shelf.ledger()) {
+            Ok(running) => Ok(running.name),
+            Err(StartError::Guest(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "an engine is refused");
+                Err(Error::NotAnEngine)
+            }
+            Err(error) => Err(Error::Engine(error.into())),
+        }
+    }
+
+    /// In a guest of its own, which is thrown away: looking needs memory too.
+    pub fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
+        let held = self.held(key)?;
+        let running = self.engine_of(&held)?;
+        let _ticking = self.engines.ticker.running();
+        let memory_bytes = held.image.memory_bytes() * 2 + LOOK_BYTES;
+        let limits = Limits { memory_bytes, deadline_ms: LOOK_MS, output_bytes: 0 };
+        let mut instance = restore(&running, &held, &limits).map_err(|cut| ended(cut, &limits))?;
+        let begun = instance.begin(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
+        begun.and_then(|()| instance.globals()).map_err(|cut| ended(cut, &limits))
+    }
+}
+
+pub fn refused(key: Digest, error: image::Error) -> Error {
+    match error {
+        image::Error::Engine { key, engine } => Error::NoEngine { heap: key, engine },
+        image::Error::Damaged { key, .. } => Error::Damaged(key),
+        _ => Error::Damaged(key),
+    }
+}

@@ -1,0 +1,137 @@
+//! One heap: its digests, the ground it stands on, and the pages it has over that ground.
+//! Invariant: reading a page gives what the image's digest of it says; a page that is not there is zero.
+
+use std::io;
+use std::sync::Arc;
+
+use base::Digest;
+
+use crate::image::{Image, PAGE, ZERO_PAGE};
+use crate::machine::Ground;
+
+use super::page::{Entry, Ledger, Page};
+
+/// No object needs more than this many others to be read.
+pub const LINKS_MOST: u32 = 32;
+/// As many objects of one weight in a row become one of the next weight.
+const ROW: u32 = 3;
+
+pub struct Held {
+    pub image: Image,
+    ground: Arc<Grounded>,
+    /// In rising order.
+    over: Vec<(u32, Arc<Page>)>,
+    /// What its object was made against; `None` only for the base image.
+    parent: Option<Arc<Held>>,
+    /// How many objects a reader needs; none for the base image.
+    pub links: u32,
+    /// About how many steps its object stands for.
+    weight: u32,
+}
+
+struct Grounded {
+    ground: Ground,
+    _counted: Entry,
+}
+
+impl Held {
+    /// The image an engine boots with.
+    pub fn base(ledger: &Arc<Ledger>, image: Image, memory: &[u8]) -> io::Result<Self> {
+        let pages = (0..).zip(memory.chunks_exact(PAGE)).filter(|(_, page)| *page != ZERO_PAGE);
+        let ground = Arc::new(Grounded::make(ledger, memory.len(), pages)?);
+        Ok(Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0 })
+    }
+
+    /// What comes of this heap when these pages change, in rising order. Its object is not made yet.
+    pub fn next(&self, image: Image, changed: &[(u32, Arc<Page>)]) -> Self {
+        let mut over = Vec::with_capacity(self.over.len() + changed.len());
+        let mut old = self.over.iter().peekable();
+        for (at, page) in changed {
+            while let Some(entry) = old.next_if(|(other, _)| other < at) {
+                over.push(entry.clone());
+            }
+            old.next_if(|(other, _)| other == at);
+            over.push((*at, page.clone()));
+        }
+        over.extend(old.cloned());
+        Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0 }
+    }
+
+    /// Gives it a ground of its own when it has too much over the one it came from.
+    pub fn settle(&mut self, ledger: &Arc<Ledger>) -> io::Result<()> {
+        if self.over.len() <= self.over_most() {
+            return Ok(());
+        }
+        let pages = (0..self.image.pages()).map(|at| (at, self.page(at))).filter(|(_, page)| *page != ZERO_PAGE);
+        let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages)?;
+        self.ground = Arc::new(ground);
+        self.over = Vec::new();
+        Ok(())
+    }
+
+    /// Beyond so many pages over its ground a heap gets a ground of its own. Each of them is copied at every restore and looked
+    /// at in every step, while a new ground costs what the heap is large: the root is where the sum of both is least.
+    pub fn over_most(&self) -> usize {
+        (self.image.pages() as usize * 16).isqrt()
+    }
+
+    pub fn key(&self) -> Digest {
+        self.image.key()
+    }
+
+    pub fn ground(&self) -> &Ground {
+        &self.ground.ground
+    }
+
+    pub fn over(&self) -> &[(u32, Arc<Page>)] {
+        &self.over
+    }
+
+    pub fn page(&self, at: u32) -> &[u8] {
+        match self.over.binary_search_by_key(&at, |(page, _)| *page) {
+            Ok(found) => self.over[found].1.bytes(),
+            Err(_) => self.ground.ground.page(at).unwrap_or(&ZERO_PAGE),
+        }
+    }
+
+    /// Names what its object is made against.
+    pub fn descend(&mut self, parent: &Arc<Held>, weight: u32) {
+        self.links = parent.links + 1;
+        self.parent = Some(parent.clone());
+        self.weight = weight;
+    }
+
+    /// The key of what its object was made against, unless that is the base image.
+    pub fn parent_key(&self) -> Option<Digest> {
+        self.parent.as_ref().filter(|parent| !parent.image.is_base()).map(|parent| parent.key())
+    }
+}
+
+/// What the object of the heap after `last` is best made against, and its weight: objects of equal weight are gathered by
+/// threes and fours, as in counting, so that ten thousand steps are about twenty links and no step pays for all of them.
+pub fn gather(last: &Arc<Held>) -> (Arc<Held>, u32) {
+    let mut onto = last.clone();
+    let mut weight = 1;
+    loop {
+        let mut before = onto.clone();
+        let mut row = 0;
+        while row < ROW && before.weight == weight {
+            let Some(parent) = before.parent.clone() else { break };
+            before = parent;
+            row += 1;
+        }
+        if row < ROW {
+            return (onto, weight);
+        }
+        onto = before;
+        weight = weight.saturating_mul(ROW + 1);
+    }
+}
+
+impl Grounded {
+    fn make<'a>(ledger: &Arc<Ledger>, bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
+        let mut written = 0;
+        let ground = Ground::make(bytes, pages.inspect(|_| written += PAGE))?;
+        Ok(Self { ground, _counted: ledger.take(written) })
+    }
+}

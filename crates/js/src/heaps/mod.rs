@@ -1,0 +1,10 @@
+//! Heaps in memory: what they hold, how they stand on each other, and which of them are kept.
+//! Invariant: a heap never changes. Heaps of one lineage share the pages they have in common.
+
+mod held;
+mod page;
+mod shelf;
+
+pub use held::{Held, LINKS_MOST, gather};
+pub use page::{Ledger, Page};
+pub use shelf::{Live, Shelf};

@@ -1,0 +1,208 @@
+//! Objects made and read: the changes from one image to the next, packed.
+//! Invariant: nothing is unpacked before the listed digests add up to the key, and no page is given before it has its
+//! digest; so what is given belongs to the heap that was asked for. Memory used is bounded by the object's own list.
+
+use base::Digest;
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use super::frame::{self, Payload};
+use super::tree::digest_of;
+use super::{Damage, Error, Frame, Image, PAGE, ZERO_PAGE};
+
+/// Pages differ in a few bytes and are zero elsewhere once they are XORed: more effort finds nothing more.
+const LEVEL: i32 = 1;
+/// As much as `LEVEL` ever looks back, so that a frame cannot ask for more memory.
+const WINDOW_LOG: u32 = 20;
+
+pub(super) type Page = [u8; PAGE];
+/// Pages and their digests.
+type Changed = Vec<(u32, [u8; 32])>;
+
+/// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    pub page: u32,
+    pub old: &'a [u8],
+    pub new: &'a [u8],
+}
+
+/// What an object says beside its parent.
+#[derive(Debug)]
+pub struct Decoded {
+    pub image: Image,
+    /// In rising order.
+    pub pages: Vec<(u32, Box<Page>)>,
+}
+
+/// The tables of the compressor, to be kept: making them costs more than a small object does.
+pub struct Codec {
+    compressor: zstd::bulk::Compressor<'static>,
+    decoder: Decoder<'static>,
+    /// XORed pages on their way into an object.
+    pages: Vec<u8>,
+}
+
+impl Codec {
+    pub fn new() -> Result<Self, Error> {
+        let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|_| Error::Compress)?;
+        let mut decoder = Decoder::new().map_err(|_| Error::Compress)?;
+        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Error::Compress)?;
+        Ok(Self { compressor, decoder, pages: Vec::new() })
+    }
+
+    /// The object of `next` against `parent`. The changes may come in any order and name pages that are the same after all.
+    pub fn encode(&mut self, parent: &Image, next: &Image, changes: &[Change<'_>]) -> Result<Vec<u8>, Error> {
+        let key = next.key();
+        if key == parent.key() {
+            return Err(Error::Same(key));
+        }
+        let differing = parent.differing(next);
+        let mut changed = Vec::with_capacity(differing.len());
+        let mut sorted: Vec<&Change<'_>> = changes.iter().collect();
+        sorted.sort_by_key(|change| change.page);
+        let mut rest = sorted.into_iter();
+        self.pages.clear();
+        for page in differing {
+            let change = rest.find(|change| change.page == page).ok_or(Error::Incomplete(key))?;
+            let digest = next.digest(page).ok_or(Error::NoPage(page))?;
+            if change.old.len() != PAGE || change.new.len() != PAGE {
+                return Err(Error::NoPage(page));
+            }
+            self.pages.extend(change.old.iter().zip(change.new).map(|(old, new)| old ^ new));
+            changed.push((page, digest));
+        }
+        let parent = (!parent.is_base()).then(|| parent.key());
+        let payload = Payload { engine: next.engine(), pages: next.pages(), root: next.root() };
+        let mut object = frame::open(&payload, parent, &changed);
+        self.pack(&mut object)?;
+        frame::close(&mut object);
+        Ok(object)
+    }
+
+    /// The changed pages of a heap, verified. `read` gives a page of the parent's memory.
+    pub fn decode(
+        &mut self,
+        key: Digest,
+        object: &[u8],
+        parent: &Image,
+        mut read: impl FnMut(u32, &mut Page),
+    ) -> Result<Decoded, Error> {
+        let mut pages = Vec::new();
+        let old_pages = parent.pages();
+        let image = self.unpack(&Frame::read_as(key, object)?, parent, |page, difference| {
+            let mut whole = Box::new(ZERO_PAGE);
+            if page < old_pages {
+                read(page, &mut whole);
+            }
+            xor(whole.as_mut_slice(), difference);
+            let digest = digest_of(whole.as_slice());
+            pages.push((page, whole));
+            Some(digest)
+        })?;
+        Ok(Decoded { image, pages })
+    }
+
+    /// Turns the parent's memory into the heap's. After an error the memory is worth nothing.
+    pub fn apply(&mut self, key: Digest, object: &[u8], parent: &Image, memory: &mut Vec<u8>) -> Result<Image, Error> {
+        let frame = Frame::read_as(key, object)?;
+        memory.resize(frame.memory_bytes as usize, 0);
+        self.unpack(&frame, parent, |page, difference| {
+            let at = page as usize * PAGE;
+            let whole = memory.get_mut(at..at + PAGE)?;
+            xor(whole, difference);
+            Some(digest_of(whole))
+        })
+    }
+
+    /// Hands each changed page's difference to `place`, which says the digest of what came of it.
+    fn unpack(
+        &mut self,
+        frame: &Frame<'_>,
+        parent: &Image,
+        mut place: impl FnMut(u32, &Page) -> Option<[u8; 32]>,
+    ) -> Result<Image, Error> {
+        let (image, changed) = frame.image(parent)?;
+        self.differences(frame, changed.len(), |at, difference| {
+            let (page, digest) = changed[at];
+            frame.hold(place(page, difference) == Some(digest), Damage::Page(page))
+        })?;
+        Ok(image)
+    }
+
+    /// The packed pages, one after the other: exactly so many, from exactly the bytes that are there.
+    pub(super) fn differences(
+        &mut self,
+        frame: &Frame<'_>,
+        count: usize,
+        mut each: impl FnMut(usize, &Page) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let packed = || Error::Damaged { key: frame.key, damage: Damage::Packed };
+        if count == 0 {
+            return frame.hold(frame.packed.is_empty(), Damage::Packed);
+        }
+        self.decoder.reinit().map_err(|_| Error::Compress)?;
+        let mut input = InBuffer::around(frame.packed);
+        let mut page: Page = ZERO_PAGE;
+        let mut ended = false;
+        for at in 0..count {
+            let mut output = OutBuffer::around(page.as_mut_slice());
+            while output.pos() < PAGE {
+                let before = (input.pos(), output.pos());
+                let left = if ended { None } else { self.decoder.run(&mut input, &mut output).ok() };
+                ended = left.ok_or(packed())? == 0;
+                if !ended && before == (input.pos(), output.pos()) {
+                    return Err(packed());
+                }
+            }
+            each(at, &page)?;
+        }
+        // What is left may only be the end of the frame.
+        let mut more = [0; 1];
+        while !ended {
+            let before = input.pos();
+            let mut output = OutBuffer::around(more.as_mut_slice());
+            ended = self.decoder.run(&mut input, &mut output).map_err(|_| packed())? == 0;
+            if output.pos() > 0 || (!ended && before == input.pos()) {
+                return Err(packed());
+            }
+        }
+        frame.hold(input.pos() == frame.packed.len(), Damage::Packed)
+    }
+
+    /// Appends the collected pages to an object.
+    pub(super) fn pack(&mut self, object: &mut Vec<u8>) -> Result<(), Error> {
+        if self.pages.is_empty() {
+            return Ok(());
+        }
+        let packed = self.compressor.compress(&self.pages).map_err(|_| Error::Compress)?;
+        object.extend_from_slice(&packed);
+        Ok(())
+    }
+
+    pub(super) fn collect<'p>(&mut self, pages: impl Iterator<Item = &'p Page>) {
+        self.pages.clear();
+        pages.for_each(|page| self.pages.extend_from_slice(page));
+    }
+}
+
+impl Frame<'_> {
+    /// The image that this object makes of its parent, and the pages it changes. No page was looked at yet.
+    pub(super) fn image(&self, parent: &Image) -> Result<(Image, Changed), Error> {
+        if self.engine != parent.engine() {
+            return Err(Error::Engine { key: self.key, engine: self.engine });
+        }
+        let at_hand = (!parent.is_base()).then(|| parent.key());
+        if self.parent != at_hand {
+            return Err(Error::Parent { key: self.key, parent: self.parent });
+        }
+        self.hold(self.pages >= parent.pages(), Damage::Shrunk)?;
+        let changed = self.changed()?;
+        let image = parent.with_digests(changed.iter().copied(), self.pages)?.descended();
+        self.hold(image.key() == self.key && image.root() == self.root, Damage::Root)?;
+        Ok((image, changed))
+    }
+}
+
+pub(super) fn xor(page: &mut [u8], difference: &[u8]) {
+    page.iter_mut().zip(difference).for_each(|(byte, other)| *byte ^= other);
+}

@@ -1,0 +1,52 @@
+//! What cannot be blanked, because it does something when it runs; and what to write instead.
+//! Invariant: every refusal is a `SyntaxError` with the caller's own line, like the engine's.
+
+use ports::scripts::Thrown;
+
+/// The name that the engine gives a run's source in its stacks.
+const SOURCE: &str = "run.js";
+
+#[derive(Debug, Clone, Copy)]
+pub enum Refusal {
+    Enum,
+    Namespace,
+    ParameterProperty,
+    Decorator,
+    ImportEquals,
+    Import,
+    Export,
+    Assertion,
+}
+
+impl Refusal {
+    pub fn at(self, source: &str, place: u32) -> Thrown {
+        at(source, place as usize, self.message())
+    }
+
+    fn message(self) -> &'static str {
+        match self {
+            Self::Enum => "an enum is code, not a type; write `const Name = { A: 0, B: 1 } as const`",
+            Self::Namespace => "a namespace with values is code, not a type; write `const Name = { … }`",
+            Self::ParameterProperty => {
+                "a parameter property is code, not a type; declare the field and assign it in the constructor"
+            }
+            Self::Decorator => "decorators are not available; call the function on the class instead",
+            Self::ImportEquals => "`import =` is not available here; there are no modules",
+            Self::Import => "`import` is not available here; there are no modules, only globals",
+            Self::Export => "`export` is not available here; what is declared at the top level stays for the next run",
+            Self::Assertion => "`<T>value` cannot be blanked here; write `(value) as T`",
+        }
+    }
+}
+
+pub fn at(source: &str, place: usize, message: &str) -> Thrown {
+    let before = source.get(..place).unwrap_or(source);
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = before.matches('\n').count() + 1;
+    let column = before[start..].chars().count() + 1;
+    Thrown {
+        name: "SyntaxError".to_owned(),
+        message: message.to_owned(),
+        stack: format!("    at {SOURCE}:{line}:{column}\n"),
+    }
+}

@@ -1,0 +1,71 @@
+//! Objects over many steps: short chains, small objects, one object for the whole.
+
+use std::sync::Arc;
+
+use js::Engine;
+use ports::Scripts;
+use serde_json::json;
+
+use crate::support::{Session, settings, wait};
+
+#[test]
+fn many_steps_are_few_links_and_small_objects() {
+    let mut session = Session::new();
+    session.run("let n = 0; const rows = []; for (let i = 0; i < 20000; i++) rows.push({i, name: 'row ' + i, even: i % 2 === 0})");
+    let mut bytes = Vec::new();
+    for step in 1..=300 {
+        assert_eq!(session.json("rows[n % rows.length].name = 'seen ' + n; ++n"), json!(step));
+        let last = session.last.as_ref().unwrap();
+        assert!(last.heap.links <= 32, "step {step} needs {} objects", last.heap.links);
+        bytes.push(last.heap.object.len());
+    }
+    assert_eq!(session.chain().len(), session.last.as_ref().unwrap().heap.links as usize);
+    let (early, late): (usize, usize) = (bytes[..100].iter().sum(), bytes[200..].iter().sum());
+    assert!(late < early * 2, "100 steps took {early} bytes at first and {late} later");
+    session.cold();
+    assert_eq!(session.json("[n, rows[299].name, rows.length]"), json!([300, "seen 299", 20000]));
+}
+
+#[test]
+fn cold_steps_do_not_make_chains_longer() {
+    let mut session = Session::new();
+    session.run("let n = 0");
+    for step in 1..=12 {
+        session.cold();
+        assert_eq!(session.json("++n"), json!(step));
+        assert!(session.last.as_ref().unwrap().heap.links <= 32);
+    }
+}
+
+#[test]
+fn one_object_holds_the_whole() {
+    let mut session = Session::new();
+    session.run("let kept = []");
+    for i in 0..5 {
+        session.run(&format!("kept.push({i})"));
+    }
+    let key = session.head.unwrap();
+    let whole = wait(session.engine.whole(key)).unwrap();
+    assert_eq!(session.engine.parent(&whole).unwrap(), None);
+    let fresh = Arc::new(Engine::start(&settings()).unwrap());
+    wait(fresh.admit(key, vec![whole])).unwrap();
+    session.engine = fresh;
+    assert_eq!(session.json("kept"), json!([0, 1, 2, 3, 4]));
+}
+
+#[test]
+fn heaps_that_fall_out_of_memory_are_absent_and_can_be_brought_again() {
+    let settings = js::Settings { memory_bytes: 6 << 20, live: 2, ..settings() };
+    let mut session = Session::on(Arc::new(Engine::start(&settings).unwrap()));
+    session.run("let mine = 'first'");
+    let first = session.head;
+    for i in 0..12 {
+        session.head = None;
+        session.run(&format!("const fill = Array.from({{length: 100000}}, (_, j) => j + {i})"));
+    }
+    session.head = first;
+    let error = session.fails("mine");
+    assert!(matches!(error, ports::scripts::Error::Absent(key) if Some(key) == first), "{error}");
+    wait(session.engine.admit(first.unwrap(), session.chain())).unwrap();
+    assert_eq!(session.json("mine"), json!("first"));
+}

@@ -1,0 +1,86 @@
+//! Objects that are damaged, swapped or made up: each is refused by name, and none becomes another heap.
+
+use std::sync::Arc;
+
+use base::Digest;
+use js::Engine;
+use ports::Scripts;
+use ports::scripts::{Error, Input, Step, Stop, Surroundings};
+use serde_json::json;
+
+use crate::support::{LIMITS, Session, settings, wait};
+
+#[test]
+fn a_damaged_object_is_never_a_heap() {
+    let mut session = Session::new();
+    session.run("let a = 'one'");
+    session.run("let b = 'two'");
+    let key = session.head.unwrap();
+    let chain = session.chain();
+    assert_eq!(chain.len(), 2);
+    let fresh = Arc::new(Engine::start(&settings()).unwrap());
+    let refused = |objects: Vec<Vec<u8>>, what: &str| {
+        let error = wait(fresh.admit(key, objects)).expect_err(what);
+        assert!(matches!(error, Error::Damaged(_) | Error::NoEngine { .. } | Error::Absent(_)), "{what}: {error}");
+        let step = Step {
+            heap: Some(key),
+            input: Input::Evaluate { code: "1".into() },
+            limits: LIMITS,
+            surroundings: Arc::new(Surroundings::default()),
+            stop: Stop::default(),
+        };
+        assert!(matches!(wait(fresh.step(step)), Err(Error::Absent(absent)) if absent == key), "{what}");
+    };
+    for at in (0..chain[1].len()).step_by(7) {
+        let mut damaged = chain.clone();
+        damaged[1][at] ^= 0x10;
+        refused(damaged, &format!("byte {at} changed"));
+    }
+    for length in [0, 1, 9, 41, 42, 115, 116, chain[1].len() - 1] {
+        let mut cut = chain.clone();
+        cut[1].truncate(length);
+        refused(cut, &format!("cut to {length}"));
+    }
+    refused(vec![chain[1].clone()], "its parent is missing");
+    refused(vec![chain[1].clone(), chain[0].clone()], "out of order");
+    refused(vec![chain[0].clone()], "another heap");
+    refused(vec![chain[0].clone(), chain[0].clone()], "twice the same");
+    refused(vec![b"TOKAHEAP".to_vec()], "no more than the magic");
+    wait(fresh.admit(key, chain)).unwrap();
+    session.engine = fresh;
+    assert_eq!(session.json("[a, b]"), json!(["one", "two"]));
+}
+
+#[test]
+fn what_is_no_engine_is_refused() {
+    let session = Session::new();
+    let guest = session.engine.guest().to_vec();
+    let mut cut = guest.clone();
+    cut.truncate(guest.len() / 2);
+    let mut flipped = guest.clone();
+    let middle = flipped.len() / 3;
+    for byte in &mut flipped[middle..middle + 64] {
+        *byte = !*byte;
+    }
+    for (what, bytes) in [
+        ("nothing", vec![]),
+        ("words", b"not an engine".to_vec()),
+        ("an empty module", b"\0asm\x01\0\0\0".to_vec()),
+        ("half of one", cut),
+        ("a broken one", flipped),
+    ] {
+        let error = wait(session.engine.admit_engine(bytes)).expect_err(what);
+        assert!(matches!(error, Error::NotAnEngine), "{what}: {error}");
+    }
+}
+
+#[test]
+fn a_heap_that_is_not_here_is_absent_not_fresh() {
+    let mut session = Session::new();
+    let unknown = Digest::of(b"no such heap");
+    session.head = Some(unknown);
+    assert!(matches!(session.fails("1"), Error::Absent(key) if key == unknown));
+    assert!(matches!(wait(session.engine.admit(unknown, Vec::new())), Err(Error::Absent(_))));
+    assert!(matches!(wait(session.engine.whole(unknown)), Err(Error::Absent(_))));
+    assert!(matches!(wait(session.engine.globals(unknown)), Err(Error::Absent(_))));
+}

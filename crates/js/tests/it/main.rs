@@ -1,0 +1,15 @@
+//! The engine as its callers see it: steps on heaps, and everything that may go wrong with them.
+
+// why: helpers of tests; what they cannot do is the test's own failure.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod chains;
+mod completion;
+mod engines;
+mod globals;
+mod hostile;
+mod limits;
+mod repl;
+mod state;
+mod support;
+mod waiting;

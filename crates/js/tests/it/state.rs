@@ -1,0 +1,94 @@
+//! What must survive in a heap, alive, cached and cold.
+
+use serde_json::json;
+
+use crate::support::Session;
+
+const MAKE: &str = "
+    const closure = ((n) => () => ++n)(10);
+    class Account { #balance = 5; static made = 0; constructor() { Account.made++ } pay(n) { this.#balance -= n; return this.#balance } }
+    const account = new Account();
+    const map = new Map([['k', {v: 1}], [NaN, 2]]), set = new Set([1, 'a']);
+    const key = {}, weak = new WeakMap([[key, 'weak']]);
+    const symbol = Symbol('mine'), keyed = {[symbol]: 's', [Symbol.for('shared')]: 't'};
+    const date = new Date(86400000), big = 2n ** 70n;
+    const pattern = /a(?<x>.)/g; pattern.exec('ab ac');
+    const bytes = new Uint8Array([1, 2, 3]), view = new DataView(bytes.buffer), floats = new Float64Array([0.5]);
+    const computed = {get twice() { return this.n * 2 }, n: 21};
+    const frozen = Object.freeze({f: 1});
+    const cycle = {name: 'c'}; cycle.self = cycle;
+    function* count() { let i = 0; while (true) { const step = yield i; i += step ?? 1 } }
+    const generator = count(); generator.next(); generator.next(5);
+    let settle; const pending = new Promise((done) => { settle = done }).then((v) => v + '!');
+    const reference = new WeakRef(key);
+    const nested = [[1, [2, [3]]], {deep: {er: 'x'}}];
+    const text = 'ü'.repeat(1000) + '\u{1f600}';
+    0";
+
+const USE: &str = "
+    settle('later');
+    [closure(), account.pay(1), Account.made, map.get('k').v, map.get(NaN), set.has('a'), weak.get(key),
+     keyed[symbol], keyed[Symbol.for('shared')], date.toISOString(), String(big), pattern.lastIndex, pattern.exec('ab ac').groups.x,
+     [...bytes], view.getUint8(1), floats[0], computed.twice, Object.isFrozen(frozen), cycle.self === cycle,
+     generator.next(10).value, await pending, reference.deref() === key, nested, text.length]";
+
+#[test]
+fn every_kind_of_state_survives() {
+    let expected = json!([
+        11, 4, 1, 1, 2, true, "weak", "s", "t", "1970-01-02T00:00:00.000Z", "1180591620717411303424", 2, "c",
+        [1, 2, 3], 2, 0.5, 42, true, true, 15, "later!", true, [[1, [2, [3]]], {"deep": {"er": "x"}}], 1002
+    ]);
+    let mut alive = Session::new();
+    alive.run(MAKE);
+    let made = alive.head;
+    assert_eq!(alive.json(USE), expected, "alive");
+    alive.head = made;
+    assert_eq!(alive.json(USE), expected, "cached");
+    alive.head = made;
+    alive.cold();
+    assert_eq!(alive.json(USE), expected, "cold");
+}
+
+#[test]
+fn two_restores_of_one_heap_draw_different_numbers() {
+    let mut session = Session::new();
+    session.run("const draw = () => [Math.random(), Math.random()]");
+    let heap = session.head;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        session.head = heap;
+        seen.push(session.json("draw()"));
+    }
+    session.head = heap;
+    session.cold();
+    seen.push(session.json("draw()"));
+    for (at, one) in seen.iter().enumerate() {
+        assert!(!seen[..at].contains(one), "{seen:?}");
+        assert!(one[0] != one[1], "{seen:?}");
+    }
+}
+
+/// What was freed is zero: a secret that went through a heap is not in its image.
+#[test]
+fn an_image_holds_nothing_that_was_freed() {
+    let mut session = Session::new();
+    session.run("(() => { let all = ''; for (let i = 0; i < 20000; i++) all += 'secret-' + i; return all.length })()");
+    let last = session.last.as_ref().unwrap();
+    assert!(last.heap.memory_bytes > 5 << 20, "it did take memory: {}", last.heap.memory_bytes);
+    assert!(last.heap.object.len() < 150_000, "the object has {} bytes", last.heap.object.len());
+    session.run("(function deep(n, secret) { return n ? deep(n - 1, secret + n) : secret.length })(2000, 's')");
+    let last = session.last.as_ref().unwrap();
+    assert!(last.heap.object.len() < 150_000, "the object has {} bytes", last.heap.object.len());
+}
+
+#[test]
+fn a_large_typed_array_survives() {
+    let mut session = Session::new();
+    session.run("const large = new Uint8Array(20e6); for (let i = 0; i < large.length; i += 4096) large[i] = i / 4096");
+    session.cold();
+    let sum: u64 = (0..20_000_000_u64.div_ceil(4096)).map(|i| i % 256).sum();
+    assert_eq!(
+        session.json("let sum = 0; for (let i = 0; i < large.length; i += 4096) sum += large[i]; sum"),
+        json!(sum)
+    );
+}
