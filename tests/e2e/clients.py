@@ -24,6 +24,9 @@ from harness import LEGACY, MODERN, TOKAMAK, LegacySession, Server, Suite, moder
 suite = Suite("clients")
 MODE = {"modern": "auto", "legacy": "legacy"}
 TOOLS = ["plasm_context", "discover_capabilities", "plasm", "plasm_run", "read_artifact", "list_registry"]
+TOOLS += ["run_js", "get_execution", "get_execution_output", "cancel_execution", "list_executions", "list_sessions"]
+TOOLS += ["list_session_snapshots", "get_heap_tags", "set_heap_tags", "delete_heap_tags", "query_heaps_by_tags"]
+TOOLS += ["fork_session", "promote_session", "rewind_session", "diff_heaps"]
 OPS = 'Ticket{project="OPS", state="open"}'
 
 

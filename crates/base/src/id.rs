@@ -128,6 +128,36 @@ uuid_id!(
     RunId
 );
 
+uuid_id!(
+    /// One run of JavaScript.
+    ExecutionId
+);
+uuid_id!(
+    /// One process among those that share a store.
+    InstanceId
+);
+
+impl ExecutionId {
+    /// Later ones are larger.
+    pub fn at(now: crate::Timestamp, random: [u8; 16]) -> Self {
+        let mut tail = [0; 10];
+        tail.copy_from_slice(&random[6..]);
+        let ms = u64::try_from(now.0).unwrap_or_default();
+        Self(uuid::Builder::from_unix_timestamp_millis(ms, &tail).into_uuid())
+    }
+
+    /// The id as a key of which the latest is the smallest.
+    pub fn newest_first(&self) -> String {
+        format!("{:032x}", !self.0.as_u128())
+    }
+
+    /// From such a key.
+    pub fn from_newest_first(key: &str) -> Result<Self, IdError> {
+        let bits = u128::from_str_radix(key, 16).map_err(|_| IdError::NotUuid(key.chars().take(64).collect()))?;
+        Ok(Self(Uuid::from_u128(!bits)))
+    }
+}
+
 impl TenantId {
     /// The tenant of a server without auth, which only listens on loopback.
     pub fn local() -> Self {
@@ -182,6 +212,16 @@ mod tests {
         for bad in ["s", "12", "s-1", "s1x", "S1", "s99999999999"] {
             assert!(bad.parse::<Slot>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn executions_sort_by_the_time_they_were_made() {
+        let at = |ms| ExecutionId::at(crate::Timestamp(ms), [7; 16]);
+        let (early, late) = (at(1_767_225_600_000), at(1_767_225_600_001));
+        assert!(late > early && late.newest_first() < early.newest_first());
+        assert_eq!(ExecutionId::from_newest_first(&early.newest_first()), Ok(early));
+        assert_eq!(ExecutionId::parse(&early.to_string()), Ok(early));
+        assert!(ExecutionId::from_newest_first("s0").is_err());
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub use digest::{Digest, DigestError};
 pub use edit::{Edit, Piece, edited};
 pub use http::{Auth, FormPart, Method, Origin, OriginError, Pace, Payload, Request, Response};
 pub use id::{
-    CatalogId, ExecuteSessionId, IdError, LogicalSessionId, Principal, RequestId, RunId, Slot, SlotError, TenantId,
+    CatalogId, ExecuteSessionId, ExecutionId, IdError, InstanceId, LogicalSessionId, Principal, RequestId, RunId, Slot,
+    SlotError, TenantId,
 };
 pub use json::{canonical, depth_exceeds};
 pub use limits::Limits;

@@ -9,7 +9,7 @@ use base::{Limits, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
 use server::ToolSet;
-use session::Retention;
+use session::{JsSettings, Retention};
 use teach::Teaching;
 
 use crate::args::Settings;
@@ -40,6 +40,7 @@ pub struct Config {
     /// Where calls are sent as spans: the base URL of an OpenTelemetry collector.
     pub otlp: Option<String>,
     pub teaching: Teaching,
+    pub js: JsSettings,
     /// What tenants may use, and who speaks for them; who is not named may use everything.
     pub tenants: TenantsSettings,
     /// Whether requests need a key; without a word, where there is one.
@@ -92,6 +93,7 @@ struct File {
     retention: Retention,
     telemetry: Telemetry,
     teaching: Teaching,
+    js: JsSettings,
     tenants: TenantsSettings,
     auth: Option<AuthMode>,
     auth_resolution: AuthResolution,
@@ -127,6 +129,7 @@ impl Config {
             otlp: file.telemetry.otlp,
             retention: file.retention,
             teaching: file.teaching,
+            js: file.js,
             tenants: file.tenants,
             auth: file.auth,
             delegated: file.auth_resolution == AuthResolution::Delegated,

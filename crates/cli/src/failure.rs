@@ -88,6 +88,10 @@ pub enum Failure {
     Import { from: String, cause: import::ImportError },
     #[error("cannot fetch {url}: {why}")]
     Unfetched { url: String, why: String },
+    #[error("the JavaScript engine did not start: {0}")]
+    Engine(#[source] js::StartError),
+    #[error("this process cannot make itself known in {path}: {cause}")]
+    Presence { path: PathBuf, cause: std::io::Error },
     #[error("cannot make a folder for the tour: {0}")]
     Scratch(#[source] std::io::Error),
     /// The findings are printed already.
@@ -176,6 +180,8 @@ impl Failure {
             Failure::Import { cause, .. } => cause.code(),
             Failure::Unfetched { .. } => "unfetched",
             Failure::Undrawable => "undrawable",
+            Failure::Engine(_) => "engine",
+            Failure::Presence { .. } => "presence",
             Failure::Scratch(_) => "scratch",
             Failure::Found(_) => "found",
         }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalogs::Catalogs;
 use crate::config::{AuthMode, Config};
 use crate::failure::Failure;
-use crate::ports::{OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
+use crate::ports::{FilePresence, OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
 /// A service, and the catalogs it started with.
@@ -55,7 +55,8 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         .with_retention(config.retention.clone())
         .with_tenants(Tenants::new(tenants::allowed(&config.tenants)))
         .with_delegated(config.delegated)
-        .with_keys(tenants::keys(&config.tenants));
+        .with_keys(tenants::keys(&config.tenants))
+        .with_js(Arc::new(engine(config)?), Arc::new(presence(config)?), config.js.clone());
     let service = Arc::new(service);
     Ok(Wired { service, catalogs, auth })
 }
@@ -82,6 +83,16 @@ async fn auth(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failu
         }
     }
     Ok(false)
+}
+
+/// Its compiled code is kept in the data folder: a start that finds it there compiles nothing.
+fn engine(config: &Config) -> Result<js::Engine, Failure> {
+    let settings = js::Settings { code: Some(config.data.join("engines")), ..js::Settings::default() };
+    js::Engine::start(&settings).map_err(Failure::Engine)
+}
+
+fn presence(config: &Config) -> Result<FilePresence, Failure> {
+    FilePresence::join(&config.data).map_err(|cause| Failure::Presence { path: config.data.clone(), cause })
 }
 
 pub struct Storage {

@@ -9,6 +9,7 @@
 pub mod blobs;
 pub mod clock;
 pub mod entropy;
+pub mod presence;
 pub mod receipts;
 pub mod scripts;
 pub mod secrets;
@@ -18,6 +19,7 @@ pub mod upstream;
 pub use blobs::Blobs;
 pub use clock::Clock;
 pub use entropy::Entropy;
+pub use presence::Presence;
 pub use receipts::Receipts;
 pub use scripts::Scripts;
 pub use secrets::Secrets;

@@ -67,10 +67,26 @@ pub enum Table {
     ApiKey,
     /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
     Transport,
+    /// Key of a heap -> what it is, and its object or the digest of the blob that holds it.
+    Heap,
+    /// Key of a heap -> its tags.
+    HeapTags,
+    /// An execution, the newest first -> one run of JavaScript: its code, state and result.
+    Execution,
+    /// An execution -> nothing: it has not come to its end.
+    OpenExecution,
+    /// `{execution}/{number}` -> a piece of its console output.
+    ExecutionOutput,
+    /// A session with JavaScript -> its head, and the executions that wait for their turn.
+    JsSession,
+    /// `{session}/{index}` -> one entry of its log.
+    SessionLog,
+    /// Digest of a JavaScript engine -> the blob that holds its program.
+    Guest,
 }
 
 impl Table {
-    pub const ALL: [Table; 17] = [
+    pub const ALL: [Table; 25] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -88,6 +104,14 @@ impl Table {
         Table::Trace,
         Table::ApiKey,
         Table::Transport,
+        Table::Heap,
+        Table::HeapTags,
+        Table::Execution,
+        Table::OpenExecution,
+        Table::ExecutionOutput,
+        Table::JsSession,
+        Table::SessionLog,
+        Table::Guest,
     ];
 
     /// The name in storage; stable for ever.
@@ -110,6 +134,14 @@ impl Table {
             Table::Trace => "trace",
             Table::ApiKey => "api_key",
             Table::Transport => "transport",
+            Table::Heap => "heap",
+            Table::HeapTags => "heap_tags",
+            Table::Execution => "execution",
+            Table::OpenExecution => "open_execution",
+            Table::ExecutionOutput => "execution_output",
+            Table::JsSession => "js_session",
+            Table::SessionLog => "session_log",
+            Table::Guest => "guest",
         }
     }
 }

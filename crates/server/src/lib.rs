@@ -10,6 +10,7 @@ mod arguments;
 pub mod found;
 mod http;
 mod identity;
+pub mod js;
 mod mcp;
 mod message;
 mod plasm;

@@ -1,7 +1,7 @@
 //! The stored result of a run: all returns, all rows, all fields, uncut, with coverage.
 //! Invariant: it is readable only through a row of the caller's tenant, and its bytes are verified on every read.
 
-use base::{Digest, RunId, Slot, Timestamp};
+use base::{Digest, LogicalSessionId, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
 use ports::receipts::Receipt;
@@ -110,6 +110,32 @@ impl Service {
         Ok(artifact)
     }
 
+    /// Of one run of a session.
+    pub(crate) async fn artifact_at(
+        &self,
+        caller: &Caller,
+        session: LogicalSessionId,
+        number: u64,
+    ) -> Result<Option<(RunRow, Artifact)>, Error> {
+        let Some((at, found)) = self.run_at(caller, RunAt { session, number }).await? else { return Ok(None) };
+        let bytes = self.artifact_bytes(caller, at, &found.row).await?;
+        Ok(Some((found.row, crate::rows::read("artifact", &bytes)?)))
+    }
+
+    /// A run by its number, and where it is: the first ones of a fork are those of the session it was made from.
+    async fn run_at(&self, caller: &Caller, mut at: RunAt) -> Result<Option<(RunAt, Versioned<RunRow>)>, Error> {
+        loop {
+            if let Some(row) = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await? {
+                return Ok(Some((at, row)));
+            }
+            let forked = self.logical(caller, at.session).await?.and_then(|found| found.row.forked);
+            match forked.filter(|from| at.number <= from.runs) {
+                Some(from) => at.session = from.session,
+                None => return Ok(None),
+            }
+        }
+    }
+
     /// Keeps a result for as long as its session, or no longer than others.
     pub async fn pin_artifact(&self, caller: &Caller, uri: &str, pinned: bool) -> Result<(), Error> {
         for _ in 0..TRIES {
@@ -157,8 +183,7 @@ impl Service {
             }
             ResourceUri::Plan { .. } => return Err(missing()),
         };
-        let found: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await?;
-        let Some(found) = found else {
+        let Some((at, found)) = self.run_at(caller, at).await? else {
             let runs = self.logical(caller, at.session).await?.map_or(0, |row| row.row.runs);
             return Err(self.no_resource(uri, (1..=runs).contains(&at.number)));
         };

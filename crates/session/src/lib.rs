@@ -6,8 +6,8 @@
 //! - A reply is made only after what it says is durable: blob before pointer, pointer by compare-and-set.
 //! - Commits on one session serialise through versions; a lost race is retried here, never overwritten.
 //! - Dry run and live run share one planner; a live run executes the very plan it would have shown.
-
 // tidy: allow(folder-files) one service, a file for each thing it does
+// tidy: allow(crate-lines) sessions and their JavaScript share rows, commits and runs; a crate between them would be a second door
 
 mod artifact;
 mod caller;
@@ -15,9 +15,11 @@ mod calls;
 mod commit;
 mod counted;
 mod discovery;
+mod engine;
 mod error;
 mod gc;
 mod indexed;
+mod js;
 mod live;
 mod load;
 mod meter;
@@ -41,10 +43,16 @@ pub use artifact::{Artifact, ArtifactReturn, ListedRun, Resource};
 pub use caller::{Caller, Connection, Identity};
 pub use calls::{Call, CallStep, Exporter};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
-pub use error::Error;
+pub use engine::{
+    Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage, OutputRequest, Review,
+    RunJs, State, Tags, Uncaught,
+};
+pub use error::{Error, JsError};
 pub use gc::{Collected, Pass};
+pub use js::{Fork, Forked, Lineage, Node};
 pub use open::{Continuity, Door, ExecuteRequest, Executed, Newer, OpenRequest, Opened, SeedRequest, Taught};
 pub use plans::ShownPlan;
+pub use ports::scripts::Completion;
 pub use program::{PlanRequest, Planned, Stages, stages};
 pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
 pub use retention::Retention;

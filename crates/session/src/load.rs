@@ -11,7 +11,7 @@ use teach::Catalogs;
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
+use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
 use crate::service::Service;
 
 /// A row and the version it was read at.
@@ -31,6 +31,10 @@ pub struct Session {
     pub catalogs: Catalogs,
     /// What it could be taught beside them.
     pub offered: Arc<Registry>,
+    /// Where its first runs and pages are, when it began as a fork.
+    pub forked: Option<ForkedFrom>,
+    /// Its writes stop at the plan.
+    pub fenced: bool,
 }
 
 impl Service {
@@ -46,20 +50,25 @@ impl Service {
 
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
+        self.session_in(caller, id, slot).await
+    }
+
+    /// A session that the caller has this slot for.
+    pub(crate) async fn session_in(&self, caller: &Caller, id: LogicalSessionId, slot: Slot) -> Result<Session, Error> {
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical.row.execute.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
+        let binding = logical.row.execute.ok_or_else(|| Error::Expired(slot.to_string()))?;
         let whole = async {
-            let found =
-                self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(base::shown(reference, 80)))?;
+            let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(slot.to_string()))?;
             let catalogs = self.pinned(&caller.tenant, &found.row).await?;
             Ok((found.row, catalogs))
         };
         let (execute, catalogs) = whole.await.map_err(|error: Error| match error.is_damage() {
-            true => Error::DamagedSession { session: reference.to_owned(), cause: Box::new(error) },
+            true => Error::DamagedSession { session: slot.to_string(), cause: Box::new(error) },
             false => error,
         })?;
         let offered = self.registry_for(&caller.tenant);
-        Ok(Session { id, slot, binding, execute, catalogs, offered })
+        let (forked, fenced) = (logical.row.forked, logical.row.fenced);
+        Ok(Session { id, slot, binding, execute, catalogs, offered, forked, fenced })
     }
 
     /// What a symbol space stands on, as the tenant sees it.

@@ -47,6 +47,20 @@ pub struct LogicalRow {
     /// The id of the row that leads here; the digest of the intent where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The session it began as a copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<ForkedFrom>,
+    /// Its writes stop at the plan until it is promoted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fenced: bool,
+}
+
+/// Runs and pages up to these numbers are the other session's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    pub session: LogicalSessionId,
+    pub runs: u64,
+    pub pages: u64,
 }
 
 /// A session that is only looked at is written no more often than this.
@@ -60,7 +74,8 @@ impl LogicalRow {
     pub fn new(intent: &str, created: Timestamp) -> Self {
         let (intent, used) = (intent.to_owned(), created);
         let (runs, commits, pages, operations, plans) = (0, 0, 0, 0, 0);
-        Self { intent, created, execute: None, runs, commits, pages, operations, plans, used, name: None }
+        let (execute, name, forked, fenced) = (None, None, None, false);
+        Self { intent, created, execute, runs, commits, pages, operations, plans, used, name, forked, fenced }
     }
 
     /// Without an intent it was opened by its seeds alone.

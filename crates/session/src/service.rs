@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::caller::Identity;
 use crate::calls::Traces;
+use crate::engine::Js;
 use crate::indexed::Indexed;
 use crate::live::Lives;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
@@ -55,6 +56,7 @@ pub struct Service {
     pub(crate) kept_catalogs: KeptCatalogs,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
+    pub(crate) js: Option<Js>,
 }
 
 /// One at a time among the callers of this process.
@@ -87,6 +89,7 @@ impl Service {
             steadies: Steadies::default(),
             kept_catalogs: KeptCatalogs::default(),
             lives: Lives::default(),
+            js: None,
         }
     }
 

@@ -12,7 +12,9 @@ pub mod conformance;
 pub mod faults;
 pub mod golden;
 pub mod memory;
+pub mod paced;
 pub mod scripts;
+pub mod tiny;
 pub mod upstream;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,6 +2,7 @@
 //! Invariant: every command and flag says what it does; `--help` is enough to start.
 
 mod catalog;
+mod js;
 mod session;
 mod token;
 
@@ -14,6 +15,7 @@ pub use catalog::{
     CatalogCheck, CatalogCommand, CatalogImport, CatalogList, CatalogShow, CatalogTest, Folders, ImportKind, Picture,
     Writes,
 };
+pub use js::{Execution, ExecutionAction, Heap, HeapAction, Js, Place};
 pub use token::{Token, TokenAction};
 
 pub use session::{Artifact, Context, Gc, Plan, Run, SessionAction, Sessions, Work};
@@ -70,6 +72,19 @@ pub enum Command {
         after_help = "Examples:\n  tokamak discover \"who is assigned to the open bugs on GitHub\"\n  tokamak discover --api stripe \"give a buyer the money back\" --json"
     )]
     Discover(Discover),
+    /// Run JavaScript or TypeScript, file after file, on one heap that is kept
+    #[command(
+        after_help = "Examples:\n  tokamak js setup.js step.ts\n  tokamak js --cold a.js b.js      restores the heap from storage before each\n  tokamak js --session agent step.js\n  echo '1 + 1' | tokamak js -"
+    )]
+    Js(Js),
+    /// List runs of JavaScript, show one, print its output, end it
+    #[command(after_help = "Examples:\n  tokamak execution list\n  tokamak execution output ID --line-offset 100")]
+    Execution(Execution),
+    /// List, compare, carry and tag the heaps that runs of JavaScript leave
+    #[command(
+        after_help = "Examples:\n  tokamak heap list\n  tokamak heap diff KEY KEY\n  tokamak heap export KEY -o heap.bin\n  tokamak heap tag KEY env=live\n  tokamak heap find env=live"
+    )]
+    Heap(Heap),
     /// Open a session for an intent, or teach it more, and print its table
     #[command(
         after_help = "Examples:\n  tokamak context \"triage the open tickets\" --seed demo:Ticket --seed demo:Project\n  tokamak context \"triage the open tickets\" --seed demo:Ticket:* --replay"
@@ -85,9 +100,9 @@ pub enum Command {
         after_help = "The session is a slot (s0), an id, or the intent it was opened with. A program that changes something is shown first; `--commit pc0` runs it as it was shown.\n\nExamples:\n  tokamak run 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak run --commit pc0\n  tokamak run 'wait(s0_o1)'\n  tokamak run --json --file program.plasm"
     )]
     Run(Run),
-    /// List, show and remove sessions
+    /// List, show, fork, rewind and remove sessions
     #[command(
-        after_help = "Examples:\n  tokamak session list\n  tokamak session show s0\n  tokamak session rm \"triage the open tickets\""
+        after_help = "Examples:\n  tokamak session list\n  tokamak session show s0\n  tokamak session log agent --graph svg -o agent.svg\n  tokamak session fork s0 \"another way\" --at 3\n  tokamak session rm \"triage the open tickets\""
     )]
     Session(Sessions),
     /// Print a stored result or a plan, all of it
@@ -160,6 +175,9 @@ pub struct Serve {
     /// Offer only the tools that programs need (core), or all of them
     #[arg(long, value_name = "SET")]
     pub tools: Option<Tools>,
+    /// Call the session of a client on standard input so, as X-MCP-Session-Id does over HTTP
+    #[arg(long, value_name = "NAME")]
+    pub session_id: Option<String>,
     /// Also answer what the conformance suite asks for by name
     #[cfg(feature = "conformance-fixtures")]
     #[arg(long, hide = true)]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Picture;
+
 /// Where sessions are kept, and what they may use.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Work {
@@ -87,6 +89,41 @@ pub enum SessionAction {
     Show {
         /// A slot, an id, or its intent
         session: String,
+        /// Draw the lineage of its heap instead
+        #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "mermaid")]
+        graph: Option<Picture>,
+    },
+    /// The log of a session's runs of JavaScript and the heaps they left
+    Log {
+        /// A slot, an id, its intent, or the name of a connection
+        session: String,
+        /// Draw its lineage instead
+        #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "mermaid")]
+        graph: Option<Picture>,
+        /// Write the picture to this file
+        #[arg(long, short, value_name = "FILE", requires = "graph")]
+        output: Option<PathBuf>,
+    },
+    /// Begin a session as a copy of another one; its writes stop at the plan until it is promoted
+    Fork {
+        /// A slot, an id, or its intent
+        session: String,
+        /// What finds the fork again
+        intent: String,
+        /// Start from the heap of this entry of its log
+        #[arg(long, value_name = "INDEX")]
+        at: Option<u64>,
+    },
+    /// Let a fork write
+    Promote {
+        /// A slot, an id, or its intent
+        session: String,
+    },
+    /// Move the head of a session back to an entry of its log
+    Rewind {
+        /// A slot, an id, or its intent
+        session: String,
+        index: u64,
     },
     /// End a session: its symbols, results, plans, handles and trace
     Rm {

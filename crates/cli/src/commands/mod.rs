@@ -7,8 +7,11 @@ mod debug;
 mod demo;
 mod discover;
 mod doctor;
+mod execution;
 mod explain;
 mod fmt;
+mod heap;
+mod js;
 mod mcp_config;
 mod secret;
 mod serve;
@@ -30,6 +33,9 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Token(args) => token::run(config, &args, output).await,
         Command::Catalog(command) => catalog::run(config, &command, output).await,
         Command::Discover(args) => discover::run(config, &args, output),
+        Command::Js(args) => js::run(config, &args, output).await,
+        Command::Execution(args) => execution::run(config, &args, output).await,
+        Command::Heap(args) => heap::run(config, &args, output).await,
         Command::Context(args) => session::context(config, &args, output).await,
         Command::Plan(args) => session::plan(config, &args, output).await,
         Command::Run(args) => session::run(config, &args, output).await,

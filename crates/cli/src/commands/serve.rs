@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use session::Service;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::wiring::{self, Wired};
 use crate::{beside, log, tenants};
+
+const LOOK_FOR_RUNS: Duration = Duration::from_secs(5);
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
     let mut config = Config::read(file, &args.settings)?;
@@ -32,6 +35,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         output.notice(&ready("stdio", &config, service.registry().len()));
         warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
+        resume(&config, &service, stop.clone());
         let beside = beside::start(&service, &config, &ended)?;
         let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
@@ -54,6 +58,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     output.notice(&ready(&url, &config, service.registry().len()));
     warn_of_tenants(&config, &service.registry());
     catalogs.watch(service.clone(), stop.clone());
+    resume(&config, &service, stop.clone());
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
@@ -72,6 +77,24 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     Ok(())
 }
 
+/// Runs of JavaScript whose process died go on here: at once, and whenever another process on this data folder dies.
+fn resume(config: &Config, service: &Arc<Service>, stop: CancellationToken) {
+    let (tenants, service) = (tenants::all(&config.tenants), service.clone());
+    tokio::spawn(async move {
+        loop {
+            match service.resume_js(&tenants).await {
+                Ok(0) => {}
+                Ok(taken) => tracing::info!(taken, "runs of JavaScript were taken up again"),
+                Err(error) => tracing::warn!(%error, "runs of JavaScript could not be looked for"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_FOR_RUNS) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    });
+}
+
 fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
     let tools = match args.tools {
         Some(Tools::Core) => server::ToolSet::Core,
@@ -80,6 +103,7 @@ fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
     };
     server::McpOptions {
         tools,
+        session_id: args.session_id.clone(),
         #[cfg(feature = "conformance-fixtures")]
         fixtures: args.conformance_fixtures,
     }

@@ -4,10 +4,12 @@
 
 mod clock;
 mod entropy;
+mod presence;
 mod secrets;
 mod secrets_files;
 
 pub use clock::SystemClock;
 pub use entropy::SystemEntropy;
+pub use presence::FilePresence;
 pub use secrets::{OperatorSecrets, SECRETS_KEY};
 pub use secrets_files::{key_file, line};

@@ -8,6 +8,7 @@ mod envelope;
 mod execute;
 mod guard;
 mod health;
+mod js;
 mod listen;
 mod openapi;
 mod problem;
@@ -104,6 +105,7 @@ fn router(
     let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
     let mcp = Router::new()
         .route_service("/mcp", mcp)
+        .layer(from_fn(with_headers))
         .layer(from_fn(envelope::check))
         .layer(from_fn_with_state(auth.clone(), auth::own_transport));
     let app = App { service, auth: options.auth, over };
@@ -118,6 +120,12 @@ fn router(
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(auth, auth::check))
         .layer(from_fn_with_state(guard, guard::check))
+}
+
+/// What the MCP SDK does not hand on: the headers that a connection is named by.
+async fn with_headers(request: Request, next: Next) -> Response {
+    let headers = mcp::read_headers(request.headers());
+    mcp::during_headers(headers, next.run(request)).await
 }
 
 /// A defect of ours ends one call, and the caller hears of it.

@@ -5,7 +5,7 @@ use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use base::shown;
 use serde_json::{Value, json};
-use session::Error;
+use session::{Error, JsError};
 
 #[derive(Debug)]
 pub struct Problem {
@@ -79,8 +79,22 @@ fn status(error: &Error) -> StatusCode {
         Error::Review { .. } | Error::OtherPlan(_) | Error::Interrupted { .. } | Error::TakenOver(_) => {
             StatusCode::CONFLICT
         }
+        Error::Js(error) => of_js(error),
         Error::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         Error::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        fault if fault.is_fault() => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+fn of_js(error: &JsError) -> StatusCode {
+    match error {
+        JsError::NoScripts => StatusCode::NOT_IMPLEMENTED,
+        JsError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+        JsError::Ended { .. } | JsError::UnderWay | JsError::IntentTaken | JsError::Fenced { .. } => {
+            StatusCode::CONFLICT
+        }
+        missing if missing.is_missing() => StatusCode::NOT_FOUND,
         fault if fault.is_fault() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
     }

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::openapi::{self, Answer, Query};
-use super::{App, discovery, execute, health, sessions, traces};
+use super::{App, discovery, execute, health, js, sessions, traces};
 
 pub struct Route {
     pub method: Method,
@@ -69,8 +69,49 @@ pub fn table() -> Vec<Route> {
             .answers(&[Answer::any(200, "It.")]),
     ];
     routes.extend(executes());
+    routes.extend(scripts());
     routes.extend(traces());
     routes
+}
+
+fn scripts() -> Vec<Route> {
+    vec![
+        route(Method::Post, "/api/exec", "runJs", post(js::exec))
+            .about("Run JavaScript on a heap that lasts.")
+            .body::<js::Exec>()
+            .answers(&[Answer::any(200, "Its end."), Answer::any(202, "It goes on.")]),
+        route(Method::Get, "/api/executions", "listExecutions", get(js::list))
+            .about("Runs of JavaScript, the newest first.")
+            .query::<js::Listing>()
+            .answers(&[Answer::any(200, "Them.")]),
+        route(Method::Get, "/api/executions/{id}", "getExecution", get(js::one))
+            .about("State and result of a run.")
+            .answers(&[Answer::any(200, "It.")]),
+        route(Method::Get, "/api/executions/{id}/output", "getExecutionOutput", get(js::output))
+            .about("Console output of a run, by lines or bytes.")
+            .query::<js::Portion>()
+            .answers(&[Answer::any(200, "A part of it, and where the next begins.")]),
+        route(Method::Post, "/api/executions/{id}/cancel", "cancelExecution", post(js::cancel))
+            .about("End a run.")
+            .answers(&[Answer::any(200, "It is over.")]),
+        route(Method::Get, "/api/sessions", "listJsSessions", get(js::sessions))
+            .about("Names of sessions that have a log.")
+            .answers(&[Answer::any(200, "Them.")]),
+        route(Method::Get, "/api/sessions/{name}/snapshots", "listSessionSnapshots", get(js::snapshots))
+            .about("The log of a session.")
+            .query::<js::Fields>()
+            .answers(&[Answer::any(200, "Its entries, in order.")]),
+        route(Method::Get, "/api/heaps/{key}", "getHeap", get(js::heap))
+            .about("What is known of a heap: sizes, engine, parents, tags.")
+            .answers(&[Answer::any(200, "It.")]),
+        route(Method::Get, "/api/heaps/{key}/tags", "getHeapTags", get(js::tags))
+            .about("Tags of a heap.")
+            .answers(&[Answer::any(200, "Them.")]),
+        route(Method::Post, "/api/heaps/{key}/tags", "setHeapTags", post(js::set_tags))
+            .about("Replace all tags of a heap.")
+            .body::<js::Tags>()
+            .answers(&[Answer::any(200, "Done.")]),
+    ]
 }
 
 fn traces() -> Vec<Route> {

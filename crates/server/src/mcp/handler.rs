@@ -19,6 +19,7 @@ use rmcp::{RoleServer, ServerHandler};
 use session::{Call, Service};
 use tracing::Instrument;
 
+use super::named::{Named, Names};
 use super::{ToolSet, caller, progress, tasks, tools};
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
@@ -52,11 +53,12 @@ pub struct Handler {
     /// Whose APIs the instructions name.
     tenant: TenantId,
     tools: ToolSet,
+    names: Names,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet) -> Self {
-        Self { service, tenant, tools }
+    pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet, names: Names) -> Self {
+        Self { service, tenant, tools, names }
     }
 
     fn instructions(&self) -> String {
@@ -118,7 +120,19 @@ impl ServerHandler for Handler {
         async {
             let (started, clock) = (self.service.now(), std::time::Instant::now());
             let caller = caller::caller(&context)?;
-            let call = tools::call(&self.service, &caller, tool, request.arguments.unwrap_or_default());
+            let call = async {
+                let named = if tool.is_named() {
+                    self.names.of(&self.service, &caller, &context).await
+                } else {
+                    Ok(Named::default())
+                };
+                match named {
+                    Ok(named) => {
+                        tools::call(&self.service, &caller, (tool, named), request.arguments.unwrap_or_default()).await
+                    }
+                    Err(error) => tools::Answer::failed(&error),
+                }
+            };
             // A defect of ours ends one call, and the caller hears of it.
             let call =
                 AssertUnwindSafe(call).catch_unwind().map(|ended| ended.unwrap_or_else(|_| tools::Answer::broken()));
@@ -170,9 +184,14 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match self.service.resource(&caller::caller(&context)?, &request.uri).await {
-            Ok(resource) => {
-                let text = super::resources::json(&resource);
+        let caller = caller::caller(&context)?;
+        let read = if request.uri.starts_with("heap://") {
+            self.service.heap_info(&caller, &request.uri).await.map(|info| crate::js::heap(&info).to_string())
+        } else {
+            self.service.resource(&caller, &request.uri).await.map(|resource| super::resources::json(&resource))
+        };
+        match read {
+            Ok(text) => {
                 let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
                 let mut read = ReadResourceResult::new(vec![contents]);
                 // Immutable, and of this tenant alone.

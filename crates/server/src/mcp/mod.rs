@@ -7,6 +7,7 @@ mod fixtures;
 mod handler;
 mod http;
 mod meta;
+mod named;
 mod progress;
 mod resources;
 mod stdio;
@@ -21,12 +22,15 @@ use session::Service;
 
 pub use handler::instructions;
 pub use http::{HttpLists, service};
+pub use named::{during as during_headers, read as read_headers};
 pub use stdio::{StdioError, serve_stdio};
 
 /// Which tools there are for a client.
 #[derive(Debug, Clone, Default)]
 pub struct McpOptions {
     pub tools: ToolSet,
+    /// What a connection is called that does not say so itself.
+    pub session_id: Option<String>,
     /// Also what the conformance suite asks for by name.
     #[cfg(feature = "conformance-fixtures")]
     pub fixtures: bool,
@@ -55,6 +59,7 @@ type Root = fixtures::Served;
 #[derive(Clone)]
 struct Roots {
     tools: ToolSet,
+    names: named::Names,
     /// What they remember from one request to the next.
     #[cfg(feature = "conformance-fixtures")]
     fixtures: Option<Arc<fixtures::Fixtures>>,
@@ -64,13 +69,14 @@ impl Roots {
     fn new(options: &McpOptions) -> Self {
         Self {
             tools: options.tools,
+            names: named::Names::new(options.session_id.clone()),
             #[cfg(feature = "conformance-fixtures")]
             fixtures: options.fixtures.then(Arc::default),
         }
     }
 
     fn root(&self, service: Arc<Service>, tenant: TenantId) -> Root {
-        let handler = handler::Handler::new(service, tenant, self.tools);
+        let handler = handler::Handler::new(service, tenant, self.tools, self.names.clone());
         #[cfg(feature = "conformance-fixtures")]
         let handler = fixtures::Served::new(handler, self.fixtures.clone());
         handler

@@ -19,6 +19,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
             "Result of a run",
             "All rows and fields of a run, uncut, as JSON; #label picks one of its returns.",
         ),
+        template("heap://{key}", "heap", "A heap of JavaScript", "Its sizes, engine, parents and tags."),
         template("plasm://session/{session}/p/{number}", "plan", "Plan", "A plan as it was shown, with its program."),
         template(
             "plasm://execute/{prompt_hash}/{session}/run/{run}",

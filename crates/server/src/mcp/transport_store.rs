@@ -1,5 +1,5 @@
 //! Keeps the older revisions' transport sessions in our store, so that a client survives a restart of the server.
-//! Invariant: a session id is only a key, of the tenant whose request it is; what comes back is the client's own `initialize`.
+//! Invariant: a session id is only a key, of the tenant whose request it is; what comes back is the client's own `initialize`, with the `X-MCP-*` headers it came with.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use base::TenantId;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use session::Service;
 
+use super::named;
 use crate::identity;
 
 pub struct TransportStore(pub Arc<Service>);
@@ -20,7 +21,12 @@ impl SessionStore for TransportStore {
     }
 
     async fn store(&self, session_id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
-        let bytes = serde_json::to_vec(state)?;
+        let mut row = serde_json::to_value(state)?;
+        let headers = named::of_request();
+        if !headers.is_empty() {
+            row[named::KEPT] = serde_json::to_value(headers)?;
+        }
+        let bytes = serde_json::to_vec(&row)?;
         Ok(self.0.keep_transport(&tenant()?, session_id, bytes).await?)
     }
 

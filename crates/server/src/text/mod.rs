@@ -7,7 +7,7 @@ mod effects;
 mod result;
 
 use base::render_for_model;
-use session::{Error, Newer, Opened, Planned, Ran, ResourceUri, Taught};
+use session::{Error, JsError, Newer, Opened, Planned, Ran, ResourceUri, Taught};
 
 pub use cell::cell;
 pub use discovery::{discovered, listed};
@@ -100,6 +100,7 @@ pub fn error(error: &Error) -> String {
         Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => {
             format!("{}: {error}\n{}", error.code(), effects::alone(receipts))
         }
+        Error::Js(JsError::Fenced { explained }) => format!("{}: {error}\n{explained}", error.code()),
         Error::Shared(inner) => self::error(inner),
         other => format!("{}: {other}", other.code()),
     }

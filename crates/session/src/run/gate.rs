@@ -10,7 +10,7 @@ use ports::store::{Batch, Expect, Key, Table};
 use super::page::PageRow;
 use crate::caller::Caller;
 use crate::commit::TRIES;
-use crate::error::Error;
+use crate::error::{Error, JsError};
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::RunRequest;
@@ -49,6 +49,7 @@ impl Service {
         let program = request.program.as_deref().ok_or(Error::NoProgram)?;
         let mut planned = self.plan_in(session, program, self.now())?;
         if planned.plan.verdict == Verdict::Review {
+            self.check_fence(session, &planned)?;
             if !request.force {
                 self.keep_plan(caller, session, (&mut planned, program)).await?;
                 return Err(Error::Review { explained: planned.explained, commit: planned.commit.unwrap_or_default() });
@@ -60,6 +61,14 @@ impl Service {
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let (run, program) = (self.new_run_id(), program.to_owned());
         Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: None })))
+    }
+
+    /// A fork that nobody promoted changes nothing.
+    fn check_fence(&self, session: &Session, planned: &Planned) -> Result<(), Error> {
+        if session.fenced && !planned.plan.bounds.effects.is_empty() {
+            return Err(JsError::Fenced { explained: planned.explained.clone() }.into());
+        }
+        Ok(())
     }
 
     async fn by_commit(
@@ -90,7 +99,7 @@ impl Service {
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
                     return Err(Error::CommitExpired(base::shown(commit, 40)));
                 }
-                Claim::Unused => {}
+                Claim::Unused => self.check_fence(session, &planned)?,
             }
             // All that can fail comes before the claim, which is good for one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;

@@ -13,6 +13,7 @@ use super::page::{Rest, more, page_key, rests};
 use crate::artifact::{Artifact, bare_key};
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
+use crate::engine::claim_name;
 use crate::error::Error;
 use crate::live::Live;
 use crate::load::{Session, Versioned};
@@ -102,6 +103,9 @@ impl Service {
             batch = self.end_operation(caller, session, (live, number), batch).await?;
             if self.is_kept(caller, session, (live, number), batch).await? {
                 live.is_kept();
+                if let (Some(js), Some((key, _))) = (&self.js, &live.claim) {
+                    js.changed(&claim_name(&key.id));
+                }
                 return Ok(Kept { number, pages: more(session.slot, &row) });
             }
         }

@@ -35,6 +35,16 @@ const HANDLE_AGAIN: Duration = Duration::from_secs(1);
 impl Service {
     pub async fn run(self: &Arc<Self>, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, Error> {
         let session = self.session(caller, &request.session).await?;
+        self.run_in(caller, session, request).await
+    }
+
+    /// In a session that is known already; what the request says of it is not looked at.
+    pub(crate) async fn run_in(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: Session,
+        request: &RunRequest,
+    ) -> Result<RunAnswer, Error> {
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
             Gate::Ran(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),

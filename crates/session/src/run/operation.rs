@@ -133,7 +133,7 @@ impl Service {
     }
 
     /// `wait(s0_o1)` and `cancel(s0_o1)`.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
@@ -230,7 +230,7 @@ impl Service {
     ) -> Result<Option<Live>, Error> {
         // All that can fail comes first: once it is ours, it runs.
         let pages = self.pages_of(caller, session, &found.row.plan).await?;
-        let session = Arc::new(self.session(caller, &session.slot.to_string()).await?);
+        let session = Arc::new(self.session_in(caller, session.id, session.slot).await?);
         let (state, owner) = (OperationState::Running { beat: self.now() }, found.row.owner + 1);
         let row = OperationRow { state, owner, ..found.row };
         let batch = Batch::default().put(key.clone(), rows::write(&row), Expect::Version(found.version));

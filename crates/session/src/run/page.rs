@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::Slot;
+use base::{LogicalSessionId, Slot};
 use exec::{Continuation, Coverage, Finished, Outcome};
 use lang::plan::{Plan, StepKind};
 use ports::store::{Key, Table};
@@ -121,8 +121,7 @@ impl Service {
             let unknown = || Error::NoHandle(base::shown(handle, 60));
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
-            let row: Option<Versioned<PageRow>> = self.fetch(&page_key(caller, session, parsed.number)).await?;
-            let Some(row) = row else {
+            let Some(row) = self.page_row(caller, session, parsed.number).await? else {
                 let pages = self.logical(caller, session.id).await?.map_or(0, |row| row.row.pages);
                 let was_there = (1..=pages).contains(&parsed.number);
                 return Err(if was_there { self.gone(handle) } else { unknown() });
@@ -130,6 +129,25 @@ impl Service {
             found.insert(handle.clone(), row.row);
         }
         Ok(found)
+    }
+
+    /// A page by its number; the first ones of a fork are those of the session it was made from.
+    async fn page_row(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        number: u64,
+    ) -> Result<Option<Versioned<PageRow>>, Error> {
+        let key = |id: LogicalSessionId| Key::new(&caller.tenant, Table::Page, format!("{id}/{number:010}"));
+        let (mut id, mut forked) = (session.id, session.forked);
+        loop {
+            if let Some(row) = self.fetch(&key(id)).await? {
+                return Ok(Some(row));
+            }
+            let Some(from) = forked.filter(|from| number <= from.pages) else { return Ok(None) };
+            id = from.session;
+            forked = self.logical(caller, id).await?.and_then(|found| found.row.forked);
+        }
     }
 }
 

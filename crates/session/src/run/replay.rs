@@ -8,19 +8,17 @@ use exec::{Coverage, Finished, Outcome, Rowset, StepError};
 use super::page::more;
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::load::{Session, Versioned};
+use crate::load::Session;
 use crate::ran::Ran;
-use crate::rows::{RunRow, run_key};
 use crate::service::Service;
 use crate::uri::ResourceUri;
 
 impl Service {
-    pub(super) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
-        let uri = ResourceUri::run(session.slot, number);
-        let artifact = self.artifact(caller, &uri).await?;
-        let row: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, session.id, number)).await?;
-        let pages = row.as_ref().map(|found| more(session.slot, &found.row)).unwrap_or_default();
-        let program = row.map(|found| found.row.program).unwrap_or_default();
+    pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
+        // Whoever asks knows that there was such a run.
+        let missing = || self.gone(&ResourceUri::run(session.slot, number));
+        let (row, artifact) = self.artifact_at(caller, session.id, number).await?.ok_or_else(missing)?;
+        let (pages, program) = (more(session.slot, &row), row.program);
         let returns = artifact.returns.into_iter().map(|r| Finished {
             label: r.label,
             entity: r.entity,

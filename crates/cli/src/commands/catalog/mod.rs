@@ -15,6 +15,7 @@ mod tokens;
 use std::path::Path;
 
 pub use find::config;
+pub use graph::drawn;
 
 pub use import::draft;
 pub use tokens::count;

@@ -3,6 +3,7 @@
 
 mod artifact;
 mod gc;
+mod lineage;
 mod open;
 mod run;
 mod show;

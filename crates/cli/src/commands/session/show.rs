@@ -1,4 +1,4 @@
-//! `tokamak session list|show|rm`.
+//! `tokamak session list|show|rm`, and what leads to the others.
 //! Invariant: looking changes nothing.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use base::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::catalog::count;
-use super::with_service;
+use super::{lineage, with_service};
 use crate::args::{SessionAction, Sessions};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -27,7 +27,18 @@ pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> R
                     sessions.iter().for_each(|view| output.line(&line(view, output)));
                 }
             }
-            SessionAction::Show { session } => {
+            SessionAction::Show { session, graph: Some(form) } => {
+                lineage::log(&service, session, (Some(*form), None), output).await?;
+            }
+            SessionAction::Log { session, graph, output: path } => {
+                lineage::log(&service, session, (*graph, path.as_deref()), output).await?;
+            }
+            SessionAction::Fork { session, intent, at } => {
+                lineage::fork(&service, (session, intent, *at), output).await?;
+            }
+            SessionAction::Promote { session } => lineage::promote(&service, session, output).await?,
+            SessionAction::Rewind { session, index } => lineage::rewind(&service, session, *index, output).await?,
+            SessionAction::Show { session, graph: None } => {
                 let view = service.session_view(&me, session).await?;
                 let calls = service.trace(&me, session).await?;
                 if output.json {

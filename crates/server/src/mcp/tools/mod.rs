@@ -2,6 +2,7 @@
 //! Invariant: arguments that the schema does not know are refused, with the ones it knows.
 
 mod discover_capabilities;
+mod js;
 mod list_registry;
 mod plasm;
 mod plasm_context;
@@ -19,6 +20,7 @@ use session::{Call, Caller, Error, Ran, Service};
 
 use super::ToolSet;
 use super::handler::refused;
+use super::named::Named;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
@@ -28,17 +30,47 @@ pub enum Name {
     ReadArtifact,
     DiscoverCapabilities,
     ListRegistry,
+    RunJs,
+    GetExecution,
+    GetExecutionOutput,
+    CancelExecution,
+    ListExecutions,
+    ListSessions,
+    ListSessionSnapshots,
+    GetHeapTags,
+    SetHeapTags,
+    DeleteHeapTags,
+    QueryHeapsByTags,
+    ForkSession,
+    PromoteSession,
+    RewindSession,
+    DiffHeaps,
 }
 
 impl Name {
     /// `plasm_context` comes first: it must be called first.
-    pub const ALL: [Name; 6] = [
+    pub const ALL: [Name; 21] = [
         Name::PlasmContext,
         Name::DiscoverCapabilities,
         Name::Plasm,
         Name::PlasmRun,
         Name::ReadArtifact,
         Name::ListRegistry,
+        Name::RunJs,
+        Name::GetExecution,
+        Name::GetExecutionOutput,
+        Name::CancelExecution,
+        Name::ListExecutions,
+        Name::ListSessions,
+        Name::ListSessionSnapshots,
+        Name::GetHeapTags,
+        Name::SetHeapTags,
+        Name::DeleteHeapTags,
+        Name::QueryHeapsByTags,
+        Name::ForkSession,
+        Name::PromoteSession,
+        Name::RewindSession,
+        Name::DiffHeaps,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -49,6 +81,21 @@ impl Name {
             Name::ReadArtifact => "read_artifact",
             Name::DiscoverCapabilities => "discover_capabilities",
             Name::ListRegistry => "list_registry",
+            Name::RunJs => "run_js",
+            Name::GetExecution => "get_execution",
+            Name::GetExecutionOutput => "get_execution_output",
+            Name::CancelExecution => "cancel_execution",
+            Name::ListExecutions => "list_executions",
+            Name::ListSessions => "list_sessions",
+            Name::ListSessionSnapshots => "list_session_snapshots",
+            Name::GetHeapTags => "get_heap_tags",
+            Name::SetHeapTags => "set_heap_tags",
+            Name::DeleteHeapTags => "delete_heap_tags",
+            Name::QueryHeapsByTags => "query_heaps_by_tags",
+            Name::ForkSession => "fork_session",
+            Name::PromoteSession => "promote_session",
+            Name::RewindSession => "rewind_session",
+            Name::DiffHeaps => "diff_heaps",
         }
     }
 
@@ -57,8 +104,21 @@ impl Name {
     }
 
     pub fn is_in(self, set: ToolSet) -> bool {
-        let core = [Name::PlasmContext, Name::DiscoverCapabilities, Name::Plasm, Name::PlasmRun, Name::ReadArtifact];
+        let core = [
+            Name::PlasmContext,
+            Name::DiscoverCapabilities,
+            Name::Plasm,
+            Name::PlasmRun,
+            Name::ReadArtifact,
+            Name::RunJs,
+            Name::GetExecution,
+        ];
         set == ToolSet::All || core.contains(&self)
+    }
+
+    /// Whether it matters to it how the connection is named.
+    pub fn is_named(self) -> bool {
+        matches!(self, Name::RunJs | Name::ListSessionSnapshots)
     }
 }
 
@@ -81,24 +141,40 @@ pub fn ran(ran: &Ran, shown_chars: usize) -> CallToolResult {
 /// Those of a set, in the order they are listed.
 pub fn offered(set: ToolSet) -> Vec<Tool> {
     let tool = |name: Name| match name {
-        Name::PlasmContext => plasm_context::tool(),
-        Name::Plasm => plasm::tool(),
-        Name::PlasmRun => plasm_run::tool(),
-        Name::ReadArtifact => read_artifact::tool(),
-        Name::DiscoverCapabilities => discover_capabilities::tool(),
-        Name::ListRegistry => list_registry::tool(),
+        Name::PlasmContext => Some(plasm_context::tool()),
+        Name::Plasm => Some(plasm::tool()),
+        Name::PlasmRun => Some(plasm_run::tool()),
+        Name::ReadArtifact => Some(read_artifact::tool()),
+        Name::DiscoverCapabilities => Some(discover_capabilities::tool()),
+        Name::ListRegistry => Some(list_registry::tool()),
+        other => js::tool(other),
     };
-    Name::ALL.into_iter().filter(|name| name.is_in(set)).map(tool).collect()
+    Name::ALL.into_iter().filter(|name| name.is_in(set)).filter_map(tool).collect()
 }
 
-pub async fn call(service: &Arc<Service>, caller: &Caller, name: Name, arguments: JsonObject) -> Answer {
+pub async fn call(service: &Arc<Service>, caller: &Caller, (name, named): (Name, Named), given: JsonObject) -> Answer {
     match name {
-        Name::PlasmContext => plasm_context::call(service, caller, arguments).await,
-        Name::Plasm => plasm::call(service, caller, arguments).await,
-        Name::PlasmRun => plasm_run::call(service, caller, arguments).await,
-        Name::ReadArtifact => read_artifact::call(service, caller, arguments).await,
-        Name::DiscoverCapabilities => discover_capabilities::call(service, caller, arguments),
-        Name::ListRegistry => list_registry::call(service, caller, arguments).await,
+        Name::PlasmContext => plasm_context::call(service, caller, given).await,
+        Name::Plasm => plasm::call(service, caller, given).await,
+        Name::PlasmRun => plasm_run::call(service, caller, given).await,
+        Name::ReadArtifact => read_artifact::call(service, caller, given).await,
+        Name::DiscoverCapabilities => discover_capabilities::call(service, caller, given),
+        Name::ListRegistry => list_registry::call(service, caller, given).await,
+        Name::RunJs => js::run(service, caller, named, given).await,
+        Name::GetExecution => js::get(service, caller, given).await,
+        Name::GetExecutionOutput => js::output(service, caller, given).await,
+        Name::CancelExecution => js::cancel(service, caller, given).await,
+        Name::ListExecutions => js::list(service, caller, given).await,
+        Name::ListSessions => js::sessions(service, caller, given).await,
+        Name::ListSessionSnapshots => js::snapshots(service, caller, named, given).await,
+        Name::GetHeapTags => js::get_tags(service, caller, given).await,
+        Name::SetHeapTags => js::set_tags(service, caller, given).await,
+        Name::DeleteHeapTags => js::delete_tags(service, caller, given).await,
+        Name::QueryHeapsByTags => js::query(service, caller, given).await,
+        Name::ForkSession => js::fork(service, caller, given).await,
+        Name::PromoteSession => js::promote(service, caller, given).await,
+        Name::RewindSession => js::rewind(service, caller, given).await,
+        Name::DiffHeaps => js::diff(service, caller, given).await,
     }
 }
 
@@ -120,7 +196,7 @@ impl Answer {
         answer
     }
 
-    fn failed(error: &Error) -> Self {
+    pub fn failed(error: &Error) -> Self {
         if error.is_fault() {
             tracing::error!(error = error as &dyn std::error::Error, "a call failed");
         }
@@ -181,9 +257,10 @@ fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T
 fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
     let mut tool = Tool::new(Cow::Borrowed(name.as_str()), Cow::Borrowed(description), schema);
     tool.title = Some(title.to_owned());
-    // Only a run changes anything outside the session.
-    let runs = name == Name::PlasmRun;
-    let hints = ToolAnnotations::new().read_only(read_only).destructive(runs).idempotent(!runs);
+    // Only a program changes anything outside the session; code asks for a review first.
+    let destructive = matches!(name, Name::PlasmRun | Name::DeleteHeapTags);
+    let again = !matches!(name, Name::PlasmRun | Name::RunJs | Name::RewindSession | Name::ForkSession);
+    let hints = ToolAnnotations::new().read_only(read_only).destructive(destructive).idempotent(again);
     tool.annotations = Some(hints);
     tool
 }

@@ -15,7 +15,7 @@ const DEFAULT_ROWS: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// plasm://session/s0/r/1; #label for one of several returns.
+    /// plasm://session/s0/r/1; #label for one of several returns; heap://KEY.
     uri: String,
     #[serde(default)]
     offset: usize,
@@ -41,6 +41,12 @@ pub async fn call(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
+    if given.uri.starts_with("heap://") {
+        return match service.heap_info(caller, &given.uri).await {
+            Ok(info) => Answer::without_session(crate::js::heap(&info).to_string(), None),
+            Err(error) => Answer::failed(&error),
+        };
+    }
     match service.resource(caller, &given.uri).await {
         Ok(Resource::Artifact(artifact)) => Answer {
             outcome: "ok",

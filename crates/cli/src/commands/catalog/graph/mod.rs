@@ -7,7 +7,7 @@ mod svg;
 use catalog::{Catalog, Entity};
 
 pub use mermaid::mermaid;
-pub use svg::svg;
+pub use svg::{drawn, svg};
 
 /// A relation between two drawn entities.
 struct Edge<'a> {

@@ -30,6 +30,11 @@ pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
     let labels: Vec<String> = labels.into_iter().map(|(_, label)| label).collect();
     let edges: Vec<(usize, usize, String)> =
         names.into_iter().map(|((from, to), names)| (from, to, names.join(", "))).collect();
+    drawn(labels, edges)
+}
+
+/// Boxes with these labels, and arrows between them.
+pub fn drawn(labels: Vec<String>, edges: Vec<(usize, usize, String)>) -> Option<String> {
     if labels.len() > MOST || edges.len() > MOST {
         return None;
     }

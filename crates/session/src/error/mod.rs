@@ -1,10 +1,14 @@
 //! What can go wrong in a call, by who can act on it.
 //! Invariant: `code` is stable and callers branch on it or on the variant; the words may change.
 
+mod js;
+
 use std::sync::Arc;
 
 use base::{Diagnostic, Digest, Slot};
 use ports::receipts::Receipt;
+
+pub use js::JsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -89,6 +93,8 @@ pub enum Error {
     #[error("too many calls change this session at once; try again")]
     Busy,
     #[error(transparent)]
+    Js(#[from] JsError),
+    #[error(transparent)]
     Store(#[from] ports::store::Error),
     #[error(transparent)]
     Blobs(#[from] ports::blobs::Error),
@@ -128,6 +134,7 @@ impl Error {
             Error::DamagedSession { .. } => "storage_damaged",
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
+            Error::Js(error) => error.code(),
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
             Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
@@ -155,6 +162,9 @@ impl Error {
     /// Ours to mend: logged in full, shown as one line.
     pub fn is_fault(&self) -> bool {
         if let Error::Shared(error) = self {
+            return error.is_fault();
+        }
+        if let Error::Js(error) = self {
             return error.is_fault();
         }
         matches!(

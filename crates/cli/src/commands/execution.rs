@@ -1,0 +1,69 @@
+//! `tokamak execution`: runs of JavaScript, looked at and ended.
+//! Invariant: nothing here starts or goes on with a run.
+
+use std::path::Path;
+
+use serde_json::json;
+use session::Caller;
+use tokio_util::sync::CancellationToken;
+
+use super::js;
+use crate::args::{Execution, ExecutionAction};
+use crate::failure::Failure;
+use crate::log;
+use crate::output::Output;
+
+pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Result<(), Failure> {
+    log::init("error");
+    let stop = CancellationToken::new();
+    let service = js::open(file, &args.place, &stop).await?;
+    let caller = Caller::local();
+    match &args.action {
+        ExecutionAction::List { limit } => {
+            let found = service.executions(&caller, None, (*limit).clamp(1, 1_000)).await?;
+            if output.json {
+                output.value(&json!({"executions": found.iter().map(server::js::listed).collect::<Vec<_>>()}));
+                return Ok(());
+            }
+            for one in &found {
+                let session = one.session.as_deref().unwrap_or("-");
+                output.line(&format!(
+                    "{} {:14} {} {session}",
+                    output.bold(&one.id.to_string()),
+                    one.state,
+                    one.accepted
+                ));
+            }
+        }
+        ExecutionAction::Show { id } => {
+            let found = service.execution(&caller, id).await?;
+            if output.json {
+                output.value(&server::js::execution(&found));
+                return Ok(());
+            }
+            output.line(&format!("{} {}", output.bold(&found.id.to_string()), js::said(&found)));
+            output.value(&server::js::execution(&found));
+        }
+        ExecutionAction::Output { id, line_offset, line_limit } => {
+            if output.json {
+                let asked = session::OutputRequest {
+                    line_offset: Some(*line_offset),
+                    line_limit: *line_limit,
+                    ..session::OutputRequest::default()
+                };
+                output.value(&server::js::output(&service.execution_output(&caller, id, &asked).await?));
+                return Ok(());
+            }
+            js::console(&service, id, (*line_offset, *line_limit), output).await?;
+        }
+        ExecutionAction::Cancel { id } => {
+            service.cancel_execution(&caller, id).await?;
+            if output.json {
+                output.value(&json!({"ok": true}));
+            } else {
+                output.line(&format!("{id} cancelled"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Which processes on this data folder are alive: each holds a lock on a file of its own for as long as it lives.
+//! Invariant: the kernel gives a lock back when its process ends, however it ends, so a dead process is never taken for alive.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use base::InstanceId;
+use ports::{Entropy, Presence};
+
+use super::SystemEntropy;
+
+pub struct FilePresence {
+    me: InstanceId,
+    folder: PathBuf,
+    /// Held, never read.
+    _lock: File,
+}
+
+impl FilePresence {
+    /// Makes this process known in the folder of a data folder that is for this.
+    pub fn join(data: &Path) -> std::io::Result<Self> {
+        let folder = data.join("processes");
+        std::fs::create_dir_all(&folder)?;
+        let me = InstanceId::from_random(SystemEntropy.bytes());
+        let lock = OpenOptions::new().create_new(true).write(true).open(folder.join(me.to_string()))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::Error(error) => error,
+            TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
+        })?;
+        Ok(Self { me, folder, _lock: lock })
+    }
+}
+
+impl Presence for FilePresence {
+    fn me(&self) -> InstanceId {
+        self.me
+    }
+
+    fn is_alive(&self, instance: InstanceId) -> bool {
+        if instance == self.me {
+            return true;
+        }
+        let path = self.folder.join(instance.to_string());
+        let Ok(file) = File::open(&path) else { return false };
+        match file.try_lock_shared() {
+            // Nobody holds it: its process has ended, and its file with it.
+            Ok(()) => {
+                let _ = std::fs::remove_file(&path);
+                false
+            }
+            Err(TryLockError::WouldBlock) => true,
+            // What cannot be told is left alone.
+            Err(TryLockError::Error(_)) => true,
+        }
+    }
+}
+
+impl Drop for FilePresence {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.folder.join(self.me.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_alive_until_it_ends() {
+        let data = tempfile::tempdir().unwrap();
+        let (one, two) = (FilePresence::join(data.path()).unwrap(), FilePresence::join(data.path()).unwrap());
+        assert!(one.is_alive(two.me()) && two.is_alive(one.me()) && one.is_alive(one.me()));
+        let gone = two.me();
+        // As after a kill: the lock goes, the file stays.
+        std::fs::write(data.path().join("processes").join(InstanceId::from_random([7; 16]).to_string()), b"").unwrap();
+        assert!(!one.is_alive(InstanceId::from_random([7; 16])));
+        assert!(!one.is_alive(InstanceId::from_random([7; 16])), "asked again");
+        drop(two);
+        assert!(!one.is_alive(gone));
+    }
+}

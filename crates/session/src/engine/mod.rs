@@ -1,0 +1,83 @@
+//! The JavaScript engine, what this process knows of runs on it, and the rows that runs leave.
+//! Invariant: nothing here acts; it is what `js` acts on, and the service holds.
+
+mod fair;
+mod live;
+pub(crate) mod rows;
+mod settings;
+pub(crate) mod view;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use base::{Digest, TenantId};
+use ports::{Presence, Scripts};
+use tokio::sync::Notify;
+
+pub(crate) use live::{Listed, Live, Lives};
+pub use settings::JsSettings;
+pub use view::{
+    Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, Named, OutputPage, OutputRequest, Review, RunJs, State,
+    Tags, Uncaught,
+};
+
+/// The engine, and what this process knows of runs under way.
+pub(crate) struct Js {
+    pub scripts: Arc<dyn Scripts>,
+    pub presence: Arc<dyn Presence>,
+    pub settings: JsSettings,
+    pub lives: Lives,
+    pub fair: fair::Fair,
+    /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
+    changes: Mutex<HashMap<String, Weak<Notify>>>,
+    /// Engines whose programs are known to be stored.
+    pub guests: Mutex<HashSet<(TenantId, Digest)>>,
+    /// How many objects a reader of a heap needs, as far as known.
+    pub links: Mutex<HashMap<(TenantId, Digest), u32>>,
+}
+
+impl Js {
+    pub fn new(scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let at_once = if settings.at_once == 0 { cores } else { settings.at_once };
+        Self {
+            scripts,
+            presence,
+            settings,
+            lives: Lives::default(),
+            fair: fair::Fair::new(at_once),
+            changes: Mutex::default(),
+            guests: Mutex::default(),
+            links: Mutex::default(),
+        }
+    }
+
+    /// What tells of changes to this.
+    pub fn changes_of(&self, what: &str) -> Arc<Notify> {
+        let mut changes = lock(&self.changes);
+        if let Some(known) = changes.get(what).and_then(Weak::upgrade) {
+            return known;
+        }
+        changes.retain(|_, weak| weak.strong_count() > 0);
+        let fresh = Arc::new(Notify::new());
+        changes.insert(what.to_owned(), Arc::downgrade(&fresh));
+        fresh
+    }
+
+    /// Wakes whoever in this process waits for it.
+    pub fn changed(&self, what: &str) {
+        if let Some(known) = lock(&self.changes).get(what).and_then(Weak::upgrade) {
+            known.notify_waiters();
+        }
+    }
+}
+
+/// What tells of a claim's end.
+pub(crate) fn claim_name(id: &str) -> String {
+    format!("claim/{id}")
+}
+
+/// A panic while holding one of these locks leaves a cache or a list, never half a fact.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

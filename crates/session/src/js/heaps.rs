@@ -1,0 +1,190 @@
+//! Heaps between the engine and the store.
+//! Invariant: blob before pointer; the object that is stored for a key is never replaced by one with another parent, so that
+//! following parents always ends; nothing reaches the engine but through a row of the tenant.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use base::{Digest, TenantId};
+use ports::scripts::{self, Heap};
+use ports::store::{Batch, Expect, Write};
+
+use crate::engine::lock;
+use crate::engine::rows::{GuestRow, HeapRow, guest_key, heap_key};
+use crate::error::Error;
+use crate::error::JsError;
+use crate::load::Versioned;
+use crate::rows;
+use crate::service::Service;
+
+/// Objects smaller than this are in the transaction that names them.
+const INLINE_BYTES: usize = 64 * 1024;
+/// A bound on what is remembered, which can be read again.
+const REMEMBERED: usize = 10_000;
+
+/// A heap as it is stored.
+pub(super) struct StoredHeap {
+    pub row: HeapRow,
+    pub version: u64,
+    /// Where it is in the row.
+    inline: Vec<u8>,
+}
+
+impl Service {
+    pub(super) async fn stored_heap(&self, tenant: &TenantId, key: Digest) -> Result<Option<StoredHeap>, Error> {
+        let at = heap_key(tenant, key);
+        let Some(found) = self.ports.store.get(&at).await? else { return Ok(None) };
+        let name = format!("{}/{}", at.table.name(), at.id);
+        let (row, object) = HeapRow::read(&name, &found.value).map_err(|_| JsError::DamagedHeap(key))?;
+        Ok(Some(StoredHeap { inline: object.to_vec(), row, version: found.version }))
+    }
+
+    pub(super) async fn object_of(&self, key: Digest, stored: StoredHeap) -> Result<Vec<u8>, Error> {
+        let Some(blob) = stored.row.blob else { return Ok(stored.inline) };
+        self.ports.blobs.get(&blob).await.map_err(|error| match error {
+            ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => JsError::DamagedHeap(key).into(),
+            other => Error::Blobs(other),
+        })
+    }
+
+    /// Brings a heap into the engine, with everything it stands on.
+    pub(super) async fn bring(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
+        let scripts = &self.js()?.scripts;
+        let (mut objects, mut at, mut seen) = (Vec::new(), key, HashSet::new());
+        loop {
+            // Rows that lead back to themselves are damaged, whoever wrote them.
+            if !seen.insert(at) {
+                return Err(JsError::DamagedHeap(at).into());
+            }
+            // The first one is asked for by its key; what it stands on was stored with it.
+            let missing = if objects.is_empty() { JsError::NoHeap(at) } else { JsError::DamagedHeap(at) };
+            let stored = self.stored_heap(tenant, at).await?.ok_or(missing)?;
+            let object = self.object_of(at, stored).await?;
+            let parent = scripts.parent(&object).map_err(|_| JsError::DamagedHeap(at))?;
+            objects.push(object);
+            match parent {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        objects.reverse();
+        let first = scripts.admit(key, objects.clone()).await;
+        let ended = match first {
+            Err(scripts::Error::NoEngine { heap, engine }) => {
+                self.bring_engine(tenant, heap, engine).await?;
+                scripts.admit(key, objects).await
+            }
+            ended => ended,
+        };
+        ended.map_err(|error| of_engine(error).into())
+    }
+
+    /// An engine of another build, as it was stored with the heaps it made.
+    pub(super) async fn bring_engine(&self, tenant: &TenantId, heap: Digest, engine: Digest) -> Result<(), Error> {
+        let missing = || Error::from(JsError::NoEngine { heap, engine });
+        let row: Versioned<GuestRow> = self.fetch(&guest_key(tenant, engine)).await?.ok_or_else(missing)?;
+        let guest = self.ports.blobs.get(&row.row.blob).await.map_err(|error| match error {
+            ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => missing(),
+            other => Error::Blobs(other),
+        })?;
+        let admitted = self.js()?.scripts.admit_engine(guest).await.map_err(of_engine)?;
+        if admitted == engine { Ok(()) } else { Err(missing()) }
+    }
+
+    /// The engine's program is stored before the first heap that needs it.
+    pub(super) async fn keep_guest(&self, tenant: &TenantId) -> Result<(), Error> {
+        let js = self.js()?;
+        let engine = js.scripts.engine();
+        if lock(&js.guests).contains(&(tenant.clone(), engine)) {
+            return Ok(());
+        }
+        let key = guest_key(tenant, engine);
+        if self.ports.store.get(&key).await?.is_none() {
+            let blob = self.ports.blobs.put(js.scripts.guest()).await?;
+            let batch = Batch::default().put(key, rows::write(&GuestRow { blob }), Expect::Any);
+            self.ports.store.commit(batch).await?;
+        }
+        lock(&js.guests).insert((tenant.clone(), engine));
+        Ok(())
+    }
+
+    /// The write that stores a heap; its blob, where it has one, is stored already.
+    pub(super) async fn heap_write(&self, tenant: &TenantId, heap: &Heap) -> Result<Write, Error> {
+        let key = heap_key(tenant, heap.key);
+        if let Some(found) = self.ports.store.get(&key).await? {
+            // Written once more as it is, so that whoever would collect it meanwhile loses the race.
+            return Ok(Write::Put { key, value: found.value, expect: Expect::Version(found.version) });
+        }
+        let above = match heap.parent {
+            Some(parent) => self.links_of(tenant, parent).await?,
+            None => Some(0),
+        };
+        let (object, parent, links): (Arc<[u8]>, _, _) = match above {
+            Some(above) => (heap.object.clone(), heap.parent, above + 1),
+            // The engine made it against a heap that this tenant does not have.
+            None => (self.js()?.scripts.whole(heap.key).await.map_err(of_engine)?.into(), None, 1),
+        };
+        let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
+        let row = HeapRow {
+            parent,
+            engine: heap.engine,
+            memory_bytes: heap.memory_bytes,
+            links,
+            created: self.now(),
+            blob,
+            stored_bytes: object.len() as u64,
+        };
+        self.remember_links(tenant, heap.key, links)?;
+        Ok(Write::Put { key, value: row.write(&object), expect: Expect::Absent })
+    }
+
+    async fn links_of(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
+        if let Some(known) = lock(&self.js()?.links).get(&(tenant.clone(), key)) {
+            return Ok(Some(*known));
+        }
+        Ok(self.stored_heap(tenant, key).await?.map(|stored| stored.row.links))
+    }
+
+    fn remember_links(&self, tenant: &TenantId, key: Digest, links: u32) -> Result<(), Error> {
+        let mut known = lock(&self.js()?.links);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert((tenant.clone(), key), links);
+        Ok(())
+    }
+
+    /// A chain that has grown long is made one object, so that reading it takes no longer with every step.
+    pub(super) async fn shorten(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
+        let js = self.js()?;
+        let Some(links) = self.links_of(tenant, key).await?.filter(|links| *links > js.settings.links) else {
+            return Ok(());
+        };
+        let Some(stored) = self.stored_heap(tenant, key).await? else { return Ok(()) };
+        let object = js.scripts.whole(key).await.map_err(of_engine)?;
+        let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
+        let row = HeapRow { parent: None, links: 1, blob, stored_bytes: object.len() as u64, ..stored.row };
+        let expect = Expect::Version(stored.version);
+        let batch = Batch::default().put(heap_key(tenant, key), row.write(&object), expect);
+        if self.try_commit(batch).await?.is_some() {
+            tracing::debug!(heap = key.short(), links, bytes = object.len(), "a chain was made one object");
+            self.remember_links(tenant, key, 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the engine says, as whose mistake it is.
+pub(super) fn of_engine(error: scripts::Error) -> JsError {
+    match error {
+        scripts::Error::Damaged(key) => JsError::DamagedHeap(key),
+        scripts::Error::NoEngine { heap, engine } => JsError::NoEngine { heap, engine },
+        other => JsError::Engine(other),
+    }
+}
+
+/// A key as a caller writes it.
+pub(super) fn parse_key(text: &str) -> Result<Digest, JsError> {
+    let text = text.strip_prefix("heap://").unwrap_or(text);
+    Digest::parse(text).map_err(|_| JsError::BadHeap(text.chars().take(80).collect()))
+}

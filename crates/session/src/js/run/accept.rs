@@ -1,0 +1,213 @@
+//! Taking a run: checked, given its place in its session's queue, and durable.
+//! Invariant: what cannot run is refused before anything is stored; a run whose turn it is at once starts in the same
+//! transaction.
+
+use std::collections::BTreeMap;
+
+use base::{Digest, ExecutionId, Slot};
+use ports::store::{Batch, Expect};
+
+use super::ended;
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::engine::JsSettings;
+use crate::engine::rows::{self as js_rows, ExecutionRow, From, JsSessionRow, Printed, SessionName};
+use crate::engine::view::{InSession, RunJs, State, Uncaught};
+use crate::error::Error;
+use crate::error::JsError;
+use crate::js::heaps::parse_key;
+use crate::load::Versioned;
+use crate::rows;
+use crate::service::Service;
+
+const NAME_CHARS: usize = 256;
+
+impl Service {
+    pub(super) async fn accept(
+        &self,
+        caller: &Caller,
+        asked: &RunJs,
+    ) -> Result<(ExecutionId, Versioned<ExecutionRow>), Error> {
+        let js = self.js()?;
+        check(&js.settings, asked)?;
+        if js.lives.count(&caller.tenant) >= js.settings.runs {
+            return Err(JsError::Busy { what: "this server has", most: js.settings.runs }.into());
+        }
+        let (session, slot) = self.js_session_of(caller, &asked.session).await?.unzip();
+        let (from, warning) = self.start_from(caller, asked, session.as_ref()).await?;
+        let (code, refused) = match js.scripts.plain(&asked.code) {
+            Ok(code) => (code, None),
+            Err(thrown) => (asked.code.clone(), Some(Uncaught::from(thrown))),
+        };
+        let row = ExecutionRow {
+            principal: caller.principal.clone(),
+            session,
+            slot: slot.flatten(),
+            code,
+            from,
+            input_heap: None,
+            warning,
+            tags: asked.tags.clone(),
+            timeout_ms: asked.timeout_ms.unwrap_or(js.settings.timeout_ms),
+            memory_bytes: asked.memory_mb.unwrap_or(js.settings.memory_mb) * 1024 * 1024,
+            headers: asked.headers.clone(),
+            state: State::Queued,
+            accepted: self.now(),
+            started: None,
+            ended: None,
+            owner: js.presence.me(),
+            parked: None,
+            result: None,
+            error: None,
+            heap: None,
+            output: Printed::default(),
+        };
+        let id = ExecutionId::at(row.accepted, self.ports.entropy.bytes());
+        if let Some(error) = refused {
+            let row = ExecutionRow { error: Some(error), ..ended(&row, State::Failed, row.accepted) };
+            let key = js_rows::execution_key(&caller.tenant, id);
+            self.ports.store.commit(Batch::default().put(key, rows::write(&row), Expect::Absent)).await?;
+            return Ok((id, Versioned { row, version: 1 }));
+        }
+        // The engine's program before the first heap that needs it.
+        self.keep_guest(&caller.tenant).await?;
+        let row = self.take(caller, id, row).await?;
+        Ok((id, Versioned { row, version: 1 }))
+    }
+
+    /// Commits the run with its place in the queue.
+    async fn take(&self, caller: &Caller, id: ExecutionId, row: ExecutionRow) -> Result<ExecutionRow, Error> {
+        let tenant = &caller.tenant;
+        let _turn = match &row.session {
+            Some(name) => Some(self.turn(&queue_name(caller, name)).await),
+            None => None,
+        };
+        let most = self.js()?.settings.queue;
+        for _ in 0..TRIES {
+            let (mut batch, mut row) = (Batch::default(), row.clone());
+            let mut first = true;
+            if let Some(name) = &row.session {
+                let mut found = self.js_session(caller, name).await?;
+                if found.row.waiting.len() >= most {
+                    return Err(JsError::Busy { what: "this session has", most }.into());
+                }
+                first = found.row.waiting.is_empty();
+                if first {
+                    row.input_heap = input(row.from, found.row.head);
+                }
+                found.row.waiting.push(id);
+                let key = js_rows::session_key(tenant, name);
+                batch = batch.put(key, rows::write(&found.row), unchanged(found.version));
+            } else {
+                row.input_heap = input(row.from, None);
+            }
+            if first {
+                (row.state, row.started) = (State::Running, Some(self.now()));
+            }
+            let key = js_rows::execution_key(tenant, id);
+            batch = batch.put(key.clone(), rows::write(&row), Expect::Absent);
+            batch = batch.put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
+            match self.try_commit(batch).await {
+                Ok(Some(())) => return Ok(row),
+                Ok(None) => {}
+                // The answer was lost, perhaps not the run.
+                Err(error) => match self.fetch::<ExecutionRow>(&key).await {
+                    Ok(Some(found)) => return Ok(found.row),
+                    _ => return Err(error),
+                },
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The session that a call means, with the caller's slot for a logical one.
+    pub(crate) async fn js_session_of(
+        &self,
+        caller: &Caller,
+        session: &InSession,
+    ) -> Result<Option<(SessionName, Option<Slot>)>, Error> {
+        match session {
+            InSession::None => Ok(None),
+            InSession::Logical(reference) => {
+                let (id, slot) = self.resolve(caller, reference).await?;
+                Ok(Some((SessionName::Logical(id), Some(slot))))
+            }
+            InSession::Named(name) => {
+                let long = name.chars().count() > NAME_CHARS;
+                if name.is_empty() || long || name.chars().any(char::is_control) {
+                    return Err(JsError::BadName(NAME_CHARS).into());
+                }
+                Ok(Some((SessionName::Named(name.clone()), None)))
+            }
+        }
+    }
+
+    pub(crate) async fn js_session(
+        &self,
+        caller: &Caller,
+        name: &SessionName,
+    ) -> Result<Versioned<JsSessionRow>, Error> {
+        let found = self.fetch(&js_rows::session_key(&caller.tenant, name)).await?;
+        Ok(found.unwrap_or_else(|| Versioned { row: JsSessionRow::new(name.clone()), version: 0 }))
+    }
+
+    async fn start_from(
+        &self,
+        caller: &Caller,
+        asked: &RunJs,
+        session: Option<&SessionName>,
+    ) -> Result<(From, Option<String>), Error> {
+        let head = match session {
+            Some(SessionName::Logical(_)) => true,
+            Some(SessionName::Named(_)) => self.js()?.settings.resume_named_sessions,
+            None => false,
+        };
+        match asked.heap.as_deref() {
+            None if head => Ok((From::Head, None)),
+            None | Some("") => Ok((From::Fresh, None)),
+            Some(text) => {
+                let key = parse_key(text)?;
+                if self.stored_heap(&caller.tenant, key).await?.is_some() {
+                    return Ok((From::Heap(key), None));
+                }
+                if asked.require_heap {
+                    return Err(JsError::NoHeap(key).into());
+                }
+                Ok((From::Fresh, Some(format!("no heap {key} in storage; the run started fresh"))))
+            }
+        }
+    }
+}
+
+/// What a run stands on when its turn has come.
+pub(super) fn input(from: From, head: Option<Digest>) -> Option<Digest> {
+    match from {
+        From::Fresh => None,
+        From::Heap(key) => Some(key),
+        From::Head => head,
+    }
+}
+
+pub(super) fn queue_name(caller: &Caller, name: &SessionName) -> String {
+    format!("js/{}/{}", caller.tenant, name.row_id())
+}
+
+fn check(settings: &JsSettings, asked: &RunJs) -> Result<(), Error> {
+    if asked.code.trim().is_empty() {
+        return Err(JsError::NoCode.into());
+    }
+    if asked.code.len() > settings.code_bytes {
+        return Err(JsError::CodeTooLong { max: settings.code_bytes, found: asked.code.len() }.into());
+    }
+    let limits = [
+        ("timeout_ms", asked.timeout_ms, settings.most_timeout_ms),
+        ("memory_mb", asked.memory_mb, settings.most_memory_mb),
+    ];
+    for (name, given, most) in limits {
+        if let Some(found) = given.filter(|given| *given == 0 || *given > most) {
+            return Err(JsError::BadLimit { name, least: 1, most, found }.into());
+        }
+    }
+    let none = BTreeMap::new();
+    Ok(crate::js::tags::check(asked.tags.as_ref().unwrap_or(&none))?)
+}

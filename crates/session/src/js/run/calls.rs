@@ -1,0 +1,294 @@
+//! The calls that a waiting run is owed.
+//! Invariant: a read is asked again after a crash; an effect is not: its answer is stored before it is delivered, and one whose
+//! answer nobody heard is answered as unknown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{LogicalSessionId, Slot, TenantId, Timestamp};
+use ports::scripts::{Call, Thrown};
+use serde_json::{Value, json};
+
+use super::drive::Run;
+use crate::caller::Caller;
+use crate::engine::claim_name;
+use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
+use crate::error::Error;
+use crate::error::JsError;
+use crate::load::{Session, Versioned};
+use crate::program::Planned;
+use crate::ran::{Ran, RunAnswer, RunRequest};
+use crate::rows::{Claim, ClaimRow};
+use crate::service::Service;
+use crate::uri::ResourceUri;
+
+/// Between two looks at a plan that waits for its commit, where nobody in this process tells.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What a waiting run hears.
+pub(super) enum Heard {
+    Answers(Vec<(u64, Result<Value, Thrown>)>),
+    TimedOut,
+    /// It is not ours any more.
+    Left,
+}
+
+impl Run {
+    pub(super) async fn answers(&mut self) -> Result<Heard, Error> {
+        let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return Ok(Heard::Left) };
+        let stored = stored(&owed, |id| self.ours.contains(&id));
+        if !stored.is_empty() {
+            return Ok(Heard::Answers(stored));
+        }
+        for owed in owed.iter().filter(|owed| owed.due.is_none()) {
+            if self.asked.insert(owed.call.id) {
+                self.ask(owed);
+            }
+        }
+        let next = owed.iter().filter_map(|owed| owed.due).min();
+        let clock = self.service.ports.clock.clone();
+        let left = Duration::from_millis(self.left_ms());
+        if left.is_zero() {
+            return Ok(Heard::TimedOut);
+        }
+        let timer = async {
+            match next {
+                Some(due) => clock.sleep(until(due, clock.now())).await,
+                None => std::future::pending().await,
+            }
+        };
+        let leave = self.live.clone();
+        tokio::select! {
+            biased;
+            () = leave.leave.cancelled() => Ok(Heard::Left),
+            Some(answered) = self.calls.join_next(), if !self.calls.is_empty() => {
+                let first = answered.map_err(|_| Error::Lost)?;
+                self.heard(first).await
+            }
+            () = timer => Ok(Heard::Answers(due(&owed, clock.now()))),
+            () = clock.sleep(left) => Ok(Heard::TimedOut),
+            () = lost(&self.service, (&self.tenant, self.id), self.at.row.owner) => Ok(Heard::Left),
+        }
+    }
+
+    /// Everything that has been answered by now; answers to effects are stored first.
+    async fn heard(&mut self, first: (u64, Answer)) -> Result<Heard, Error> {
+        let mut answers = vec![first];
+        while let Some(more) = self.calls.try_join_next() {
+            answers.push(more.map_err(|_| Error::Lost)?);
+        }
+        let Some(mut parked) = self.at.row.parked.clone() else { return Ok(Heard::Left) };
+        let mut effects = false;
+        for owed in parked.owed.iter_mut().filter(|owed| owed.begun) {
+            if let Some((_, answer)) = answers.iter().find(|(id, _)| *id == owed.call.id) {
+                owed.answer = Some(answer.clone());
+                effects = true;
+            }
+        }
+        if effects {
+            let next = ExecutionRow { parked: Some(parked), ..self.at.row.clone() };
+            if !self.commit(next, None, Vec::new()).await? {
+                return Ok(Heard::Left);
+            }
+        }
+        Ok(Heard::Answers(answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()))
+    }
+
+    fn ask(&mut self, owed: &Owed) {
+        let (id, call, review) = (owed.call.id, owed.call.call.clone(), owed.review.clone());
+        let asks = Asks {
+            service: self.service.clone(),
+            caller: self.caller(),
+            session: match (&self.at.row.session, self.at.row.slot) {
+                (Some(SessionName::Logical(session)), Some(slot)) => Some((*session, slot)),
+                _ => None,
+            },
+            request_id: format!("js/{}/{id}", self.id),
+        };
+        let work = async move {
+            let answer = match call {
+                Call::Timer { .. } => Ok(Value::Null),
+                Call::Plasm { program } => asks.plasm(program, review).await,
+                Call::Plan { program } => asks.plan(&program).await,
+                Call::Fetch { request } => super::fetch::fetch(&asks.service, &asks.caller.tenant, request).await,
+            };
+            (id, Answer::from(answer))
+        };
+        self.calls.spawn(tracing::Instrument::in_current_span(work));
+    }
+}
+
+async fn lost(service: &Service, (tenant, id): (&TenantId, base::ExecutionId), owner: base::InstanceId) {
+    let key = crate::engine::rows::execution_key(tenant, id);
+    loop {
+        service.ports.clock.sleep(Duration::from_secs(1)).await;
+        let found: Result<Option<Versioned<ExecutionRow>>, Error> = service.fetch(&key).await;
+        if let Ok(Some(found)) = found
+            && (found.row.state.is_final() || found.row.owner != owner)
+        {
+            return;
+        }
+    }
+}
+
+/// Answers that are known already: kept ones, and effects that an earlier process began and told nobody about.
+fn stored(owed: &[Owed], is_ours: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
+    let known = |owed: &Owed| match &owed.answer {
+        Some(answer) => Some((owed.call.id, answer.clone().into())),
+        None if owed.begun && !is_ours(owed.call.id) => {
+            let message = "the server stopped while this request was under way; whether it arrived is unknown";
+            Some((owed.call.id, Err(thrown("UnknownOutcome", message))))
+        }
+        None => None,
+    };
+    owed.iter().filter_map(known).collect()
+}
+
+fn until(due: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0))
+}
+
+/// Timers whose moment has come, in the order of their moments.
+fn due(owed: &[Owed], now: Timestamp) -> Vec<(u64, Result<Value, Thrown>)> {
+    let mut over: Vec<(Timestamp, u64)> =
+        owed.iter().filter_map(|owed| Some((owed.due?, owed.call.id))).filter(|(due, _)| *due <= now).collect();
+    over.sort();
+    over.into_iter().map(|(_, id)| (id, Ok(Value::Null))).collect()
+}
+
+/// Whether a call changes something outside that no receipt or claim of ours tells of.
+pub(super) fn is_effect(call: &Call) -> bool {
+    match call {
+        Call::Fetch { request } => super::fetch::changes_something(request),
+        Call::Timer { .. } | Call::Plasm { .. } | Call::Plan { .. } => false,
+    }
+}
+
+pub(super) fn thrown(name: &str, message: impl Into<String>) -> Thrown {
+    Thrown { name: name.to_owned(), message: message.into(), stack: String::new() }
+}
+
+/// What a call is made with, apart from the run.
+struct Asks {
+    service: Arc<Service>,
+    caller: Caller,
+    session: Option<(LogicalSessionId, Slot)>,
+    /// The same for every try of one call.
+    request_id: String,
+}
+
+impl Asks {
+    async fn session(&self) -> Result<Session, Thrown> {
+        let (id, slot) = self
+            .session
+            .ok_or_else(|| thrown("TypeError", "plasm needs a logical session; send logical_session_ref"))?;
+        self.service.session_in(&self.caller, id, slot).await.map_err(|error| as_thrown(&error))
+    }
+
+    async fn plan(&self, program: &str) -> Result<Value, Thrown> {
+        let session = self.session().await?;
+        let planned = self.planned(&session, program).await.map_err(|error| as_thrown(&error))?;
+        Ok(json!({"plan": planned.explained, "verdict": planned.plan.verdict, "plan_commit_ref": planned.commit}))
+    }
+
+    async fn planned(&self, session: &Session, program: &str) -> Result<Planned, Error> {
+        let mut planned = self.service.plan_in(session, program, self.service.now())?;
+        self.service.keep_plan(&self.caller, session, (&mut planned, program)).await?;
+        Ok(planned)
+    }
+
+    async fn plasm(&self, program: String, review: Option<(String, String)>) -> Result<Value, Thrown> {
+        let session = self.session().await?;
+        let ran = match review {
+            Some((commit, _)) => self.reviewed(&session, &commit).await,
+            None => self.run(session, program).await,
+        };
+        rows_of(&*ran.map_err(|error| as_thrown(&error))?)
+    }
+
+    /// A read; or, where the server allows it, a write, which the request id keeps from being done twice.
+    async fn run(&self, session: Session, program: String) -> Result<Arc<Ran>, Error> {
+        let force = self.service.js()?.settings.writes_without_review;
+        let request = RunRequest {
+            program: Some(program),
+            force,
+            request_id: force.then(|| self.request_id.clone()),
+            ..RunRequest::default()
+        };
+        let caller = &self.caller;
+        let (id, slot) = (session.id, session.slot);
+        let mut answer = self.service.run_in(caller, session, &request).await?;
+        loop {
+            match answer {
+                RunAnswer::Finished(ran) => return Ok(ran),
+                RunAnswer::Running(operation) => {
+                    let session = self.service.session_in(caller, id, slot).await?;
+                    answer = self.service.ask(caller, &session, &operation.handle, false).await?;
+                }
+            }
+        }
+    }
+
+    /// Waits until someone from outside has run the plan.
+    async fn reviewed(&self, session: &Session, commit: &str) -> Result<Arc<Ran>, Error> {
+        let caller = &self.caller;
+        let missing = || Error::NoCommit(commit.to_owned());
+        let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
+        let key = crate::rows::commit_key(&caller.tenant, session.id, number);
+        let changes = self.service.js()?.changes_of(&claim_name(&key.id));
+        loop {
+            let told = changes.notified();
+            let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
+            if let Claim::Done(number) = found.row.state {
+                return self.service.replay(caller, session, number).await;
+            }
+            tokio::select! {
+                () = told => {}
+                () = self.service.ports.clock.sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+}
+
+/// The rows of the last result, and all results where there are several.
+fn rows_of(ran: &Ran) -> Result<Value, Thrown> {
+    let mut returns = Vec::new();
+    for finished in &ran.outcome.returns {
+        let rowset = finished.result.as_ref().map_err(|error| thrown("PlasmError", error.to_string()))?;
+        let rows: Vec<Value> =
+            rowset.rows.iter().map(|row| serde_json::to_value(row.as_ref()).unwrap_or_default()).collect();
+        returns.push(json!({
+            "label": finished.label,
+            "entity": finished.entity,
+            "rows": rows,
+            "coverage": rowset.coverage.to_string(),
+        }));
+    }
+    if ran.outcome.cancelled {
+        return Err(thrown("PlasmError", "the program was told to stop before its end"));
+    }
+    let last = returns.last().cloned().unwrap_or(json!({"rows": [], "coverage": "complete"}));
+    let mut value = json!({
+        "rows": last["rows"],
+        "coverage": last["coverage"],
+        "artifact": ResourceUri::run(ran.slot, ran.number),
+    });
+    if !ran.pages.is_empty() {
+        value["more"] = ran.pages.iter().map(|more| json!({"label": more.label, "page": more.handle})).collect();
+    }
+    if returns.len() > 1 {
+        value["returns"] = Value::Array(returns);
+    }
+    Ok(value)
+}
+
+fn as_thrown(error: &Error) -> Thrown {
+    match error {
+        Error::Program { text, diagnostics } => {
+            thrown("PlasmError", format!("the program has mistakes\n{}", base::render_for_model(text, diagnostics)))
+        }
+        Error::Js(JsError::Fenced { explained }) => thrown("PlasmError", format!("{error}\n{explained}")),
+        Error::Shared(inner) => as_thrown(inner),
+        other => thrown("PlasmError", format!("{}: {other}", other.code())),
+    }
+}

@@ -1,0 +1,323 @@
+//! One run from its start to its end: a step, its continuation stored, the calls it owes, the next step.
+//! Invariant: nothing that a step asked for is done before the heap it left is stored; a step whose heap was not stored has
+//! done nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{ExecutionId, TenantId, Timestamp};
+use ports::scripts::{self, Heap, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings};
+use ports::store::{Batch, Expect};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::Heard;
+use super::end::{Ended, Ending};
+use super::ended;
+use crate::engine::Live;
+use crate::engine::rows::{Answer, ExecutionRow, SessionName, execution_key};
+use crate::engine::view::{State, Uncaught};
+use crate::error::Error;
+use crate::error::JsError;
+use crate::js::heaps::of_engine;
+use crate::js::output::piece_writes;
+use crate::load::Versioned;
+use crate::rows;
+use crate::service::Service;
+
+/// How often something is tried again while the storage fails, and how long between two tries.
+const TRIES: usize = 5;
+const AGAIN: Duration = Duration::from_millis(300);
+/// While the engine has no room.
+const ENGINE_AGAIN: Duration = Duration::from_millis(10);
+/// How often a run looks whether it is still its own.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(super) struct Run {
+    pub service: Arc<Service>,
+    pub tenant: TenantId,
+    pub id: ExecutionId,
+    pub at: Versioned<ExecutionRow>,
+    pub live: Live,
+    tell: watch::Sender<Arc<ExecutionRow>>,
+    /// The last piece of its output.
+    tail: Option<String>,
+    /// Calls under way, and which they are.
+    pub calls: JoinSet<(u64, Answer)>,
+    pub asked: HashSet<u64>,
+    /// Calls that were first owed to this process: no other one can have begun them.
+    pub ours: HashSet<u64>,
+}
+
+impl Run {
+    pub fn new(service: Arc<Service>, tenant: TenantId, id: ExecutionId, at: Versioned<ExecutionRow>) -> (Self, Live) {
+        let (tell, seen) = watch::channel(Arc::new(at.row.clone()));
+        let (stop, leave) = (Stop::default(), CancellationToken::new());
+        let live = Live { id, tenant: tenant.clone(), stop, leave, seen };
+        let (calls, asked, ours) = (JoinSet::new(), HashSet::new(), HashSet::new());
+        (Self { service, tenant, id, at, live: live.clone(), tell, tail: None, calls, asked, ours }, live)
+    }
+
+    pub async fn drive(mut self) -> Result<(), Error> {
+        if self.at.row.state == State::Queued && !self.take_turn().await? {
+            return Ok(());
+        }
+        loop {
+            let input = match &self.at.row.parked {
+                None => Input::Evaluate { code: self.at.row.code.clone() },
+                Some(_) => match self.answers().await? {
+                    Heard::Answers(answers) => Input::Settle { answers },
+                    Heard::TimedOut => return self.finish(State::TimedOut, Some(self.too_long()), None).await,
+                    Heard::Left => return self.refresh().await,
+                },
+            };
+            let stepped = tokio::select! {
+                biased;
+                stepped = self.step(input) => stepped,
+                () = self.lost() => {
+                    self.live.stop.stop();
+                    return self.refresh().await;
+                }
+            };
+            match stepped {
+                Ok(stepped) => match &stepped.outcome {
+                    Outcome::Completed(_) => return self.finish(State::Completed, None, Some(&stepped)).await,
+                    Outcome::Threw(thrown) => {
+                        let error = Uncaught::from(thrown.clone());
+                        return self.finish(State::Failed, Some(error), Some(&stepped)).await;
+                    }
+                    Outcome::Waiting { owed } if owed.is_empty() => {
+                        let message = "the run awaits a promise that nothing will settle".to_owned();
+                        let error = Uncaught { name: "Error".to_owned(), message, stack: String::new() };
+                        return self.finish(State::Failed, Some(error), Some(&stepped)).await;
+                    }
+                    Outcome::Waiting { owed } => {
+                        if !self.park(&stepped, owed.clone()).await? {
+                            return Ok(());
+                        }
+                    }
+                },
+                Err(error) => return self.failed(error).await,
+            }
+        }
+    }
+
+    /// Milliseconds until it has run for as long as it may.
+    pub fn left_ms(&self) -> u64 {
+        let started = self.at.row.started.unwrap_or(self.at.row.accepted);
+        let end = started.plus_ms(i64::try_from(self.at.row.timeout_ms).unwrap_or(i64::MAX));
+        u64::try_from(end.0.saturating_sub(self.service.now().0)).unwrap_or(0)
+    }
+
+    async fn step(&self, input: Input) -> Result<Stepped, Error> {
+        let js = self.service.js()?;
+        let row = &self.at.row;
+        let _place = js.fair.place(&self.tenant).await;
+        let surroundings = Arc::new(Surroundings {
+            headers: row.headers.clone(),
+            programs: matches!(row.session, Some(SessionName::Logical(_))),
+            fetch: !js.settings.fetch.is_empty(),
+        });
+        let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
+        let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
+        let mut tried = 0;
+        loop {
+            let deadline_ms = self.left_ms();
+            if deadline_ms == 0 {
+                return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
+            }
+            let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
+            let (surroundings, stop) = (surroundings.clone(), self.live.stop.clone());
+            let step = Step { heap, input: input.clone(), limits, surroundings, stop };
+            match js.scripts.step(step).await {
+                Err(scripts::Error::Absent(key)) if tried < TRIES => self.service.bring(&self.tenant, key).await?,
+                Err(scripts::Error::NoEngine { heap, engine }) if tried < TRIES => {
+                    self.service.bring_engine(&self.tenant, heap, engine).await?;
+                }
+                Err(scripts::Error::Busy) => {
+                    self.service.ports.clock.sleep(ENGINE_AGAIN).await;
+                    continue;
+                }
+                stepped => return stepped.map_err(|error| of_engine(error).into()),
+            }
+            tried += 1;
+        }
+    }
+
+    /// A run that could not be carried on: ended with the reason, or left to whoever ended it.
+    async fn failed(&mut self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Js(JsError::Engine(scripts::Error::Stopped)) => self.refresh().await,
+            Error::Js(JsError::Engine(scripts::Error::Deadline(_))) => {
+                let error = self.too_long();
+                self.finish(State::TimedOut, Some(error), None).await
+            }
+            // Not the run's fault, and perhaps over soon: it stays as it is and is taken up again.
+            error @ (Error::Store(_) | Error::Blobs(_)) => Err(error),
+            error => {
+                tracing::warn!(execution = %self.id, error = &error as &dyn std::error::Error, "a run failed");
+                let name = match &error {
+                    Error::Js(JsError::Engine(scripts::Error::Memory(_))) => "RangeError".to_owned(),
+                    other => other.code().to_owned(),
+                };
+                let message = match &error {
+                    Error::Js(JsError::Engine(cause)) => cause.to_string(),
+                    other => other.to_string(),
+                };
+                self.finish(State::Failed, Some(Uncaught { name, message, stack: String::new() }), None).await
+            }
+        }
+    }
+
+    fn too_long(&self) -> Uncaught {
+        let message = format!("the run took longer than {} ms", self.at.row.timeout_ms);
+        Uncaught { name: "TimeoutError".to_owned(), message, stack: String::new() }
+    }
+
+    /// The end, unless someone else was faster.
+    async fn finish(&mut self, state: State, error: Option<Uncaught>, stepped: Option<&Stepped>) -> Result<(), Error> {
+        let mut next = ended(&self.at.row, state, self.service.now());
+        next.error = error;
+        let heap = stepped.filter(|_| state == State::Completed).map(|stepped| &stepped.heap);
+        if let (Some(heap), Some(Stepped { outcome: Outcome::Completed(result), .. })) = (heap, stepped) {
+            (next.heap, next.result) = (Some(heap.key), Some(result.clone()));
+        }
+        let pieces = match stepped {
+            Some(stepped) => self.printed(&mut next, stepped).await?,
+            None => Vec::new(),
+        };
+        let mut tried = 1;
+        let ended = loop {
+            let ending = Ending {
+                tenant: &self.tenant,
+                id: self.id,
+                at: &self.at,
+                next: next.clone(),
+                heap,
+                pieces: pieces.clone(),
+            };
+            match self.service.end(ending).await {
+                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < TRIES => {
+                    tracing::warn!(%error, tried, "the end of a run could not be kept, trying again");
+                    self.service.ports.clock.sleep(AGAIN).await;
+                    tried += 1;
+                }
+                ended => break ended?,
+            }
+        };
+        match ended {
+            Ended::Done(now) | Ended::Changed(now) => self.now(now),
+        }
+        if let Some(key) = heap.map(|heap| heap.key) {
+            self.shorten_later(key);
+        }
+        Ok(())
+    }
+
+    fn shorten_later(&self, key: base::Digest) {
+        let (service, tenant) = (self.service.clone(), self.tenant.clone());
+        tokio::spawn(async move {
+            if let Err(error) = service.shorten(&tenant, key).await {
+                tracing::warn!(heap = key.short(), %error, "a chain of heaps stays as long as it is");
+            }
+        });
+    }
+
+    /// Adds what a step printed to the row; the pieces that changed.
+    pub async fn printed(&mut self, next: &mut ExecutionRow, stepped: &Stepped) -> Result<Vec<(usize, String)>, Error> {
+        if self.tail.is_none() {
+            self.tail = Some(self.service.output_tail(&self.tenant, self.id, &next.output).await?);
+        }
+        next.output.dropped += stepped.console_dropped;
+        let mut tail = self.tail.clone().unwrap_or_default();
+        let changed = next.output.append(&mut tail, &stepped.console);
+        self.tail = Some(tail);
+        Ok(changed)
+    }
+
+    /// Stores the run as it is now, with the heap it stands on. False where it is not ours any more.
+    pub async fn commit(
+        &mut self,
+        next: ExecutionRow,
+        heap: Option<&Heap>,
+        pieces: Vec<(usize, String)>,
+    ) -> Result<bool, Error> {
+        let (key, value) = (execution_key(&self.tenant, self.id), rows::write(&next));
+        let others = piece_writes(&self.tenant, self.id, pieces);
+        let mut tried = 1;
+        loop {
+            let mut batch = Batch::default();
+            if let Some(heap) = heap {
+                batch.writes.push(self.service.heap_write(&self.tenant, heap).await?);
+            }
+            batch.writes.extend(others.iter().cloned());
+            let batch = batch.put(key.clone(), value.clone(), Expect::Version(self.at.version));
+            let error = match self.service.try_commit(batch).await {
+                Ok(Some(())) => {
+                    self.now(Versioned { row: next, version: self.at.version + 1 });
+                    return Ok(true);
+                }
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            let found = self.service.fetch::<ExecutionRow>(&key).await;
+            if let Ok(Some(found)) = found
+                && found.version != self.at.version
+            {
+                let mine = found.version == self.at.version + 1 && rows::write(&found.row) == value;
+                self.now(found);
+                return Ok(mine);
+            }
+            match error {
+                Some(error) if tried >= TRIES => return Err(error),
+                Some(_) => self.service.ports.clock.sleep(AGAIN).await,
+                None => {}
+            }
+            tried += 1;
+        }
+    }
+
+    /// Tells whoever waits for it.
+    fn now(&mut self, at: Versioned<ExecutionRow>) {
+        self.tell.send_replace(Arc::new(at.row.clone()));
+        self.at = at;
+    }
+
+    /// Reads what someone else has made of it.
+    pub async fn refresh(&mut self) -> Result<(), Error> {
+        let found: Option<Versioned<ExecutionRow>> = self.service.fetch(&execution_key(&self.tenant, self.id)).await?;
+        if let Some(found) = found {
+            self.now(found);
+        }
+        Ok(())
+    }
+
+    /// Comes back when the run is not ours any more: it was ended, here or by another process, or taken over.
+    pub async fn lost(&self) {
+        let (key, clock) = (execution_key(&self.tenant, self.id), &self.service.ports.clock);
+        loop {
+            tokio::select! {
+                () = self.live.leave.cancelled() => return,
+                () = clock.sleep(LOOK) => {}
+            }
+            let found: Result<Option<Versioned<ExecutionRow>>, Error> = self.service.fetch(&key).await;
+            if let Ok(Some(found)) = found
+                && (found.row.state.is_final() || found.row.owner != self.at.row.owner)
+            {
+                return;
+            }
+        }
+    }
+
+    pub fn moment(&self) -> Timestamp {
+        self.service.now()
+    }
+}
+
+impl From<scripts::Thrown> for Uncaught {
+    fn from(thrown: scripts::Thrown) -> Self {
+        Self { name: thrown.name, message: thrown.message, stack: thrown.stack }
+    }
+}

@@ -1,0 +1,124 @@
+//! The end of a run: its row, its heap, its session's head, log entry, queue and tags, in one transaction.
+//! Invariant: a final state is written only over the version that was read, so it never changes; only a completed run moves
+//! its session's head and is logged.
+
+use base::{ExecutionId, TenantId};
+use ports::scripts::Heap;
+use ports::store::{Batch, Expect, Write};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::caller::{Caller, Identity};
+use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
+use crate::engine::view::State;
+use crate::error::Error;
+use crate::js::output::piece_writes;
+use crate::js::tags::tag_write;
+use crate::load::Versioned;
+use crate::rows;
+use crate::service::Service;
+
+pub(super) struct Ending<'a> {
+    pub tenant: &'a TenantId,
+    pub id: ExecutionId,
+    pub at: &'a Versioned<ExecutionRow>,
+    /// Final.
+    pub next: ExecutionRow,
+    /// What a completed run leaves.
+    pub heap: Option<&'a Heap>,
+    /// Of its console output.
+    pub pieces: Vec<(usize, String)>,
+}
+
+pub(super) enum Ended {
+    Done(Versioned<ExecutionRow>),
+    /// Someone else changed it first.
+    Changed(Versioned<ExecutionRow>),
+}
+
+impl Service {
+    pub(super) async fn end(&self, ending: Ending<'_>) -> Result<Ended, Error> {
+        let Ending { tenant, id, at, next, heap, pieces } = ending;
+        let caller = of_tenant(tenant);
+        let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
+        let turn = match &queue {
+            Some(queue) => Some(self.turn(queue).await),
+            None => None,
+        };
+        let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
+        let others = piece_writes(tenant, id, pieces);
+        for _ in 0..TRIES {
+            let mut batch = Batch::default().put(key.clone(), value.clone(), Expect::Version(at.version));
+            batch = batch.delete(js_rows::open_key(tenant, id), Expect::Any);
+            batch.writes.extend(others.iter().cloned());
+            if let Some(heap) = heap {
+                batch.writes.push(self.heap_write(tenant, heap).await?);
+                if let Some(tags) = &next.tags {
+                    batch.writes.push(tag_write(tenant, heap.key, tags));
+                }
+            }
+            if let Some(name) = &next.session {
+                let found = self.js_session(&caller, name).await?;
+                batch.writes.extend(advanced(tenant, id, found, &next));
+            }
+            let error = match self.try_commit(batch).await {
+                Ok(Some(())) => {
+                    self.told_of_end(turn, queue.as_deref())?;
+                    return Ok(Ended::Done(Versioned { row: next, version: at.version + 1 }));
+                }
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            let found: Option<Versioned<ExecutionRow>> = self.fetch(&key).await?;
+            let found = found.ok_or_else(|| Error::Damaged(key.id.clone()))?;
+            if found.version != at.version {
+                // Where the answer of the store was lost, the row tells whose end it was.
+                let mine = found.version == at.version + 1 && rows::write(&found.row) == value;
+                self.told_of_end(turn, queue.as_deref())?;
+                return Ok(if mine { Ended::Done(found) } else { Ended::Changed(found) });
+            }
+            if let Some(error) = error {
+                return Err(error);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The next one in the queue may start.
+    fn told_of_end(&self, turn: Option<OwnedMutexGuard<()>>, queue: Option<&str>) -> Result<(), Error> {
+        drop(turn);
+        if let Some(queue) = queue {
+            self.js()?.changed(queue);
+        }
+        Ok(())
+    }
+}
+
+/// The session after the run: its queue without it, and for a completed one the next head and entry.
+fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, next: &ExecutionRow) -> Vec<Write> {
+    let Versioned { mut row, version } = found;
+    let (name, mut writes) = (row.name.clone(), Vec::new());
+    row.waiting.retain(|waiting| *waiting != id);
+    if let (State::Completed, Some(output_heap), Some(timestamp)) = (next.state, next.heap, next.ended) {
+        let entry = LogRow {
+            input_heap: next.input_heap,
+            output_heap,
+            code: next.code.clone(),
+            timestamp,
+            execution: Some(id),
+            rewound_to: None,
+        };
+        let key = js_rows::log_key(tenant, &name, row.entries);
+        writes.push(Write::Put { key, value: rows::write(&entry), expect: Expect::Absent });
+        row.head = Some(output_heap);
+        row.entries += 1;
+    }
+    let key = js_rows::session_key(tenant, &name);
+    writes.push(Write::Put { key, value: rows::write(&row), expect: unchanged(version) });
+    writes
+}
+
+/// To rows it is enough to be of the tenant.
+pub(super) fn of_tenant(tenant: &TenantId) -> Caller {
+    Identity { tenant: tenant.clone(), principal: base::Principal::local() }.caller(None)
+}

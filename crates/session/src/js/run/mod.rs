@@ -1,0 +1,129 @@
+//! `run_js` and what is asked about its runs.
+//! Invariant: an execution is answered only after it is accepted durably; another tenant's reads as none.
+
+mod accept;
+mod calls;
+mod drive;
+mod end;
+mod fetch;
+mod park;
+mod queue;
+mod resume;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{ExecutionId, Timestamp};
+use ports::store::{Range, Table};
+
+use crate::caller::Caller;
+use crate::engine::rows::{ExecutionRow, execution_key};
+use crate::engine::view::{Execution, Review, RunJs, State};
+use crate::error::Error;
+use crate::error::JsError;
+use crate::load::Versioned;
+use crate::rows;
+use crate::service::Service;
+
+impl Service {
+    pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
+        let (id, accepted) = self.accept(caller, asked).await?;
+        if accepted.row.state.is_final() {
+            return Ok(view(id, &accepted.row));
+        }
+        let settings = &self.js()?.settings;
+        let wait = asked.wait_ms.unwrap_or(settings.wait_ms).min(settings.most_timeout_ms);
+        let Some(live) = self.begin(&caller.tenant, id, accepted)? else {
+            return self.execution(caller, &id.to_string()).await;
+        };
+        let row = live.settled(self.ports.clock.as_ref(), Duration::from_millis(wait)).await;
+        Ok(view(id, &row))
+    }
+
+    pub async fn execution(&self, caller: &Caller, id: &str) -> Result<Execution, Error> {
+        let (id, found) = self.execution_row(caller, id).await?;
+        Ok(view(id, &found.row))
+    }
+
+    /// The newest first, after one of them.
+    pub async fn executions(
+        &self,
+        caller: &Caller,
+        after: Option<ExecutionId>,
+        limit: usize,
+    ) -> Result<Vec<Execution>, Error> {
+        self.js()?;
+        let range = Range {
+            tenant: caller.tenant.clone(),
+            table: Table::Execution,
+            prefix: String::new(),
+            after: after.map(|id| id.newest_first()),
+            limit,
+        };
+        let mut found = Vec::new();
+        for (key, row) in self.ports.store.scan(&range).await? {
+            let id = ExecutionId::from_newest_first(&key).map_err(|_| Error::Damaged(key.clone()))?;
+            found.push(view(id, &rows::read::<ExecutionRow>(&key, &row.value)?));
+        }
+        Ok(found)
+    }
+
+    pub(crate) async fn execution_row(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(ExecutionId, Versioned<ExecutionRow>), Error> {
+        self.js()?;
+        let unknown = || JsError::NoExecution(id.chars().take(80).collect());
+        let id = ExecutionId::parse(id.trim()).map_err(|_| unknown())?;
+        let found = self.fetch(&execution_key(&caller.tenant, id)).await?;
+        Ok((id, found.ok_or_else(unknown)?))
+    }
+
+    /// Ends a run, whoever has it.
+    pub async fn cancel_execution(&self, caller: &Caller, id: &str) -> Result<(), Error> {
+        let (id, mut found) = self.execution_row(caller, id).await?;
+        loop {
+            if found.row.state.is_final() {
+                return Err(JsError::Ended { id, state: found.row.state.as_str() }.into());
+            }
+            let next = ended(&found.row, State::Cancelled, self.now());
+            let ending = end::Ending { tenant: &caller.tenant, id, at: &found, next, heap: None, pieces: Vec::new() };
+            match self.end(ending).await? {
+                end::Ended::Done(_) => break,
+                end::Ended::Changed(now) => found = now,
+            }
+        }
+        if let Some(live) = self.js()?.lives.get(id) {
+            live.end();
+        }
+        Ok(())
+    }
+}
+
+/// The row of a run that is over, without what only a run under way needs.
+fn ended(row: &ExecutionRow, state: State, now: Timestamp) -> ExecutionRow {
+    ExecutionRow { state, ended: Some(now), parked: None, headers: Default::default(), ..row.clone() }
+}
+
+fn view(id: ExecutionId, row: &ExecutionRow) -> Execution {
+    let owed = row.parked.iter().flat_map(|parked| &parked.owed);
+    let review = |(commit, plan): &(String, String)| Review { commit: commit.clone(), plan: plan.clone() };
+    Execution {
+        id,
+        state: row.state,
+        result: row.result.clone(),
+        error: row.error.clone(),
+        heap: row.heap,
+        input_heap: row.input_heap,
+        warning: row.warning.clone(),
+        session: row.session.as_ref().map(|name| name.shown()),
+        accepted: row.accepted,
+        started: row.started,
+        ended: row.ended,
+        reviews: owed.filter_map(|owed| owed.review.as_ref()).map(review).collect(),
+        output_bytes: row.output.bytes,
+        output_lines: row.output.lines(),
+        code: row.code.clone(),
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs whose process died go on here.
+//! Invariant: a run has one owner; who takes one over from a dead owner does so by compare-and-set, and the old one's commits
+//! fail from then on.
+
+use std::sync::Arc;
+
+use base::{ExecutionId, TenantId};
+use ports::store::{Batch, Expect, Range, Table};
+
+use super::drive::Run;
+use crate::engine::rows::{ExecutionRow, execution_key};
+use crate::engine::{Listed, Live};
+use crate::error::Error;
+use crate::load::Versioned;
+use crate::rows;
+use crate::service::Service;
+
+const PAGE: usize = 500;
+
+impl Service {
+    /// Takes up every run of these tenants that has no living owner. How many there were.
+    pub async fn resume_js(self: &Arc<Self>, tenants: &[TenantId]) -> Result<usize, Error> {
+        let mut taken = 0;
+        for tenant in tenants {
+            let mut after = None;
+            loop {
+                let range = Range {
+                    tenant: tenant.clone(),
+                    table: Table::OpenExecution,
+                    prefix: String::new(),
+                    after: after.take(),
+                    limit: PAGE,
+                };
+                let page = self.ports.store.scan(&range).await?;
+                for (key, _) in &page {
+                    let id = ExecutionId::from_newest_first(key).map_err(|_| Error::Damaged(key.clone()))?;
+                    let found: Option<Versioned<ExecutionRow>> = self.fetch(&execution_key(tenant, id)).await?;
+                    if let Some(found) = found {
+                        taken += usize::from(self.take_up(tenant, id, found).await?);
+                    }
+                }
+                match page.last() {
+                    Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
+                    _ => break,
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Makes a run ours if its owner is dead, or if it is ours and nobody drives it.
+    pub(super) async fn take_up(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        id: ExecutionId,
+        found: Versioned<ExecutionRow>,
+    ) -> Result<bool, Error> {
+        let js = self.js()?;
+        let (me, owner) = (js.presence.me(), found.row.owner);
+        if found.row.state.is_final() || js.lives.get(id).is_some() || (owner != me && js.presence.is_alive(owner)) {
+            return Ok(false);
+        }
+        let row = ExecutionRow { owner: me, ..found.row };
+        let batch = Batch::default().put(execution_key(tenant, id), rows::write(&row), Expect::Version(found.version));
+        if self.try_commit(batch).await?.is_none() {
+            return Ok(false);
+        }
+        tracing::info!(execution = %id, state = %row.state, "a run whose process died goes on here");
+        Ok(self.begin(tenant, id, Versioned { row, version: found.version + 1 })?.is_some())
+    }
+
+    /// Drives a run in a task of its own. `None` where one does already.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        id: ExecutionId,
+        at: Versioned<ExecutionRow>,
+    ) -> Result<Option<Live>, Error> {
+        let (run, live) = Run::new(self.clone(), tenant.clone(), id, at);
+        if !self.js()?.lives.add(live.clone()) {
+            return Ok(None);
+        }
+        let service = self.clone();
+        let task = async move {
+            let Some(js) = service.js.as_ref() else { return };
+            let _listed = Listed(&js.lives, id);
+            if let Err(error) = run.drive().await {
+                // It is taken up again by the next look for runs that nobody drives.
+                tracing::error!(execution = %id, error = &error as &dyn std::error::Error, "a run was left as it is");
+            }
+        };
+        tokio::spawn(tracing::Instrument::in_current_span(task));
+        Ok(Some(live))
+    }
+}

@@ -1,0 +1,120 @@
+//! Tags of heaps.
+//! Invariant: only a heap that is stored has tags; no tags and no row are the same.
+
+use base::{Digest, TenantId};
+use ports::store::{Batch, Expect, Range, Table, Write};
+
+use super::heaps::parse_key;
+use crate::caller::Caller;
+use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::tags_key;
+use crate::engine::view::Tags;
+use crate::error::Error;
+use crate::error::JsError;
+use crate::rows;
+use crate::service::Service;
+
+const MOST_TAGS: usize = 64;
+const KEY_BYTES: usize = 256;
+const VALUE_BYTES: usize = 4 * 1024;
+/// Rows read at once.
+const PAGE: usize = 500;
+/// Heaps that one answer names.
+const MOST_FOUND: usize = 10_000;
+
+impl Service {
+    pub async fn heap_tags(&self, caller: &Caller, heap: &str) -> Result<Tags, Error> {
+        self.tags_of(&caller.tenant, parse_key(heap)?).await
+    }
+
+    pub(super) async fn tags_of(&self, tenant: &TenantId, heap: Digest) -> Result<Tags, Error> {
+        Ok(self.fetch(&tags_key(tenant, heap)).await?.map(|found| found.row).unwrap_or_default())
+    }
+
+    pub async fn set_heap_tags(&self, caller: &Caller, heap: &str, tags: Tags) -> Result<(), Error> {
+        check(&tags)?;
+        self.change_tags(caller, parse_key(heap)?, |_| tags.clone()).await
+    }
+
+    /// Removes these, or all of them.
+    pub async fn delete_heap_tags(&self, caller: &Caller, heap: &str, keys: Option<&[String]>) -> Result<(), Error> {
+        let without = |mut tags: Tags| match keys {
+            None => Tags::new(),
+            Some(keys) => {
+                tags.retain(|key, _| !keys.contains(key));
+                tags
+            }
+        };
+        self.change_tags(caller, parse_key(heap)?, without).await
+    }
+
+    async fn change_tags(&self, caller: &Caller, heap: Digest, change: impl Fn(Tags) -> Tags) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            if self.stored_heap(&caller.tenant, heap).await?.is_none() {
+                return Err(JsError::NoHeap(heap).into());
+            }
+            let key = tags_key(&caller.tenant, heap);
+            let found = self.fetch::<Tags>(&key).await?;
+            let version = found.as_ref().map_or(0, |found| found.version);
+            let next = change(found.map(|found| found.row).unwrap_or_default());
+            let batch = match (next.is_empty(), version) {
+                (true, 0) => return Ok(()),
+                (true, _) => Batch::default().delete(key, Expect::Version(version)),
+                (false, _) => Batch::default().put(key, rows::write(&next), unchanged(version)),
+            };
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Heaps that have all of these tags, in the order of their keys.
+    pub async fn heaps_by_tags(&self, caller: &Caller, filter: &Tags) -> Result<Vec<(Digest, Tags)>, Error> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let range = Range {
+                tenant: caller.tenant.clone(),
+                table: Table::HeapTags,
+                prefix: String::new(),
+                after: after.take(),
+                limit: PAGE,
+            };
+            let page = self.ports.store.scan(&range).await?;
+            for (id, row) in &page {
+                let tags: Tags = rows::read(id, &row.value)?;
+                let has_all = filter.iter().all(|(key, value)| tags.get(key) == Some(value));
+                if has_all && let Ok(heap) = Digest::parse(id) {
+                    found.push((heap, tags));
+                }
+            }
+            match page.last() {
+                Some((last, _)) if page.len() == PAGE && found.len() < MOST_FOUND => after = Some(last.clone()),
+                _ => return Ok(found),
+            }
+        }
+    }
+}
+
+/// Tags given with a run replace those of the heap that it leaves.
+pub(super) fn tag_write(tenant: &TenantId, heap: Digest, tags: &Tags) -> Write {
+    let key = tags_key(tenant, heap);
+    if tags.is_empty() {
+        return Write::Delete { key, expect: Expect::Any };
+    }
+    Write::Put { key, value: rows::write(tags), expect: Expect::Any }
+}
+
+pub(super) fn check(tags: &Tags) -> Result<(), JsError> {
+    if tags.len() > MOST_TAGS {
+        return Err(JsError::BadTags("a heap has at most 64"));
+    }
+    let bad_key = |key: &String| key.is_empty() || key.len() > KEY_BYTES || key.contains(',');
+    if tags.keys().any(bad_key) {
+        return Err(JsError::BadTags("a key has from 1 to 256 bytes and no comma"));
+    }
+    if tags.values().any(|value| value.len() > VALUE_BYTES) {
+        return Err(JsError::BadTags("a value has at most 4,096 bytes"));
+    }
+    Ok(())
+}

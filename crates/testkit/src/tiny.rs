@@ -1,0 +1,350 @@
+//! A small engine with heaps that are real enough: named by what they hold, stored as changes against a parent, forgotten when
+//! a test says so. Its programs are JSON lists of instructions.
+//!
+//! Invariant: a heap is its variables, the rest of its program and what it is owed, and nothing outside it; two engines that
+//! are given the same heap and input make the same heap.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::Digest;
+use ports::Scripts;
+use ports::scripts::{Call, Completion, Error, Global, Heap, HostCall, Input, Outcome, Step, Stepped, Thrown};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::lock;
+
+/// One instruction. The value of a program is the last one that has one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Do {
+    Set(String, Value),
+    /// Adds a number to a variable, which is 0 at first.
+    Add(String, i64),
+    /// The value of a variable.
+    Get(String),
+    Print(String),
+    Throw(String),
+    /// Busy for so many milliseconds.
+    Spin(u64),
+    /// Busy until the test releases this name.
+    Hold(String),
+    /// Uses more memory than it may.
+    Grow,
+    /// Owes these calls and waits for all of them; the answers are a value.
+    Await(Vec<Call>),
+    /// Waits for nothing.
+    Never,
+    /// What it sees as `mcp.headers`.
+    Headers,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    vars: BTreeMap<String, Value>,
+    rest: Vec<Do>,
+    owed: Vec<HostCall>,
+    answers: BTreeMap<u64, Value>,
+    value: Option<Value>,
+    next: u64,
+}
+
+/// What is stored: what changed since the parent.
+#[derive(Debug, Serialize, Deserialize)]
+struct Object {
+    parent: Option<Digest>,
+    engine: Digest,
+    changed: BTreeMap<String, Option<Value>>,
+    /// All but the variables.
+    state: State,
+}
+
+pub struct TinyScripts {
+    guest: Vec<u8>,
+    engines: Mutex<HashSet<Digest>>,
+    heaps: Mutex<HashMap<Digest, (State, Digest)>>,
+    steps: Mutex<Vec<String>>,
+    released: Mutex<HashSet<String>>,
+    wake: Notify,
+    /// Steps under way, and the most there were at once.
+    under_way: Mutex<(usize, usize)>,
+}
+
+impl Default for TinyScripts {
+    fn default() -> Self {
+        Self::build("a tiny engine")
+    }
+}
+
+impl TinyScripts {
+    /// An engine of another build.
+    pub fn build(guest: &str) -> Self {
+        Self {
+            engines: Mutex::new(HashSet::from([Digest::of(guest.as_bytes())])),
+            guest: guest.as_bytes().to_vec(),
+            heaps: Mutex::default(),
+            steps: Mutex::default(),
+            released: Mutex::default(),
+            wake: Notify::new(),
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// Forgets every heap, as an engine does that has no room for them.
+    pub fn forget(&self) {
+        lock(&self.heaps).clear();
+    }
+
+    /// The code of every evaluation, and `settle` for every answer, in the order they began.
+    pub fn steps(&self) -> Vec<String> {
+        lock(&self.steps).clone()
+    }
+
+    pub fn release(&self, name: &str) {
+        lock(&self.released).insert(name.to_owned());
+        self.wake.notify_waiters();
+    }
+
+    pub fn most_at_once(&self) -> usize {
+        lock(&self.under_way).1
+    }
+
+    fn state_of(&self, key: Digest) -> Result<(State, Digest), Error> {
+        let found = lock(&self.heaps).get(&key).cloned().ok_or(Error::Absent(key))?;
+        if lock(&self.engines).contains(&found.1) {
+            return Ok(found);
+        }
+        Err(Error::NoEngine { heap: key, engine: found.1 })
+    }
+
+    fn keep(&self, parent: Option<Digest>, before: &State, state: State, engine: Digest) -> Heap {
+        let mut changed: BTreeMap<String, Option<Value>> = BTreeMap::new();
+        for (name, value) in &state.vars {
+            if before.vars.get(name) != Some(value) {
+                changed.insert(name.clone(), Some(value.clone()));
+            }
+        }
+        for name in before.vars.keys().filter(|name| !state.vars.contains_key(*name)) {
+            changed.insert(name.clone(), None);
+        }
+        let rest = State { vars: BTreeMap::new(), ..state.clone() };
+        let object = Object { parent, engine, changed, state: rest };
+        let object = serde_json::to_vec(&object).unwrap();
+        let key = key_of(&state, engine);
+        let memory_bytes = object.len() as u64 + 65_536;
+        lock(&self.heaps).insert(key, (state, engine));
+        Heap { key, parent, engine, object: object.into(), memory_bytes, links: 1 }
+    }
+
+    async fn run(&self, step: &Step, state: &mut State, console: &mut String) -> Result<Outcome, Error> {
+        while !state.rest.is_empty() {
+            match state.rest.remove(0) {
+                Do::Set(name, value) => {
+                    state.vars.insert(name, value);
+                }
+                Do::Add(name, number) => {
+                    let sum = state.vars.get(&name).and_then(Value::as_i64).unwrap_or(0) + number;
+                    state.vars.insert(name, json!(sum));
+                    state.value = Some(json!(sum));
+                }
+                Do::Get(name) => state.value = Some(state.vars.get(&name).cloned().unwrap_or(Value::Null)),
+                Do::Print(text) => console.push_str(&text),
+                Do::Throw(message) => return Ok(Outcome::Threw(thrown("Error", &message))),
+                Do::Spin(ms) => busy(step, Duration::from_millis(ms)).await?,
+                Do::Hold(name) => self.hold(step, &name).await?,
+                Do::Grow => return Err(Error::Memory(step.limits.memory_bytes)),
+                Do::Headers => state.value = Some(json!(step.surroundings.headers)),
+                Do::Never => return Ok(Outcome::Waiting { owed: Vec::new() }),
+                Do::Await(calls) => {
+                    for call in calls {
+                        state.owed.push(HostCall { id: state.next, call });
+                        state.next += 1;
+                    }
+                    return Ok(Outcome::Waiting { owed: state.owed.clone() });
+                }
+            }
+        }
+        let value = state.value.take();
+        Ok(Outcome::Completed(value.map_or(Completion::Undefined, Completion::Json)))
+    }
+
+    async fn hold(&self, step: &Step, name: &str) -> Result<(), Error> {
+        loop {
+            let woken = self.wake.notified();
+            if lock(&self.released).contains(name) {
+                return Ok(());
+            }
+            tokio::select! {
+                () = woken => {}
+                ended = busy(step, Duration::from_secs(3600)) => return ended,
+            }
+        }
+    }
+
+    async fn go(&self, step: &Step) -> Result<Stepped, Error> {
+        let (before, engine) = match step.heap {
+            Some(key) => self.state_of(key)?,
+            None => (State::default(), self.engine()),
+        };
+        let (mut state, mut console) = (before.clone(), String::new());
+        let outcome = match &step.input {
+            Input::Evaluate { code } => {
+                lock(&self.steps).push(code.clone());
+                match serde_json::from_str::<Vec<Do>>(code) {
+                    Ok(program) => {
+                        state.rest = program;
+                        self.run(step, &mut state, &mut console).await?
+                    }
+                    Err(error) => Outcome::Threw(thrown("SyntaxError", &error.to_string())),
+                }
+            }
+            Input::Settle { answers } => {
+                lock(&self.steps).push("settle".to_owned());
+                self.settle(step, (&mut state, &mut console), answers).await?
+            }
+        };
+        let dropped = (console.len() as u64).saturating_sub(step.limits.output_bytes);
+        console.truncate(console.len() - dropped as usize);
+        let heap = self.keep(step.heap, &before, state, engine);
+        Ok(Stepped { heap, outcome, console, console_dropped: dropped })
+    }
+
+    async fn settle(
+        &self,
+        step: &Step,
+        (state, console): (&mut State, &mut String),
+        answers: &[(u64, Result<Value, Thrown>)],
+    ) -> Result<Outcome, Error> {
+        for (id, answer) in answers {
+            let known = state.owed.iter().any(|owed| owed.id == *id);
+            assert!(known, "call {id} was not owed, or answered twice");
+            state.owed.retain(|owed| owed.id != *id);
+            match answer {
+                Ok(value) => state.answers.insert(*id, value.clone()),
+                Err(thrown) => return Ok(Outcome::Threw(thrown.clone())),
+            };
+        }
+        if !state.owed.is_empty() {
+            return Ok(Outcome::Waiting { owed: state.owed.clone() });
+        }
+        let answers = std::mem::take(&mut state.answers);
+        state.value = Some(answers.into_values().collect());
+        self.run(step, state, console).await
+    }
+}
+
+fn key_of(state: &State, engine: Digest) -> Digest {
+    Digest::of(&serde_json::to_vec(&(state, engine)).unwrap())
+}
+
+fn thrown(name: &str, message: &str) -> Thrown {
+    Thrown { name: name.to_owned(), message: message.to_owned(), stack: "    at <run>:1".to_owned() }
+}
+
+async fn busy(step: &Step, work: Duration) -> Result<(), Error> {
+    let began = tokio::time::Instant::now();
+    while began.elapsed() < work {
+        if step.stop.is_stopped() {
+            return Err(Error::Stopped);
+        }
+        if began.elapsed() >= Duration::from_millis(step.limits.deadline_ms) {
+            return Err(Error::Deadline(step.limits.deadline_ms));
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Scripts for TinyScripts {
+    fn engine(&self) -> Digest {
+        Digest::of(&self.guest)
+    }
+
+    fn guest(&self) -> &[u8] {
+        &self.guest
+    }
+
+    /// A program that begins with `type` is refused, as a mistake in TypeScript is.
+    fn plain(&self, source: &str) -> Result<String, Thrown> {
+        if source.starts_with("type ") {
+            Err(thrown("SyntaxError", "a type without an end"))
+        } else {
+            Ok(source.to_owned())
+        }
+    }
+
+    fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error> {
+        let object: Object = serde_json::from_slice(object).map_err(|_| Error::Damaged(Digest::of(object)))?;
+        Ok(object.parent)
+    }
+
+    async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {
+        let (mut vars, mut last) = (BTreeMap::new(), None);
+        for bytes in &objects {
+            let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(key))?;
+            for (name, value) in object.changed {
+                match value {
+                    Some(value) => vars.insert(name, value),
+                    None => vars.remove(&name),
+                };
+            }
+            last = Some((object.state, object.engine));
+        }
+        let Some((state, engine)) = last else { return Err(Error::Damaged(key)) };
+        let state = State { vars, ..state };
+        if key_of(&state, engine) != key {
+            return Err(Error::Damaged(key));
+        }
+        if !lock(&self.engines).contains(&engine) {
+            return Err(Error::NoEngine { heap: key, engine });
+        }
+        lock(&self.heaps).insert(key, (state, engine));
+        Ok(())
+    }
+
+    async fn admit_engine(&self, guest: Vec<u8>) -> Result<Digest, Error> {
+        if !guest.starts_with(b"a tiny engine") {
+            return Err(Error::NotAnEngine);
+        }
+        lock(&self.engines).insert(Digest::of(&guest));
+        Ok(Digest::of(&guest))
+    }
+
+    async fn step(&self, step: Step) -> Result<Stepped, Error> {
+        {
+            let mut under_way = lock(&self.under_way);
+            under_way.0 += 1;
+            under_way.1 = under_way.1.max(under_way.0);
+        }
+        let stepped = self.go(&step).await;
+        lock(&self.under_way).0 -= 1;
+        stepped
+    }
+
+    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+        let (state, engine) = self.state_of(key)?;
+        let changed = state.vars.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+        let state = State { vars: BTreeMap::new(), ..state };
+        Ok(serde_json::to_vec(&Object { parent: None, engine, changed, state }).unwrap())
+    }
+
+    async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
+        let global = |(name, value): (&String, &Value)| {
+            let preview = value.to_string();
+            let kind = if value.is_number() { "number" } else { "object" }.to_owned();
+            Global {
+                name: name.clone(),
+                kind,
+                size: preview.len() as u64,
+                digest: Digest::of(preview.as_bytes()),
+                preview,
+            }
+        };
+        Ok(self.state_of(key)?.0.vars.iter().map(global).collect())
+    }
+}
