@@ -178,8 +178,13 @@ proptest! {
             let image = house.codec.apply(key, &merged, &images[from], &mut restored).unwrap();
             prop_assert!(&restored == last);
             prop_assert_eq!(image.key(), key);
-            let wrong = house.codec.merge(&images[from], &chain, |_, into| into.fill(0xAA));
-            prop_assert!(wrong.is_err(), "an ancestor's page that is not the ancestor's");
+            // Where only pages beyond the ancestor's memory changed, none of its own is asked for.
+            let mut asked = false;
+            let wrong = house.codec.merge(&images[from], &chain, |_, into| {
+                asked = true;
+                into.fill(0xAA);
+            });
+            prop_assert!(wrong.is_err() || !asked, "an ancestor's page that is not the ancestor's");
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct Settings {
     pub code: Option<PathBuf>,
     /// How many steps run side by side.
     pub threads: usize,
+    /// How many may when those do not end.
+    pub most_threads: usize,
     /// How many may wait for that.
     pub queue: usize,
     /// What heaps in memory may take together.
@@ -45,7 +47,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, Into::into);
-        Self { code: None, threads, queue: 4096, memory_bytes: 512 << 20, live: 256 }
+        Self { code: None, threads, most_threads: threads.max(64), queue: 4096, memory_bytes: 512 << 20, live: 256 }
     }
 }
 

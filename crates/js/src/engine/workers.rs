@@ -1,12 +1,16 @@
 //! Threads with deep stacks, and a queue that can be full.
 //! Invariant: a guest runs on no other thread. Deep recursion then ends as a RangeError of the program, not as a fault of
 //! the process.
+//!
+//! As many threads as cores do the work. Programs that do not end would keep them all, so when a job has waited too long one
+//! more thread is started, and the system shares the cores among them; a thread that is not needed any more goes.
 
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use ports::scripts::Error;
 
@@ -17,6 +21,13 @@ use super::boot::StartError;
 
 /// More than Wasmtime may use of it. It is address space: what no guest needed takes no memory.
 const STACK: usize = 72 << 20;
+/// How long a job waits before it gets a thread of its own.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How often is looked whether one does, and how many looks at an empty queue end that.
+const LOOK: Duration = Duration::from_millis(10);
+const QUIET: u32 = 200;
+/// How long a thread beyond the steady ones waits for another job.
+const LEISURE: Duration = Duration::from_secs(2);
 
 /// What a thread keeps from one job to the next.
 pub struct Bench {
@@ -34,49 +45,72 @@ type Job = Box<dyn FnOnce(&mut Bench) + Send>;
 
 pub struct Workers {
     queue: Arc<Queue>,
-    threads: Vec<JoinHandle<()>>,
+    overseer: Option<JoinHandle<()>>,
 }
 
 struct Queue {
     waiting: Mutex<Waiting>,
+    /// A job came, or the end.
     more: Condvar,
-    most: usize,
+    /// A job came and no thread was free, or the end.
+    crowded: Condvar,
+    /// Jobs that may wait.
+    most_jobs: usize,
+    steady: usize,
+    most_threads: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<(Instant, Job)>,
+    idle: usize,
+    threads: usize,
+    /// Whether the overseer looks by itself. Waking it up for each job would cost as much as the job.
+    overseen: bool,
+    handles: Vec<JoinHandle<()>>,
     closed: bool,
+}
+
+impl Waiting {
+    /// More jobs than threads that are free. One that was woken counts as free until it has taken its job.
+    fn is_crowded(&self) -> bool {
+        self.jobs.len() > self.idle
+    }
 }
 
 impl Workers {
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
-        let queue = Arc::new(Queue { waiting: Mutex::default(), more: Condvar::new(), most: settings.queue.max(1) });
-        let mut workers = Self { queue, threads: Vec::new() };
-        for _ in 0..settings.threads.max(1) {
-            let queue = workers.queue.clone();
-            let mut bench = Bench::new()?;
-            let thread = deep().spawn(move || {
-                while let Some(job) = queue.next() {
-                    // A panic of ours is one run's misfortune: its answer is never sent, which its caller sees.
-                    if catch_unwind(AssertUnwindSafe(|| job(&mut bench))).is_err() {
-                        tracing::error!("a JavaScript step panicked");
-                    }
-                }
-            })?;
-            workers.threads.push(thread);
+        let steady = settings.threads.max(1);
+        let queue = Arc::new(Queue {
+            waiting: Mutex::default(),
+            more: Condvar::new(),
+            crowded: Condvar::new(),
+            most_jobs: settings.queue.max(1),
+            steady,
+            most_threads: settings.most_threads.max(steady),
+        });
+        let mut workers = Self { queue, overseer: None };
+        for _ in 0..steady {
+            workers.queue.start_thread()?;
         }
+        let queue = workers.queue.clone();
+        let name = "javascript-threads".to_owned();
+        workers.overseer = Some(thread::Builder::new().name(name).spawn(move || queue.oversee())?);
         Ok(workers)
     }
 
     pub fn take(&self, job: Job) -> Result<(), Error> {
         let mut waiting = self.queue.waiting();
-        if waiting.closed || waiting.jobs.len() >= self.queue.most {
+        if waiting.closed || waiting.jobs.len() >= self.queue.most_jobs {
             return Err(Error::Busy);
         }
-        waiting.jobs.push_back(job);
+        waiting.jobs.push_back((Instant::now(), job));
+        let crowded = waiting.is_crowded() && !waiting.overseen;
         drop(waiting);
         self.queue.more.notify_one();
+        if crowded {
+            self.queue.crowded.notify_one();
+        }
         Ok(())
     }
 }
@@ -85,23 +119,79 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.queue.waiting().closed = true;
         self.queue.more.notify_all();
-        for thread in self.threads.drain(..) {
+        self.queue.crowded.notify_all();
+        if let Some(overseer) = self.overseer.take() {
+            let _ = overseer.join();
+        }
+        let handles = std::mem::take(&mut self.queue.waiting().handles);
+        for thread in handles {
             let _ = thread.join();
         }
     }
 }
 
 impl Queue {
+    fn start_thread(self: &Arc<Self>) -> Result<(), StartError> {
+        let mut bench = Bench::new()?;
+        let queue = self.clone();
+        let thread = deep().spawn(move || {
+            while let Some(job) = queue.next() {
+                // A panic of ours is one run's misfortune: its answer is never sent, which its caller sees.
+                if catch_unwind(AssertUnwindSafe(|| job(&mut bench))).is_err() {
+                    tracing::error!("a JavaScript step panicked");
+                }
+            }
+        })?;
+        let mut waiting = self.waiting();
+        waiting.threads += 1;
+        waiting.handles.retain(|thread| !thread.is_finished());
+        waiting.handles.push(thread);
+        Ok(())
+    }
+
+    /// The next job; `None` when this thread is to end.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting();
         loop {
-            if let Some(job) = waiting.jobs.pop_front() {
+            if let Some((_, job)) = waiting.jobs.pop_front() {
                 return Some(job);
             }
             if waiting.closed {
                 return None;
             }
-            waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting.idle += 1;
+            let (woken, wait) = self.more.wait_timeout(waiting, LEISURE).unwrap_or_else(PoisonError::into_inner);
+            waiting = woken;
+            waiting.idle -= 1;
+            if wait.timed_out() && waiting.jobs.is_empty() && waiting.threads > self.steady {
+                waiting.threads -= 1;
+                return None;
+            }
+        }
+    }
+
+    /// Starts a thread for a job that has waited too long. Looks now and then while there is work, and sleeps when there is
+    /// none.
+    fn oversee(self: &Arc<Self>) {
+        let mut quiet = QUIET;
+        let mut waiting = self.waiting();
+        while !waiting.closed {
+            if quiet >= QUIET {
+                waiting.overseen = false;
+                let calm = |waiting: &mut Waiting| !waiting.closed && !waiting.is_crowded();
+                waiting = self.crowded.wait_while(waiting, calm).unwrap_or_else(PoisonError::into_inner);
+                waiting.overseen = true;
+                quiet = 0;
+            }
+            let late = waiting.jobs.front().is_some_and(|(since, _)| since.elapsed() >= PATIENCE);
+            let short = late && waiting.is_crowded() && waiting.threads < self.most_threads;
+            quiet = if waiting.jobs.is_empty() { quiet + 1 } else { 0 };
+            drop(waiting);
+            if short && let Err(error) = self.start_thread() {
+                tracing::warn!(error = &error as &dyn std::error::Error, "no thread for a JavaScript step that waits");
+            }
+            thread::sleep(LOOK);
+            waiting = self.waiting();
         }
     }
 

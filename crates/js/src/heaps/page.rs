@@ -45,9 +45,12 @@ impl Page {
 
     /// A copy; what a short one lacks is zero.
     pub fn copy(ledger: &Arc<Ledger>, content: &[u8]) -> Arc<Self> {
-        let mut bytes = Box::new(ZERO_PAGE);
-        let length = content.len().min(PAGE);
-        bytes[..length].copy_from_slice(&content[..length]);
+        let bytes = Box::<[u8]>::from(content).try_into().unwrap_or_else(|short: Box<[u8]>| {
+            let mut bytes = Box::new(ZERO_PAGE);
+            let length = short.len().min(PAGE);
+            bytes[..length].copy_from_slice(&short[..length]);
+            bytes
+        });
         Self::new(ledger, bytes)
     }
 

@@ -125,7 +125,7 @@ fn a_step_can_be_stopped_from_outside() {
 
 #[test]
 fn a_full_queue_says_busy() {
-    let settings = js::Settings { threads: 1, queue: 1, ..crate::support::settings() };
+    let settings = js::Settings { threads: 1, most_threads: 1, queue: 1, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
     let step = Step {
@@ -166,4 +166,33 @@ fn an_engine_that_goes_ends_what_it_runs() {
     let given_up = wait(async { tokio::time::timeout(Duration::from_millis(50), engine.step(step)).await });
     assert!(given_up.is_err());
     drop(engine);
+}
+
+#[test]
+fn programs_that_do_not_end_leave_room_for_others() {
+    let settings = js::Settings { threads: 1, most_threads: 8, ..crate::support::settings() };
+    let engine = Arc::new(js::Engine::start(&settings).unwrap());
+    let stop = Stop::default();
+    let step = Step {
+        heap: None,
+        input: Input::Evaluate { code: "for (;;);".to_owned() },
+        limits: LIMITS,
+        surroundings: Arc::new(Surroundings::default()),
+        stop: stop.clone(),
+    };
+    let endless: Vec<_> = (0..5)
+        .map(|_| {
+            let (engine, step) = (engine.clone(), step.clone());
+            thread::spawn(move || wait(engine.step(step)))
+        })
+        .collect();
+    let mut session = Session::on(engine);
+    for i in 0..10 {
+        assert_eq!(session.json(&format!("{i} + 1")), json!(i + 1));
+    }
+    assert!(endless.iter().all(|thread| !thread.is_finished()), "they are still at it");
+    stop.stop();
+    for thread in endless {
+        assert!(matches!(thread.join().unwrap(), Err(Error::Stopped)));
+    }
 }
