@@ -260,7 +260,15 @@ fn describe(name: Name, title: &str, description: &'static str, schema: JsonObje
     // Only a program changes anything outside the session; code asks for a review first.
     let destructive = matches!(name, Name::PlasmRun | Name::DeleteHeapTags);
     let again = !matches!(name, Name::PlasmRun | Name::RunJs | Name::RewindSession | Name::ForkSession);
-    let hints = ToolAnnotations::new().read_only(read_only).destructive(destructive).idempotent(again);
+    // Hints say nothing of what only reads, and nothing where the protocol's default is meant (destructive, not idempotent):
+    // hosts hand them to the model.
+    let mut hints = ToolAnnotations::new().read_only(read_only);
+    if !read_only && !destructive {
+        hints = hints.destructive(false);
+    }
+    if !read_only && again {
+        hints = hints.idempotent(true);
+    }
     tool.annotations = Some(hints);
     tool
 }

@@ -43,7 +43,7 @@ pub fn tool(name: Name) -> Option<Tool> {
     Some(match name {
         Name::GetExecution => describe(name, "Look at a run", "State and result of a run.", one(), true),
         Name::GetExecutionOutput => {
-            describe(name, "Read a run's output", "Console output, by lines or bytes.", schema::of::<Output>(), true)
+            describe(name, "Run output", "Console output, by lines or bytes.", schema::of::<Output>(), true)
         }
         Name::CancelExecution => describe(name, "Stop a run", "Stop a run.", one(), false),
         Name::ListExecutions => describe(name, "List runs", "Newest first.", schema::of::<Nothing>(), true),

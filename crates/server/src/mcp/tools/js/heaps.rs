@@ -29,7 +29,7 @@ struct Set {
 #[serde(deny_unknown_fields)]
 struct Delete {
     heap: String,
-    /// Comma-separated; all unless given.
+    /// Comma-separated; else all.
     #[serde(default)]
     keys: Option<String>,
 }
@@ -49,9 +49,9 @@ struct Diff {
 
 pub fn tool(name: Name) -> Option<Tool> {
     Some(match name {
-        Name::GetHeapTags => describe(name, "Read a heap's tags", "Tags of a heap.", schema::of::<OfHeap>(), true),
+        Name::GetHeapTags => describe(name, "Heap tags", "Tags of a heap.", schema::of::<OfHeap>(), true),
         Name::SetHeapTags => describe(name, "Tag a heap", "Replace all tags.", schema::of::<Set>(), false),
-        Name::DeleteHeapTags => describe(name, "Remove a heap's tags", "Remove tags.", schema::of::<Delete>(), false),
+        Name::DeleteHeapTags => describe(name, "Untag a heap", "Remove tags.", schema::of::<Delete>(), false),
         Name::QueryHeapsByTags => {
             describe(name, "Find heaps", "Heaps with all these tags.", schema::of::<Query>(), true)
         }

@@ -19,7 +19,7 @@ struct Nothing {}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Snapshots {
-    /// Comma-separated: index, input_heap, output_heap, code, timestamp.
+    /// Comma-separated.
     #[serde(default)]
     fields: Option<String>,
     #[serde(default)]
@@ -31,7 +31,7 @@ struct Snapshots {
 struct ForkArguments {
     logical_session_ref: String,
     intent: String,
-    /// Index in its log.
+    /// Log index.
     #[serde(default)]
     at: Option<u64>,
 }
@@ -53,7 +53,7 @@ pub fn tool(name: Name) -> Option<Tool> {
     Some(match name {
         Name::ListSessions => describe(name, "List sessions", "Sessions with a log.", schema::of::<Nothing>(), true),
         Name::ListSessionSnapshots => {
-            describe(name, "Read a session's log", "Log of runs and heaps.", schema::of::<Snapshots>(), true)
+            describe(name, "Session log", "Log of runs and heaps.", schema::of::<Snapshots>(), true)
         }
         Name::ForkSession => describe(
             name,
