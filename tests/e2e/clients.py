@@ -416,7 +416,8 @@ def hints_of(server, method):
 
 
 async def core():
-    wanted = [name for name in TOOLS if name != "list_registry"]
+    core = ("plasm_context", "discover_capabilities", "plasm", "plasm_run", "read_artifact", "run_js", "get_execution")
+    wanted = [name for name in TOOLS if name in core]
     folder = tempfile.mkdtemp(prefix="config-")
     config = os.path.join(folder, "tokamak.toml")
     with open(config, "w", encoding="utf-8") as file:

@@ -5,6 +5,10 @@ set -uo pipefail
 SUITE=inspector
 . "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 
+TOOL_NAMES="plasm_context discover_capabilities plasm plasm_run read_artifact list_registry"
+TOOL_NAMES+=" run_js get_execution get_execution_output cancel_execution list_executions list_sessions list_session_snapshots"
+TOOL_NAMES+=" get_heap_tags set_heap_tags delete_heap_tags query_heaps_by_tags fork_session promote_session rewind_session diff_heaps"
+
 PROGRAM='Project[key]'
 ROWS='\nkey\nAPI\nDOC\nMOB\nOPS\nSEC\nWEB"'
 
@@ -49,7 +53,7 @@ strict_list() {
     fail "$title" "$(problems)"
   else
     names=$(printf '%s' "$out" | grep -o '"name":"[a-z_]*","title"' | cut -d'"' -f4 | xargs)
-    if [ "$names" = "plasm_context discover_capabilities plasm plasm_run read_artifact list_registry" ]; then
+    if [ "$names" = "$TOOL_NAMES" ]; then
       ok "$title"
     else
       fail "$title" "the tools are: $names"

@@ -56,8 +56,11 @@ pub struct Exec {
 pub struct Listing {
     /// The last one of the list before.
     #[serde(default)]
+    #[schemars(extend("format" = "uuid"))]
     after: Option<String>,
+    /// How many; 50 unless told otherwise.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
 
@@ -157,6 +160,8 @@ pub async fn output(
     Path(id): Path<String>,
     portion: Result<Query<Portion>, QueryRejection>,
 ) -> Answered {
+    // Whether there is such a run comes before what is asked of it.
+    service.execution(&caller, &id).await.map_err(problem)?;
     let Portion { line_offset, line_limit, byte_offset, byte_limit } = asked(portion)?;
     let wanted = OutputRequest { line_offset, line_limit, byte_offset, byte_limit };
     let page = service.execution_output(&caller, &id, &wanted).await.map_err(problem)?;

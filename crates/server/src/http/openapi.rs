@@ -147,8 +147,13 @@ fn path_parameter(name: &str) -> Value {
 fn in_query(schema: &Value) -> Vec<Value> {
     let members = schema["properties"].as_object().cloned().unwrap_or_default();
     let parameter = |(name, mut schema): (String, Value)| {
-        let about = schema.as_object_mut().and_then(|members| members.remove("description")).unwrap_or_default();
-        json!({"name": name, "in": "query", "required": false, "description": about, "schema": schema})
+        let about = schema.as_object_mut().and_then(|members| members.remove("description"));
+        let mut parameter = json!({"name": name, "in": "query", "required": false});
+        if let Some(about) = about {
+            parameter["description"] = about;
+        }
+        parameter["schema"] = schema;
+        parameter
     };
     members.into_iter().map(parameter).collect()
 }
