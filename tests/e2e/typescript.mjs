@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const TOOLS =
+const TOOL_NAMES =
   "plasm_context discover_capabilities plasm plasm_run read_artifact list_registry run_js get_execution get_execution_output " +
   "cancel_execution list_executions list_sessions list_session_snapshots get_heap_tags set_heap_tags delete_heap_tags " +
   "query_heaps_by_tags fork_session promote_session rewind_session diff_heaps";
@@ -86,7 +86,7 @@ async function wholePath(at, era, transport) {
   });
   await check(`${at}: lists the tools`, async () => {
     const { tools } = await client.listTools();
-    equal(tools.map((tool) => tool.name).join(" "), TOOLS);
+    equal(tools.map((tool) => tool.name).join(" "), TOOL_NAMES);
   });
   await check(`${at}: context, plan and run`, async () => {
     const seeds = [{ api: "demo", entity: "Project" }];

@@ -144,7 +144,10 @@ pub async fn list(
         Some(after) => Some(ExecutionId::parse(after).map_err(|_| Problem::bad_arguments("`after` is no execution"))?),
         None => None,
     };
-    let limit = listing.limit.unwrap_or(LISTED).clamp(1, MOST_LISTED);
+    let limit = listing.limit.unwrap_or(LISTED);
+    if !(1..=MOST_LISTED).contains(&limit) {
+        return Err(Problem::bad_arguments(format!("`limit` is between 1 and {MOST_LISTED}")));
+    }
     let found = service.executions(&caller, after, limit).await.map_err(problem)?;
     Ok(Json(json!({"executions": found.iter().map(js::listed).collect::<Vec<_>>()})))
 }

@@ -141,7 +141,12 @@ fn in_path(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn path_parameter(name: &str) -> Value {
-    json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}})
+    let schema = match name {
+        // Of a heap.
+        "key" => json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+        _ => json!({"type": "string", "minLength": 1}),
+    };
+    json!({"name": name, "in": "path", "required": true, "schema": schema})
 }
 
 fn in_query(schema: &Value) -> Vec<Value> {
