@@ -38,7 +38,20 @@ def main():
             program = re.search(r"`(Ticket\{statuz[^`]*)`", steps["5"])[1]
             (mistake,) = blocks(steps["5"], "text")
             same(mistake, said(server, "plasm", {"logical_session_ref": "s0", "program": program}))
+        with suite.case("6: what was computed is there in the next call, also after a restart"):
+            first, second = blocks(steps["6"], "js")
+            answers = re.search(r"The first answers `(.*?)`, the second, also after a restart, `(.*?)`", steps["6"]).groups()
+            assert computed(server, first) == json.loads(answers[0]), answers
+            server.kill()
+            with Server(data=server.data) as again:
+                assert computed(again, second) == json.loads(answers[1]), answers
     suite.end()
+
+
+def computed(server, code):
+    answer = json.loads(said(server, "run_js", {"logical_session_ref": "s0", "code": code}))
+    assert answer["status"] == "completed", answer
+    return answer["result"]
 
 
 def blocks(text, kind):
