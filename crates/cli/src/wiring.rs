@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use base::Origin;
@@ -35,7 +34,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
         routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
-    let storage = storage(&config.data)?;
+    let storage = storage(config)?;
     let secret_store = secret_store(config);
     if secret_store.has_key() {
         secret_store.check()?;
@@ -65,7 +64,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
-        None => !tenants::keys(&config.tenants).is_empty() || config.data.join(store::sqlite::FILE_NAME).exists(),
+        None => !tenants::keys(&config.tenants).is_empty() || config.database.exists(),
     }
 }
 
@@ -92,7 +91,9 @@ fn engine(config: &Config) -> Result<js::Engine, Failure> {
 }
 
 fn presence(config: &Config) -> Result<FilePresence, Failure> {
-    FilePresence::join(&config.data).map_err(|cause| Failure::Presence { path: config.data.clone(), cause })
+    // Beside the database: who shares that must know of each other, wherever else they keep things.
+    let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
 pub struct Storage {
@@ -100,11 +101,11 @@ pub struct Storage {
     pub blobs: Arc<dyn ::ports::Blobs>,
 }
 
-/// Opens (or makes) the embedded store in the data folder.
-pub fn storage(data: &Path) -> Result<Storage, Failure> {
-    let store = store::sqlite::SqliteStore::open(&data.join(store::sqlite::FILE_NAME))?;
-    let blobs = store::blobs::FileBlobs::open(&data.join("blobs"))?;
-    Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
+/// Opens (or makes) the embedded database, and the place for blobs.
+pub fn storage(config: &Config) -> Result<Storage, Failure> {
+    let store = store::sqlite::SqliteStore::open(&config.database)?;
+    let blobs = config.blobs.open(&config.database, &secrets(config, secret_store(config)))?;
+    Ok(Storage { store: Arc::new(store), blobs })
 }
 
 /// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is

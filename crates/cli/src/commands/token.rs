@@ -18,7 +18,7 @@ use crate::{log, tenants, wiring};
 
 pub async fn run(file: Option<&Path>, args: &Token, output: &Output) -> Result<(), Failure> {
     log::init("error");
-    let config = Config::read(file, &Settings { data: args.data.clone(), ..Settings::default() })?;
+    let config = Config::read(file, &Settings { data: args.data.clone(), keep: args.keep.clone(), ..Settings::default() })?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
             let tenant = tenants::named(&config.tenants, tenant)?;
@@ -38,7 +38,7 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     let id = key.digest.short();
     let setting = format!("{{ sha256 = \"{}\", principal = \"{}\" }}", key.digest, identity.principal);
     if !print {
-        let storage = wiring::storage(&config.data)?;
+        let storage = wiring::storage(config)?;
         keys::keep(storage.store.as_ref(), &key, identity, SystemClock.now()).await?;
     }
     if output.json {
@@ -72,7 +72,7 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
     };
     let configured = tenants::keys(&config.tenants).into_iter().filter(|key| asked.contains(&key.identity.tenant));
     let mut values: Vec<Value> = configured.map(|key| in_settings(&key)).collect();
-    let storage = wiring::storage(&config.data)?;
+    let storage = wiring::storage(config)?;
     for tenant in &asked {
         values.extend(keys::list(storage.store.as_ref(), tenant).await?.iter().map(kept));
     }
@@ -95,7 +95,7 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
 
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
     let (asked, shown) = (tenants::all(&config.tenants), base::shown(id, 80));
-    let storage = wiring::storage(&config.data)?;
+    let storage = wiring::storage(config)?;
     let (key, before) = match keys::revoke(storage.store.as_ref(), &asked, id, SystemClock.now()).await? {
         Revoked::Now(key) => (key, false),
         Revoked::Before(key) => (key, true),
