@@ -108,7 +108,10 @@ impl BlobsAt {
     fn without_s3(settings: BlobsSettings, folder: PathBuf) -> Result<Self, Failure> {
         if settings.cache.is_some() {
             let what = "--blob-cache keeps copies of what is in S3, and blobs are kept in a folder";
-            return Err(Failure::Blobs { what: what.to_owned(), hint: "add --blobs s3://BUCKET/PREFIX, or leave the cache out" });
+            return Err(Failure::Blobs {
+                what: what.to_owned(),
+                hint: "add --blobs s3://BUCKET/PREFIX, or leave the cache out",
+            });
         }
         Ok(Self { place: Place::Folder(folder), settings })
     }
@@ -158,7 +161,8 @@ impl BlobsAt {
             Err(ports::secrets::Error::NotSet { .. }) => Ok(None),
             Err(problem) => Err(Failure::Secret(problem)),
         };
-        let half = |what: &str, hint| Failure::Blobs { what: format!("the credentials of S3 are incomplete: {what}"), hint };
+        let half =
+            |what: &str, hint| Failure::Blobs { what: format!("the credentials of S3 are incomplete: {what}"), hint };
         let id = match &self.settings.access_key_id {
             Some(id) => Some(id.clone()),
             None => find(KEY_ID)?.map(|id| id.expose().to_owned()),
@@ -186,7 +190,8 @@ impl BlobsAt {
                     ROLE.iter().filter_map(|name| Some((name.to_lowercase(), variable(name)?))).collect();
                 if role.is_empty() && foreign {
                     let what = "there are no credentials for the S3 storage".to_owned();
-                    let hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`";
+                    let hint =
+                        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`";
                     return Err(Failure::Blobs { what, hint });
                 }
                 Ok(Credentials::Role(role))
@@ -210,7 +215,11 @@ impl Place {
             return Ok(Self::Folder(folder.into()));
         }
         // A word with a scheme is never meant as a folder.
-        if text.is_empty() || text.contains("://") { Ok(Self::S3(Location::parse(text)?)) } else { Ok(Self::Folder(text.into())) }
+        if text.is_empty() || text.contains("://") {
+            Ok(Self::S3(Location::parse(text)?))
+        } else {
+            Ok(Self::Folder(text.into()))
+        }
     }
 }
 
@@ -317,7 +326,9 @@ mod tests {
         assert!(said.contains("--blobs and --s3-bucket") && said.contains("--blob-cache"), "{said}");
         let keep = Keep { blob_cache: Some("/cache".into()), ..Keep::default() };
         assert!(read("", &keep).unwrap_err().to_string().contains("--blobs s3://"));
-        for wrong in ["url = \"gs://heaps\"", "url = \"\"", "url = \"s3://X\"", "timeout_ms = 0", "retries = 21", "cache_mb = 0"] {
+        for wrong in
+            ["url = \"gs://heaps\"", "url = \"\"", "url = \"s3://X\"", "timeout_ms = 0", "retries = 21", "cache_mb = 0"]
+        {
             assert!(read(wrong, &Keep::default()).is_err(), "{wrong}");
         }
     }

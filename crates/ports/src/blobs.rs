@@ -63,19 +63,29 @@ pub enum Problem {
     Unreachable,
     #[error("there is no such bucket; make it, or name another one")]
     NoBucket,
-    #[error("the storage refuses these credentials ({0}); look at the access key, its rights, the region and this machine's clock")]
+    #[error(
+        "the storage refuses these credentials ({0}); look at the access key, its rights, the region and this machine's clock"
+    )]
     Denied(String),
-    #[error("there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`")]
+    #[error(
+        "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`"
+    )]
     NoCredentials,
-    #[error("the storage did not answer within {ms} ms; look what slows it down, or give it longer with `timeout_ms` of [blobs]")]
+    #[error(
+        "the storage did not answer within {ms} ms; look what slows it down, or give it longer with `timeout_ms` of [blobs]"
+    )]
     Slow { ms: u128 },
     #[error("the storage fails ({0}), also when asked again; look at its own log")]
     Failing(String),
     #[error("the storage refuses the request ({0}); look whether bucket, region and endpoint belong together")]
     Refused(String),
-    #[error("the storage answered that it keeps these bytes, and does not; look at its own log, and do not rely on it until that is mended")]
+    #[error(
+        "the storage answered that it keeps these bytes, and does not; look at its own log, and do not rely on it until that is mended"
+    )]
     NotKept,
-    #[error("another database keeps its blobs here; give each a prefix of its own, or, where this is the same database in another place, bring its `.owner` file along")]
+    #[error(
+        "another database keeps its blobs here; give each a prefix of its own, or, where this is the same database in another place, bring its `.owner` file along"
+    )]
     Taken,
     #[error("the answer is not S3's; look whether the endpoint is that of an S3 storage")]
     Foreign,

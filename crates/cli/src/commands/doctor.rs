@@ -104,7 +104,10 @@ async fn blobs(config: &Config) -> Result<String, Failure> {
     let removed = blobs.delete(&digest, Duration::ZERO).await.map_err(session::Error::from)?;
     read?;
     if !removed {
-        return Err(Failure::Found(format!("{}: the probe could not be removed; gc could remove nothing", config.blobs)));
+        return Err(Failure::Found(format!(
+            "{}: the probe could not be removed; gc could remove nothing",
+            config.blobs
+        )));
     }
     Ok(format!("{} takes, gives and removes", config.blobs))
 }

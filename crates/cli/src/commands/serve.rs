@@ -89,7 +89,9 @@ async fn look_at_blobs(config: &Config, service: &Service) -> Result<(), Failure
     }
     let away = match tokio::time::timeout(LOOK_AT_BLOBS, service.blobs_answer()).await {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(session::Error::Blobs(blobs::Error::Remote(remote)))) if !remote.problem.is_lasting() => remote.to_string(),
+        Ok(Err(session::Error::Blobs(blobs::Error::Remote(remote)))) if !remote.problem.is_lasting() => {
+            remote.to_string()
+        }
         Ok(Err(error)) => return Err(error.into()),
         Err(_) => format!("{} does not answer", config.blobs),
     };

@@ -18,7 +18,8 @@ use crate::{log, tenants, wiring};
 
 pub async fn run(file: Option<&Path>, args: &Token, output: &Output) -> Result<(), Failure> {
     log::init("error");
-    let config = Config::read(file, &Settings { data: args.data.clone(), keep: args.keep.clone(), ..Settings::default() })?;
+    let config =
+        Config::read(file, &Settings { data: args.data.clone(), keep: args.keep.clone(), ..Settings::default() })?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
             let tenant = tenants::named(&config.tenants, tenant)?;

@@ -17,7 +17,8 @@ async fn s3_conforms() {
     testkit::conformance::blobs(async || {
         let number = made.fetch_add(1, Ordering::Relaxed);
         // Under a prefix, and in a bucket of its own.
-        let location = if number % 2 == 0 { format!("s3://{BUCKET}/a/{number}") } else { format!("s3://bucket-{number}") };
+        let location =
+            if number % 2 == 0 { format!("s3://{BUCKET}/a/{number}") } else { format!("s3://bucket-{number}") };
         if number % 2 == 1 {
             std::fs::create_dir(storage.root.path().join(format!("bucket-{number}"))).unwrap();
         }
@@ -85,7 +86,8 @@ async fn costs() {
     let far = Arc::new(storage.blobs("s3://heaps/costs"));
     let near = CachedBlobs::open(far.clone(), copies.path(), 1 << 30).unwrap();
     for (size, rounds) in [(70_000, 200u32), (2_500_000, 40)] {
-        let all: Vec<Vec<u8>> = (0..rounds).map(|n| (0..size).map(|at: u32| (at ^ n).to_le_bytes()[0]).collect()).collect();
+        let all: Vec<Vec<u8>> =
+            (0..rounds).map(|n| (0..size).map(|at: u32| (at ^ n).to_le_bytes()[0]).collect()).collect();
         let mut lines = Vec::new();
         let begun = std::time::Instant::now();
         for bytes in &all {

@@ -87,12 +87,10 @@ impl Storage {
                 let (socket, _) = listener.accept().await.unwrap();
                 let (service, script, root) = (service.clone(), script.clone(), root.clone());
                 connections.spawn(async move {
-                    let answer = service_fn(move |request| {
-                        answer(service.clone(), script.clone(), root.clone(), request)
-                    });
-                    let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(socket), answer)
-                        .await;
+                    let answer =
+                        service_fn(move |request| answer(service.clone(), script.clone(), root.clone(), request));
+                    let _ =
+                        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
                 });
             }
         });

@@ -78,6 +78,8 @@ impl S3Blobs {
             .with_virtual_hosted_style_request(in_host)
             .with_allow_http(true) // Checked already: `Options::address`.
             .with_checksum_algorithm(Checksum::SHA256)
+            // One object is one DELETE, which every storage knows.
+            .with_disable_bulk_delete(true)
             .with_retry(retry)
             .with_client_options(ClientOptions::new())
             .with_http_connector(Wire::new(options, host)?);
@@ -92,12 +94,12 @@ impl S3Blobs {
                     None => builder,
                 }
             }
-            Credentials::Role(settings) => settings.iter().fold(builder, |builder, (name, value)| {
-                match name.parse::<AmazonS3ConfigKey>() {
+            Credentials::Role(settings) => {
+                settings.iter().fold(builder, |builder, (name, value)| match name.parse::<AmazonS3ConfigKey>() {
                     Ok(key) => builder.with_config(key, value),
                     Err(_) => builder,
-                }
-            }),
+                })
+            }
         };
         let store = builder.build().map_err(|cause| {
             tracing::error!(%cause, "the S3 client cannot be made");
@@ -204,7 +206,9 @@ impl Blobs for S3Blobs {
             attempt += 1;
             match self.read(&digest).await? {
                 Found::Sound(_) => return Ok(digest),
-                Found::Damaged => tracing::error!(%digest, attempt, "{} keeps other bytes than were put", self.location),
+                Found::Damaged => {
+                    tracing::error!(%digest, attempt, "{} keeps other bytes than were put", self.location)
+                }
                 Found::Nothing => tracing::error!(%digest, attempt, "{} does not keep what was put", self.location),
             }
         }
@@ -217,7 +221,11 @@ impl Blobs for S3Blobs {
                 Found::Sound(bytes) => return Ok(bytes),
                 Found::Nothing => return Err(Error::Missing(*digest)),
                 Found::Damaged => {
-                    tracing::error!(attempt, "{} does not have the bytes of its name", self.location.place(&digest.to_string()));
+                    tracing::error!(
+                        attempt,
+                        "{} does not have the bytes of its name",
+                        self.location.place(&digest.to_string())
+                    );
                 }
             }
         }
@@ -263,6 +271,7 @@ enum Found {
 
 /// By this machine's clock: good enough to look closer.
 fn idle(object: &ObjectMeta, now: SystemTime) -> Duration {
-    let put = SystemTime::UNIX_EPOCH + Duration::from_millis(object.last_modified.timestamp_millis().try_into().unwrap_or(0));
+    let put =
+        SystemTime::UNIX_EPOCH + Duration::from_millis(object.last_modified.timestamp_millis().try_into().unwrap_or(0));
     now.duration_since(put).unwrap_or_default()
 }

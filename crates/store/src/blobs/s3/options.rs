@@ -51,11 +51,15 @@ pub enum SettingsError {
     Location(String),
     #[error("`{0}` cannot be a bucket: its name has 3 to 63 lower-case letters, digits, dots and hyphens")]
     Bucket(String),
-    #[error("`{0}` cannot be a prefix: it has at most 512 printable characters, and no part of it is empty, `.` or `..`")]
+    #[error(
+        "`{0}` cannot be a prefix: it has at most 512 printable characters, and no part of it is empty, `.` or `..`"
+    )]
     Prefix(String),
     #[error("`{0}` is not an endpoint; write http://HOST:PORT or https://HOST:PORT")]
     Endpoint(String),
-    #[error("the endpoint {0} is plain HTTP to another machine, which lets everyone on the way read and change blobs; take https, or set `allow_http = true` in [blobs]")]
+    #[error(
+        "the endpoint {0} is plain HTTP to another machine, which lets everyone on the way read and change blobs; take https, or set `allow_http = true` in [blobs]"
+    )]
     PlainHttp(String),
     #[error("the S3 client cannot be made; the log says why")]
     Client,
@@ -188,7 +192,14 @@ mod tests {
         for text in ["s3://", "s3:///x", "s3://ab", "s3://UPPER", "s3://a..b", "s3://a b c"] {
             assert!(matches!(Location::parse(text), Err(E::Bucket(_))), "{text}");
         }
-        for text in ["s3://heaps//x", "s3://heaps/a//b", "s3://heaps/../x", "s3://heaps/a/./b", "s3://heaps/a?b", "s3://heaps/a b"] {
+        for text in [
+            "s3://heaps//x",
+            "s3://heaps/a//b",
+            "s3://heaps/../x",
+            "s3://heaps/a/./b",
+            "s3://heaps/a?b",
+            "s3://heaps/a b",
+        ] {
             assert!(matches!(Location::parse(text), Err(E::Prefix(_))), "{text}");
         }
     }

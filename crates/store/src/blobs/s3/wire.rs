@@ -142,7 +142,9 @@ async fn beginning(body: HttpResponseBody) -> Vec<u8> {
 fn code_of(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code.trim());
-    code.filter(|code| code.len() <= 64 && code.bytes().all(|b| b.is_ascii_alphanumeric())).unwrap_or_default().to_owned()
+    code.filter(|code| code.len() <= 64 && code.bytes().all(|b| b.is_ascii_alphanumeric()))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]
