@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use base::{Limits, Timestamp};
+use base::Limits;
 use catalog::{Catalog, Registry};
-use session::{Access, Caller, DiscoverRequest, Error, Identity, Ports, Service};
-use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
-use testkit::upstream::ScriptedUpstream;
+use session::{Access, Caller, DiscoverRequest, Error, Identity, Service};
+
+use crate::world::World;
 
 fn read(text: &str) -> Arc<Catalog> {
     Arc::new(catalog::read("shipped.yaml", text).unwrap())
@@ -24,15 +24,8 @@ fn registry<const N: usize>(catalogs: [Arc<Catalog>; N]) -> Arc<Registry> {
     Arc::new(Registry::new(catalogs).unwrap())
 }
 
-fn service(registry: Arc<Registry>) -> Service {
-    let ports = Ports {
-        store: Arc::new(MemoryStore::new()),
-        blobs: Arc::new(MemoryBlobs::new()),
-        upstream: Arc::new(ScriptedUpstream::new()),
-        clock: Arc::new(ManualClock::at(Timestamp(0))),
-        entropy: Arc::new(CountingEntropy::new()),
-    };
-    Service::new(ports, registry, Limits::default())
+fn service(registry: Arc<Registry>) -> Arc<Service> {
+    World::of(registry, Limits::default()).service
 }
 
 fn me() -> Caller {

@@ -11,19 +11,12 @@ use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::{Value, json};
 use session::{
-    Caller, Connection, Identity, OpenRequest, Opened, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service,
-    Taught,
+    Caller, Connection, Identity, OpenRequest, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service, Taught,
 };
-use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
-use testkit::upstream::{Rule, ScriptedUpstream};
+use testkit::memory::CountingEntropy;
+use testkit::upstream::Rule;
 
-struct World {
-    service: Arc<Service>,
-    store: Arc<MemoryStore>,
-    blobs: Arc<MemoryBlobs>,
-    clock: Arc<ManualClock>,
-    upstream: Arc<ScriptedUpstream>,
-}
+use crate::world::{World, table};
 
 /// `entities` of one list each; version 2 has a field more.
 fn tracker(id: &str, version: u32, entities: usize) -> Arc<Catalog> {
@@ -46,17 +39,7 @@ fn registry(catalogs: Vec<Arc<Catalog>>) -> Arc<Registry> {
 }
 
 fn world(catalogs: Vec<Arc<Catalog>>) -> World {
-    let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
-    let (clock, upstream) = (Arc::new(ManualClock::default()), Arc::new(ScriptedUpstream::new()));
-    let ports = Ports {
-        store: store.clone(),
-        blobs: blobs.clone(),
-        upstream: upstream.clone(),
-        clock: clock.clone(),
-        entropy: Arc::new(CountingEntropy::new()),
-    };
-    let service = Arc::new(Service::new(ports, registry(catalogs), Limits::default()));
-    World { service, store, blobs, clock, upstream }
+    World::of(registry(catalogs), Limits::default())
 }
 
 fn me() -> Caller {
@@ -69,13 +52,6 @@ fn open(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
 
 fn refresh(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
     OpenRequest { refresh: true, ..open(intent, seeds) }
-}
-
-fn table(opened: &Opened) -> &str {
-    match &opened.taught {
-        Taught::Table(text) => text,
-        Taught::Unchanged { .. } => "",
-    }
 }
 
 async fn rows(world: &World, table: Table) -> Vec<(String, Value)> {

@@ -28,3 +28,4 @@ mod scopes;
 mod sessions;
 mod tasks;
 mod traces;
+mod world;

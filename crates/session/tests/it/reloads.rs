@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use base::{Digest, Limits, Timestamp};
+use base::{Digest, Limits};
 use catalog::{Catalog, Registry};
-use session::{Caller, Identity, OpenRequest, Opened, PlanRequest, Ports, SeedRequest, Service, Taught};
-use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
-use testkit::upstream::ScriptedUpstream;
+use session::{Caller, Identity, OpenRequest, Opened, PlanRequest, SeedRequest, Service, Taught};
+
+use crate::world::{World, table};
 
 /// Entities `A` and `B`; version 2 has a field more and calls another path.
 fn tracker(names: &str, version: u32) -> Arc<Catalog> {
@@ -30,14 +30,7 @@ fn registry<const N: usize>(catalogs: [Arc<Catalog>; N]) -> Arc<Registry> {
 }
 
 fn service(registry: Arc<Registry>) -> Arc<Service> {
-    let ports = Ports {
-        store: Arc::new(MemoryStore::new()),
-        blobs: Arc::new(MemoryBlobs::new()),
-        upstream: Arc::new(ScriptedUpstream::new()),
-        clock: Arc::new(ManualClock::at(Timestamp(0))),
-        entropy: Arc::new(CountingEntropy::new()),
-    };
-    Arc::new(Service::new(ports, registry, Limits::default()))
+    World::of(registry, Limits::default()).service
 }
 
 fn me() -> Caller {
@@ -47,13 +40,6 @@ fn me() -> Caller {
 fn open(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
     let seeds = seeds.iter().map(|(api, entity)| SeedRequest::all(api, entity));
     OpenRequest::new(intent, seeds.collect())
-}
-
-fn table(opened: &Opened) -> &str {
-    match &opened.taught {
-        Taught::Table(text) => text,
-        Taught::Unchanged { .. } => "",
-    }
 }
 
 /// The versions a program of this session runs on, and its plan's digest.

@@ -9,21 +9,13 @@ use catalog::Registry;
 use ports::store::{Batch, Expect, Key, Table};
 use ports::{Blobs, Store};
 use serde_json::json;
-use session::{Caller, OpenRequest, Pass, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service, Taught};
-use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
-use testkit::upstream::{Rule, ScriptedUpstream};
+use session::{Caller, OpenRequest, Pass, PlanRequest, RunAnswer, RunRequest, SeedRequest, Taught};
+use testkit::upstream::Rule;
 
 use crate::house::{self, House};
+use crate::world::World;
 
 const DAY: u64 = 24 * 60 * 60;
-
-struct World {
-    service: Arc<Service>,
-    store: Arc<MemoryStore>,
-    blobs: Arc<MemoryBlobs>,
-    clock: Arc<ManualClock>,
-    upstream: Arc<ScriptedUpstream>,
-}
 
 impl World {
     fn new() -> Self {
@@ -31,19 +23,9 @@ impl World {
     }
 
     fn with(limits: Limits) -> Self {
-        let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
-        let (clock, upstream) = (Arc::new(ManualClock::default()), Arc::new(ScriptedUpstream::new()));
-        let ports = Ports {
-            store: store.clone(),
-            blobs: blobs.clone(),
-            upstream: upstream.clone(),
-            clock: clock.clone(),
-            entropy: Arc::new(CountingEntropy::new()),
-        };
-        let demo = catalog::read("demo.yaml", include_str!("../../../../catalogs/demo.yaml")).unwrap();
-        let service = Arc::new(Service::new(ports, Registry::new([Arc::new(demo)]).unwrap(), limits));
-        upstream.add(Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"})));
-        Self { service, store, blobs, clock, upstream }
+        let world = Self::of(Arc::new(Registry::new([house::catalog()]).unwrap()), limits);
+        world.upstream.add(Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"})));
+        world
     }
 
     fn days_pass(&self, days: u64) {

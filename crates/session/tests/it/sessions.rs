@@ -8,12 +8,12 @@ use catalog::Registry;
 use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::json;
-use session::{
-    Caller, Error, Identity, OpenRequest, Opened, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught,
-};
+use session::{Caller, Error, Identity, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught};
 use testkit::faults::{Fault, Faults, FaultyBlobs, FaultyStore, Operation};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
+
+use crate::world::table;
 
 struct World {
     service: Arc<Service>,
@@ -56,13 +56,6 @@ fn caller(tenant: &str, connection: &str) -> Caller {
 fn open(intent: &str, entities: &[&str]) -> OpenRequest {
     let seeds = entities.iter().map(|e| SeedRequest::all("demo", e)).collect();
     OpenRequest::new(intent, seeds)
-}
-
-fn table(opened: &Opened) -> &str {
-    match &opened.taught {
-        Taught::Table(text) => text,
-        Taught::Unchanged { .. } => "",
-    }
 }
 
 fn run(program: &str) -> RunRequest {
