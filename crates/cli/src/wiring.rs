@@ -34,17 +34,17 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
         routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
-    let storage = storage(config)?;
+    let (store, blobs) = (store(config)?, blobs(config)?);
     let secret_store = secret_store(config);
     if secret_store.has_key() {
         secret_store.check()?;
     } else if config.data.join(store::secrets::FILE_NAME).exists() {
         tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
     }
-    let auth = auth(config, storage.store.as_ref()).await?;
+    let auth = auth(config, store.as_ref()).await?;
     let ports = Ports {
-        store: storage.store,
-        blobs: storage.blobs,
+        store,
+        blobs,
         upstream: Arc::new(upstream(config, routes, secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
@@ -96,16 +96,14 @@ fn presence(config: &Config) -> Result<FilePresence, Failure> {
     FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
-pub struct Storage {
-    pub store: Arc<dyn ::ports::Store>,
-    pub blobs: Arc<dyn ::ports::Blobs>,
+/// Opens (or makes) the embedded database.
+pub fn store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
+    Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
 }
 
-/// Opens (or makes) the embedded database, and the place for blobs.
-pub fn storage(config: &Config) -> Result<Storage, Failure> {
-    let store = store::sqlite::SqliteStore::open(&config.database)?;
-    let blobs = config.blobs.open(&config.database, &secrets(config, secret_store(config)))?;
-    Ok(Storage { store: Arc::new(store), blobs })
+/// Opens (or makes) the place for blobs; storage over a network is not asked yet.
+pub fn blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
+    config.blobs.open(&config.database, &secrets(config, secret_store(config)))
 }
 
 /// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is

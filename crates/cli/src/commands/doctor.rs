@@ -89,14 +89,14 @@ fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
 }
 
 async fn storage(config: &Config) -> Result<String, Failure> {
-    let storage = wiring::storage(config)?;
-    storage.store.ping().await.map_err(session::Error::from)?;
+    let store = wiring::store(config)?;
+    store.ping().await.map_err(session::Error::from)?;
     Ok(format!("{} is writable", config.database.display()))
 }
 
 /// A probe that nobody else has: written, listed, read, removed.
 async fn blobs(config: &Config) -> Result<String, Failure> {
-    let blobs = wiring::storage(config)?.blobs;
+    let blobs = wiring::blobs(config)?;
     let probe = format!("tokamak doctor {:?}", SystemEntropy.bytes());
     let digest = blobs.put(probe.as_bytes()).await.map_err(session::Error::from)?;
     let read = blobs.get(&digest).await.map_err(session::Error::from);
