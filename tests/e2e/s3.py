@@ -275,14 +275,16 @@ def away(forwarder, data, heap):
             forwarder.open()
     forwarder.cut()
     with suite.case("S3 is away at the start: the server starts, and uses it when it is back"):
-        server = Server(data, arguments=("--config", str(settings)))
+        back = threading.Timer(3, forwarder.open)
+        back.start()
         try:
-            server.__enter__()
+            with Server(data, arguments=("--config", str(settings))) as server:
+                back.join()
+                ran = Agent(server.port).tool("run_js", code="big.length", heap=heap)
+                assert ran["status"] == "completed" and ran["result"] == 20000, ran
+                assert "blobs" in Path(server.log).read_text(), "and says so"
         finally:
-            forwarder.open()
-        with server:
-            ran = Agent(server.port).tool("run_js", code="big.length", heap=heap)
-            assert ran["status"] == "completed" and ran["result"] == 20000, ran
+            back.join()
 
 
 def doctor(forwarder):
