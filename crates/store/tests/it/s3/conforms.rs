@@ -17,8 +17,11 @@ async fn s3_conforms() {
     testkit::conformance::blobs(async || {
         let number = made.fetch_add(1, Ordering::Relaxed);
         // Under a prefix, and in a bucket of its own.
-        let location =
-            if number % 2 == 0 { format!("s3://{BUCKET}/a/{number}") } else { format!("s3://bucket-{number}") };
+        let location = if number.is_multiple_of(2) {
+            format!("s3://{BUCKET}/a/{number}")
+        } else {
+            format!("s3://bucket-{number}")
+        };
         if number % 2 == 1 {
             std::fs::create_dir(storage.root.path().join(format!("bucket-{number}"))).unwrap();
         }
@@ -36,7 +39,7 @@ async fn s3_with_copies_conforms() {
         let number = made.fetch_add(1, Ordering::Relaxed);
         let far = Arc::new(storage.blobs(&format!("s3://{BUCKET}/{number}")));
         // All of them in one folder, half of them with hardly any room.
-        let most = if number % 2 == 0 { 1 << 30 } else { 10_000 };
+        let most = if number.is_multiple_of(2) { 1 << 30 } else { 10_000 };
         Arc::new(CachedBlobs::open(far, copies.path(), most).unwrap())
     })
     .await;
