@@ -37,8 +37,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         let away = look_at_blobs(&config, &service).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
-        warn_of_blobs(away);
-        warn_of_tenants(&config, &service.registry());
+        warn(&config, &service, away);
         catalogs.watch(service.clone(), stop.clone());
         resume(&config, &service, stop.clone());
         let beside = beside::start(&service, &config, &ended)?;
@@ -62,8 +61,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready(&url, &config, service.registry().len()));
-    warn_of_blobs(away);
-    warn_of_tenants(&config, &service.registry());
+    warn(&config, &service, away);
     catalogs.watch(service.clone(), stop.clone());
     resume(&config, &service, stop.clone());
     if args.connect_help {
@@ -101,10 +99,11 @@ async fn look_at_blobs(config: &Config, service: &Service) -> Result<Option<Stri
 }
 
 /// After the ready line, which is the first.
-fn warn_of_blobs(away: Option<String>) {
+fn warn(config: &Config, service: &Service, away: Option<String>) {
     if let Some(away) = away {
         tracing::warn!("{away}; what needs blobs fails until it is back");
     }
+    warn_of_tenants(config, &service.registry());
 }
 
 /// Runs of JavaScript whose process died go on here: at once, and whenever another process on this data folder dies.
