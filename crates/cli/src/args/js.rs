@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use base::Digest;
 use clap::{Args, Subcommand};
 
+use super::Keep;
+
 #[derive(Debug, Args)]
 pub struct Js {
     /// JavaScript or TypeScript, run in this order on one heap; `-` is standard input
@@ -39,6 +41,8 @@ pub struct Place {
     /// The data folder
     #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub keep: Keep,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ pub(crate) mod view;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use base::{Digest, TenantId};
+use base::{Digest, ExecutionId, TenantId};
 use ports::{Presence, Scripts};
 use tokio::sync::Notify;
 
@@ -34,7 +34,12 @@ pub(crate) struct Js {
     pub guests: Mutex<HashSet<(TenantId, Digest)>>,
     /// How many objects a reader of a heap needs, as far as known.
     pub links: Mutex<HashMap<(TenantId, Digest), u32>>,
+    /// Why runs that have not ended do not go on, as this process met it.
+    held: Mutex<HashMap<ExecutionId, String>>,
 }
+
+/// A bound on what is remembered; it is only told.
+const HELD: usize = 10_000;
 
 impl Js {
     pub fn new(scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
@@ -49,7 +54,24 @@ impl Js {
             changes: Mutex::default(),
             guests: Mutex::default(),
             links: Mutex::default(),
+            held: Mutex::default(),
         }
+    }
+
+    /// Remembers what stopped a run that is tried again, or that nothing does any more.
+    pub fn hold(&self, id: ExecutionId, why: Option<String>) {
+        let mut held = lock(&self.held);
+        if held.len() >= HELD {
+            held.clear();
+        }
+        match why {
+            Some(why) => held.insert(id, why),
+            None => held.remove(&id),
+        };
+    }
+
+    pub fn held(&self, id: ExecutionId) -> Option<String> {
+        lock(&self.held).get(&id).cloned()
     }
 
     /// What tells of changes to this.

@@ -292,6 +292,35 @@ fn a_run_that_a_living_process_left_is_taken_up_again() {
 }
 
 #[test]
+fn what_keeps_a_heap_from_being_stored_is_told_and_the_run_goes_on_without_it() {
+    let house = JsHouse::new();
+    let p = house.process();
+    // The engine's program is stored with the first run.
+    completed(p.run(&code(json!([]))));
+    let big = code(json!([{"set": ["big", "x".repeat(100_000)]}, {"get": "big"}]));
+    house.house.faults.fail_always(Operation::PutBlob, Fault::Unavailable);
+    let ran = p.run(&big).unwrap();
+    let id = ran.id.to_string();
+    assert!(ran.state == State::Running && ran.heap.is_none());
+    assert!(ran.warning.unwrap().contains("storage_unavailable"));
+    assert!(p.execution(&id).warning.unwrap().contains("storage_unavailable"));
+    house.house.faults.heal();
+    assert_eq!(p.resume(), 1);
+    p.rest(1_000);
+    let ended = completed(Ok(p.execution(&id)));
+    assert!(ended.heap.is_some() && ended.warning.is_none());
+    // For longer than it may run.
+    house.house.faults.fail_always(Operation::PutBlob, Fault::Unavailable);
+    let other = code(json!([{"set": ["big", "y".repeat(100_000)]}]));
+    let ran = p.run(&RunJs { timeout_ms: Some(1_000), ..other }).unwrap();
+    p.rest(5_000);
+    assert_eq!(p.resume(), 1);
+    p.rest(100);
+    let ended = p.execution(&ran.id.to_string());
+    assert!(ended.state == State::TimedOut && ended.error.unwrap().message.contains("storage_unavailable"));
+}
+
+#[test]
 fn two_processes_take_turns_in_one_session() {
     let house = JsHouse::new();
     let (p, other) = (house.process(), house.process());

@@ -34,6 +34,7 @@ async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
     log::init("error");
     let settings = Settings {
         data: work.data.clone(),
+        keep: work.keep.clone(),
         catalogs: work.catalogs.clone(),
         no_demo: work.no_demo,
         ..Settings::default()

@@ -60,6 +60,11 @@ impl Run {
         (Self { service, tenant, id, at, live: live.clone(), tell, tail: None, calls, asked, ours }, live)
     }
 
+    /// For as long as someone has it, who waits for the run goes on waiting.
+    pub fn voice(&self) -> watch::Sender<Arc<ExecutionRow>> {
+        self.tell.clone()
+    }
+
     pub async fn drive(mut self) -> Result<(), Error> {
         if self.at.row.state == State::Queued && !self.take_turn().await? {
             return Ok(());
@@ -172,7 +177,9 @@ impl Run {
     }
 
     fn too_long(&self) -> Uncaught {
-        let message = format!("the run took longer than {} ms", self.at.row.timeout_ms);
+        let why = self.service.js.as_ref().and_then(|js| js.held(self.id));
+        let why = why.map(|why| format!("; it could not be stored ({why})")).unwrap_or_default();
+        let message = format!("the run took longer than {} ms{why}", self.at.row.timeout_ms);
         Uncaught { name: "TimeoutError".to_owned(), message, stack: String::new() }
     }
 
