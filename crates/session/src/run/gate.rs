@@ -104,7 +104,7 @@ impl Service {
             // All that can fail comes before the claim, which is good for one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;
             let run = self.new_run_id();
-            let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
+            let claimed = ClaimRow { state: Claim::Claimed(run), owner: self.instance(), ..row };
             if self.claim(&key, &claimed, Expect::Version(found.version)).await? {
                 let program = claimed.program.clone();
                 return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
@@ -129,8 +129,8 @@ impl Service {
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let run = self.new_run_id();
         let (plan, now, program) = (planned.plan.digest, planned.now, program.to_owned());
-        let state = Claim::Claimed(run);
-        let claimed = ClaimRow { plan, program: program.clone(), planned: now, state, operation: None };
+        let (state, owner) = (Claim::Claimed(run), self.instance());
+        let claimed = ClaimRow { plan, program: program.clone(), planned: now, state, operation: None, owner };
         if self.claim(&key, &claimed, Expect::Absent).await? {
             return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
         }
@@ -159,7 +159,7 @@ impl Service {
     }
 
     /// Between a claim and the start of its run nobody in this process looks at it.
-    pub(super) async fn claim_turn(
+    pub(crate) async fn claim_turn(
         &self,
         session: &Session,
         request: &RunRequest,

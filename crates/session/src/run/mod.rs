@@ -94,7 +94,7 @@ impl Service {
     }
 
     /// A commit or a request id that someone used before, whose run has no result yet.
-    async fn started(
+    pub(crate) async fn started(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,

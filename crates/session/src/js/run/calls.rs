@@ -216,14 +216,19 @@ impl Asks {
             ..RunRequest::default()
         };
         let caller = &self.caller;
-        let (id, slot) = (session.id, session.slot);
-        let mut answer = self.service.run_in(caller, session, &request).await?;
+        let at = (session.id, session.slot);
+        let answer = self.service.run_in(caller, session, &request).await?;
+        self.ended(at, answer).await
+    }
+
+    /// Waits for the end of what may have become an operation.
+    async fn ended(&self, (id, slot): (LogicalSessionId, Slot), mut answer: RunAnswer) -> Result<Arc<Ran>, Error> {
         loop {
             match answer {
                 RunAnswer::Finished(ran) => return Ok(ran),
                 RunAnswer::Running(operation) => {
-                    let session = self.service.session_in(caller, id, slot).await?;
-                    answer = self.service.ask(caller, &session, &operation.handle, false).await?;
+                    let session = self.service.session_in(&self.caller, id, slot).await?;
+                    answer = self.service.ask(&self.caller, &session, &operation.handle, false).await?;
                 }
             }
         }
@@ -235,12 +240,25 @@ impl Asks {
         let missing = || Error::NoCommit(commit.to_owned());
         let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
         let key = crate::rows::commit_key(&caller.tenant, session.id, number);
-        let changes = self.service.js()?.changes_of(&claim_name(&key.id));
+        let js = self.service.js()?;
+        let changes = js.changes_of(&claim_name(&key.id));
+        let asked = RunRequest { plan_commit_ref: Some(commit.to_owned()), ..RunRequest::default() };
         loop {
             let told = changes.notified();
+            let turn = self.service.claim_turn(session, &asked).await;
             let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
-            if let Claim::Done(number) = found.row.state {
-                return self.service.replay(caller, session, number).await;
+            let elsewhere = |owner| owner != js.presence.me() && js.presence.is_alive(owner);
+            match found.row.state {
+                Claim::Done(number) => return self.service.replay(caller, session, number).await,
+                // Its process died: what became of it is all that will ever be known.
+                Claim::Claimed(run)
+                    if self.service.lives.get(run).is_none() && !found.row.owner.is_some_and(elsewhere) =>
+                {
+                    drop(turn);
+                    let answer = self.service.started(caller, session, (run, found.row.operation)).await?;
+                    return self.ended((session.id, session.slot), answer).await;
+                }
+                Claim::Claimed(_) | Claim::Unused => drop(turn),
             }
             tokio::select! {
                 () = told => {}
