@@ -148,16 +148,18 @@ async fn memory() {
     drop(wire);
     tokamak.stop();
     let empty = tempfile::tempdir().unwrap();
-    let idle = started(folder.path()).await;
-    let none = started(empty.path()).await;
+    started(empty.path()).await;
+    let (none, bare) = started(empty.path()).await;
+    let (idle, ready) = started(folder.path()).await;
     let name = format!("resident memory of {IDLE} sessions that nobody uses");
     println!("{name:<70} {:>9.1} MB  (goal 0; {none:.1} with none)", idle - none);
+    println!("{:<70} {ready:>9.0} ms  ({bare:.0} with none)", format!("start with {IDLE} sessions that have a heap"));
 }
 
-/// Megabytes of a server that has answered one run.
-async fn started(data: &std::path::Path) -> f64 {
+/// Megabytes of a server that has answered one run, and the milliseconds until it was ready.
+async fn started(data: &std::path::Path) -> (f64, f64) {
     let tokamak = Tokamak::on(data);
     let mut wire = Wire::to(&tokamak.host).await;
     wire.call("run_js", &json!({"code": "1"})).await;
-    tokamak.resident_kb() as f64 / 1024.0
+    (tokamak.resident_kb() as f64 / 1024.0, tokamak.ready.as_secs_f64() * 1e3)
 }

@@ -112,7 +112,7 @@ class Client:
     def session(self):
         intent = self.chance.choice(self.intents)
         if intent not in self.refs:
-            opened = tool(self.port, "plasm_context", {"intent": intent, "seeds": seeds("Project")}, whole=True)
+            opened = tool(self.port, "plasm_context", {"intent": intent, "seeds": seeds("Repository", api="github")}, whole=True)
             self.refs[intent] = opened["_meta"]["plasm"]["logical_session_id"]
         return self.refs[intent]
 
@@ -181,13 +181,13 @@ class Client:
             self.told.ended[execution] = {"status": "cancelled", "result": None, "error": None, "heap": None}
             self.told.steps[f"l/{ref}"][step] = {"status": "cancelled"}
 
-    def run(self, session, step, text, **asked):
-        if session:
-            self.told.asked(session, step)
+    def run(self, of, step, text, **asked):
+        if of:
+            self.told.asked(of, step)
         tags = {"step": step} if self.chance.random() < 0.2 else None
         asked = {"code": text, **({"tags": tags} if tags else {}), **asked}
         answer = self.by_http(asked) if "session" in asked or self.chance.random() < 0.4 else self.by_mcp(asked)
-        self.told.ran(session, step, answer)
+        self.told.ran(of, step, answer)
         if tags and answer["status"] == "completed":
             with self.told.lock:
                 self.told.tags[answer["heap"]] = [tags]

@@ -199,7 +199,10 @@ fn a_fetch_reaches_only_what_is_allowed_and_one_that_may_have_left_is_unknown() 
     );
     let other = p.run(&code(fetch("https://evil.example.com/x", "GET"))).unwrap();
     let said = other.error.unwrap().message;
-    assert!(said.contains("only from https://api.example.com;") && said.contains("[\"https://evil.example.com\"]"), "{said}");
+    assert!(
+        said.contains("only from https://api.example.com;") && said.contains("[\"https://evil.example.com\"]"),
+        "{said}"
+    );
     // A process that dies between its last word and the answer.
     house.house.faults.fail(Operation::Commit, 3, Fault::Unavailable);
     let mut asked = code(fetch("https://api.example.com/x", "POST"));

@@ -102,7 +102,8 @@ mod tests {
         assert!(!one.is_alive(gone));
         // Files of others that were killed go with the next start, those of the living stay.
         for n in 0..3 {
-            std::fs::write(data.path().join("processes").join(InstanceId::from_random([n; 16]).to_string()), b"").unwrap();
+            std::fs::write(data.path().join("processes").join(InstanceId::from_random([n; 16]).to_string()), b"")
+                .unwrap();
         }
         let three = FilePresence::join(data.path()).unwrap();
         assert!(three.is_alive(one.me()));

@@ -40,12 +40,8 @@ struct Heaps {
 
 impl Collecting<'_> {
     pub(super) async fn heaps(&mut self, tenant: &TenantId) -> Result<(), Error> {
-        let mut heaps = Heaps {
-            began: self.service.now(),
-            known: HashMap::new(),
-            live: HashSet::new(),
-            past: Vec::new(),
-        };
+        let mut heaps =
+            Heaps { began: self.service.now(), known: HashMap::new(), live: HashSet::new(), past: Vec::new() };
         match self.find(tenant, &mut heaps).await {
             Ok(()) => {}
             // What leads where cannot be known: everything stays.

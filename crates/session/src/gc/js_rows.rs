@@ -26,7 +26,9 @@ impl Collecting<'_> {
         let Ok(session) = rows::read::<JsSessionRow>(&key.id, &row.value) else { return Ok(()) };
         let over = match &session.name {
             SessionName::Logical(id) => self.logical(&key.tenant, *id).await?.is_none(),
-            SessionName::Named(_) => self.is_over(self.last_used(key, &session).await?, self.service.retention.sessions),
+            SessionName::Named(_) => {
+                self.is_over(self.last_used(key, &session).await?, self.service.retention.sessions)
+            }
         };
         if !over || !session.waiting.is_empty() {
             return Ok(());

@@ -80,7 +80,9 @@ fn not_allowed(origin: &Origin, allowed: &[Origin]) -> String {
             format!("this server allows code to fetch only from {}", some.join(", "))
         }
     };
-    format!("fetch: {which}; its operator allows {origin} with `fetch = [\"{origin}\"]` under `[js]` in the settings file")
+    format!(
+        "fetch: {which}; its operator allows {origin} with `fetch = [\"{origin}\"]` under `[js]` in the settings file"
+    )
 }
 
 type Parts = (Origin, String, Vec<(String, String)>);
