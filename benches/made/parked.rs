@@ -17,8 +17,9 @@ use store::blobs::FileBlobs;
 use store::sqlite::{FILE_NAME, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
 
-const ROUNDS: usize = 60;
-const WAIT_MS: u64 = 60;
+const ROUNDS: usize = 40;
+/// Longer than it takes to park and to die.
+const WAIT_MS: u64 = 300;
 const LARGE: &str = "const rows = []; for (let i = 0; i < 20000; i++) rows.push({id: i, name: 'row number ' + i, tags: ['a', 'b'], nested: {score: i / 3}}); rows.length";
 
 pub fn measure() {

@@ -60,9 +60,3 @@ impl Drop for Tokamak {
         let _ = self.child.wait();
     }
 }
-
-/// Bytes of all files in a folder.
-pub fn walk(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|e| if e.path().is_dir() { walk(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
-}
