@@ -21,7 +21,7 @@ from tracker import SEEDS, Api, digest
 
 # Interrupted programs, in all.
 WAITS = int(os.environ.get("JS_WAITS", "200"))
-AT_ONCE = 8
+AT_ONCE = 5
 ROUNDS = 4
 CALLS = 20
 SLOW_MS = 25
