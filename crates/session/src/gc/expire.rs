@@ -7,7 +7,6 @@ use ports::store::{Batch, Expect, Key, Row, Table};
 
 use super::Collecting;
 use super::js_rows::OF_JS;
-use super::session_rows::OF_SESSIONS;
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
@@ -25,7 +24,7 @@ impl Collecting<'_> {
         let first = [Table::LogicalSession, Table::ExecuteSession];
         let last = [Table::PrincipalRun, Table::Transport];
         let all = !self.pass.only_js;
-        let others = first.into_iter().chain(OF_SESSIONS).chain(last).filter(|_| all);
+        let others = first.into_iter().chain(Table::of_sessions()).chain(last).filter(|_| all);
         for table in others.chain(OF_JS) {
             self.table(tenant, table).await?;
         }
