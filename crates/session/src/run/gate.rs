@@ -124,8 +124,7 @@ impl Service {
         if id.is_empty() || id.len() > REQUEST_ID_BYTES {
             return Err(Error::BadRequestId { max: REQUEST_ID_BYTES });
         }
-        // Any text may be an id; its row is found by its digest.
-        let key = Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())));
+        let key = request_key(caller, session, id);
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let run = self.new_run_id();
         let (plan, now, program) = (planned.plan.digest, planned.now, program.to_owned());
@@ -167,6 +166,11 @@ impl Service {
         let by = request.plan_commit_ref.as_ref().or(request.request_id.as_ref())?;
         Some(self.turn(&format!("{}/{}", session.id, Digest::of(by.trim().as_bytes()))).await)
     }
+}
+
+/// Any text may be an id; its row is found by its digest.
+pub(crate) fn request_key(caller: &Caller, session: &Session, id: &str) -> Key {
+    Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())))
 }
 
 fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {

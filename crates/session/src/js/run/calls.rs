@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::{LogicalSessionId, Slot, TenantId, Timestamp};
 use ports::scripts::{Call, Thrown};
+use ports::store::Key;
 use serde_json::{Value, json};
 
 use super::drive::Run;
@@ -15,6 +16,7 @@ use crate::engine::claim_name;
 use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
 use crate::error::Error;
 use crate::error::JsError;
+use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::{Ran, RunAnswer, RunRequest};
@@ -217,8 +219,28 @@ impl Asks {
         };
         let caller = &self.caller;
         let at = (session.id, session.slot);
-        let answer = self.service.run_in(caller, session, &request).await?;
-        self.ended(at, answer).await
+        match self.service.run_in(caller, session, &request).await {
+            // It was asked for before, by a process that died.
+            Err(error @ Error::Interrupted { .. }) => {
+                let session = self.service.session_in(caller, at.0, at.1).await?;
+                let turn = self.service.claim_turn(&session, &request).await;
+                let key = crate::run::request_key(caller, &session, &self.request_id);
+                let found: Option<Versioned<ClaimRow>> = self.service.fetch(&key).await?;
+                let live = match found {
+                    Some(found) => self.go_on(&session, (key, found)).await?,
+                    None => None,
+                };
+                drop(turn);
+                to_its_end(&live.ok_or(error)?).await
+            }
+            answer => self.ended(at, answer?).await,
+        }
+    }
+
+    /// The rest of a run whose process died, where that is certain.
+    async fn go_on(&self, at: &Session, claim: (Key, Versioned<ClaimRow>)) -> Result<Option<Live>, Error> {
+        let session = self.service.session_in(&self.caller, at.id, at.slot).await?;
+        self.service.go_on(&self.caller, session, claim).await
     }
 
     /// Waits for the end of what may have become an operation.
@@ -247,15 +269,16 @@ impl Asks {
             let told = changes.notified();
             let turn = self.service.claim_turn(session, &asked).await;
             let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
-            let elsewhere = |owner| owner != js.presence.me() && js.presence.is_alive(owner);
             match found.row.state {
                 Claim::Done(number) => return self.service.replay(caller, session, number).await,
-                // Its process died: what became of it is all that will ever be known.
-                Claim::Claimed(run)
-                    if self.service.lives.get(run).is_none() && !found.row.owner.is_some_and(elsewhere) =>
-                {
+                Claim::Claimed(run) if self.service.lives.get(run).is_none() && self.service.has_died(&found.row) => {
+                    let operation = found.row.operation;
+                    let live = self.go_on(session, (key.clone(), found)).await?;
                     drop(turn);
-                    let answer = self.service.started(caller, session, (run, found.row.operation)).await?;
+                    if let Some(live) = live {
+                        return to_its_end(&live).await;
+                    }
+                    let answer = self.service.started(caller, session, (run, operation)).await?;
                     return self.ended((session.id, session.slot), answer).await;
                 }
                 Claim::Claimed(_) | Claim::Unused => drop(turn),
@@ -266,6 +289,14 @@ impl Asks {
             }
         }
     }
+}
+
+async fn to_its_end(live: &Live) -> Result<Arc<Ran>, Error> {
+    // Whoever stops waiting for it wants it to stop.
+    let guard = live.stop_on_drop();
+    let ended = live.ended().await;
+    guard.disarm();
+    ended
 }
 
 /// The rows of the last result, and all results where there are several.
