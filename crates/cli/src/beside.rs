@@ -69,7 +69,7 @@ async fn collect(service: Arc<Service>, stop: CancellationToken) {
         wait = BETWEEN_PASSES;
         tokio::select! {
             () = stop.cancelled() => return,
-            collected = service.collect_garbage(Pass { dry_run: false, pause: PAUSE }) => match collected {
+            collected = service.collect_garbage(Pass { pause: PAUSE, ..Pass::default() }) => match collected {
                 Ok(collected) => tracing::info!(rows = ?collected.rows, blobs = collected.blobs, bytes = collected.blob_bytes, "what is kept no longer went"),
                 Err(error) => tracing::warn!(%error, "what is kept no longer could not be removed"),
             }

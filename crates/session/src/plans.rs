@@ -70,7 +70,7 @@ impl Service {
             );
             if review {
                 let (plan, program, planned) = (row.digest, row.program, row.planned);
-                let claim = ClaimRow { plan, program, planned, state: Claim::Unused, operation: None };
+                let claim = ClaimRow { plan, program, planned, state: Claim::Unused, operation: None, owner: None };
                 batch = batch.put(
                     rows::commit_key(&caller.tenant, session.id, commit),
                     rows::write(&claim),

@@ -123,7 +123,8 @@ impl Run {
         let surroundings = Arc::new(Surroundings {
             headers: row.headers.clone(),
             programs: matches!(row.session, Some(SessionName::Logical(_))),
-            fetch: !js.settings.fetch.is_empty(),
+            // Where no origin is allowed, it says so and how to allow one.
+            fetch: true,
         });
         let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
@@ -256,13 +257,19 @@ impl Run {
         let mut tried = 1;
         loop {
             let mut batch = Batch::default();
+            let mut stored = None;
             if let Some(heap) = heap {
-                batch.writes.push(self.service.heap_write(&self.tenant, heap).await?);
+                let new = self.service.heap_write(&self.tenant, heap).await?;
+                stored = Some((heap.key, new.links));
+                batch.writes.extend(new.write);
             }
             batch.writes.extend(others.iter().cloned());
             let batch = batch.put(key.clone(), value.clone(), Expect::Version(self.at.version));
             let error = match self.service.try_commit(batch).await {
                 Ok(Some(())) => {
+                    if let Some((key, links)) = stored {
+                        self.service.remember_links(&self.tenant, key, links)?;
+                    }
                     self.now(Versioned { row: next, version: self.at.version + 1 });
                     return Ok(true);
                 }
