@@ -13,18 +13,20 @@
   };
 
   class DOMException extends Error {
-    #name;
+    #name; #message;
     constructor(message = '', options = 'Error') {
-      super(`${message}`);
+      super();
+      this.#message = `${message}`;
       const given = typeof options === 'object' && options !== null ? options : { name: options };
       this.#name = given.name === undefined ? 'Error' : `${given.name}`;
       if ('cause' in given) own.defineProperty(this, 'cause', { __proto__: null, value: given.cause, writable: true, configurable: true });
     }
     get name() { return this.#name; }
+    get message() { return this.#message; }
     get code() { return CODES[this.#name] ?? 0; }
   }
   own.tag(DOMException.prototype, 'DOMException');
-  own.enumerable(DOMException.prototype, 'name', 'code');
+  own.enumerable(DOMException.prototype, 'name', 'message', 'code');
   const names = own.keys(CODES);
   const constants = { __proto__: null };
   for (let at = 0; at < names.length; at++)
@@ -36,7 +38,7 @@
 
   let dispatching;
   class Event {
-    #type; #bubbles; #cancelable; #composed; #prevented = false; #stopped = false; #now = host.now();
+    #type; #bubbles; #cancelable; #composed; #prevented = false; #stopped = false; #immediately = false; #passive = false; #now = host.now();
     #target = null; #current = null; #phase = 0;
     constructor(type, init) {
       if (arguments.length === 0) throw new own.TypeError('Event takes a type');
@@ -59,9 +61,9 @@
     get returnValue() { return !this.#prevented; }
     get cancelBubble() { return this.#stopped; }
     set cancelBubble(stop) { if (stop) this.#stopped = true; }
-    preventDefault() { if (this.#cancelable && this.#phase !== 0) this.#prevented = true; }
+    preventDefault() { if (this.#cancelable && !this.#passive) this.#prevented = true; }
     stopPropagation() { this.#stopped = true; }
-    stopImmediatePropagation() { this.#stopped = true; }
+    stopImmediatePropagation() { this.#stopped = this.#immediately = true; }
     composedPath() { return this.#current === null ? [] : [this.#current]; }
     static {
       dispatching = (event, target, listeners) => {
@@ -69,15 +71,20 @@
         event.#target = target;
         event.#current = target;
         event.#phase = 2;
-        event.#stopped = false;
-        for (let at = 0; at < listeners.length && !event.#stopped; at++) listeners[at](event);
+        // Who stopped it before it was dispatched stopped it for this target, too.
+        for (let at = 0; at < listeners.length && !event.#immediately && !(at === 0 && event.#stopped); at++) {
+          event.#passive = listeners[at].passive;
+          listeners[at].call(event);
+        }
         event.#phase = 0;
+        event.#passive = event.#stopped = event.#immediately = false;
         event.#current = null;
         return !event.#prevented;
       };
     }
   }
   own.tag(Event.prototype, 'Event');
+  own.enumerable(Event.prototype, 'type', 'target', 'srcElement', 'currentTarget', 'bubbles', 'cancelable', 'composed', 'defaultPrevented', 'eventPhase', 'timeStamp', 'isTrusted', 'returnValue', 'cancelBubble', 'preventDefault', 'stopPropagation', 'stopImmediatePropagation', 'composedPath');
   const PHASES = { NONE: 0, CAPTURING_PHASE: 1, AT_TARGET: 2, BUBBLING_PHASE: 3 };
   own.constants(Event, PHASES);
   own.constants(Event.prototype, PHASES);
@@ -89,6 +96,7 @@
     get detail() { return this.#detail; }
   }
   own.tag(CustomEvent.prototype, 'CustomEvent');
+  own.enumerable(CustomEvent.prototype, 'detail');
   own.global('CustomEvent', CustomEvent);
 
   class EventTarget {
@@ -103,7 +111,7 @@
       const list = this.#listeners;
       for (let at = 0; at < list.length; at++)
         if (list[at].name === name && list[at].callback === callback && list[at].capture === capture) return;
-      own.push(list, { __proto__: null, name, callback, capture, once: !!set.once, removed: false });
+      own.push(list, { __proto__: null, name, callback, capture, once: !!set.once, passive: !!set.passive, removed: false });
       if (signal) signal.addEventListener('abort', () => this.removeEventListener(name, callback, { capture }), { once: true });
     }
     removeEventListener(type, callback, options) {
@@ -125,7 +133,7 @@
       for (let at = 0; at < list.length; at++) {
         const one = list[at];
         if (one.name !== event.type) continue;
-        own.push(calls, (event) => {
+        own.push(calls, { __proto__: null, passive: one.passive, call: (event) => {
           if (one.removed) return;
           if (one.once) this.removeEventListener(one.name, one.callback, { capture: one.capture });
           try {
@@ -134,7 +142,7 @@
           } catch (thrown) {
             host.print(3, `Uncaught ${own.inspect(thrown)}`);
           }
-        });
+        } });
       }
       return dispatching(event, this, calls);
     }
@@ -145,7 +153,7 @@
 
   let make = false, abort;
   class AbortSignal extends EventTarget {
-    #aborted = false; #reason = undefined; #handler = null; #dependents = [];
+    #aborted = false; #reason = undefined; #handler = null; #dependents = []; #sources = []; #dependent = false;
     constructor() {
       if (!make) throw new own.TypeError('an AbortSignal is made by an AbortController');
       super();
@@ -165,8 +173,18 @@
         if (signal.#aborted) return;
         signal.#aborted = true;
         signal.#reason = reason;
+        // All that depend on it are aborted before anyone is told.
+        const told = [];
+        for (let at = 0; at < signal.#dependents.length; at++) {
+          const one = signal.#dependents[at];
+          if (one.#aborted) continue;
+          one.#aborted = true;
+          one.#reason = reason;
+          own.push(told, one);
+        }
+        signal.#dependents = [];
         signal.dispatchEvent(new Event('abort'));
-        for (let at = 0; at < signal.#dependents.length; at++) abort(signal.#dependents[at], reason);
+        for (let at = 0; at < told.length; at++) told[at].dispatchEvent(new Event('abort'));
       };
     }
     static #make() {
@@ -189,7 +207,15 @@
       for (const signal of signals) {
         if (signal.#aborted) { abort(result, signal.#reason); return result; }
       }
-      for (const signal of signals) own.push(signal.#dependents, result);
+      for (const signal of signals) {
+        // A signal that depends on others is looked through: what it waits for, this one waits for.
+        const sources = signal.#sources.length > 0 || signal.#dependent ? signal.#sources : [signal];
+        for (let at = 0; at < sources.length; at++) {
+          own.push(sources[at].#dependents, result);
+          own.push(result.#sources, sources[at]);
+        }
+      }
+      result.#dependent = true;
       return result;
     }
   }

@@ -5,6 +5,8 @@
   const host = globalThis.__host;
   const own = host.own;
   const Viewed = DataView, Dated = own.Date, Expression = RegExp, Boxed = Object;
+  const Buffer = ArrayBuffer;
+  const resizable = own.getter(ArrayBuffer.prototype, 'resizable'), most = own.getter(ArrayBuffer.prototype, 'maxByteLength');
   const ERRORS = { __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
   const TYPED = { __proto__: null };
   for (const type of [Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array])
@@ -52,6 +54,14 @@
     return made;
   };
 
+  /** One that can grow is copied as one that can. */
+  const buffer = (value) => {
+    if (!resizable(value)) return own.bufferSlice(value, 0);
+    const length = own.bufferLength(value), copy = new Buffer(length, { maxByteLength: most(value) });
+    own.typedSet(new own.Uint8Array(copy), new own.Uint8Array(value, 0, length));
+    return copy;
+  };
+
   const clone = (seen, value) => {
     if (typeof value === 'symbol' || typeof value === 'function') refuse(value);
     if (typeof value !== 'object' || value === null) return value;
@@ -87,7 +97,7 @@
     }
     if (is(own.dateTime, value)) return remember(seen, value, new Dated(own.dateTime(value)));
     if (is(own.regexpSource, value) && value !== Expression.prototype) return remember(seen, value, new Expression(own.regexpSource(value), own.regexpFlags(value)));
-    if (is(own.bufferLength, value)) return remember(seen, value, own.bufferSlice(value, 0));
+    if (is(own.bufferLength, value)) return remember(seen, value, buffer(value));
     if (kind === 'Error' || value instanceof own.Error) {
       return value instanceof own.DOMException
         ? remember(seen, value, new own.DOMException(value.message, value.name))

@@ -5,6 +5,7 @@
 
 mod chains;
 mod completion;
+mod ecmascript;
 mod engines;
 mod globals;
 mod hostile;
@@ -13,3 +14,4 @@ mod repl;
 mod state;
 mod support;
 mod waiting;
+mod web;
