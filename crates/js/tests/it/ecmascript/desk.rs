@@ -56,6 +56,19 @@ impl Desk {
     }
 
     pub fn run(&self, case: &Case) -> Verdict {
+        judge(&case.wanted, self.ran(case)?)
+    }
+
+    /// What it wrote to its console.
+    pub fn said(&self, case: &Case) -> Result<String, String> {
+        let ran = self.ran(case)?.map_err(|error| error.to_string())?;
+        match ran.outcome {
+            Outcome::Threw(thrown) => Err(format!("{}: {}; it said {}", thrown.name, thrown.message, ran.console)),
+            _ => Ok(ran.console),
+        }
+    }
+
+    fn ran(&self, case: &Case) -> Result<Result<Ran, Error>, String> {
         let (heap, objects) = self.harness(&case.harness)?;
         if self.restless {
             // Between harness and test: nothing is left of it in memory, and it comes back from what was stored.
@@ -66,8 +79,7 @@ impl Desk {
             }
         }
         let deadline_ms = if case.wanted == Wanted::Interrupted { 300 } else { 60_000 };
-        let ran = self.program((heap, deadline_ms), &case.source, &mut Vec::new());
-        judge(&case.wanted, ran)
+        Ok(self.program((heap, deadline_ms), &case.source, &mut Vec::new()))
     }
 
     fn harness(&self, names: &[String]) -> Result<(Option<Digest>, Objects), String> {

@@ -3,10 +3,10 @@
 //! harness and test and after every job, so at every await; where a native build is at hand, it is run there, too.
 //! Invariant: the two ways in the guest never differ, and where the guest differs from the native build a list says why.
 
-mod desk;
+pub mod desk;
 mod expected;
 mod meta;
 mod native;
-mod quickjs;
-mod suite;
+pub mod quickjs;
+pub mod suite;
 mod test262;

@@ -20,7 +20,7 @@ const SAYS: &str = "Test262 passed";
 
 /// What the harness asks of a shell. A buffer is detached by moving its content away.
 const SHELL: &str = "
-    globalThis.print ??= (...values) => console.log(...values);
+    globalThis.print ??= (text) => console.log(text);
     globalThis.reportCompare = () => print('Test262 passed');
     globalThis.reportFailure = (why) => print('Test262 failed: ' + why);
     globalThis.createIsHTMLDDA = () => undefined;
@@ -91,6 +91,9 @@ fn why_left_out(name: &str, text: &str, meta: &Meta, features: &HashSet<String>)
     }
     if let Some((_, why)) = FOLDERS_LEFT_OUT.iter().find(|(folder, _)| name.starts_with(folder)) {
         return Some((*why).to_owned());
+    }
+    if meta.features.iter().any(|feature| feature == "Atomics" || feature == "SharedArrayBuffer") {
+        return Some("no threads, so no Atomics".to_owned());
     }
     if let Some(feature) = meta.features.iter().find(|feature| features.contains(*feature)) {
         return Some(format!("QuickJS-NG does not have {feature}"));
