@@ -7,6 +7,7 @@
   const Viewed = DataView, Dated = own.Date, Expression = RegExp, Boxed = Object;
   const Buffer = ArrayBuffer;
   const resizable = own.getter(ArrayBuffer.prototype, 'resizable'), most = own.getter(ArrayBuffer.prototype, 'maxByteLength');
+  const detached = own.getter(ArrayBuffer.prototype, 'detached'), detach = own.uncurry(ArrayBuffer.prototype.transfer);
   const ERRORS = { __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
   const TYPED = { __proto__: null };
   for (const type of [Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array])
@@ -115,8 +116,15 @@
 
   own.global('structuredClone', function structuredClone(value, options = undefined) {
     if (arguments.length === 0) throw new own.TypeError('structuredClone takes a value');
-    const transfer = options?.transfer;
-    if (transfer !== undefined && [...transfer].length > 0) refuse(transfer, 'nothing can be transferred here; leave `transfer` out and it is copied');
-    return clone(new own.Map(), value);
+    const list = options?.transfer, given = list === undefined ? [] : [...list], seen = new own.Map();
+    for (let at = 0; at < given.length; at++) {
+      if (!is(own.bufferLength, given[at]) || detached(given[at])) refuse(given[at], 'only an ArrayBuffer that is still there can be transferred');
+      if (own.mapHas(seen, given[at])) refuse(given[at], 'it is to be transferred twice');
+      own.mapSet(seen, given[at], buffer(given[at]));
+    }
+    const copy = clone(seen, value);
+    // Only now: what could not be cloned has lost nothing.
+    for (let at = 0; at < given.length; at++) detach(given[at]);
+    return copy;
   });
 })();

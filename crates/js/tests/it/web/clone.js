@@ -77,10 +77,16 @@ test('what cannot be cloned', () => {
   }
 });
 test('an error in a getter is the caller\'s', () => eq(throws('RangeError', () => structuredClone({get x() { throw new RangeError('mine') }})).message, 'mine'));
-test('nothing is transferred, and it says so', () => {
+test('buffers are transferred, and nothing else is', () => {
   throws('TypeError', () => structuredClone());
-  throws('DataCloneError', () => structuredClone(new ArrayBuffer(1), {transfer: [new ArrayBuffer(1)]}));
-  eq(structuredClone(1, {transfer: []}), 1);
-  eq(structuredClone(1, {}), 1);
+  const buffer = new Uint8Array([1, 2, 3]).buffer, views = [new Uint8Array(buffer), new Uint8Array(buffer, 1)];
+  const copy = structuredClone(views, {transfer: [buffer]});
+  eq([buffer.detached, copy[0].buffer === copy[1].buffer, [...copy[1]]], [true, true, [2, 3]]);
+  throws('DataCloneError', () => structuredClone(1, {transfer: [buffer]}));
+  const kept = new ArrayBuffer(2);
+  throws('DataCloneError', () => structuredClone(() => 1, {transfer: [kept]}));
+  throws('DataCloneError', () => structuredClone(1, {transfer: [kept, kept]}));
+  throws('DataCloneError', () => structuredClone(1, {transfer: [{}]}));
+  eq([kept.detached, structuredClone(1, {transfer: []}), structuredClone(1, {})], [false, 1, 1]);
 });
 failures();
