@@ -4,7 +4,7 @@
 // why: a benchmark prints, and a failed expectation ends it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "../crates/teach/tests/labelled/mod.rs"]
+#[path = "../crates/teach/tests/it/labelled/mod.rs"]
 mod labelled;
 
 use std::fmt::Write as _;

@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
 
+# Incremental folders serve the next build of the same tree. A clean clone and a CI have none, only the disk to fill.
+if [ -n "${CI:-}" ] || [ ! -d "$(target_dir)" ]; then export CARGO_INCREMENTAL=0; fi
+
 started=$SECONDS
 step() { printf '\n== %s  (%ss)\n' "$*" "$((SECONDS - started))"; }
 

@@ -4,7 +4,9 @@
 use std::env;
 use std::error::Error;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -16,6 +18,36 @@ mod patch;
 mod prelude;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// What only a person can mend.
+#[derive(Debug)]
+enum Failed {
+    NoSources,
+    NoStart {
+        program: OsString,
+        why: io::Error,
+    },
+    /// What the compiler said.
+    Guest(Vec<u8>),
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSources => write!(
+                f,
+                "`cargo metadata --locked` does not tell where {PACKAGE} is; run `cargo fetch --locked` and build again"
+            ),
+            Self::NoStart { program, why } => write!(f, "{} does not start: {why}", program.to_string_lossy()),
+            // Cargo takes an error of one line.
+            Self::Guest(said) => {
+                write!(f, "the guest does not compile: {}", String::from_utf8_lossy(said).replace('\n', " | "))
+            }
+        }
+    }
+}
+
+impl Error for Failed {}
 
 const PACKAGE: &str = "libquickjs-ng-sys-0.14.0";
 const SOURCES: [&str; 3] = ["libregexp.c", "libunicode.c", "dtoa.c"];
@@ -65,10 +97,7 @@ fn sources(here: &Path) -> Result<PathBuf> {
             return Ok(folder);
         }
     }
-    Err(format!(
-        "`cargo metadata --locked` does not tell where {PACKAGE} is; run `cargo fetch --locked` and build again"
-    )
-    .into())
+    Err(Failed::NoSources.into())
 }
 
 fn folder_of(metadata: &str) -> Option<PathBuf> {
@@ -110,12 +139,9 @@ fn compile(guest: &Path, quickjs: &Path, work: &Path, into: &Path) -> Result<()>
     command.args(SOURCES.map(|name| quickjs.join(name)));
     command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=4194304", "-Wl,--initial-memory=5242880"]).args(compiler.link);
     command.arg("-o").arg(into);
-    let answer =
-        command.output().map_err(|error| format!("{} does not start: {error}", compiler.program.to_string_lossy()))?;
+    let answer = command.output().map_err(|why| Failed::NoStart { program: compiler.program, why })?;
     if !answer.status.success() {
-        return Err(format!("the guest does not compile:\n{}", String::from_utf8_lossy(&answer.stderr))
-            .replace('\n', " | ")
-            .into());
+        return Err(Failed::Guest(answer.stderr).into());
     }
     Ok(())
 }

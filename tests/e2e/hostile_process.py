@@ -344,7 +344,7 @@ def hold(port, sent):
     return peer
 
 
-# --- secrets (what needs a terminal; the rest is in crates/cli/tests/secrets.rs)
+# --- secrets (what needs a terminal; the rest is in crates/cli/tests/it/secrets.rs)
 
 
 def asks_for_a_secret(suite):

@@ -26,6 +26,11 @@ use clap::Parser;
 use crate::args::Cli;
 use crate::output::Output;
 
+/// A call makes some thousands of small allocations on one thread and frees many of them on another: with the C library's
+/// allocator they were a sixth of what a call costs (docs/benchmarks.md, "Sessions").
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -1,7 +1,9 @@
 //! Finds a compiler for WebAssembly: the first of `$WASI_SDK_PATH`, `zig`, the wheel that `make` installs, `python3 -m ziglang`.
 
 use std::env;
+use std::error::Error;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +17,22 @@ pub struct Compiler {
 
 const TARGET: [&str; 2] = ["-target", "wasm32-wasi"];
 
-pub fn find() -> Result<Compiler, String> {
+/// None of the places has one.
+#[derive(Debug)]
+pub struct NoCompiler;
+
+impl fmt::Display for NoCompiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no compiler for WebAssembly: run `make` once (it installs one into .tools), or set WASI_SDK_PATH, or put zig \
+             on the PATH",
+        )
+    }
+}
+
+impl Error for NoCompiler {}
+
+pub fn find() -> Result<Compiler, NoCompiler> {
     println!("cargo::rerun-if-env-changed=WASI_SDK_PATH");
     if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
         let clang = Path::new(&sdk).join("bin/clang");
@@ -35,7 +52,7 @@ pub fn find() -> Result<Compiler, String> {
             link: &[],
         });
     }
-    Err("no compiler for WebAssembly: run `make` once (it installs one into .tools), or set WASI_SDK_PATH, or put zig on the PATH".into())
+    Err(NoCompiler)
 }
 
 /// Where `scripts/prerequisites.sh` puts it.

@@ -2,6 +2,9 @@
 //! Invariant: each text to be replaced is there exactly as often as said, else the build stops; a new version of the sources
 //! cannot be patched by half.
 
+use std::error::Error;
+use std::fmt;
+
 pub struct Patch {
     pub why: &'static str,
     pub times: usize,
@@ -9,14 +12,27 @@ pub struct Patch {
     pub after: &'static str,
 }
 
-pub fn apply(mut text: String) -> Result<String, String> {
+/// A text to be replaced is not there as often as it was.
+#[derive(Debug)]
+pub struct Unfit {
+    why: &'static str,
+    found: usize,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { why, found } = self;
+        write!(f, "quickjs.c is not the text our patch was made for: \"{why}\" found {found} places")
+    }
+}
+
+impl Error for Unfit {}
+
+pub fn apply(mut text: String) -> Result<String, Unfit> {
     for patch in PATCHES {
         let found = text.matches(patch.before).count();
         if found != patch.times {
-            return Err(format!(
-                "quickjs.c is not the text our patch was made for: \"{}\" found {found} places",
-                patch.why
-            ));
+            return Err(Unfit { why: patch.why, found });
         }
         text = text.replace(patch.before, patch.after);
     }

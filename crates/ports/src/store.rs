@@ -114,6 +114,42 @@ impl Table {
         Table::Guest,
     ];
 
+    /// Those whose ids begin with that of their logical session: they go with it.
+    pub fn of_sessions() -> impl Iterator<Item = Table> {
+        Self::ALL.into_iter().filter(|table| table.is_of_session())
+    }
+
+    /// A table that is added here is asked whether its rows go with a session.
+    fn is_of_session(self) -> bool {
+        match self {
+            Table::Run
+            | Table::Artifact
+            | Table::Plan
+            | Table::PlanCommit
+            | Table::Request
+            | Table::Receipt
+            | Table::Page
+            | Table::Operation
+            | Table::Trace => true,
+            Table::Intent
+            | Table::LogicalSession
+            | Table::Connection
+            | Table::ExecuteSession
+            | Table::RunId
+            | Table::PrincipalRun
+            | Table::ApiKey
+            | Table::Transport
+            | Table::Heap
+            | Table::HeapTags
+            | Table::Execution
+            | Table::OpenExecution
+            | Table::ExecutionOutput
+            | Table::JsSession
+            | Table::SessionLog
+            | Table::Guest => false,
+        }
+    }
+
     /// The name in storage; stable for ever.
     pub fn name(self) -> &'static str {
         match self {

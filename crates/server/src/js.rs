@@ -55,8 +55,15 @@ pub async fn ran(service: &Service, caller: &Caller, ran: &Execution) -> Result<
     Ok(value)
 }
 
+/// The newest ones.
+pub const LISTED: usize = 50;
+
+pub fn list(found: &[Execution]) -> Value {
+    json!({"executions": found.iter().map(listed).collect::<Vec<_>>()})
+}
+
 /// One of a list: what it is, not what it came to.
-pub fn listed(execution: &Execution) -> Value {
+fn listed(execution: &Execution) -> Value {
     let mut value = json!({
         "execution_id": execution.id.to_string(),
         "status": execution.state.as_str(),

@@ -2,6 +2,7 @@
 //! Invariant: a rule sees only the `Tree`; it reads no file, runs no program and cannot fail, it can only find.
 
 mod allows;
+mod binaries;
 mod budgets;
 mod errors;
 mod foreign;
@@ -74,6 +75,7 @@ const RULES: &[Rule] = &[
     unwraps::check,
     names::check,
     words::check,
+    binaries::check,
 ];
 
 fn inspect(tree: &Tree) -> Report {

@@ -22,7 +22,7 @@ pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Resu
         ExecutionAction::List { limit } => {
             let found = service.executions(&caller, None, (*limit).clamp(1, 1_000)).await?;
             if output.json {
-                output.value(&json!({"executions": found.iter().map(server::js::listed).collect::<Vec<_>>()}));
+                output.value(&server::js::list(&found));
                 return Ok(());
             }
             for one in &found {

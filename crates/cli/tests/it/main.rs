@@ -9,4 +9,5 @@ mod import;
 mod live;
 mod program;
 mod schema;
+mod secrets;
 mod show;

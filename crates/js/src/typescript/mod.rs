@@ -17,7 +17,7 @@ use ports::scripts::Thrown;
 
 /// Above so many tokens a source is taken for JavaScript: each may be one level deeper, and the parser is recursive.
 const MOST_TOKENS: usize = 64 * 1024;
-/// What one level costs at most; `any_depth_is_survived` in `tests/typescript.rs` fails where it is more.
+/// What one level costs at most; `any_depth_is_survived` in `tests/it/typescript.rs` fails where it is more.
 const STACK_OF_A_TOKEN: usize = 2048;
 const STACK_AT_LEAST: usize = 256 * 1024;
 

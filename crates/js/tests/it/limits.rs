@@ -5,10 +5,21 @@ use std::thread;
 use std::time::Duration;
 
 use ports::Scripts;
-use ports::scripts::{Error, Input, Limits, Step, Stop, Surroundings};
+use ports::scripts::{Error, Input, Step, Stop, Surroundings};
 use serde_json::json;
 
 use crate::support::{LIMITS, Session, engine, wait};
+
+/// A step that only its limits, its stop or its engine end.
+fn endless(stop: &Stop) -> Step {
+    Step {
+        heap: None,
+        input: Input::Evaluate { code: "for (;;);".to_owned() },
+        limits: LIMITS,
+        surroundings: Arc::new(Surroundings::default()),
+        stop: stop.clone(),
+    }
+}
 
 #[test]
 fn a_deadline_ends_code_wherever_it_is() {
@@ -107,13 +118,7 @@ fn recursion_without_end_is_a_range_error() {
 fn a_step_can_be_stopped_from_outside() {
     let engine = engine();
     let stop = Stop::default();
-    let step = Step {
-        heap: None,
-        input: Input::Evaluate { code: "for (;;);".to_owned() },
-        limits: LIMITS,
-        surroundings: Arc::new(Surroundings::default()),
-        stop: stop.clone(),
-    };
+    let step = endless(&stop);
     let stopper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(30));
         stop.stop();
@@ -128,13 +133,7 @@ fn a_full_queue_says_busy() {
     let settings = js::Settings { threads: 1, most_threads: 1, queue: 1, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
-    let step = Step {
-        heap: None,
-        input: Input::Evaluate { code: "for (;;);".to_owned() },
-        limits: LIMITS,
-        surroundings: Arc::new(Surroundings::default()),
-        stop: stop.clone(),
-    };
+    let step = endless(&stop);
     let waiting: Vec<_> = (0..8)
         .map(|_| {
             let (engine, step) = (engine.clone(), step.clone());
@@ -155,13 +154,8 @@ fn a_full_queue_says_busy() {
 #[test]
 fn an_engine_that_goes_ends_what_it_runs() {
     let engine = js::Engine::start(&crate::support::settings()).unwrap();
-    let step = Step {
-        heap: None,
-        input: Input::Evaluate { code: "for (;;);".to_owned() },
-        limits: Limits { deadline_ms: 3_600_000, ..LIMITS },
-        surroundings: Arc::new(Surroundings::default()),
-        stop: Stop::default(),
-    };
+    let mut step = endless(&Stop::default());
+    step.limits.deadline_ms = 3_600_000;
     // The caller gives up while the step runs; dropping the engine then waits for its threads, which come to an end.
     let given_up = wait(async { tokio::time::timeout(Duration::from_millis(50), engine.step(step)).await });
     assert!(given_up.is_err());
@@ -173,13 +167,7 @@ fn programs_that_do_not_end_leave_room_for_others() {
     let settings = js::Settings { threads: 1, most_threads: 8, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
-    let step = Step {
-        heap: None,
-        input: Input::Evaluate { code: "for (;;);".to_owned() },
-        limits: LIMITS,
-        surroundings: Arc::new(Surroundings::default()),
-        stop: stop.clone(),
-    };
+    let step = endless(&stop);
     let endless: Vec<_> = (0..5)
         .map(|_| {
             let (engine, step) = (engine.clone(), step.clone());

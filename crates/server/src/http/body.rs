@@ -1,7 +1,8 @@
-//! The body of a request: bounded in size, time and nesting before anything is parsed.
+//! What a request says: its query, and its body, which is bounded in size, time and nesting before anything is parsed.
 //! Invariant: what cannot be read is refused with what is wrong and where; nothing larger than a message is kept.
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 
@@ -9,6 +10,29 @@ use super::envelope::{self, Broken};
 use super::problem::Problem;
 use crate::arguments;
 use crate::message::{MESSAGE_BYTES, NESTING};
+
+/// A query of one type.
+pub struct Queried<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Queried<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::from_request_parts(parts, state).await {
+            Ok(Query(found)) => Ok(Self(found)),
+            Err(bad) => Err(Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string())),
+        }
+    }
+}
+
+/// How many a list may have: what the query says, or what is usual.
+pub fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
+    let limit = given.unwrap_or(usual);
+    if !(1..=most).contains(&limit) {
+        return Err(Problem::bad_arguments(format!("`limit` is from 1 to {most}")));
+    }
+    Ok(limit)
+}
 
 /// A JSON body of one type.
 pub struct Given<T>(pub T);

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use serde_json::Value;
 use session::{DiscoverRequest, Service};
 
 use super::auth::AsCaller;
-use super::body::Given;
+use super::body::{Given, Queried};
 use super::problem::Problem;
 use crate::{arguments, found};
 
@@ -69,10 +68,8 @@ pub async fn discover(
 pub async fn list(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
-    listing: Result<Query<Listing>, QueryRejection>,
+    Queried(listing): Queried<Listing>,
 ) -> Result<Json<Catalogs>, Problem> {
-    let Query(listing) =
-        listing.map_err(|bad| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string()))?;
     let listed = service.list_registry(&caller, listing.query.as_deref()).await;
     Ok(Json(Catalogs { catalogs: listed.iter().map(found::listed).collect() }))
 }

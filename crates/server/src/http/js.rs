@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base::{ExecutionId, LogicalSessionId};
@@ -16,11 +15,11 @@ use serde_json::{Value, json};
 use session::{Caller, Error, InSession, OutputRequest, RunJs, Service};
 
 use super::auth::AsCaller;
-use super::body::Given;
+use super::body::{Given, Queried, limit};
 use super::problem::Problem;
 use crate::js;
+use crate::mcp::Named;
 
-const LISTED: usize = 50;
 const MOST_LISTED: usize = 500;
 
 /// A run of JavaScript.
@@ -98,35 +97,24 @@ fn problem(error: Error) -> Problem {
     Problem::from(&error)
 }
 
-fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
-    let Query(found) =
-        query.map_err(|bad| Problem::bad_arguments(crate::arguments::wrong_query(&bad.body_text()).to_string()))?;
-    Ok(found)
-}
-
 pub async fn exec(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
     headers: HeaderMap,
     Given(given): Given<Exec>,
 ) -> Result<Response, Problem> {
-    let headers = crate::mcp::read_headers(&headers);
-    let name = given.session.or_else(|| headers.get("x-mcp-session-id").cloned());
-    let session = match (given.logical_session_ref, name) {
-        (Some(reference), _) => InSession::Logical(reference),
-        (None, Some(name)) => InSession::Named(name),
-        (None, None) => InSession::None,
-    };
+    let mut named = Named::of(crate::mcp::read_headers(&headers));
+    named.name = given.session.or(named.name);
     let run = RunJs {
         code: given.code,
         heap: given.heap,
-        session,
+        session: named.session(given.logical_session_ref),
         tags: given.tags,
         require_heap: given.require_heap,
         wait_ms: given.wait_ms,
         timeout_ms: given.timeout_ms,
         memory_mb: given.memory_mb,
-        headers,
+        headers: named.headers,
     };
     let ran = service.run_js(&caller, &run).await.map_err(problem)?;
     let value = js::ran(&service, &caller, &ran).await.map_err(problem)?;
@@ -137,19 +125,15 @@ pub async fn exec(
 pub async fn list(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
-    listing: Result<Query<Listing>, QueryRejection>,
+    Queried(listing): Queried<Listing>,
 ) -> Answered {
-    let listing = asked(listing)?;
     let after = match &listing.after {
         Some(after) => Some(ExecutionId::parse(after).map_err(|_| Problem::bad_arguments("`after` is no execution"))?),
         None => None,
     };
-    let limit = listing.limit.unwrap_or(LISTED);
-    if !(1..=MOST_LISTED).contains(&limit) {
-        return Err(Problem::bad_arguments(format!("`limit` is between 1 and {MOST_LISTED}")));
-    }
+    let limit = limit(listing.limit, js::LISTED, MOST_LISTED)?;
     let found = service.executions(&caller, after, limit).await.map_err(problem)?;
-    Ok(Json(json!({"executions": found.iter().map(js::listed).collect::<Vec<_>>()})))
+    Ok(Json(js::list(&found)))
 }
 
 pub async fn one(State(service): State<Arc<Service>>, AsCaller(caller): AsCaller, Path(id): Path<String>) -> Answered {
@@ -161,11 +145,11 @@ pub async fn output(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
     Path(id): Path<String>,
-    portion: Result<Query<Portion>, QueryRejection>,
+    portion: Result<Queried<Portion>, Problem>,
 ) -> Answered {
     // Whether there is such a run comes before what is asked of it.
     service.execution(&caller, &id).await.map_err(problem)?;
-    let Portion { line_offset, line_limit, byte_offset, byte_limit } = asked(portion)?;
+    let Queried(Portion { line_offset, line_limit, byte_offset, byte_limit }) = portion?;
     let wanted = OutputRequest { line_offset, line_limit, byte_offset, byte_limit };
     let page = service.execution_output(&caller, &id, &wanted).await.map_err(problem)?;
     Ok(Json(js::output(&page)))
@@ -189,9 +173,9 @@ pub async fn snapshots(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
     Path(name): Path<String>,
-    fields: Result<Query<Fields>, QueryRejection>,
+    Queried(fields): Queried<Fields>,
 ) -> Answered {
-    let fields = js::fields(asked(fields)?.fields.as_deref()).map_err(|error| problem(error.into()))?;
+    let fields = js::fields(fields.fields.as_deref()).map_err(|error| problem(error.into()))?;
     let entries = log(&service, &caller, name).await.map_err(problem)?;
     Ok(Json(json!({"entries": entries.iter().map(|entry| js::entry(entry, &fields)).collect::<Vec<_>>()})))
 }

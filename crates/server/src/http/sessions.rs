@@ -4,17 +4,16 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::Service;
+use session::{Caller, Service};
 
 use super::auth::AsCaller;
+use super::body::{Queried, limit};
 use super::problem::Problem;
-use crate::arguments;
 
 const SHOWN: usize = 100;
 const MOST: usize = 1_000;
@@ -31,14 +30,14 @@ pub struct Listing {
 pub async fn list(
     State(service): State<Arc<Service>>,
     AsCaller(caller): AsCaller,
-    listing: Result<Query<Listing>, QueryRejection>,
+    Queried(listing): Queried<Listing>,
 ) -> Result<Json<Value>, Problem> {
-    let bad = |bad: QueryRejection| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string());
-    let limit = listing.map_err(bad)?.0.limit.unwrap_or(SHOWN);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Problem::bad_arguments(format!("`limit` is from 1 to {MOST}")));
-    }
-    let mut sessions = service.list_sessions(&caller).await.map_err(|error| Problem::from(&error))?;
+    newest(&service, &caller, limit(listing.limit, SHOWN, MOST)?).await
+}
+
+/// The caller's sessions, and how many there are beyond the limit.
+pub async fn newest(service: &Service, caller: &Caller, limit: usize) -> Result<Json<Value>, Problem> {
+    let mut sessions = service.list_sessions(caller).await.map_err(|error| Problem::from(&error))?;
     let omitted = sessions.len().saturating_sub(limit);
     sessions.truncate(limit);
     Ok(Json(json!({"sessions": sessions, "omitted": omitted})))

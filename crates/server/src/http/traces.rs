@@ -13,15 +13,13 @@ use session::Service;
 
 use super::auth::AsCaller;
 use super::problem::{Problem, no_route};
+use super::sessions;
 
 const SHOWN: usize = 1_000;
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub async fn list(State(service): State<Arc<Service>>, AsCaller(caller): AsCaller) -> Result<Json<Value>, Problem> {
-    let mut sessions = service.list_sessions(&caller).await.map_err(|error| Problem::from(&error))?;
-    let omitted = sessions.len().saturating_sub(SHOWN);
-    sessions.truncate(SHOWN);
-    Ok(Json(json!({"sessions": sessions, "omitted": omitted})))
+    sessions::newest(&service, &caller, SHOWN).await
 }
 
 pub async fn one(

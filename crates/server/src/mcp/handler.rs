@@ -94,13 +94,13 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = ListToolsResult::with_all_items(tools::offered(self.tools));
+        let mut list = ListToolsResult::with_all_items(tools::offered(self.tools).to_vec());
         (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
         Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::offered(self.tools).into_iter().find(|tool| tool.name == name)
+        tools::offered(self.tools).iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(

@@ -22,7 +22,7 @@ use session::Service;
 
 pub use handler::instructions;
 pub use http::{HttpLists, service};
-pub use named::{during as during_headers, read as read_headers};
+pub use named::{Named, during as during_headers, read as read_headers};
 pub use stdio::{StdioError, serve_stdio};
 
 /// Which tools there are for a client.

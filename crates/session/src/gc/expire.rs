@@ -6,7 +6,6 @@ use base::{LogicalSessionId, TenantId, Timestamp};
 use ports::store::{Batch, Expect, Key, Row, Table};
 
 use super::Collecting;
-use super::session_rows::OF_SESSIONS;
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
 use crate::transport::dated;
@@ -22,7 +21,7 @@ impl Collecting<'_> {
     pub(super) async fn expire(&mut self, tenant: &TenantId) -> Result<(), Error> {
         let first = [Table::LogicalSession, Table::ExecuteSession];
         let last = [Table::PrincipalRun, Table::Transport];
-        for table in first.into_iter().chain(OF_SESSIONS).chain(last) {
+        for table in first.into_iter().chain(Table::of_sessions()).chain(last) {
             self.table(tenant, table).await?;
         }
         Ok(())

@@ -10,19 +10,6 @@ use crate::rows::{self, Claim, ClaimRow, PlanRow, RunRow, run_id_key, run_key};
 use crate::run::{OperationRow, OperationState};
 use crate::service::Service;
 
-/// Tables whose ids begin with that of their session.
-pub(super) const OF_SESSIONS: [Table; 9] = [
-    Table::Run,
-    Table::Artifact,
-    Table::Plan,
-    Table::PlanCommit,
-    Table::Request,
-    Table::Receipt,
-    Table::Page,
-    Table::Operation,
-    Table::Trace,
-];
-
 /// A commit that was not used is good for ten minutes; after that its row only says why it is refused.
 const UNUSED_COMMIT_DAYS: u32 = 1;
 
@@ -139,7 +126,7 @@ fn moment_of(id: &str) -> Timestamp {
 impl Service {
     /// What a session that is gone has left; what a crash leaves of it the next pass finds.
     pub(crate) async fn leftovers(&self, tenant: &TenantId, session: LogicalSessionId) -> Result<(), Error> {
-        for table in OF_SESSIONS {
+        for table in Table::of_sessions() {
             loop {
                 let prefix = format!("{session}/");
                 let range = Range { tenant: tenant.clone(), table, prefix, after: None, limit: PORTION };

@@ -83,13 +83,13 @@ pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Res
     Ok(Opened { connection, file })
 }
 
-pub fn open_reader(path: &Path, options: &Options) -> Result<Opened, OpenError> {
+pub fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Opened, OpenError> {
     let wrong = |error| OpenError::from_sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // The id first: should the file be replaced in between, the connection is found to be on another one.
     let file = FileId::of(path).map_err(|error| OpenError::from_io(path, error))?;
     let connection = Connection::open_with_flags(path, flags).map_err(wrong)?;
-    connection.busy_timeout(options.busy_timeout).map_err(wrong)?;
+    connection.busy_timeout(busy_timeout).map_err(wrong)?;
     check_ours(path, &connection)?;
     Ok(Opened { connection, file })
 }

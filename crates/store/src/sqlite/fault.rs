@@ -32,6 +32,14 @@ impl Fault {
         }
     }
 
+    /// Another connection holds a lock.
+    pub fn is_busy(&self) -> bool {
+        let Self::Unavailable(cause) = self else { return false };
+        let opening = cause.downcast_ref::<OpenError>().and_then(StdError::source);
+        let cause = opening.unwrap_or(cause.as_ref());
+        cause.downcast_ref::<rusqlite::Error>().is_some_and(is_busy)
+    }
+
     pub fn unavailable(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Unavailable(Arc::from(reason.into()))
     }

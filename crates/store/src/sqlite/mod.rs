@@ -15,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::TenantId;
 use ports::store::{Batch, Error, Key, Range, Row, Store};
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::OpenError;
@@ -32,7 +33,7 @@ const WAITING_BATCHES: usize = 256;
 pub struct Options {
     /// How long a call waits for another process that is writing.
     pub busy_timeout: Duration,
-    /// Read connections, which is also how many reads run at once.
+    /// Connections for scans, which is also how many of them run at once.
     pub readers: usize,
     /// A ceiling for the file, in pages of 4 KiB; beyond it a commit is `Full`.
     pub max_pages: Option<u32>,
@@ -75,11 +76,15 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
+        let get = |connection: &Connection, key: &Key| {
+            let what = || format!("the place of row {}/{}", key.table.name(), key.id);
+            rows::get(connection, key).map_err(|fault| fault.looking_for(what))
+        };
+        if let Some(done) = self.readers.read_here(|connection| get(connection, key)) {
+            return done;
+        }
         let key = key.clone();
-        let what = move |key: &Key| format!("the place of row {}/{}", key.table.name(), key.id);
-        self.readers
-            .read(move |connection| rows::get(connection, &key).map_err(|fault| fault.looking_for(|| what(&key))))
-            .await
+        self.readers.read(move |connection| get(connection, &key)).await
     }
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {

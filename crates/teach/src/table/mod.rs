@@ -3,6 +3,7 @@
 
 mod contract;
 mod kinds;
+mod phrases;
 mod rows;
 mod style;
 mod writer;

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -15,9 +14,8 @@ use session::{Call, PlanRequest, RunAnswer, RunRequest, Service};
 
 use super::accept::Form;
 use super::{Address, answer};
-use crate::arguments;
 use crate::http::auth::AsCaller;
-use crate::http::body::{Kind, Raw, unsupported};
+use crate::http::body::{Kind, Queried, Raw, unsupported};
 use crate::http::problem::Problem;
 
 /// How to run it.
@@ -60,9 +58,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Wanted {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let form = Form::from_request_parts(parts, state).await?;
-        let asked: Result<Query<Asked>, QueryRejection> = Query::from_request_parts(parts, state).await;
-        let wrong = |bad: QueryRejection| Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string());
-        Ok(Self { form, asked: asked.map_err(wrong)?.0 })
+        let Queried(asked) = Queried::from_request_parts(parts, state).await?;
+        Ok(Self { form, asked })
     }
 }
 

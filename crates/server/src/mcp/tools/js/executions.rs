@@ -4,15 +4,11 @@
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use session::{Caller, OutputRequest, Service};
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use super::done;
 use crate::js;
-
-/// The newest ones.
-const LISTED: usize = 50;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -88,8 +84,8 @@ pub async fn list(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    match service.executions(caller, None, LISTED).await {
-        Ok(found) => Answer::structured(json!({"executions": found.iter().map(js::listed).collect::<Vec<_>>()}), None),
+    match service.executions(caller, None, js::LISTED).await {
+        Ok(found) => Answer::structured(js::list(&found), None),
         Err(error) => Answer::failed(&error),
     }
 }

@@ -1,0 +1,104 @@
+//! The shipped demo catalog loads, binds and survives its canonical form.
+
+use std::collections::BTreeMap;
+
+use base::Response;
+use catalog::{After, Answer, Ask, BindError, PageAt, PageRequest, Window, bind, decode, from_canonical, read};
+use serde_json::{Value, json};
+
+fn demo() -> catalog::Catalog {
+    read("demo.yaml", include_str!("../../../../catalogs/demo.yaml")).unwrap_or_else(|rejected| panic!("{rejected}"))
+}
+
+#[test]
+fn the_canonical_form_is_the_catalog() {
+    let catalog = demo();
+    let again = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
+    assert_eq!(again, catalog);
+    assert_eq!(format!("{again:?}"), format!("{catalog:?}"), "fields and parameters are in the order of the file");
+    assert!(from_canonical(b"{}", catalog.digest()).is_err());
+}
+
+#[test]
+fn a_call_becomes_a_request_on_the_catalogs_origin() {
+    let catalog = demo();
+    let capability = catalog.capability("comment_list").unwrap();
+    let args = BTreeMap::from([("ticket".to_owned(), json!({"project": "a/../b", "number": 7.0}))]);
+    let request = bind(
+        &catalog,
+        capability,
+        &Ask { page: Some(&PageRequest { at: PageAt::Number(2), size: 50 }), ..Ask::new(&args) },
+    )
+    .unwrap();
+    assert_eq!(request.label(), "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments");
+    assert_eq!(request.query, [("page".to_owned(), "3".to_owned()), ("per_page".to_owned(), "50".to_owned())]);
+}
+
+#[test]
+fn what_is_missing_or_unsafe_is_named() {
+    let catalog = demo();
+    let get = catalog.capability("project_get").unwrap();
+    let with = |value: Value| bind(&catalog, get, &Ask::new(&BTreeMap::from([("key".to_owned(), value)])));
+    assert!(matches!(with(Value::Null), Err(catalog::BindError::Missing { .. })));
+    for bad in ["..", ".", ""] {
+        assert!(matches!(with(json!(bad)), Err(catalog::BindError::Unsafe { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn rows_are_checked_against_their_types() {
+    let catalog = demo();
+    let list = catalog.capability("person_list").unwrap();
+    let answer = |body: &str| {
+        let response = Response { status: 200, headers: vec![], body: body.into() };
+        decode(
+            &catalog,
+            list,
+            &Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64, window: Window::ALL },
+        )
+    };
+    let rows =
+        answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
+    assert_eq!(rows.after, After::End);
+    assert_eq!(
+        Value::Object(rows.rows[0].clone()),
+        json!({"id": "ada", "name": "Ada", "email": null, "team": "new-team", "joined": null})
+    );
+    for (body, says) in [
+        ("", "not JSON"),
+        (r#"{"data": 3}"#, "no rows at `data`"),
+        (r#"{"data": [{"id": "a", "name": 3}]}"#, "row 0: Person.name: expected string, found 3"),
+        (r#"{"data": [{"name": "x"}]}"#, "has no `id`"),
+        (&"[".repeat(100), "deeper than 64"),
+    ] {
+        let error = answer(body).unwrap_err().to_string();
+        assert!(error.contains(says), "{body}: {error}");
+    }
+}
+
+/// What the documentation shows is a catalog.
+#[test]
+fn the_documented_example_loads() {
+    let page = include_str!("../../../../docs/catalog.md");
+    let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let catalog = read("docs/catalog.md", example).unwrap_or_else(|rejected| panic!("{rejected}"));
+    assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 7));
+}
+
+/// A value between quotes of the API's own query language cannot end them.
+#[test]
+fn a_quoted_hole_takes_no_quote() {
+    let jira = read("jira.yaml", include_str!("../../../../catalogs/jira.yaml")).unwrap();
+    let list = jira.capability("issue_list").unwrap();
+    let bound = |project: &str| {
+        let args = BTreeMap::from([
+            ("site".to_owned(), json!("11223344-a1b2-3b33-c444-def123456789")),
+            ("project".to_owned(), json!(project)),
+        ]);
+        bind(&jira, list, &Ask::new(&args)).map(|request| request.query[0].1.clone())
+    };
+    assert_eq!(bound("OPS").unwrap(), "project = \"OPS\" ORDER BY created DESC");
+    for hostile in ["OPS\" OR project = \"SECRET", "a\\", "a\nb", "it's"] {
+        assert!(matches!(bound(hostile), Err(BindError::Quoted { .. })), "{hostile:?}");
+    }
+}

@@ -1,0 +1,406 @@
+//! A value is never syntax: whatever stands in an argument, the request that is bound has the catalog's origin, and who reads
+//! it finds exactly that value in exactly that place; or binding refuses with a typed error.
+
+use base::{Method, Payload, Request, Response};
+use base64::Engine;
+use catalog::{
+    After, Answer, Args, Ask, Asked, BindError, Catalog, PageAt, PageRequest, PagingError, Window, bind, decode, read,
+};
+use percent_encoding::percent_decode_str;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use url::Url;
+
+const EVERY: &str = include_str!("../../../../tests/catalog/every.yaml");
+const WORDS: &[&str] = &[
+    "../",
+    "..",
+    ".",
+    "",
+    "/",
+    "//evil.example/x",
+    "http://evil.example/",
+    "\\\\evil.example",
+    "%2f",
+    "%2e%2e",
+    "%00",
+    "%",
+    "?x=1",
+    "#f",
+    "&a=b",
+    "=",
+    ";",
+    "a,b",
+    "\r\nX-Evil: 1\r\n\r\n",
+    "\0",
+    "\"",
+    "'",
+    "{project}",
+    "{+where}",
+    "}",
+    "{",
+    "\\",
+    "\u{ff0f}",
+    "\u{2024}\u{2024}",
+    "\u{202e}abc",
+    "e\u{301}",
+    "é",
+    "\u{1f600}",
+    "@evil.example",
+    ":80",
+    " ",
+    " a ",
+    "\t",
+    "$id",
+    "--boundary",
+    "\n--\r\n",
+    "null",
+    "7",
+    "[]",
+    "a[b]",
+];
+
+fn every() -> &'static Catalog {
+    static EVERY_CATALOG: std::sync::LazyLock<Catalog> =
+        std::sync::LazyLock::new(|| read("every.yaml", EVERY).unwrap_or_else(|rejected| panic!("{rejected}")));
+    &EVERY_CATALOG
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    let word = prop_oneof![3 => proptest::sample::select(WORDS).prop_map(str::to_owned), 1 => any::<String>()];
+    proptest::collection::vec(word, 1..4).prop_map(|words| words.concat())
+}
+
+fn args(pairs: &[(&str, Value)]) -> Args {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+}
+
+fn ask(name: &str, args: &Args, page: Option<&PageRequest>) -> Result<Request, BindError> {
+    let catalog = every();
+    let request =
+        bind(catalog, catalog.capability(name).unwrap(), &Ask { page, once: Some("once-1"), ..Ask::new(args) })?;
+    assert_eq!(request.origin, catalog.origin);
+    let template: Vec<&str> = request.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(template.contains(&"X-Version"), "{template:?}");
+    Ok(request)
+}
+
+/// What a server would read: the decoded segments after the base path, and the pairs.
+fn at_server(request: &Request) -> (Vec<String>, Vec<(String, String)>) {
+    let mut url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
+    assert_eq!(url.path(), request.path, "nothing is left for a parser to resolve");
+    assert_eq!((url.query(), url.fragment(), url.username(), url.password()), (None, None, "", None));
+    assert_eq!(url.origin().ascii_serialization(), "https://api.example.com");
+    if !request.query.is_empty() {
+        url.query_pairs_mut().extend_pairs(&request.query);
+    }
+    let mut segments = url.path_segments().unwrap();
+    assert_eq!(segments.next(), Some("v1"));
+    let segments = segments.map(|s| percent_decode_str(s).decode_utf8().unwrap().into_owned()).collect();
+    (segments, url.query_pairs().into_owned().collect())
+}
+
+fn is_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..")
+}
+
+fn is_header(text: &str) -> bool {
+    text.bytes().all(|b| (0x20..0x7f).contains(&b)) && text.trim() == text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_path_hole_is_one_segment(value in hostile()) {
+        match ask("person_get", &args(&[("id", json!(value))]), None) {
+            Ok(request) => {
+                prop_assert!(is_segment(&value));
+                let (segments, pairs) = at_server(&request);
+                prop_assert_eq!(segments, ["people", value.as_str()]);
+                prop_assert!(pairs.is_empty() && request.body.is_none() && request.method == Method::Get);
+            }
+            Err(error) => prop_assert!(!is_segment(&value) && matches!(error, BindError::Unsafe { .. }), "{error}"),
+        }
+    }
+
+    #[test]
+    fn several_segments_are_those_segments(place in hostile(), content in hostile()) {
+        match ask("ticket_import", &args(&[("where", json!(place)), ("content", json!(content))]), None) {
+            Ok(request) => {
+                let (segments, _) = at_server(&request);
+                let given: Vec<&str> = place.split('/').collect();
+                prop_assert!(given.iter().all(|s| is_segment(s)));
+                prop_assert_eq!(&segments[1..], given.as_slice());
+                let sent = Payload::Bytes { content_type: "text/csv".to_owned(), bytes: content.into_bytes() };
+                prop_assert_eq!(request.body, Some(sent));
+            }
+            Err(error) => {
+                prop_assert!(place.split('/').any(|s| !is_segment(s)) && matches!(error, BindError::Unsafe { .. }), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn query_values_are_values(project in hostile(), state in hostile(), one in hostile(), two in hostile()) {
+        prop_assume!(is_segment(&project));
+        let given = args(&[
+            ("project", json!(project)),
+            ("state", json!(state)),
+            ("tag", json!([one, two])),
+            ("mark", json!([two])),
+        ]);
+        let request = ask("ticket_list", &given, Some(&PageRequest { at: PageAt::Number(1), size: 50 })).unwrap();
+        let (segments, pairs) = at_server(&request);
+        prop_assert_eq!(segments, ["projects", project.as_str(), "tickets"]);
+        let expected = [
+            ("state", state.as_str()), ("tag", &one), ("tag", &two), ("mark[]", &two), ("kind", "ticket"), ("page", "2"),
+            ("per_page", "50"),
+        ];
+        prop_assert_eq!(pairs, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    }
+
+    #[test]
+    fn headers_and_json_hold_values(project in hostile(), title in hostile(), body in hostile()) {
+        prop_assume!(is_segment(&project));
+        let price = json!({"amount": 1, "currency": body});
+        let given = args(&[
+            ("project", json!(project)), ("title", json!(title)), ("body", json!(body)), ("price", price.clone()),
+        ]);
+        let header = format!("about {title}");
+        match ask("ticket_open", &given, None) {
+            Ok(request) => {
+                prop_assert!(is_header(&header));
+                let expected = [("X-Note", header.as_str()), ("X-Version", "2026-11-15"), ("Idempotency-Key", "once-1")];
+                prop_assert_eq!(&request.headers, &expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+                let sent = request.body.as_ref().and_then(Payload::as_json).unwrap().to_string();
+                let read: Value = serde_json::from_str(&sent).unwrap();
+                prop_assert_eq!(read, json!({"title": title, "text": {"markdown": body}, "price": price}));
+            }
+            Err(error) => prop_assert!(!is_header(&header) && matches!(error, BindError::NotAHeader { .. }), "{error}"),
+        }
+    }
+
+    #[test]
+    fn forms_parts_and_variables_hold_values(project in hostile(), text in hostile()) {
+        prop_assume!(is_segment(&project));
+        let key = [("project", json!(project)), ("number", json!(7))];
+        let with = |more: &[(&str, Value)]| args(&[&key[..], more].concat());
+        let form = ask("ticket_close", &with(&[("note", json!(text))]), None).unwrap();
+        prop_assert_eq!(form.body, Some(Payload::Form(vec![("note".to_owned(), text.clone())])));
+
+        let content = base64::engine::general_purpose::STANDARD.encode(&text);
+        let parts = ask("ticket_attach", &with(&[("content", json!(content)), ("file", json!(text))]), None).unwrap();
+        let Some(Payload::Multipart(parts)) = parts.body else { panic!("{:?}", parts.body) };
+        let seen: Vec<_> = parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.bytes.as_slice())).collect();
+        let from = format!("from {text}");
+        prop_assert_eq!(seen, [("file", Some(text.as_str()), text.as_bytes()), ("note", None, from.as_bytes())]);
+
+        let call = ask("ticket_rename", &with(&[("title", json!(text))]), None).unwrap();
+        let again = ask("ticket_rename", &args(&[("project", json!("p")), ("number", json!(1)), ("title", json!("t"))]), None);
+        let body = |request: &Request| request.body.as_ref().and_then(Payload::as_json).unwrap().clone();
+        let (body, other) = (body(&call), body(&again.unwrap()));
+        prop_assert_eq!(&body["query"], &other["query"], "nothing of a value is in the document");
+        let input = json!({"title": text, "key": "once-1"});
+        prop_assert_eq!(&body["variables"], &json!({"input": input, "project": project, "number": 7}));
+        prop_assert_eq!(body.as_object().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn references_and_cursors_hold_values(project in hostile(), cursor in hostile()) {
+        prop_assume!(is_segment(&project));
+        let ticket = json!({"project": project, "number": 7});
+        let request = ask("comment_list", &args(&[("ticket", ticket)]), None).unwrap();
+        prop_assert_eq!(at_server(&request).0, ["projects", project.as_str(), "tickets", "7", "comments"]);
+
+        let page = PageRequest { at: PageAt::Cursor(cursor.clone()), size: 10 };
+        let request = ask("ticket_search", &args(&[("q", json!(project))]), Some(&page)).unwrap();
+        prop_assert_eq!(at_server(&request), (vec!["search".to_owned()], Vec::new()));
+        prop_assert_eq!(request.body, Some(Payload::json(json!({"query": project, "cursor": cursor}))));
+    }
+
+    /// The API's own words are no more trusted than a program's.
+    #[test]
+    fn next_links_stay_on_the_origin(link in hostile(), shape in 0..4) {
+        let link = match shape {
+            0 => link,
+            1 => format!("https://api.example.com{link}"),
+            2 => format!("/{link}"),
+            _ => format!("https://api.example.com/v1/x?{link}"),
+        };
+        let catalog = every();
+        let response = |headers| Response { status: 200, headers, body: b"[]".to_vec() };
+        let answer = response(vec![("link".to_owned(), format!("<{link}>; rel=\"next\""))]);
+        let page = PageRequest { at: PageAt::First, size: 10 };
+        let asked = Some(Asked { page: &page, seen: 0 });
+        let list = catalog.capability("comment_list").unwrap();
+        let decoded = decode(catalog, list, &Answer { response: &answer, args: &Args::new(), asked, nesting: 64, window: Window::ALL });
+        if let Ok(After::Next(at @ PageAt::Place { .. })) = decoded.map(|d| d.after) {
+            let given = args(&[("ticket", json!({"project": "p", "number": 1}))]);
+            let request = ask("comment_list", &given, Some(&PageRequest { at, size: 10 })).unwrap();
+            let url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
+            prop_assert_eq!(url.origin().ascii_serialization(), "https://api.example.com");
+            prop_assert!(request.path.starts_with('/') && !request.path.starts_with("//"), "{}", request.path);
+            prop_assert_eq!(url.path(), &request.path);
+        }
+    }
+
+    #[test]
+    fn any_answer_is_rows_or_an_error(body in answers(), which in any::<proptest::sample::Index>()) {
+        let catalog = every();
+        let capability = catalog.capabilities.values().nth(which.index(catalog.capabilities.len())).unwrap();
+        let response = Response { status: 200, headers: vec![("etag".to_owned(), "x".to_owned())], body: body.into_bytes() };
+        let page = PageRequest { at: PageAt::First, size: 2 };
+        let asked = Some(Asked { page: &page, seen: 0 });
+        let given = args(&[("project", json!("p")), ("number", json!(1))]);
+        let answer = Answer { response: &response, args: &given, asked, nesting: 16, window: Window::ALL };
+        match decode(catalog, capability, &answer) {
+            Ok(decoded) => {
+                let entity = catalog.entity(&capability.returns).unwrap();
+                for row in &decoded.rows {
+                    prop_assert!(entity.fields.keys().all(|field| row.contains_key(field)));
+                    prop_assert!(entity.key.iter().all(|part| !row[part].is_null()));
+                }
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+/// JSON of any shape, often nearly the right one; and what is no JSON at all.
+fn answers() -> impl Strategy<Value = String> {
+    let names = proptest::sample::select(&[
+        "data",
+        "items",
+        "hits",
+        "node",
+        "id",
+        "project",
+        "number",
+        "title",
+        "state",
+        "price",
+        "blocks",
+        "owner",
+        "labels",
+        "name",
+        "viewer",
+        "rename",
+        "team",
+        "comments",
+        "nodes",
+        "pageInfo",
+        "hasNextPage",
+        "endCursor",
+        "daily",
+        "date",
+        "rain",
+        "total",
+        "next_cursor",
+        "ok",
+        "error",
+        "errors",
+        "message",
+        "repo",
+        "issue",
+        "opened_at",
+        "body",
+        "comment",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z0-9-]{0,12}".prop_map(Value::from),
+        proptest::sample::select(WORDS).prop_map(Value::from),
+    ];
+    let tree = leaf.prop_recursive(6, 64, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec((names.clone(), inner), 0..6)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+        ]
+    });
+    prop_oneof![8 => tree.prop_map(|v| v.to_string()), 1 => any::<String>(), 1 => (1usize..400).prop_map(|n| "[".repeat(n))]
+}
+
+/// A list that travels as one text must come apart into the same values.
+#[test]
+fn a_separator_in_a_value_is_refused() {
+    for (style, separator) in [("comma", ','), ("space", ' ')] {
+        let text = EVERY.replacen("list: repeat", &format!("list: {style}"), 1);
+        let catalog = read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"));
+        let list = catalog.capability("ticket_list").unwrap();
+        let with = |items: Value| bind(&catalog, list, &Ask::new(&args(&[("project", json!("p")), ("tag", items)])));
+        let error = with(json!(["a", format!("b{separator}c")])).unwrap_err();
+        assert!(matches!(error, BindError::Separator { .. }), "{error}");
+        let fine = with(json!(["a", "b", 3])).unwrap().query;
+        assert!(fine.contains(&("tag".to_owned(), format!("a{separator}b{separator}3"))), "{fine:?}");
+    }
+}
+
+#[test]
+fn a_megabyte_is_a_value_like_any_other() {
+    for unit in ["a", "/", "é", "%2f", "\r\n", "{id}"] {
+        let long = unit.repeat(1_000_000 / unit.len());
+        let request = ask("person_get", &args(&[("id", json!(long))]), None).unwrap();
+        assert_eq!(at_server(&request).0, ["people", long.as_str()]);
+    }
+}
+
+/// Every form of paging that follows an address or a word of the API's, with addresses elsewhere and words that go round.
+#[test]
+fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
+    let paged = |paging: &str| {
+        let text = EVERY.replacen("paging: {link: next}", &format!("paging: {paging}"), 1);
+        read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
+    };
+    let after = |catalog: &Catalog, at: PageAt, next: &str| {
+        let list = catalog.capability("comment_list").unwrap();
+        let row = json!({"id": 5, "repo": {"name": "p"}, "issue": 1});
+        let whole = matches!(&list.paging, Some(p) if matches!(p.form, catalog::PagingForm::Link));
+        let body = if whole { json!([row]) } else { json!({"rows": [row], "next": next}) };
+        let headers = vec![("link".to_owned(), format!("<{next}>; rel=next"))];
+        let response = Response { status: 200, headers, body: body.to_string().into_bytes() };
+        let page = PageRequest { at, size: 1 };
+        let answer = Answer {
+            response: &response,
+            args: &Args::new(),
+            asked: Some(Asked { page: &page, seen: 0 }),
+            nesting: 64,
+            window: Window::ALL,
+        };
+        decode(catalog, list, &answer).map(|d| d.after)
+    };
+    let elsewhere = [
+        "https://evil.example/v1/x",
+        "//evil.example/x",
+        "http://api.example.com/v1/x",
+        "https://api.example.com:444/x",
+        "https://u@api.example.com/x",
+        "https://u:p@api.example.com/x",
+        "\\\\evil.example\\x",
+        "/\\evil.example/x",
+        "https:\\\\evil.example/x",
+        "data:text/plain,x",
+        "file:///etc/passwd",
+        "https://api.example.com.evil.example/",
+        "https://api.example.com%2eevil.example/",
+        "ht\ttps://evil.example/",
+        "\u{1}https://evil.example",
+    ];
+    let next = paged("{next: next}\n    rows: rows");
+    for paging in [paged("{link: next}"), next] {
+        for link in elsewhere {
+            let found = after(&paging, PageAt::First, link);
+            let refused =
+                matches!(&found, Err(catalog::DecodeError::Paging(PagingError::Foreign(_) | PagingError::NotUrl)));
+            assert!(refused, "{link}: {found:?}");
+        }
+    }
+    let cursor = paged("{cursor: next, send: cursor}\n    rows: rows");
+    assert_eq!(after(&cursor, PageAt::Cursor("a".to_owned()), "a").unwrap(), After::Lost);
+    let last = paged("{last: id, send: after}\n    rows: rows");
+    assert_eq!(after(&last, PageAt::Cursor("5".to_owned()), "").unwrap(), After::Lost);
+}

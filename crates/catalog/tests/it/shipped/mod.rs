@@ -1,0 +1,139 @@
+//! The shipped catalogs: each reads, and each of its capabilities has a recorded case in `catalogs/cases`.
+//! Invariant: a capability without a recorded answer, a field that no answer ever fills, a list whose next page no case asks
+//! for and a catalog without a hostile value fail here.
+
+mod recorded;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use catalog::{Catalog, Row, RowForm};
+use recorded::Recorded;
+use serde_json::Value;
+use testkit::golden::Case;
+
+const FOLDER: &str = "../../catalogs";
+const CASES: &str = "../../catalogs/cases";
+
+/// A value that would be another address if anything read it as one.
+const HOSTILE: &str = "../x?y#z";
+
+/// Fields that no recorded answer fills, and why.
+const NEVER_FILLED: &[(&str, &str)] = &[];
+
+/// The id in the file's name, to the catalog.
+fn shipped() -> BTreeMap<String, Catalog> {
+    let files = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
+    let catalogs = files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).map(|path| {
+        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let read = catalog::read(&path.display().to_string(), &text).unwrap_or_else(|rejected| panic!("{rejected}"));
+        (stem, read)
+    });
+    catalogs.collect()
+}
+
+fn catalog_of<'c>(catalogs: &'c BTreeMap<String, Catalog>, case: &Case) -> &'c Catalog {
+    let stem = case.path.file_stem().unwrap().to_string_lossy().into_owned();
+    catalogs.get(&stem).unwrap_or_else(|| panic!("no catalog `{stem}` for these cases"))
+}
+
+#[test]
+fn every_shipped_catalog_reads_and_is_named_by_its_file() {
+    let catalogs = shipped();
+    assert!(!catalogs.is_empty());
+    for (stem, catalog) in &catalogs {
+        assert_eq!(catalog.id.as_str(), stem);
+        let silent = catalog.capabilities.values().filter(|c| !c.kind.is_read() && c.about.is_empty());
+        assert_eq!(
+            silent.map(|c| c.name.as_str()).collect::<Vec<_>>(),
+            Vec::<&str>::new(),
+            "{stem}: writes say what they do"
+        );
+    }
+    catalog::Registry::new(catalogs.into_values().map(std::sync::Arc::new)).unwrap();
+}
+
+#[test]
+fn golden_recorded_cases() {
+    let catalogs = shipped();
+    testkit::golden::run(CASES, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
+}
+
+/// What the cases of one catalog have shown.
+#[derive(Default)]
+struct Shown {
+    answered: BTreeSet<String>,
+    led_on: BTreeSet<String>,
+    filled: BTreeSet<String>,
+    hostile: bool,
+}
+
+fn shown(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, Shown> {
+    let mut all: BTreeMap<String, Shown> = catalogs.keys().map(|id| (id.clone(), Shown::default())).collect();
+    for case in testkit::golden::cases(CASES) {
+        let catalog = catalog_of(catalogs, &case);
+        let recorded = Recorded::read(catalog, &case);
+        let Some(shown) = all.get_mut(catalog.id.as_str()) else { continue };
+        let name = &recorded.capability.name;
+        shown.hostile |= case.input.contains(HOSTILE);
+        if recorded.response.is_some() {
+            shown.answered.insert(name.clone());
+        }
+        if recorded.shown().contains("\nnext ") {
+            shown.led_on.insert(name.clone());
+        }
+        recorded
+            .rows()
+            .iter()
+            .for_each(|row| note_filled(catalog, &recorded.capability.returns, row, &mut shown.filled));
+    }
+    all
+}
+
+fn note_filled(catalog: &Catalog, entity: &str, row: &Row, filled: &mut BTreeSet<String>) {
+    let Some(entity) = catalog.entity(entity) else { return };
+    for (name, value) in row.iter().filter(|(_, value)| !value.is_null() && **value != Value::Array(Vec::new())) {
+        filled.insert(format!("{}.{name}", entity.name));
+        let Some(relation) = entity.relations.get(name) else { continue };
+        for inner in value.as_array().into_iter().flatten().filter_map(Value::as_object) {
+            note_filled(catalog, &relation.target, inner, filled);
+        }
+    }
+}
+
+#[test]
+fn every_capability_has_a_recorded_answer() {
+    let catalogs = shipped();
+    let shown = shown(&catalogs);
+    let lacking: Vec<String> = catalogs
+        .iter()
+        .flat_map(|(id, c)| c.capabilities.keys().map(move |name| (id, name)))
+        .filter(|(id, name)| !shown[*id].answered.contains(*name))
+        .map(|(id, name)| format!("{id}: {name}"))
+        .collect();
+    assert_eq!(lacking, Vec::<String>::new());
+}
+
+#[test]
+fn every_field_is_filled_by_some_answer() {
+    let catalogs = shipped();
+    let shown = shown(&catalogs);
+    let mut lacking = Vec::new();
+    for (id, catalog) in &catalogs {
+        let fields = catalog.entities.values().flat_map(|e| e.fields.keys().map(move |f| format!("{}.{f}", e.name)));
+        let excepted = |field: &String| NEVER_FILLED.contains(&(id.as_str(), field.as_str()));
+        lacking.extend(fields.filter(|f| !shown[id].filled.contains(f) && !excepted(f)).map(|f| format!("{id}: {f}")));
+    }
+    assert_eq!(lacking, Vec::<String>::new());
+}
+
+#[test]
+fn every_paged_catalog_is_followed_and_every_catalog_is_attacked() {
+    let catalogs = shipped();
+    let shown = shown(&catalogs);
+    for (id, catalog) in &catalogs {
+        let pages = catalog.capabilities.values().any(|c| c.paging.is_some() && c.rows.form != RowForm::Nothing);
+        assert!(!pages || !shown[id].led_on.is_empty(), "{id}: no case asks for a second page");
+        assert!(shown[id].hostile, "{id}: no case has the value `{HOSTILE}`");
+    }
+}

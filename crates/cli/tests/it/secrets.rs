@@ -1,0 +1,234 @@
+//! `tokamak secret`, `doctor` and `serve` with an encrypted store, through the real binary.
+//! Invariant: no value is ever in what a process prints, and every process that was started is ended.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const KEY: &str = "TOKAMAK_SECRETS_KEY";
+/// What the demo API takes.
+const TOKEN: &str = "demo-token";
+
+fn tokamak(data: &Path, key: Option<&str>, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tokamak"));
+    command.args(arguments).env("TOKAMAK_DATA", data).env_remove("TOKAMAK_CONFIG").env_remove(KEY);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(key) = key {
+        command.env(KEY, key);
+    }
+    command
+}
+
+fn run(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = tokamak(data, key, arguments).stdin(Stdio::piped()).spawn().unwrap();
+    // A command that refuses before it reads closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn ok(data: &Path, arguments: &[&str], input: &str) -> String {
+    let ended = run(data, Some("right"), arguments, input.as_bytes());
+    assert!(ended.status.success(), "{arguments:?}: {}", text(&ended));
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+/// The exit code and the stable code of a refusal.
+fn refused(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> (i32, String) {
+    let ended = run(data, key, &[&["--json"], arguments].concat(), input);
+    let told = text(&ended);
+    assert!(!told.contains("panicked") && !told.contains("hunter2"), "{told}");
+    let error: Value = serde_json::from_slice(&ended.stderr).unwrap_or_else(|_| json!({"error": {"code": told}}));
+    (ended.status.code().unwrap(), error["error"]["code"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn secrets_are_set_listed_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    assert_eq!(ok(data, &["--json", "secret", "list"], ""), "{\n  \"secrets\": []\n}\n");
+    assert_eq!(ok(data, &["secret", "set", "B"], "hunter2\n"), "B is set\n");
+    assert_eq!(ok(data, &["secret", "set", "A"], "hunter2"), "A is set\n");
+    let again: Value = serde_json::from_str(&ok(data, &["--json", "secret", "set", "A"], "another")).unwrap();
+    assert_eq!(again, json!({"name": "A", "replaced": true}));
+    assert_eq!(ok(data, &["secret", "list"], ""), "A\nB\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let named = ["secret", "list", "--data", data.to_str().unwrap()];
+    assert_eq!(ok(elsewhere.path(), &named, ""), "A\nB\n");
+    assert_eq!(ok(data, &["secret", "remove", "A"], ""), "A is removed\n");
+    assert_eq!(refused(data, Some("right"), &["secret", "remove", "A"], b""), (3, "no_secret".to_owned()));
+    assert_eq!(ok(data, &["secret", "list"], ""), "B\n");
+    // A value on the command line is not taken.
+    assert_eq!(refused(data, Some("right"), &["secret", "set", "A", "hunter2"], b"").0, 2);
+}
+
+#[test]
+fn every_refusal_has_a_code_and_leaves_the_file_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, path) = (dir.path(), dir.path().join("secrets.enc"));
+    let set = ["secret", "set", "A"];
+    let list = ["secret", "list"];
+    assert_eq!(refused(data, None, &set, b"hunter2"), (2, "secrets_no_key".to_owned()));
+    ok(data, &set, "hunter2");
+    let whole = std::fs::read(&path).unwrap();
+    let flipped: Vec<u8> =
+        whole.iter().enumerate().map(|(at, byte)| if at == 100 { byte ^ 1 } else { *byte }).collect();
+    let spoiled: [(&[u8], &str, &str); 5] = [
+        (&whole, "wrong", "secrets_wrong_key"),
+        (&whole[..50], "right", "secrets_truncated"),
+        (b"", "right", "secrets_truncated"),
+        (&flipped, "right", "secrets_damaged"),
+        (b"A=hunter2\n", "right", "secrets_foreign"),
+    ];
+    for (bytes, key, code) in spoiled {
+        std::fs::write(&path, bytes).unwrap();
+        let exit = if code == "secrets_wrong_key" { 2 } else { 1 };
+        for arguments in [&set[..], &list, &["secret", "remove", "A"], &["serve", "--port", "0"]] {
+            let told = refused(data, Some(key), arguments, b"hunter2");
+            assert_eq!(told, (exit, code.to_owned()), "{arguments:?}");
+        }
+        let doctor = run(data, Some(key), &["doctor", "--port", "0"], b"");
+        assert!(!doctor.status.success() && text(&doctor).contains("FAIL  secrets"), "{}", text(&doctor));
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{code}: the file was written over");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    for input in [&b""[..], b"\n", &[b'x'; 64 * 1024 + 1], b"\xff\xfe"] {
+        assert_eq!(refused(data, Some("right"), &set, input), (2, "secret_value".to_owned()));
+    }
+    assert_eq!(refused(data, Some("right"), &["secret", "set", "../A"], b"x"), (2, "secret_name".to_owned()));
+    assert_eq!(refused(data, Some("right"), &["secret", "set", KEY], b"x"), (2, "secret_value".to_owned()));
+    assert_eq!(ok(data, &list, ""), "A\n");
+}
+
+#[test]
+fn the_key_may_be_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (key, settings) = (dir.path().join("key"), dir.path().join("settings.toml"));
+    std::fs::write(&settings, format!("secrets_key_file = {:?}\n", key.display().to_string())).unwrap();
+    let named = ["--config", settings.to_str().unwrap(), "secret", "list"];
+    assert_eq!(refused(dir.path(), None, &named, b""), (3, "missing".to_owned()));
+    std::fs::write(&key, "right\n").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(refused(dir.path(), None, &named, b""), (2, "secrets_key".to_owned()));
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    ok(dir.path(), &["secret", "set", "A"], "hunter2");
+    let listed = run(dir.path(), None, &named, b"");
+    assert_eq!(text(&listed), "A\n");
+    // The environment beats the file.
+    assert_eq!(refused(dir.path(), Some("wrong"), &named, b""), (2, "secrets_wrong_key".to_owned()));
+}
+
+#[test]
+fn processes_that_set_at_once_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..6).map(|number| format!("N{number}")).collect();
+    let started: Vec<Child> = names
+        .iter()
+        .map(|name| {
+            let mut child =
+                tokamak(dir.path(), Some("right"), &["secret", "set", name]).stdin(Stdio::piped()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(b"hunter2").unwrap();
+            child
+        })
+        .collect();
+    for child in started {
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", text(&ended));
+    }
+    assert_eq!(ok(dir.path(), &["secret", "list"], ""), format!("{}\n", names.join("\n")));
+}
+
+/// `tokamak serve`, killed with the value.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(data: &Path, catalogs: &Path) -> Self {
+        let arguments = ["serve", "--port", "0", "--no-demo", "--catalogs", catalogs.to_str().unwrap()];
+        let mut process = tokamak(data, Some("right"), &arguments).spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let ready = lines.next().unwrap().unwrap();
+        // The rest is read too, so that a full pipe does not stop the server.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url = ready.split_whitespace().nth(1).unwrap().to_owned();
+        Self { process, url }
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> String {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client
+            .post(format!("{}/mcp", self.url))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", tool);
+        request.body(body.to_string()).send().await.unwrap().text().await.unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_running_server_finds_what_is_set_while_it_runs() {
+    // The client cannot be made without one, though it speaks plain HTTP here.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(demo::serve(listener, std::future::pending()));
+    let dir = tempfile::tempdir().unwrap();
+    let catalogs = dir.path().join("catalogs");
+    std::fs::create_dir(&catalogs).unwrap();
+    let catalog = format!(
+        "catalog: guarded\nversion: 1\ntitle: Guarded\norigin: http://{address}\nauth: {{bearer: GUARDED_TOKEN}}\n\
+         entities:\n  Project: {{about: a body of work, key: [key], fields: {{key: string}}}}\n\
+         capabilities:\n  project_list: {{query: Project, http: GET /auth/bearer, rows: data}}\n"
+    );
+    std::fs::write(catalogs.join("guarded.yaml"), catalog).unwrap();
+    let data = dir.path().join("data");
+    let server = Server::start(&data, &catalogs);
+    let seeds = json!([{"api": "guarded", "entity": "Project"}]);
+    server.call("plasm_context", json!({"intent": "secrets", "seeds": seeds})).await;
+    let program = json!({"logical_session_ref": "s0", "program": "Project[key]"});
+
+    let before = server.call("plasm_run", program.clone()).await;
+    assert!(before.contains("tokamak secret set GUARDED_TOKEN"), "{before}");
+    ok(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
+    let after = server.call("plasm_run", program.clone()).await;
+    assert!(after.contains("OPS") && !after.contains(TOKEN), "{after}");
+    ok(&data, &["secret", "set", "GUARDED_TOKEN"], "hunter2");
+    let refused = server.call("plasm_run", program.clone()).await;
+    assert!(refused.contains("401") && !refused.contains("hunter2"), "{refused}");
+    ok(&data, &["secret", "remove", "GUARDED_TOKEN"], "");
+    let removed = server.call("plasm_run", program).await;
+    assert!(removed.contains("tokamak secret set GUARDED_TOKEN"), "{removed}");
+
+    ok(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
+    let named = ["doctor", "--port", "0", "--no-demo", "--catalogs", catalogs.to_str().unwrap()];
+    let doctor = ok(&data, &named, "");
+    assert!(doctor.contains("the encrypted store opens, 1 secret"), "{doctor}");
+    assert!(doctor.contains("GUARDED_TOKEN is set"), "{doctor}");
+}

@@ -1,0 +1,173 @@
+//! Effects against a server that counts them: whatever goes wrong, each happens at most once, and its receipt says what is
+//! known of it.
+
+use std::time::Duration;
+
+use exec::{ReceiptState, Resolved};
+use serde_json::json;
+use testkit::memory::MemoryReceipts;
+
+use crate::support::{Demo, Plans, args, error, go, rows, value};
+
+/// What is expected of one effect under one fault.
+struct Case {
+    fault: &'static str,
+    state: &'static str,
+    effects: usize,
+    resolved: Option<Resolved>,
+    ok: bool,
+}
+
+fn case(fault: &'static str, state: &'static str, effects: usize) -> Case {
+    Case { fault, state, effects, resolved: None, ok: state == "done" }
+}
+
+fn word(state: &ReceiptState) -> &'static str {
+    match state {
+        ReceiptState::Open => "open",
+        ReceiptState::Done => "done",
+        ReceiptState::Failed { .. } => "failed",
+        ReceiptState::Unknown { .. } => "unknown",
+    }
+}
+
+async fn check(demo: &Demo, method: &str, capability: &str, cases: Vec<Case>) {
+    let catalog = demo.catalog();
+    for case in cases {
+        demo.fault(method, case.fault).await;
+        let mut plans = Plans::new(&catalog);
+        let instance = ["ticket_edit", "ticket_change", "ticket_delete"].contains(&capability);
+        let mut given = vec![("project", value(json!("OPS")))];
+        if instance {
+            given.push(("number", value(json!(1))));
+        }
+        if capability != "ticket_delete" {
+            given.push(("title", value(json!("a title that nobody else has"))));
+        }
+        plans.effect("Ticket", capability, args(&given), None);
+        let receipts = MemoryReceipts::new();
+        let outcome = go(&demo.http, &plans, &receipts).await;
+        let said = format!("{capability} under `{}`: {:?} {:?}", case.fault, outcome.receipts, outcome.returns);
+        assert_eq!(word(&outcome.receipts[0].state), case.state, "{said}");
+        assert_eq!(outcome.receipts, receipts.all(), "what is kept is what is told: {said}");
+        assert_eq!(demo.effects().await.len(), case.effects, "{said}");
+        assert_eq!(outcome.returns[0].result.is_ok(), case.ok, "{said}");
+        if case.resolved.is_some() {
+            assert_eq!(outcome.receipts[0].resolved, case.resolved, "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_key_a_write_leaves_once_and_a_lost_answer_is_unknown() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let mut cases = vec![
+        case("", "done", 1),
+        case("status=422", "failed", 0),
+        case("status=409", "failed", 0),
+        case("status=401", "failed", 0),
+        case("retry-after=1", "failed", 0),
+        case("status=501", "failed", 0),
+        case("status=500", "unknown", 0),
+        case("status=503", "unknown", 0),
+        case("status=503;when=after", "unknown", 1),
+        case("status=504;when=after", "unknown", 1),
+        case("close;when=before", "unknown", 0),
+        case("close", "unknown", 1),
+        case("truncate", "unknown", 1),
+        case("redirect=http://127.0.0.1:1/x", "unknown", 0),
+    ];
+    // The status says done, whatever became of the rest.
+    cases.push(Case { ok: false, ..case("not-json", "done", 1) });
+    check(&demo, "POST", "ticket_plain", cases).await;
+}
+
+#[tokio::test]
+async fn with_a_key_it_is_tried_again_and_still_happens_once() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let again = |fault| Case { resolved: Some(Resolved::Repeated), ..case(fault, "done", 1) };
+    let cases = vec![
+        case("", "done", 1),
+        case("status=503;times=1", "done", 1),
+        case("status=503;when=after;times=1", "done", 1),
+        case("status=502;when=after;times=2", "done", 1),
+        case("close;times=1", "done", 1),
+        case("close;when=before;times=1", "done", 1),
+        case("truncate;times=1", "done", 1),
+        again("status=500;when=after;times=1"),
+        case("status=503;when=after", "unknown", 1),
+        case("close", "unknown", 1),
+        case("status=503", "unknown", 0),
+        case("status=422", "failed", 0),
+    ];
+    check(&demo, "POST", "ticket_keyed", cases).await;
+}
+
+#[tokio::test]
+async fn a_probe_tells_what_a_lost_answer_did() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let by = |name: &str| Some(Resolved::Probe { capability: name.to_owned() });
+    let told = |fault, state, effects| Case { resolved: by("ticket_list"), ..case(fault, state, effects) };
+    let cases = vec![
+        told("close", "done", 1),
+        told("close;when=before", "failed", 0),
+        told("status=503;when=after", "done", 1),
+        told("status=500", "failed", 0),
+        told("truncate", "done", 1),
+        case("status=422", "failed", 0),
+    ];
+    check(&demo, "POST", "ticket_probed", cases).await;
+    let told = |fault, state, effects| Case { resolved: by("ticket_get"), ..case(fault, state, effects) };
+    let cases = || vec![told("status=503;when=after", "done", 1), told("close;when=before", "failed", 0)];
+    check(&demo, "DELETE", "ticket_delete", cases()).await;
+    check(&demo, "PATCH", "ticket_change", cases()).await;
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_itself_tells_nothing() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    check(&demo, "*", "ticket_probed", vec![case("close", "unknown", 1)]).await;
+}
+
+#[tokio::test]
+async fn what_sets_a_state_is_tried_again() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    demo.fault("PATCH", "close;times=1").await;
+    let mut plans = Plans::new(&demo.catalog());
+    let given = [("project", value(json!("OPS"))), ("number", value(json!(1))), ("title", value(json!("set")))];
+    plans.effect("Ticket", "ticket_edit", args(&given), None);
+    let outcome = go(&demo.http, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(rows(&outcome, 0)[0]["title"], json!("set"), "{}", error(&outcome, 0));
+    assert_eq!(word(&outcome.receipts[0].state), "done");
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_unknown_without_a_key_and_once_with_one() {
+    let demo = Demo::start(Duration::from_millis(400)).await;
+    for (capability, fault, state) in
+        [("ticket_plain", "slow=1500", "unknown"), ("ticket_keyed", "slow=1500;times=1", "done")]
+    {
+        demo.fault("POST", fault).await;
+        let mut plans = Plans::new(&demo.catalog());
+        let given = [("project", value(json!("OPS"))), ("title", value(json!("late")))];
+        plans.effect("Ticket", capability, args(&given), None);
+        let outcome = go(&demo.http, &plans, &MemoryReceipts::new()).await;
+        assert_eq!(word(&outcome.receipts[0].state), state, "{:?}", outcome.receipts);
+        tokio::time::sleep(Duration::from_millis(1_600)).await;
+        let effects = demo.effects().await.len();
+        assert!(effects <= 1 && (state != "done" || effects == 1), "{capability}: {effects}");
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_connect_did_not_happen() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://127.0.0.1:9");
+    let catalog = std::sync::Arc::new(catalog::read("writes.yaml", &text).unwrap());
+    let mut plans = Plans::new(&catalog);
+    let given = [("project", value(json!("OPS"))), ("title", value(json!("x")))];
+    plans.effect("Ticket", "ticket_plain", args(&given), None);
+    let outcome = go(&demo.http, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(word(&outcome.receipts[0].state), "failed");
+    assert!(error(&outcome, 0).contains("could not connect"));
+}

@@ -1,0 +1,284 @@
+//! Effects in their order: what stops them, what goes on beside them, what a second try of a run does.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{Limits, Method};
+use exec::{CancellationToken, Intent, Progress, Receipt, ReceiptState, Receipts, Resolved, Told};
+use lang::plan::{Expr, StepKind};
+use ports::upstream::Error;
+use serde_json::{Value, json};
+use testkit::memory::MemoryReceipts;
+use testkit::upstream::{Rule, ScriptedUpstream};
+
+use crate::support::{self, Demo, Plans, With, args, error, go, go_with, of_step, row, rows, value};
+
+fn catalog() -> std::sync::Arc<catalog::Catalog> {
+    let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://demo.localhost");
+    std::sync::Arc::new(catalog::read("writes.yaml", &text).unwrap())
+}
+
+const TICKETS: &str = "/api/projects/OPS/tickets";
+
+fn ticket(number: u32, title: &str) -> Value {
+    json!({"project": "OPS", "number": number, "title": title, "labels": []})
+}
+
+fn create(title: Expr) -> lang::plan::Args {
+    args(&[("project", value(json!("OPS"))), ("title", title)])
+}
+
+fn states(receipts: &[Receipt]) -> Vec<(usize, usize, &'static str)> {
+    let word = |state: &ReceiptState| match state {
+        ReceiptState::Open => "open",
+        ReceiptState::Done => "done",
+        ReceiptState::Failed { .. } => "failed",
+        ReceiptState::Unknown { .. } => "unknown",
+    };
+    receipts.iter().map(|r| (r.intent.id.step, r.intent.id.row, word(&r.state))).collect()
+}
+
+#[tokio::test]
+async fn rows_one_at_a_time_in_their_order_and_the_first_failure_stops_all_that_is_later() {
+    let upstream = ScriptedUpstream::new()
+        .with(Rule::post(TICKETS).body_contains("\"a\"").json(201, ticket(1, "a")))
+        .with(Rule::post(TICKETS).body_contains("\"b\"").json(422, json!({"error": {"message": "no b"}})))
+        .with(Rule::get("/api/projects/OPS/tickets/9").json(200, ticket(9, "read")));
+    let mut plans = Plans::new(&catalog());
+    let names = plans.literals(&[json!("a"), json!("b"), json!("c")]);
+    let made = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    plans.label(made, "made");
+    let later = plans.effect("Ticket", "ticket_plain", create(value(json!("later"))), None);
+    let number = args(&[("project", value(json!("OPS"))), ("number", value(json!(9)))]);
+    let read = plans.get("Ticket", "ticket_get", number);
+    let receipts = MemoryReceipts::new();
+    let outcome = go(&upstream, &plans, &receipts).await;
+    assert!(error(&outcome, made).contains("row 2 of 3") && error(&outcome, made).contains("no b"), "{outcome:?}");
+    assert!(error(&outcome, made).contains("1 done before it"), "{}", error(&outcome, made));
+    assert!(error(&outcome, later).contains("not run, because `made`"), "{}", error(&outcome, later));
+    assert_eq!(rows(&outcome, read)[0]["title"], json!("read"), "reads go on");
+    assert_eq!(states(&outcome.receipts), [(1, 0, "done"), (1, 1, "failed")]);
+    assert_eq!(outcome.receipts[0].rows[0]["number"], json!(1), "what was done is there with its row");
+    assert_eq!(upstream.calls().len(), 3);
+    let events: Vec<&str> = receipts.events().iter().map(|(event, _)| *event).collect();
+    assert_eq!(events, ["open", "close", "open", "close"], "each is closed before the next is opened");
+}
+
+#[tokio::test]
+async fn an_unknown_one_stops_the_rest_too() {
+    let upstream = ScriptedUpstream::new()
+        .with(Rule::post(TICKETS).fails(|label| Error::Lost { label, cause: "reset".into() }).once())
+        .with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let mut plans = Plans::new(&catalog());
+    plans.effect("Ticket", "ticket_plain", create(value(json!("first"))), None);
+    plans.effect("Ticket", "ticket_plain", create(value(json!("second"))), None);
+    let outcome = go(&upstream, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(states(&outcome.receipts), [(0, 0, "unknown")]);
+    assert!(error(&outcome, 0).contains("nobody knows"), "{}", error(&outcome, 0));
+    assert_eq!(upstream.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn every_value_is_there_before_anything_leaves() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let mut plans = Plans::new(&catalog());
+    let names = plans.literals(&[json!({"t": "a"}), json!({"t": null})]);
+    let made = plans.effect("Ticket", "ticket_plain", create(row("value.t")), Some(names));
+    let outcome = go(&upstream, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(error(&outcome, made), "`title` has no value in `_.value.t`");
+    assert!(upstream.calls().is_empty() && outcome.receipts.is_empty());
+}
+
+#[tokio::test]
+async fn an_effect_feeds_what_comes_after_it() {
+    let upstream = ScriptedUpstream::new()
+        .with(Rule::post(TICKETS).json(201, ticket(41, "new")))
+        .with(Rule::new(Method::Patch, "/api/projects/OPS/tickets/41").json(200, ticket(41, "newer")));
+    let mut plans = Plans::new(&catalog());
+    let made = plans.effect("Ticket", "ticket_keyed", create(value(json!("new"))), None);
+    let given = args(&[
+        ("project", of_step(made, "project")),
+        ("number", of_step(made, "number")),
+        ("title", of_step(made, "title")),
+    ]);
+    let edited = plans.effect("Ticket", "ticket_edit", given, None);
+    let outcome = go(&upstream, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(rows(&outcome, edited)[0]["title"], json!("newer"), "{}", error(&outcome, edited));
+    let keyed = &upstream.calls()[0];
+    assert!(keyed.repeatable, "the API recognises it");
+    let key = keyed.request.headers.iter().find(|(name, _)| name == "Idempotency-Key").unwrap();
+    assert_eq!(key.1, format!("{}-0-0", support::run_id()));
+}
+
+#[tokio::test]
+async fn without_receipts_nothing_leaves() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let mut plans = Plans::new(&catalog());
+    plans.effect("Ticket", "ticket_plain", create(value(json!("x"))), None);
+    let outcome = go_with(&upstream, &plans.plan(), &plans.catalog, With::default()).await;
+    assert!(error(&outcome, 0).contains("keeps no receipts"));
+    let outcome = go(&upstream, &plans, &MemoryReceipts::failing_after(0)).await;
+    assert!(error(&outcome, 0).contains("receipts cannot be kept"));
+    assert!(upstream.calls().is_empty());
+    // It happened and that could not be kept: told here, and no later effect builds on it.
+    plans.effect("Ticket", "ticket_plain", create(value(json!("y"))), None);
+    let outcome = go(&upstream, &plans, &MemoryReceipts::failing_after(1)).await;
+    assert_eq!(states(&outcome.receipts), [(0, 0, "done")]);
+    assert!(error(&outcome, 0).contains("receipts cannot be kept") && error(&outcome, 1).contains("not run"));
+    assert_eq!(upstream.calls().len(), 1);
+}
+
+/// Cancels the run when the first effect has ended.
+struct CancelsAfter<'a>(&'a MemoryReceipts, CancellationToken);
+
+#[async_trait]
+impl Receipts for CancelsAfter<'_> {
+    async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, ports::receipts::Error> {
+        self.0.open(intent).await
+    }
+
+    async fn close(&self, receipt: &Receipt) -> Result<(), ports::receipts::Error> {
+        self.1.cancel();
+        self.0.close(receipt).await
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_run_stops_between_effects_and_tells_what_was_done() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let (receipts, cancel) = (MemoryReceipts::new(), CancellationToken::new());
+    let stopping = CancelsAfter(&receipts, cancel.clone());
+    let mut plans = Plans::new(&demo.catalog());
+    let names = plans.literals(&[json!("a"), json!("b"), json!("c")]);
+    let made = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    let number = args(&[("project", value(json!("OPS"))), ("number", of_step(made, "number"))]);
+    plans.get("Ticket", "ticket_get", number);
+    let with = With { receipts: Some(&stopping), cancel, ..With::default() };
+    let outcome = go_with(&demo.http, &plans.plan(), &plans.catalog, with).await;
+    assert!(outcome.cancelled, "{outcome:?}");
+    assert_eq!(states(&outcome.receipts), [(1, 0, "done")]);
+    assert_eq!(demo.effects().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_is_tried_again_does_nothing_twice() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let mut plans = Plans::new(&demo.catalog());
+    let names = plans.literals(&[json!("a"), json!("b")]);
+    plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    let receipts = MemoryReceipts::new();
+    let first = go(&demo.http, &plans, &receipts).await;
+    let second = go(&demo.http, &plans, &receipts).await;
+    assert_eq!(rows(&first, 1), rows(&second, 1));
+    assert!(second.receipts.iter().all(|r| r.resolved == Some(Resolved::Earlier)));
+    assert_eq!(demo.effects().await.len(), 2);
+    // A crash in between left the second one open: it is not known, and it is not repeated.
+    let open = Receipt::open(first.receipts[1].intent.clone());
+    let crashed = MemoryReceipts::new().with(first.receipts[0].clone()).with(open);
+    let third = go(&demo.http, &plans, &crashed).await;
+    assert_eq!(states(&third.receipts), [(1, 0, "done"), (1, 1, "unknown")]);
+    assert_eq!(demo.effects().await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_open_receipt_of_a_keyed_effect_is_sent_again_with_its_key() {
+    let demo = Demo::start(Duration::from_secs(5)).await;
+    let mut plans = Plans::new(&demo.catalog());
+    plans.effect("Ticket", "ticket_keyed", create(value(json!("once"))), None);
+    let first = go(&demo.http, &plans, &MemoryReceipts::new()).await;
+    let crashed = MemoryReceipts::new().with(Receipt::open(first.receipts[0].intent.clone()));
+    let second = go(&demo.http, &plans, &crashed).await;
+    assert_eq!(rows(&first, 0), rows(&second, 0));
+    assert_eq!(second.receipts[0].resolved, Some(Resolved::Repeated));
+    assert_eq!(demo.effects().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_is_tried_again_and_reads_other_rows_takes_no_receipt_for_another() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let receipts = MemoryReceipts::new();
+    for (title, expected) in [("a", "ok"), ("b", "it did not happen")] {
+        let mut plans = Plans::new(&catalog());
+        plans.effect("Ticket", "ticket_plain", create(value(json!(title))), None);
+        let outcome = go(&upstream, &plans, &receipts).await;
+        assert!(error(&outcome, 0).contains(expected), "{}", error(&outcome, 0));
+    }
+    assert_eq!(upstream.calls().len(), 1);
+}
+
+/// With one place in the session, a probe must not wait for the effect that it is to find out about.
+#[tokio::test]
+async fn a_probe_needs_no_second_place() {
+    let listed = json!({"data": [ticket(3, "x")], "total": 1});
+    let upstream = ScriptedUpstream::new()
+        .with(Rule::post(TICKETS).fails(|label| Error::Lost { label, cause: "reset".into() }))
+        .with(Rule::get("/api/tickets").json(200, listed));
+    let mut plans = Plans::new(&catalog());
+    plans.effect("Ticket", "ticket_probed", create(value(json!("x"))), None);
+    let receipts = MemoryReceipts::new();
+    let limits = Limits { calls_per_session: 1, calls_per_origin: 1, ..Limits::default() };
+    let with = With { receipts: Some(&receipts), limits, ..With::default() };
+    let (plan, catalog) = (plans.plan(), plans.catalog.clone());
+    let running = go_with(&upstream, &plan, &catalog, with);
+    let outcome = tokio::time::timeout(Duration::from_secs(10), running).await.unwrap();
+    assert_eq!(rows(&outcome, 0)[0]["number"], json!(3));
+}
+
+#[tokio::test]
+async fn more_rows_than_the_plan_showed_do_nothing() {
+    let upstream = ScriptedUpstream::new();
+    let mut plans = Plans::new(&catalog());
+    let names = plans.literals(&[json!("a"), json!("b")]);
+    let made = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    plans.steps[made].effects = 1;
+    let outcome = go(&upstream, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(error(&outcome, made), "stopped at the plan's bound of 1 effects");
+    assert!(upstream.calls().is_empty());
+}
+
+#[tokio::test]
+async fn concurrent_effects_go_side_by_side_and_are_told_in_row_order() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).answers(|call| {
+        let title = call.request.body.as_ref().map(testkit::upstream::body_text).unwrap_or_default();
+        let number = if title.contains("t0") { 0 } else { 1 };
+        Ok(base::Response { status: 201, headers: vec![], body: ticket(number, &title).to_string().into_bytes() })
+    }));
+    let mut plans = Plans::new(&catalog());
+    let names: Vec<Value> = (0..6).map(|n| json!(format!("t{n}"))).collect();
+    let names = plans.literals(&names);
+    plans.effect("Ticket", "ticket_many", create(row("")), Some(names));
+    let outcome = go(&upstream, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(states(&outcome.receipts).iter().map(|s| s.1).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    assert!(upstream.max_in_flight() > 1);
+    let plain = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    plans.steps[1].kind = match plans.steps[1].kind.clone() {
+        StepKind::Effect { args, each, .. } => StepKind::Effect { call: plans.called("ticket_plain"), args, each },
+        other => other,
+    };
+    go(&plain, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(plain.max_in_flight(), 1);
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<Told>>);
+
+impl Progress for Heard {
+    fn tell(&self, told: Told) {
+        self.0.lock().unwrap().push(told);
+    }
+}
+
+#[tokio::test]
+async fn progress_counts_steps_and_effects_to_the_end() {
+    let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
+    let mut plans = Plans::new(&catalog());
+    let names = plans.literals(&[json!("a"), json!("b")]);
+    plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    let (heard, receipts) = (Heard::default(), MemoryReceipts::new());
+    let with = With { receipts: Some(&receipts), progress: Some(&heard), limits: Limits::default(), ..With::default() };
+    go_with(&upstream, &plans.plan(), &plans.catalog, with).await;
+    let heard = heard.0.into_inner().unwrap();
+    assert_eq!(*heard.last().unwrap(), Told { steps_done: 2, steps: 2, effects_done: 2 });
+    assert!(heard.windows(2).all(|w| w[0].steps_done <= w[1].steps_done && w[0].effects_done <= w[1].effects_done));
+}

@@ -1,0 +1,107 @@
+//! Every paging form against a real server that speaks it, honest and hostile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::{Limits, TenantId};
+use exec::{Coverage, Ctx, Rowset, StepError, Why, run};
+use lang::scope::{Exposed, Scope};
+use testkit::memory::{ManualClock, MapSecrets};
+use tokio::sync::Semaphore;
+
+/// The form's line in a catalog, and where it is asked.
+const FORMS: [(&str, &str); 5] = [
+    ("page", "paging: {page: page, size: {send: per_page, max: 100}, total: total}"),
+    ("offset", "paging: {offset: offset, size: {send: limit, max: 100}, total: total}"),
+    ("cursor", "paging: {cursor: next_cursor, send: cursor, size: {send: limit, max: 100}}"),
+    ("link", "paging: {link: next, size: {send: per_page, max: 100}}"),
+    ("next-url", "paging: {next: next, size: {send: limit, max: 100}}"),
+];
+
+async fn start() -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(demo::serve(listener, std::future::pending()));
+    address
+}
+
+async fn read(
+    address: std::net::SocketAddr,
+    form: (&str, &str),
+    query: &str,
+    limits: &Limits,
+) -> Result<Arc<Rowset>, Arc<StepError>> {
+    let rows = if form.0 == "link" { "" } else { "rows: data" };
+    let text = format!(
+        "catalog: pages\nversion: 1\ntitle: Pages\norigin: http://{address}\nentities:\n  Ticket:\n    about: x\n    key: [project, number]\n    \
+         fields: {{project: string, number: integer}}\ncapabilities:\n  tickets:\n    query: Ticket\n    http: GET /paging/{}{query}\n    {rows}\n    {}\n",
+        form.0, form.1
+    );
+    let catalog = Arc::new(catalog::read("pages.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")));
+    let exposed = Exposed {
+        symbol: "e1".into(),
+        catalog: catalog.clone(),
+        entity: "Ticket".into(),
+        relations: BTreeMap::new(),
+        methods: BTreeMap::new(),
+    };
+    let scope = Scope { entities: vec![exposed], ..Scope::default() };
+    let (checked, _) = lang::check::check(&scope, &lang::syntax::parse("Ticket", limits).program).unwrap();
+    let plan = lang::plan::plan(&checked, limits);
+    let http = upstream::HttpUpstream::new(
+        upstream::Options::default(),
+        Arc::new(MapSecrets::new()),
+        Arc::new(ManualClock::default()),
+    )
+    .unwrap();
+    let (tenant, calls, catalogs) =
+        (TenantId::local(), Semaphore::new(4), BTreeMap::from([(catalog.id.clone(), catalog)]));
+    let ctx = Ctx::new(&http, &tenant, &catalogs, limits, &calls);
+    run(&ctx, &plan).await.returns.remove(0).result
+}
+
+#[tokio::test]
+async fn each_form_reads_every_row_once() {
+    let address = start().await;
+    for form in FORMS {
+        let rows =
+            read(address, form, "", &Limits::default()).await.unwrap_or_else(|error| panic!("{}: {error}", form.0));
+        let distinct: BTreeSet<String> =
+            rows.rows.iter().map(|r| format!("{}/{}", r["project"], r["number"])).collect();
+        assert_eq!((rows.rows.len(), distinct.len()), (321, 321), "{}", form.0);
+        assert_eq!(rows.coverage, Coverage::Complete, "{}", form.0);
+    }
+}
+
+#[tokio::test]
+async fn each_form_says_when_a_budget_cut_it() {
+    let address = start().await;
+    for form in FORMS {
+        let rows = read(address, form, "", &Limits { rows: 150, ..Limits::default() }).await.unwrap();
+        assert_eq!((rows.rows.len(), &rows.coverage), (150, &Coverage::partial(Why::RowBudget)), "{}", form.0);
+        let rows = read(address, form, "", &Limits { pages: 2, ..Limits::default() }).await.unwrap();
+        assert_eq!((rows.rows.len(), &rows.coverage), (200, &Coverage::partial(Why::PageBudget)), "{}", form.0);
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_repeats_ends_the_list_and_is_not_complete() {
+    let address = start().await;
+    for form in FORMS.into_iter().filter(|(name, _)| ["cursor", "next-url"].contains(name)) {
+        let rows = read(address, form, "?repeat=1", &Limits::default()).await.unwrap();
+        assert_ne!(rows.coverage, Coverage::Complete, "{}", form.0);
+        assert!(rows.rows.len() < 500, "{}: {}", form.0, rows.rows.len());
+    }
+}
+
+#[tokio::test]
+async fn a_next_link_to_another_origin_is_refused_and_not_asked() {
+    let (address, trap) = (start().await, tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let elsewhere = trap.local_addr().unwrap();
+    for form in FORMS.into_iter().filter(|(name, _)| ["link", "next-url"].contains(name)) {
+        let error = read(address, form, &format!("?next=http://{elsewhere}"), &Limits::default()).await.unwrap_err();
+        assert!(error.to_string().contains("another origin"), "{}: {error}", form.0);
+    }
+    let asked = tokio::time::timeout(std::time::Duration::from_millis(100), trap.accept()).await;
+    assert!(asked.is_err(), "nobody connected there");
+}

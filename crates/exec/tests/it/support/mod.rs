@@ -1,0 +1,254 @@
+//! Plans by hand, and the demo API with a catalog that writes.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{CatalogId, Digest, Limits, Method, Origin, Payload, Request, RunId, TenantId};
+use catalog::{Catalog, EffectClass, Type};
+use exec::{CancellationToken, Continuation, Ctx, Outcome, Progress, Receipts, run};
+use lang::plan::{
+    Args, Bounds, Called, Column, EntityOf, Expr, Path, Plan, Returned, Shape, Step, StepKind, Take, Verdict,
+};
+use ports::Upstream;
+use ports::upstream::Call;
+use serde_json::{Value, json};
+use testkit::memory::{ManualClock, MapSecrets};
+use tokio::sync::Semaphore;
+use upstream::HttpUpstream;
+
+/// Steps for one catalog, with bounds that are enough unless a test says otherwise.
+pub struct Plans {
+    pub catalog: Arc<Catalog>,
+    pub steps: Vec<Step>,
+    last_effect: Option<usize>,
+}
+
+impl Plans {
+    pub fn new(catalog: &Arc<Catalog>) -> Self {
+        Self { catalog: catalog.clone(), steps: Vec::new(), last_effect: None }
+    }
+
+    pub fn called(&self, capability: &str) -> Called {
+        Called { catalog: self.catalog.id.clone(), capability: capability.into() }
+    }
+
+    pub fn of(&self, entity: &str) -> EntityOf {
+        EntityOf { catalog: self.catalog.id.clone(), entity: entity.into() }
+    }
+
+    /// Adds a step whose rows are of an entity, with its fields as columns.
+    pub fn rows_of(&mut self, entity: &str, kind: StepKind) -> usize {
+        let fields = self.catalog.entity(entity).unwrap().fields.values();
+        let columns = fields.map(|f| Column { name: f.name.as_str().into(), kind: f.kind.clone() }).collect();
+        let of = Some(self.of(entity));
+        self.add(kind, of, columns)
+    }
+
+    /// Adds a step whose rows a program made.
+    pub fn made(&mut self, columns: &[(&str, Type)], kind: StepKind) -> usize {
+        let columns = columns.iter().map(|(n, k)| Column { name: (*n).into(), kind: k.clone() }).collect();
+        self.add(kind, None, columns)
+    }
+
+    /// Adds a step whose rows are those of its input.
+    pub fn same(&mut self, kind: StepKind) -> usize {
+        let input = &self.steps[kind.input().unwrap()];
+        let (of, columns) = (input.of.clone(), input.columns.to_vec());
+        self.add(kind, of, columns)
+    }
+
+    fn add(&mut self, kind: StepKind, of: Option<EntityOf>, columns: Vec<Column>) -> usize {
+        let effect = matches!(kind, StepKind::Effect { .. });
+        let after = if effect { self.last_effect.replace(self.steps.len()) } else { None };
+        self.steps.push(Step {
+            kind,
+            of,
+            columns: columns.into(),
+            shape: Shape::List,
+            class: if effect { EffectClass::Write } else { EffectClass::Read },
+            calls: 1_000,
+            rows: 1_000,
+            effects: if effect { 100 } else { 0 },
+            after,
+            label: None,
+            says: None,
+        });
+        self.steps.len() - 1
+    }
+
+    pub fn label(&mut self, at: usize, label: &str) -> usize {
+        self.steps[at].label = Some(label.into());
+        at
+    }
+
+    pub fn query(&mut self, entity: &str, capability: &str, args: Args) -> usize {
+        let call = self.called(capability);
+        self.rows_of(entity, StepKind::Query { call, args, limit: None, page_size: None, fields: None })
+    }
+
+    pub fn get(&mut self, entity: &str, capability: &str, args: Args) -> usize {
+        let call = self.called(capability);
+        self.rows_of(entity, StepKind::Get { call, args, fields: None })
+    }
+
+    pub fn effect(&mut self, entity: &str, capability: &str, args: Args, each: Option<usize>) -> usize {
+        let call = self.called(capability);
+        self.rows_of(entity, StepKind::Effect { call, args, each })
+    }
+
+    pub fn literals(&mut self, items: &[Value]) -> usize {
+        let items = items.iter().cloned().map(Expr::Value).collect();
+        self.made(&[("value", Type::Json)], StepKind::Rows { items })
+    }
+
+    /// With every step as a result, named by its label or `s{n}`.
+    pub fn plan(&self) -> Plan {
+        let label = |(at, s): (usize, &Step)| s.label.as_ref().map_or_else(|| format!("s{at}"), ToString::to_string);
+        let returns = self.steps.iter().enumerate();
+        let returns = returns.map(|(step, s)| Returned { label: label((step, s)), step }).collect();
+        let mut bounds = Bounds { rows: usize::MAX, bytes: u64::MAX, ..Bounds::default() };
+        for step in self.steps.iter().filter(|s| s.kind.calls_api()) {
+            *bounds.calls.entry(self.catalog.id.clone()).or_default() += step.calls;
+        }
+        Plan {
+            steps: self.steps.clone(),
+            returns,
+            catalogs: vec![(self.catalog.id.clone(), self.catalog.digest())],
+            digest: Digest::of(b"by hand"),
+            verdict: Verdict::Ok,
+            bounds,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+pub fn args(pairs: &[(&str, Expr)]) -> Args {
+    pairs.iter().map(|(name, expr)| ((*name).into(), expr.clone())).collect()
+}
+
+pub fn value(value: Value) -> Expr {
+    Expr::Value(value)
+}
+
+pub fn path(dotted: &str) -> Path {
+    dotted.split('.').filter(|p| !p.is_empty()).map(Into::into).collect()
+}
+
+/// Of the row at hand.
+pub fn row(dotted: &str) -> Expr {
+    Expr::Row(Take::Path(path(dotted)))
+}
+
+pub fn of_step(step: usize, dotted: &str) -> Expr {
+    Expr::Step { step, take: Take::Path(path(dotted)), many: false }
+}
+
+pub fn run_id() -> RunId {
+    RunId::from_random([7; 16])
+}
+
+pub fn catalogs(catalog: &Arc<Catalog>) -> BTreeMap<CatalogId, Arc<Catalog>> {
+    BTreeMap::from([(catalog.id.clone(), catalog.clone())])
+}
+
+/// Runs a plan with receipts.
+pub async fn go(upstream: &dyn Upstream, plans: &Plans, receipts: &dyn Receipts) -> Outcome {
+    let with = With { receipts: Some(receipts), ..With::default() };
+    go_with(upstream, &plans.plan(), &plans.catalog, with).await
+}
+
+/// What a run has beside its upstream.
+#[derive(Default)]
+pub struct With<'a> {
+    pub limits: Limits,
+    pub receipts: Option<&'a dyn Receipts>,
+    pub cancel: CancellationToken,
+    pub progress: Option<&'a dyn Progress>,
+    pub pages: Option<&'a BTreeMap<String, Continuation>>,
+}
+
+pub async fn go_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalog>, with: With<'_>) -> Outcome {
+    let (tenant, calls) = (TenantId::local(), Semaphore::new(with.limits.calls_per_session));
+    let catalogs = catalogs(catalog);
+    let mut ctx = Ctx::new(upstream, &tenant, &catalogs, &with.limits, &calls);
+    if let Some(receipts) = with.receipts {
+        ctx = ctx.with_effects(run_id(), receipts);
+    }
+    ctx.cancel = with.cancel;
+    ctx.progress = with.progress;
+    ctx.pages = with.pages;
+    run(&ctx, plan).await
+}
+
+/// The rows of a result, as JSON.
+pub fn rows(outcome: &Outcome, at: usize) -> Value {
+    match &outcome.returns[at].result {
+        Ok(set) => set.rows.iter().map(|row| Value::Object(catalog::Row::clone(row))).collect(),
+        Err(error) => panic!("{}: {error}", outcome.returns[at].label),
+    }
+}
+
+pub fn error(outcome: &Outcome, at: usize) -> String {
+    outcome.returns[at].result.as_ref().map_or_else(|error| error.to_string(), |_| "ok".to_owned())
+}
+
+/// The demo API, a client for it, and its controls.
+pub struct Demo {
+    pub address: SocketAddr,
+    pub http: HttpUpstream,
+}
+
+impl Demo {
+    pub async fn start(timeout: Duration) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(demo::serve(listener, std::future::pending()));
+        let options = upstream::Options { request_timeout: timeout, ..upstream::Options::default() };
+        let http = HttpUpstream::new(options, Arc::new(MapSecrets::new()), Arc::new(ManualClock::default())).unwrap();
+        Self { address, http }
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        let text = include_str!("writes.yaml").replace("ORIGIN", &format!("http://{}", self.address));
+        Arc::new(catalog::read("writes.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")))
+    }
+
+    async fn control(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let request = Request {
+            method,
+            origin: Origin::parse(&format!("http://{}", self.address)).unwrap(),
+            path: path.to_owned(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: body.map(Payload::json),
+            auth: None,
+            anonymous: false,
+        };
+        let call = Call { tenant: TenantId::local(), request, repeatable: false, pace: None };
+        let response = self.http.send(call).await.unwrap();
+        serde_json::from_slice(&response.body).unwrap_or_default()
+    }
+
+    /// The seeded data again, and a fault on every request with this method, or with any (`*`).
+    pub async fn fault(&self, method: &str, fault: &str) {
+        self.control(Method::Post, "/control/reset", Some(json!({}))).await;
+        if !fault.is_empty() {
+            let mut rule = json!({"fault": fault, "path": "/api/*"});
+            if method != "*" {
+                rule["method"] = json!(method);
+            }
+            let rules = json!({"rules": [rule]});
+            let answer = self.control(Method::Post, "/control/faults", Some(rules)).await;
+            assert!(answer.get("error").is_none(), "{answer}");
+        }
+    }
+
+    /// What really happened: method and path of each.
+    pub async fn effects(&self) -> Vec<String> {
+        let effects = self.control(Method::Get, "/control/effects", None).await;
+        let word = |e: &Value, name: &str| e[name].as_str().unwrap_or_default().to_owned();
+        effects.as_array().unwrap().iter().map(|e| format!("{} {}", word(e, "method"), word(e, "path"))).collect()
+    }
+}

@@ -1,0 +1,12 @@
+//! What the server says, as golden files, and how it ends its calls.
+//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+
+// why: a failed expectation is the test's own failure, in what tests share too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod golden_context;
+mod golden_openapi;
+mod golden_run;
+mod golden_wire;
+mod pages;
+mod under_way;

@@ -1,0 +1,93 @@
+//! Discovery through the service: what is offered now, by any of its names, and what a model is told when it asks wrongly.
+
+use std::sync::Arc;
+
+use base::Limits;
+use catalog::{Catalog, Registry};
+use session::{Access, Caller, DiscoverRequest, Error, Identity, Service};
+
+use crate::world::World;
+
+fn read(text: &str) -> Arc<Catalog> {
+    Arc::new(catalog::read("shipped.yaml", text).unwrap())
+}
+
+fn demo(about: &str) -> Arc<Catalog> {
+    read(&include_str!("../../../../catalogs/demo.yaml").replace("a unit of work in a project", about))
+}
+
+fn github() -> Arc<Catalog> {
+    read(include_str!("../../../../catalogs/github.yaml"))
+}
+
+fn registry<const N: usize>(catalogs: [Arc<Catalog>; N]) -> Arc<Registry> {
+    Arc::new(Registry::new(catalogs).unwrap())
+}
+
+fn service(registry: Arc<Registry>) -> Arc<Service> {
+    World::of(registry, Limits::default()).service
+}
+
+fn me() -> Caller {
+    Identity::local().caller(Some("a".to_owned()))
+}
+
+fn ask(intent: &str, apis: &[&str]) -> DiscoverRequest {
+    let apis = apis.iter().map(|api| (*api).to_owned()).collect();
+    DiscoverRequest { intent: intent.to_owned(), apis, limit: None }
+}
+
+fn rows(service: &Service, request: &DiscoverRequest) -> Vec<String> {
+    let found = service.discover(&me(), request).unwrap().found;
+    found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
+}
+
+#[test]
+fn what_is_offered_now_is_found() {
+    let service = service(registry([demo("a unit of work"), github()]));
+    let request = ask("the zeppelins", &[]);
+    assert_eq!(rows(&service, &request), Vec::<String>::new());
+    service.offer(registry([demo("a zeppelin"), github()]));
+    assert_eq!(rows(&service, &request).first().map(String::as_str), Some("demo:Ticket"));
+    service.offer(registry([github()]));
+    assert_eq!(rows(&service, &request), Vec::<String>::new());
+    assert!(rows(&service, &ask("tickets", &[])).iter().all(|row| row.starts_with("github:")));
+}
+
+#[test]
+fn an_api_is_asked_for_by_id_or_alias() {
+    let service = service(registry([demo("a unit of work"), github()]));
+    for name in ["github", "gh"] {
+        let found = rows(&service, &ask("comments", &[name]));
+        assert_eq!(found.first().map(String::as_str), Some("github:Comment"), "{name}");
+        assert!(found.iter().all(|row| row.starts_with("github:")), "{name}: {found:?}");
+    }
+    let refused = service.discover(&me(), &ask("comments", &["gihub"])).unwrap_err();
+    assert_eq!(refused.code(), "unknown_seed");
+    assert!(refused.to_string().contains("github"), "{refused}");
+}
+
+#[test]
+fn an_intent_must_say_something_and_not_too_much() {
+    let service = service(registry([github()]));
+    assert!(matches!(service.discover(&me(), &ask(" \n", &[])), Err(Error::NoIntent)));
+    let long = "x".repeat(Limits::default().intent_bytes + 1);
+    assert!(matches!(service.discover(&me(), &ask(&long, &[])), Err(Error::IntentTooLong { .. })));
+    let nothing = service.discover(&me(), &ask("zeppelins", &[])).unwrap();
+    assert!(nothing.found.rows.is_empty());
+    assert_eq!(nothing.apis.len(), 1, "who finds nothing is told what there is");
+}
+
+#[tokio::test]
+async fn the_registry_is_listed_with_what_calls_need() {
+    let service = service(registry([demo("a unit of work"), github()]));
+    let all = service.list_registry(&me(), None).await;
+    let ids: Vec<&str> = all.iter().map(|one| one.catalog.id.as_str()).collect();
+    assert_eq!(ids, ["demo", "github"]);
+    assert_eq!(all[0].access, Access::Open);
+    let some = service.list_registry(&me(), Some("workflow GIT")).await;
+    assert_eq!(some.len(), 1, "an entity and the title of GitHub");
+    assert!(service.list_registry(&me(), Some("workflow demo")).await.is_empty());
+    assert_eq!(service.registered(&me(), "gh").await.unwrap().catalog.id.as_str(), "github");
+    assert!(service.registered(&me(), "nope").await.is_none());
+}

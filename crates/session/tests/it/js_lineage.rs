@@ -1,0 +1,155 @@
+//! Forks, rewinds, what two heaps differ in, heaps as files.
+
+use serde_json::json;
+use session::{Fork, InSession, OpenRequest, PlanRequest, RunJs, RunRequest, SeedRequest, State};
+use testkit::tiny::TinyScripts;
+use testkit::upstream::Rule;
+
+use crate::house::{self, commit_of, program_of};
+use crate::js_house::{self, JsHouse, Process, completed, local, logical, value};
+
+const OPEN_ONE: &str = r#"Ticket.open(project="OPS", title="from a fork")"#;
+
+fn fork(p: &Process, session: &str, intent: &str, at: Option<u64>) -> Result<session::Forked, session::Error> {
+    let asked = Fork { session: session.to_owned(), intent: intent.to_owned(), at };
+    p.block(p.service.fork_session(&local(), &asked))
+}
+
+fn add(p: &Process, session: &str) -> serde_json::Value {
+    value(&completed(p.run(&logical(session, json!([{"add": ["n", 1]}])))))
+}
+
+#[test]
+fn a_fork_is_all_of_its_session_and_goes_its_own_way() {
+    let house = JsHouse::new();
+    house.house.upstream.add(Rule::get("/api/people").json(200, json!({"data": [{"id": "ada", "name": "Ada"}]})));
+    let p = house.process();
+    p.block(house::open(&p.service));
+    house::finished(p.block(p.service.run(&local(), &program_of("Person[name]"))));
+    for n in 1..=3 {
+        assert_eq!(add(&p, "s0"), json!(n));
+    }
+    let forked = fork(&p, "s0", "another way", None).unwrap();
+    assert_eq!(forked.slot.to_string(), "s1");
+    assert_eq!((add(&p, "s1"), add(&p, "s0"), add(&p, "s1")), (json!(4), json!(4), json!(5)));
+    // Its log is its own; its symbols and artifacts are those it began with.
+    let log = |session: &str| p.block(p.service.session_log(&local(), &InSession::Logical(session.into()))).unwrap();
+    assert_eq!((log("s0").len(), log("s1").len(), log("s1")[0].index), (4, 2, 0));
+    assert_eq!(log("s1")[0].input_heap, Some(log("s0")[2].output_heap));
+    p.block(p.service.artifact(&local(), "plasm://session/s1/r/1")).unwrap();
+    let ran = house::finished(
+        p.block(p.service.run(&local(), &RunRequest { session: "s1".into(), ..program_of("Person[name]") })),
+    );
+    assert_eq!(ran.number, 2);
+    assert!(p.block(p.service.artifact(&local(), "plasm://session/s0/r/2")).is_err());
+    // The same intent finds it again, from anywhere.
+    let seeds = vec![SeedRequest::all("demo", "Person")];
+    let again =
+        p.block(p.service.open(&house::caller("local", "elsewhere"), &OpenRequest::new("another way", seeds))).unwrap();
+    assert_eq!((again.session, again.continuity.new_symbol_space), (forked.session, false));
+    // Of an entry; of one that is not there; with an intent that is taken.
+    let early = fork(&p, "s0", "from the start", Some(0)).unwrap();
+    assert_eq!(add(&p, &early.slot.to_string()), json!(2));
+    assert_eq!(fork(&p, "s0", "x", Some(99)).unwrap_err().code(), "no_entry");
+    assert_eq!(fork(&p, "s0", "another way", None).unwrap_err().code(), "intent_taken");
+    assert_eq!(fork(&p, "s9", "y", None).unwrap_err().code(), "unknown_slot");
+}
+
+#[test]
+fn a_fork_changes_nothing_until_it_is_promoted() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    fork(&p, "s0", "try it", None).unwrap();
+    let in_fork = |program: &str| RunRequest { session: "s1".into(), ..program_of(program) };
+    let refused = p.block(p.service.run(&local(), &in_fork(OPEN_ONE))).unwrap_err();
+    assert_eq!(refused.code(), "fenced");
+    let forced = RunRequest { force: true, ..in_fork(OPEN_ONE) };
+    assert_eq!(p.block(p.service.run(&local(), &forced)).unwrap_err().code(), "fenced");
+    // The plan can be seen; its commit does not run.
+    let plan = PlanRequest { session: "s1".into(), program: OPEN_ONE.into() };
+    let commit = p.block(p.service.plan(&local(), &plan)).unwrap().commit.unwrap();
+    let by_commit = RunRequest { session: "s1".into(), ..commit_of(&commit) };
+    assert_eq!(p.block(p.service.run(&local(), &by_commit)).unwrap_err().code(), "fenced");
+    let call = ports::scripts::Call::Plasm { program: OPEN_ONE.to_owned() };
+    let by_code = p.run(&logical("s1", json!([{"await": [call]}]))).unwrap();
+    assert!(by_code.state == State::Failed && by_code.error.unwrap().message.contains("promote_session"));
+    assert!(house.house.sent().is_empty());
+    p.block(p.service.promote_session(&local(), "s1")).unwrap();
+    house::finished(p.block(p.service.run(&local(), &by_commit)));
+    assert_eq!(house.house.times("from a fork"), 1);
+    assert_eq!(p.block(p.service.promote_session(&local(), "s1")).unwrap_err().code(), "not_fenced");
+    assert_eq!(p.block(p.service.promote_session(&local(), "s0")).unwrap_err().code(), "not_fenced");
+}
+
+#[test]
+fn a_rewind_is_an_entry_that_moves_the_head_back() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    for _ in 0..3 {
+        add(&p, "s0");
+    }
+    let entry = p.block(p.service.rewind_session(&local(), "s0", 0)).unwrap();
+    assert_eq!((entry.index, entry.rewound_to), (3, Some(0)));
+    assert_eq!(add(&p, "s0"), json!(2));
+    let lineage = p.block(p.service.session_lineage(&local(), &InSession::Logical("s0".into()))).unwrap();
+    assert_eq!(lineage.nodes.len(), 5);
+    // The same heap came of the second run and of the last one.
+    assert_eq!(lineage.nodes[4].entry.output_heap, lineage.nodes[1].entry.output_heap);
+    assert_eq!(lineage.nodes[4].after, Some(3));
+    assert_eq!(p.block(p.service.rewind_session(&local(), "s0", 99)).unwrap_err().code(), "no_entry");
+    p.run(&RunJs { wait_ms: Some(0), ..logical("s0", json!([{"hold": "a"}])) }).unwrap();
+    assert_eq!(p.block(p.service.rewind_session(&local(), "s0", 0)).unwrap_err().code(), "under_way");
+}
+
+#[test]
+fn two_heaps_are_compared_by_their_globals() {
+    let house = JsHouse::new();
+    let p = house.process();
+    let run = |program| completed(p.run(&js_house::code(program))).heap.unwrap().to_string();
+    let a = run(json!([{"set": ["same", 1]}, {"set": ["gone", 1]}, {"set": ["n", 1]}]));
+    let b = run(json!([{"set": ["same", 1]}, {"set": ["new", [1, 2]]}, {"set": ["n", 2]}]));
+    p.engine.forget();
+    let diff = p.block(p.service.diff_heaps(&local(), &a, &b)).unwrap();
+    let names = |list: &[session::Named]| list.iter().map(|named| named.name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (names(&diff.added), names(&diff.removed), diff.unchanged),
+        (vec!["new".to_owned()], vec!["gone".to_owned()], 1)
+    );
+    assert_eq!(
+        (diff.changed.len(), diff.changed[0].before.preview.as_str(), diff.changed[0].after.preview.as_str()),
+        (1, "1", "2")
+    );
+    assert_eq!(p.block(p.service.diff_heaps(&local(), &a, "zz")).unwrap_err().code(), "bad_heap");
+}
+
+#[test]
+fn a_heap_is_carried_to_another_house_in_one_file() {
+    let (house, other) = (JsHouse::new(), JsHouse::new());
+    let p = house.process();
+    let first = completed(p.run(&js_house::code(json!([{"set": ["x", 1]}])))).heap.unwrap();
+    let second = RunJs { heap: Some(first.to_string()), ..js_house::code(json!([{"set": ["y", 2]}])) };
+    let heap = completed(p.run(&second)).heap.unwrap();
+    p.engine.forget();
+    let file = p.block(p.service.export_heap(&local(), &heap.to_string())).unwrap();
+    // Another engine, which has never seen the one that made it.
+    let q = other.process_with(TinyScripts::build("a tiny engine, newer"));
+    assert_eq!(q.block(q.service.import_heap(&local(), &file)).unwrap(), heap);
+    q.engine.forget();
+    let asked =
+        RunJs { heap: Some(heap.to_string()), require_heap: true, ..js_house::code(json!([{"add": ["x", 1]}])) };
+    assert_eq!(value(&completed(q.run(&asked))), json!(2));
+    // Twice is once; what is not whole is nothing.
+    q.block(q.service.import_heap(&local(), &file)).unwrap();
+    for cut in [0, 10, file.len() - 1] {
+        assert!(q.block(q.service.import_heap(&local(), &file[..cut])).is_err(), "{cut}");
+    }
+    let fresh = JsHouse::new();
+    let r = fresh.process();
+    let at = file.windows(5).rposition(|part| part == b"\"x\":1").unwrap();
+    let mut changed = file.clone();
+    changed[at + 4] = b'7';
+    assert_eq!(r.block(r.service.import_heap(&local(), &changed)).unwrap_err().code(), "damaged_heap");
+    assert!(r.block(r.service.heaps(&local(), None, 10)).unwrap().is_empty());
+}

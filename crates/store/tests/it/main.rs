@@ -1,0 +1,11 @@
+//! The adapter of storage on real files: what the ports promise, damage, and processes that are killed.
+//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+
+// why: a failed expectation is the test's own failure, in what tests share too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod blobs;
+mod damage;
+mod kill;
+mod secrets;
+mod sqlite;

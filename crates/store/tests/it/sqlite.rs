@@ -1,0 +1,308 @@
+//! The SQLite store: the conformance suite, several handles on one file, faults and what is refused.
+//! Invariant: no test relies on permissions, which do not bind root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base::TenantId;
+use ports::Store;
+use ports::store::{Batch, Error, Expect, Key, Range, Table};
+use rusqlite::Connection;
+use store::OpenError;
+use store::sqlite::{FILE_NAME, Options, SqliteStore};
+
+fn key(id: &str) -> Key {
+    Key::new(&TenantId::local(), Table::Run, id)
+}
+
+fn put(id: &str, value: &[u8]) -> Batch {
+    Batch::default().put(key(id), value.to_vec(), Expect::Any)
+}
+
+async fn ids(store: &SqliteStore) -> Vec<String> {
+    let range =
+        Range { tenant: TenantId::local(), table: Table::Run, prefix: String::new(), after: None, limit: usize::MAX };
+    store.scan(&range).await.unwrap().into_iter().map(|(id, _)| id).collect()
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    (dir, path)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_conforms() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = AtomicUsize::new(0);
+    testkit::conformance::store(async || {
+        let number = made.fetch_add(1, Ordering::Relaxed);
+        Arc::new(SqliteStore::open(&dir.path().join(number.to_string()).join(FILE_NAME)).unwrap())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn opening_again_finds_everything() {
+    let (_dir, path) = folder();
+    for round in 1..=3u64 {
+        let store = SqliteStore::open(&path).unwrap();
+        store
+            .commit(put(&format!("round/{round}"), b"x").put(key("counter"), b"y".to_vec(), Expect::Any))
+            .await
+            .unwrap();
+        assert_eq!(ids(&store).await.len() as u64, round + 1);
+        assert_eq!(store.get(&key("counter")).await.unwrap().unwrap().version, round);
+    }
+    let wal = path.with_file_name(format!("{FILE_NAME}-wal"));
+    assert!(!wal.exists(), "the last handle to close folds the WAL into the database");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn handles_on_one_file_both_commit_and_see_each_other() {
+    let (_dir, path) = folder();
+    let stores: Vec<_> = (0..3).map(|_| Arc::new(SqliteStore::open(&path).unwrap())).collect();
+    let tasks: Vec<_> = stores
+        .iter()
+        .enumerate()
+        .flat_map(|(handle, store)| (0..4).map(move |task| (handle, task, Arc::clone(store))))
+        .map(|(handle, task, store)| {
+            tokio::spawn(async move {
+                for number in 0..20 {
+                    let id = format!("{handle}/{task}/{number}");
+                    store.commit(put(&id, b"x")).await.unwrap();
+                    assert!(store.get(&key(&id)).await.unwrap().is_some(), "{id} was answered");
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for store in &stores {
+        assert_eq!(ids(store).await.len(), 3 * 4 * 20);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_one_group_have_their_own_outcomes() {
+    let (_dir, path) = folder();
+    let store = Arc::new(SqliteStore::open(&path).unwrap());
+    store.commit(put("taken", b"x")).await.unwrap();
+    // While another connection holds the lock, the batches pile up into one group.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let tasks: Vec<_> = (0..60)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            let wanted = if number % 3 == 0 { "taken".to_owned() } else { format!("free/{number}") };
+            let batch = put(&format!("row/{number:02}"), b"x").put(key(&wanted), Vec::new(), Expect::Absent);
+            tokio::spawn(async move { (number, store.commit(batch).await) })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(ids(&store).await, ["taken"], "reads do not wait for the writer");
+    other.execute_batch("COMMIT").unwrap();
+    for task in tasks {
+        let (number, result) = task.await.unwrap();
+        match result {
+            Err(Error::Conflict(at)) => assert!(number % 3 == 0 && at == key("taken")),
+            result => assert!(number % 3 != 0 && result.is_ok(), "{number}: {result:?}"),
+        }
+        let there = store.get(&key(&format!("row/{number:02}"))).await.unwrap().is_some();
+        assert_eq!(there, number % 3 != 0, "{number}: whole or not at all");
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_held_too_long_is_unavailable_and_then_the_store_goes_on() {
+    let (_dir, path) = folder();
+    let options = Options { busy_timeout: Duration::from_millis(50), ..Options::default() };
+    let store = SqliteStore::open_with(&path, &options).unwrap();
+    store.commit(put("a", b"x")).await.unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(matches!(store.commit(put("b", b"x")).await, Err(Error::Unavailable(_))));
+    assert!(matches!(store.ping().await, Err(Error::Unavailable(_))));
+    assert_eq!(ids(&store).await, ["a"]);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.ping().await.unwrap();
+    store.commit(put("b", b"x")).await.unwrap();
+    assert_eq!(ids(&store).await, ["a", "b"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_fails_the_batch_that_does_not_fit_and_then_the_store_goes_on() {
+    let (_dir, path) = folder();
+    let options = Options { max_pages: Some(60), ..Options::default() };
+    let store = Arc::new(SqliteStore::open_with(&path, &options).unwrap());
+    store.commit(put("ballast", &[1; 100_000])).await.unwrap();
+    assert!(matches!(store.commit(put("large", &[2; 200_000])).await, Err(Error::Full(_))));
+    assert_eq!(ids(&store).await, ["ballast"]);
+
+    // In one group, the neighbours of the batch that does not fit are committed.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let commits = [("a", 10), ("b", 10), ("large", 200_000), ("c", 10)].map(|(id, size)| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.commit(put(id, &vec![3; size])).await })
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    other.execute_batch("COMMIT").unwrap();
+    let mut fits = Vec::new();
+    for commit in commits {
+        fits.push(commit.await.unwrap().map_err(|error| matches!(error, Error::Full(_))));
+    }
+    assert_eq!(fits, [Ok(()), Ok(()), Err(true), Ok(())]);
+    assert_eq!(ids(&store).await, ["a", "b", "ballast", "c"]);
+
+    store.commit(Batch::default().delete(key("ballast"), Expect::Any)).await.unwrap();
+    store.commit(put("large", &[2; 200_000])).await.unwrap();
+    drop((store, other));
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("larger", &[4; 1_000_000])).await.unwrap();
+    assert_eq!(ids(&store).await, ["a", "b", "c", "large", "larger"]);
+}
+
+#[tokio::test]
+async fn a_database_that_went_is_unavailable_until_it_comes_back() {
+    let (dir, path) = folder();
+    let away = tempfile::tempdir_in(dir.path()).unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("a", b"x")).await.unwrap();
+    assert_eq!(ids(&store).await, ["a"]);
+    let files = ["", "-wal", "-shm"].map(|suffix| format!("{FILE_NAME}{suffix}"));
+    let shift = |from: &Path, to: &Path| {
+        files
+            .iter()
+            .filter(|name| from.join(name).exists())
+            .for_each(|name| fs::rename(from.join(name), to.join(name)).unwrap());
+    };
+    shift(dir.path(), away.path());
+    assert!(matches!(store.commit(put("b", b"x")).await, Err(Error::Unavailable(_))));
+    assert!(matches!(store.get(&key("a")).await, Err(Error::Unavailable(_))));
+    assert!(matches!(store.ping().await, Err(Error::Unavailable(_))));
+    assert!(!path.exists(), "no empty database takes the place of the lost one");
+    shift(away.path(), dir.path());
+    assert_eq!(ids(&store).await, ["a"]);
+    store.commit(put("b", b"x")).await.unwrap();
+    assert_eq!(ids(&store).await, ["a", "b"]);
+    drop(store);
+    assert_eq!(ids(&SqliteStore::open(&path).unwrap()).await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_database_that_was_replaced_is_the_one_that_is_used() {
+    let (dir, path) = folder();
+    let backup = dir.path().join("backup.db");
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("early", b"x")).await.unwrap();
+    Connection::open(&path).unwrap().execute("VACUUM INTO ?1", [backup.to_str().unwrap()]).unwrap();
+    store.commit(put("late", b"x")).await.unwrap();
+    for suffix in ["-wal", "-shm"] {
+        fs::remove_file(dir.path().join(format!("{FILE_NAME}{suffix}"))).unwrap();
+    }
+    fs::rename(&backup, &path).unwrap();
+    // Another process has begun to use the new one, and its commits are still in the WAL.
+    let other = SqliteStore::open(&path).unwrap();
+    other.commit(put("other", b"x")).await.unwrap();
+    store.commit(put("after", b"x")).await.unwrap();
+    assert_eq!(ids(&store).await, ["after", "early", "other"]);
+    assert_eq!(ids(&other).await, ["after", "early", "other"]);
+    drop((store, other));
+    assert_eq!(ids(&SqliteStore::open(&path).unwrap()).await, ["after", "early", "other"]);
+}
+
+#[tokio::test]
+async fn dropping_ends_the_thread_and_answers_what_waits() {
+    let (_dir, path) = folder();
+    for _ in 0..20 {
+        let store = SqliteStore::open(&path).unwrap();
+        // Polled once, then left: the batch is handed over and nobody waits for it.
+        tokio::select! {
+            biased;
+            result = store.commit(put("left", b"x")) => result.unwrap(),
+            () = std::future::ready(()) => {}
+        }
+        drop(store);
+    }
+    assert_eq!(ids(&SqliteStore::open(&path).unwrap()).await, ["left"]);
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let (dir, path) = folder();
+    let open = |path: &Path| SqliteStore::open(path).unwrap_err();
+
+    let error = open(dir.path());
+    assert!(matches!(error, OpenError::IsFolder { .. }), "{error:?}");
+    assert!(error.to_string().contains(FILE_NAME), "{error}");
+
+    fs::write(dir.path().join("file"), b"not a folder").unwrap();
+    let error = open(&dir.path().join("file/sub").join(FILE_NAME));
+    assert!(matches!(error, OpenError::Unwritable { .. }), "{error:?}");
+
+    drop(SqliteStore::open(&path).unwrap());
+    let bytes = fs::read(&path).unwrap();
+    let garbage: [Vec<u8>; 3] = [
+        b"This is a text, not a database, and it is longer than a header of one hundred bytes would be. ".repeat(90),
+        // The header is sound, the first page's tree is not.
+        [&bytes[..100], &vec![0xff; bytes.len() - 100]].concat(),
+        bytes[..bytes.len() / 2].to_vec(),
+    ];
+    for (at, bytes) in garbage.into_iter().enumerate() {
+        let path = dir.path().join(format!("garbage-{at}.db"));
+        fs::write(&path, &bytes).unwrap();
+        let error = open(&path);
+        assert!(matches!(error, OpenError::Damaged { .. }), "{at}: {error:?}");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "a damaged file is left as it is");
+    }
+}
+
+#[test]
+fn newer_and_foreign_databases_are_refused_and_left_alone() {
+    let (dir, path) = folder();
+    drop(SqliteStore::open(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let before = fs::read(&path).unwrap();
+    let error = SqliteStore::open(&path).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(error.to_string().contains("newer version"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+
+    let foreign = dir.path().join("foreign.db");
+    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE music (title TEXT)").unwrap();
+    let error = SqliteStore::open(&foreign).unwrap_err();
+    assert!(matches!(error, OpenError::Foreign { .. }), "{error:?}");
+    let mode: String =
+        Connection::open(&foreign).unwrap().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "delete", "another program's database stays as it is");
+}
+
+#[test]
+fn many_may_make_the_database_at_once() {
+    let (_dir, path) = folder();
+    let openers: Vec<_> = (0..8)
+        .map(|_| {
+            let path = path.clone();
+            std::thread::spawn(move || SqliteStore::open(&path).map(drop))
+        })
+        .collect();
+    for opener in openers {
+        opener.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn the_database_is_durable_and_has_the_schema_it_says() {
+    let (_dir, path) = folder();
+    drop(SqliteStore::open(&path).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(text("PRAGMA journal_mode"), "wal");
+    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "2");
+    assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row')"), "tenant,tbl,id,version,value,sum");
+}

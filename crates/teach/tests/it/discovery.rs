@@ -1,0 +1,197 @@
+//! Discovery over the shipped catalogs: the labelled intents hold their floors, and what may not be used is not found.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base::{CatalogId, Digest};
+use catalog::{Allow, Capability, Catalog, Registry};
+use teach::discovery::{Decision, Found, Index, MAX_LIMIT, Query};
+use teach::words::stems;
+
+use crate::labelled::{Outcome, decided_well, intents, outcomes, quality, shipped};
+
+fn find(index: &Index, intent: &str, apis: &[&str], allowed: &dyn Fn(&Catalog, &Capability) -> bool) -> Found {
+    let apis = apis.iter().map(|api| CatalogId::parse(api).unwrap()).collect();
+    index.discover(&Query { intent: intent.to_owned(), apis, limit: MAX_LIMIT }, allowed)
+}
+
+fn names(found: &Found) -> Vec<String> {
+    found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
+}
+
+fn everything(_: &Catalog, _: &Capability) -> bool {
+    true
+}
+
+#[test]
+fn the_labelled_intents_are_what_they_say() {
+    let (registry, intents) = (shipped(), intents());
+    assert!(intents.len() >= 200, "{}", intents.len());
+    let ids: BTreeSet<&String> = intents.iter().map(|one| &one.id).collect();
+    assert_eq!(ids.len(), intents.len(), "an id twice");
+    let (mut apis, mut said_it) = (BTreeSet::new(), Vec::new());
+    for one in &intents {
+        let byte = u8::from_str_radix(&Digest::of(one.id.as_bytes()).to_string()[..2], 16).unwrap();
+        assert_eq!(one.split, if byte.is_multiple_of(2) { "dev" } else { "held" }, "{}", one.id);
+        for name in one.expected.iter().flatten() {
+            let (api, entity) = name.split_once(':').unwrap();
+            assert!(registry.get(api).unwrap().entity(entity).is_some(), "{}: {name}", one.id);
+            apis.insert(api.to_owned());
+            let said = stems(&one.intent);
+            let shares = stems(entity).iter().any(|stem| said.contains(stem));
+            if one.kind == "paraphrase" && shares {
+                said_it.push(format!("{} says the name of {name}", one.id));
+            }
+        }
+        assert!(["literal", "paraphrase", "multi", "near_miss"].contains(&one.kind.as_str()), "{}", one.id);
+        assert!(one.kind != "multi" || one.expected.len() > 1, "{}", one.id);
+    }
+    assert!(apis.len() >= 10, "{apis:?}");
+    assert_eq!(said_it, Vec::<String>::new(), "no paraphrases");
+}
+
+/// Measured numbers with a little room: a change that loses more than that is a loss.
+#[test]
+fn discovery_holds_its_floors() {
+    let all = outcomes(&Index::new(&shipped()), &intents());
+    let floor = |name: &str, of: &dyn Fn(&Outcome) -> bool, recall: f64, mrr: f64| {
+        let quality = quality(all.iter().filter(|o| of(o)));
+        assert!(quality.recall_at_5 >= recall, "{name}: recall@5 {:.3} under {recall}", quality.recall_at_5);
+        assert!(quality.mrr >= mrr, "{name}: MRR {:.3} under {mrr}", quality.mrr);
+    };
+    floor("all", &|_| true, 0.96, 0.89);
+    floor("held out", &|o| o.labelled.split == "held", 0.95, 0.87);
+    floor("paraphrases", &|o| o.labelled.kind == "paraphrase", 0.95, 0.87);
+    floor("several APIs", &|o| o.labelled.kind == "multi", 0.95, 0.95);
+    let (right, of) = decided_well(&all);
+    assert!(right * 100 >= of * 89, "no_match is right in {right} of {of}");
+}
+
+#[test]
+fn what_may_not_be_used_is_not_found() {
+    let index = Index::new(&shipped());
+    let allow = Allow::new(Some(&["github", "stripe"]), Some(&["github:issue_*", "stripe:*"]), true);
+    let allowed = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
+    for one in intents() {
+        for name in names(&find(&index, &one.intent, &[], &allowed)) {
+            let (api, entity) = name.split_once(':').unwrap();
+            assert!(api == "stripe" || (api == "github" && entity == "Issue"), "{}: {name}", one.id);
+        }
+    }
+    assert!(names(&find(&index, "weather in Berlin", &[], &allowed)).is_empty());
+    assert_eq!(find(&index, "anything at all", &[], &|_, _| false), Found::default());
+}
+
+/// Words of a capability that may not be used do not lead to its entity.
+#[test]
+fn words_of_what_may_not_be_used_do_not_count() {
+    let index = Index::new(&shipped());
+    let only_reads = |_: &Catalog, c: &Capability| c.kind.is_read();
+    let found = names(&find(&index, "finalize", &[], &everything));
+    assert_eq!(found.first().map(String::as_str), Some("stripe:Invoice"), "invoice_finalize has this word");
+    assert_eq!(names(&find(&index, "finalize", &[], &only_reads)), Vec::<String>::new());
+}
+
+/// An entity that is only read inside another is found as long as the other may be read.
+#[test]
+fn what_only_another_holds_is_found_with_it() {
+    let index = Index::new(&shipped());
+    let line = "demo-store:Line".to_owned();
+    assert!(names(&find(&index, "order lines", &[], &everything)).contains(&line));
+    let no_orders = |_: &Catalog, c: &Capability| c.entity != "Order";
+    assert!(!names(&find(&index, "order lines", &[], &no_orders)).contains(&line));
+}
+
+#[test]
+fn a_reload_indexes_only_what_changed() {
+    let text = |title: &str| include_str!("../../../../catalogs/demo.yaml").replace("a unit of work in", title);
+    let read = |file: &str, text: &str| Arc::new(catalog::read(file, text).unwrap());
+    let slack = read("slack.yaml", include_str!("../../../../catalogs/slack.yaml"));
+    let registry = |demo: &str| Registry::new([slack.clone(), read("demo.yaml", demo)]).unwrap();
+    let before = Index::new(&registry(&text("a unit of work in")));
+    let after = before.next(&registry(&text("a zeppelin of")));
+    assert_eq!(after.shared_with(&before), 1, "slack did not change");
+    assert!(names(&find(&before, "zeppelin", &[], &everything)).is_empty());
+    assert_eq!(names(&find(&after, "zeppelin", &[], &everything)).first().map(String::as_str), Some("demo:Ticket"));
+    let fresh = Index::new(&registry(&text("a zeppelin of")));
+    assert_eq!(find(&after, "tickets in slack", &[], &everything), find(&fresh, "tickets in slack", &[], &everything));
+}
+
+#[test]
+fn a_named_api_comes_first_and_asked_ones_alone() {
+    let index = Index::new(&shipped());
+    for (intent, api) in [("issues on GitLab", "gitlab"), ("issues in Jira", "jira"), ("gh issues", "github")] {
+        let found = find(&index, intent, &[], &everything);
+        assert_eq!(found.rows[0].api.as_str(), api, "{intent}");
+        assert_eq!(found.rows[0].entity, "Issue", "{intent}");
+    }
+    let found = find(&index, "issues", &["linear", "jira"], &everything);
+    assert!(!found.rows.is_empty() && found.rows.iter().all(|hit| ["linear", "jira"].contains(&hit.api.as_str())));
+}
+
+/// No API fills the answer to an intent that names none, and each API that it names has a row.
+#[test]
+fn apis_share_the_answer() {
+    let index = Index::new(&shipped());
+    let apis = |found: &Found, rows: usize| {
+        found.rows.iter().take(rows).map(|hit| hit.api.to_string()).collect::<BTreeSet<_>>().len()
+    };
+    assert!(apis(&find(&index, "open bugs", &[], &everything), 5) >= 4);
+    assert_eq!(apis(&find(&index, "GitHub, Slack, Stripe and Notion users", &[], &everything), 4), 4);
+}
+
+/// Beside a strong hit, before a stranger.
+#[test]
+fn what_a_relation_leads_to_ranks_above_a_stranger() {
+    let index = Index::new(&shipped());
+    let found = names(&find(&index, "karma", &[], &everything));
+    assert_eq!(found.first().map(String::as_str), Some("hackernews:User"));
+    assert_eq!(found.get(1).map(String::as_str), Some("hackernews:Item"), "{found:?}");
+}
+
+#[test]
+fn decisions_say_what_to_do() {
+    let index = Index::new(&shipped());
+    let decide = |intent: &str| find(&index, intent, &[], &everything).decide();
+    let options = |intent: &str| {
+        let typed = decide(intent);
+        typed.options.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect::<Vec<_>>()
+    };
+    assert_eq!(decide("list the Stripe invoices").decision, Decision::Ready);
+    assert_eq!(options("list the Stripe invoices").first().map(String::as_str), Some("stripe:Invoice"));
+    assert_eq!(decide("open issues").decision, Decision::ClarifyApi);
+    assert!(options("open issues").len() > 1 && options("open issues").iter().all(|name| name.ends_with(":Issue")));
+    assert_eq!(decide("stripe").decision, Decision::ClarifyEntity);
+    assert!(options("stripe").len() > 1);
+    assert_eq!(decide("transcribe this podcast").decision, Decision::NoMatch);
+    assert_eq!(decide("").decision, Decision::NoMatch);
+    let both = options("post the open GitHub pull requests to Slack");
+    assert!(both.contains(&"github:PullRequest".to_owned()) && both.contains(&"slack:Message".to_owned()), "{both:?}");
+}
+
+#[test]
+fn rows_are_counted_and_the_same_each_time() {
+    let index = Index::new(&shipped());
+    let query = |limit| Query { intent: "who writes comments on issues".to_owned(), apis: Vec::new(), limit };
+    let (few, many) = (index.discover(&query(3), &everything), index.discover(&query(1_000), &everything));
+    assert_eq!(few.rows.len(), 3);
+    assert_eq!(few.rows[..], many.rows[..3]);
+    assert_eq!(many.rows.len(), MAX_LIMIT);
+    assert_eq!(few.rows.len() + few.omitted, many.rows.len() + many.omitted);
+    assert_eq!(Index::new(&shipped()).discover(&query(1_000), &everything), many);
+}
+
+/// Whatever a caller sends.
+#[test]
+fn strange_intents_are_answered() {
+    let index = Index::new(&shipped());
+    let long = "issue ".repeat(2_000);
+    for intent in
+        ["", " ", "🦀", "'", "a", "\u{0}", "ЗАДАЧИ İstanbul ßß", "e1{p2=$}", &long, "-".repeat(5_000).as_str()]
+    {
+        let found = find(&index, intent, &[], &everything);
+        assert!(found.rows.len() <= MAX_LIMIT);
+    }
+    let empty = Index::new(&Registry::new([]).unwrap());
+    assert_eq!(find(&empty, "issues", &[], &everything), Found::default());
+}

@@ -1,0 +1,74 @@
+//! Golden cases of the teaching table: each input line is one `plasm_context` call (`calls::Call`).
+
+use std::collections::BTreeMap;
+
+use teach::{Ask, Ledger, render_wave};
+
+use crate::calls::{Call, catalogs, seeds};
+
+#[test]
+fn golden_table() {
+    let catalogs = catalogs();
+    testkit::golden::run("../../tests/teach", |case| {
+        let mut ledger = Ledger::default();
+        let mut out = Vec::new();
+        for call in case.input.lines().map(|line| Call::parse(line, &catalogs)) {
+            match ledger.extend(&catalogs, &call.ask()) {
+                Ok(extended) if extended.wave.is_empty() => out.push("(nothing new)".to_owned()),
+                Ok(extended) => {
+                    let rendered = render_wave(call.style, &ledger, &extended.ledger, &catalogs, &extended.wave);
+                    assert_eq!(rendered.dropped, Vec::<String>::new(), "every taught line checks");
+                    out.push(rendered.text);
+                    ledger = extended.ledger;
+                }
+                Err(error) => out.push(error.to_string()),
+            }
+        }
+        out.join("\n")
+    });
+}
+
+/// The wave does not depend on the order of the seeds, and no entry ever changes.
+#[test]
+fn symbols_are_stable_and_order_free() {
+    let catalogs = catalogs();
+    let all = "demo:Ticket other:Person demo:Person other:Ticket demo:Comment";
+    let forward = Ledger::default().extend(&catalogs, &Ask::all(&seeds(all))).unwrap();
+    let backward: Vec<&str> = all.split(' ').rev().collect();
+    let backward = Ledger::default().extend(&catalogs, &Ask::all(&seeds(&backward.join(" ")))).unwrap();
+    assert_eq!(forward.ledger, backward.ledger);
+    assert_eq!(forward.wave, backward.wave);
+    let mut ledger = Ledger::default();
+    let mut meanings: BTreeMap<String, String> = BTreeMap::new();
+    for seed in all.split(' ') {
+        ledger = ledger.extend(&catalogs, &Ask::all(&seeds(seed))).unwrap().ledger;
+        let scope = ledger.scope(&catalogs);
+        let entities = scope.entities.iter().map(|e| (e.symbol.clone(), format!("{}:{}", e.catalog.id, e.entity)));
+        let slots = scope.slots.iter().map(|(symbol, m)| (symbol, format!("{}:{}", m.catalog, m.name)));
+        for (symbol, meaning) in entities.chain(slots) {
+            let first = meanings.entry(symbol.clone()).or_insert_with(|| meaning.clone());
+            assert_eq!(*first, meaning, "{symbol} changed its meaning");
+        }
+    }
+}
+
+/// What a tenant has lost since does not move the numbers of what is left.
+#[test]
+fn a_row_that_is_shown_again_has_its_own_symbol() {
+    let catalogs = catalogs();
+    let mut ledger = Ledger::default();
+    for words in ["odd:Signal", "odd:Door"] {
+        ledger = ledger.extend(&catalogs, &Ask::all(&seeds(words))).unwrap().ledger;
+    }
+    let allow = catalog::Allow::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
+    let seen: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
+    let extended = ledger.extend(&seen, &Ask::all(&seeds("odd:Key"))).unwrap();
+    let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &seen, &extended.wave);
+    assert!(table.dropped.is_empty(), "{:?}", table.dropped);
+    // `m1` was sending a signal.
+    assert!(
+        table.text.contains("e2(house=$,number=$).m2()\t→ e3 · have a key made · Key: id, teeth int"),
+        "{}",
+        table.text
+    );
+}

@@ -1,0 +1,66 @@
+//! Every entity of every shipped catalog can be taught: alone, and all of a catalog together, in both styles.
+
+use std::collections::BTreeSet;
+
+use catalog::Catalog;
+use teach::{Ask, Catalogs, Ledger, Seed, SeedError, SlotStyle, render_wave};
+
+use crate::calls;
+
+fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: SlotStyle) -> Option<String> {
+    let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
+    let extended = match Ledger::default().extend(catalogs, &Ask::all(&seeds)) {
+        Ok(extended) => extended,
+        // Nothing but the rows of others holds it, and they are named.
+        Err(SeedError::OnlyAPart { holders, .. }) if entities.len() == 1 && !holders.is_empty() => return None,
+        Err(error) => panic!("{} {entities:?}: {error}", catalog.id),
+    };
+    let rendered = render_wave(style, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
+    assert_eq!(rendered.dropped, Vec::<String>::new(), "{} {entities:?}", catalog.id);
+    if style == SlotStyle::Symbols {
+        all_named(&rendered.text, catalog);
+    }
+    Some(rendered.text)
+}
+
+/// A slot that a row uses stands in a row that names it: in a list of fields, or as `p7 name`.
+fn all_named(text: &str, catalog: &Catalog) {
+    let symbols = |text: &str| -> BTreeSet<usize> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter_map(|word| word.strip_prefix('p')?.parse::<usize>().ok()).collect()
+    };
+    let (mut used, mut named): (BTreeSet<usize>, BTreeSet<usize>) = Default::default();
+    for (expr, meaning) in text.lines().filter_map(|line| line.split_once('\t')) {
+        used.extend(symbols(expr));
+        let listed = expr.rsplit_once('[').and_then(|(_, list)| list.strip_suffix(']')).unwrap_or_default();
+        named.extend(symbols(listed));
+        for part in meaning.split([',', '·']).map(|part| part.trim().trim_start_matches("opt ")) {
+            match part.split_once(' ') {
+                Some((symbol, _)) => named.extend(symbols(symbol)),
+                None => used.extend(symbols(part)),
+            }
+        }
+    }
+    let unnamed: Vec<&usize> = used.difference(&named).collect();
+    assert!(unnamed.is_empty(), "{}: {unnamed:?} are nowhere named in\n{text}", catalog.id);
+}
+
+#[test]
+fn no_line_of_a_shipped_catalog_is_dropped() {
+    let catalogs = calls::catalogs();
+    for catalog in catalogs.values() {
+        let all: Vec<&String> = catalog.entities.keys().collect();
+        for style in [SlotStyle::Symbols, SlotStyle::Names] {
+            for entity in &all {
+                taught(&catalogs, catalog, &[entity], style);
+            }
+            let text = taught(&catalogs, catalog, &all, style).unwrap();
+            println!("{:20} {style:?} {:3} lines {:6} chars", catalog.id, text.lines().count(), text.len());
+            for entity in &all {
+                let said =
+                    ["\t{} · ", "\t{}\n", " · {}: "].iter().any(|form| text.contains(&form.replace("{}", entity)));
+                assert!(said, "{}: {entity} is not in its table\n{text}", catalog.id);
+            }
+        }
+    }
+}

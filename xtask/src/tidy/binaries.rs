@@ -1,0 +1,46 @@
+//! Rule `test-binaries`: the integration tests of a crate are one binary.
+//! Invariant: only paths are read; what cargo makes a binary of is a file in `tests/`, or a folder there with a `main.rs`.
+
+use super::Finding;
+use super::source::Tree;
+
+const RULE: &str = "test-binaries";
+const FIX: &str =
+    "make it a module of `tests/it/main.rs`: each binary is linked and stored once more, tens of megabytes";
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let others = tree.files.iter().filter(|file| is_binary(&file.path));
+    others.map(|file| Finding::new(RULE, (&file.path, 1), "a second binary of integration tests", FIX)).collect()
+}
+
+fn is_binary(path: &str) -> bool {
+    let Some((_, inside)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/tests/")) else {
+        return false;
+    };
+    match inside.split_once('/') {
+        None => true,
+        Some((folder, rest)) => rest == "main.rs" && folder != "it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_would_link_beside_the_one() {
+        for path in ["crates/a/tests/gate.rs", "crates/a/tests/it.rs", "crates/a/tests/features/main.rs"] {
+            assert!(is_binary(path), "{path}");
+        }
+        for path in [
+            "crates/a/tests/it/main.rs",
+            "crates/a/tests/it/gate.rs",
+            "crates/a/tests/it/house/mod.rs",
+            "crates/a/tests/house/mod.rs",
+            "crates/a/src/tests.rs",
+            "tests/x.rs",
+        ] {
+            assert!(!is_binary(path), "{path}");
+        }
+    }
+}
