@@ -67,7 +67,8 @@ impl Said<'_> {
     }
 
     pub fn thrown(&mut self) -> Result<Thrown, Cut> {
-        let (name, message, stack) = (self.bounded(THROWN_MOST)?, self.bounded(THROWN_MOST)?, self.bounded(THROWN_MOST)?);
+        let (name, message, stack) =
+            (self.bounded(THROWN_MOST)?, self.bounded(THROWN_MOST)?, self.bounded(THROWN_MOST)?);
         Ok(Thrown { name, message, stack: stack.trim_end().to_owned() })
     }
 

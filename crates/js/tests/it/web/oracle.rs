@@ -12,7 +12,8 @@ use crate::support::Session;
 
 /// Bytes as a list; those that begin and end characters are drawn often.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let byte = prop_oneof![any::<u8>(), 0x80_u8..0xc0, 0xc0_u8..=0xff, 0x20_u8..0x7f, Just(0xed), Just(0xf0), Just(0xf4)];
+    let byte =
+        prop_oneof![any::<u8>(), 0x80_u8..0xc0, 0xc0_u8..=0xff, 0x20_u8..0x7f, Just(0xed), Just(0xf0), Just(0xf4)];
     vec(byte, 0..40)
 }
 

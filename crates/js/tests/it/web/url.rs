@@ -10,7 +10,8 @@ use super::HARNESS;
 
 /// What differs, and why.
 const CARET: &str = "the URL Standard has since put ^ into the set of the path: it is %5E there";
-const SPACES: &str = "the URL Standard has since kept the spaces at the end of an opaque path, the last one before ? or # as %20";
+const SPACES: &str =
+    "the URL Standard has since kept the spaces at the end of an opaque path, the last one before ? or # as %20";
 const PARSED: &[(&str, &str)] = &[
     (r#""foo://host/ !\"$%&'()*+,-./:;<=>@[\\]^_`{|}~" on null"#, CARET),
     (r#""wss://host/ !\"$%&'()*+,-./:;<=>@[\\]^_`{|}~" on null"#, CARET),
@@ -71,7 +72,8 @@ fn hold(wrong: &Value, listed: &[(&str, &str)], of: usize) {
 
 #[test]
 fn urls_are_parsed_as_the_web_platform_tests_say() {
-    let cases: Vec<_> = data("urltestdata.json").as_array().unwrap().iter().filter(|case| case.is_object()).cloned().collect();
+    let cases: Vec<_> =
+        data("urltestdata.json").as_array().unwrap().iter().filter(|case| case.is_object()).cloned().collect();
     assert!(cases.len() > 800, "{}", cases.len());
     let mut session = Session::new();
     session.run(HARNESS);

@@ -141,7 +141,8 @@ fn names(root: &Path) -> BTreeSet<String> {
 /// Its scripts before it, and its end after it: no test is added any more, and all of them are waited for.
 fn case(root: &Path, name: &str) -> Case {
     let source = fs::read_to_string(root.join(name)).unwrap();
-    let mut harness: Vec<String> = ["<before>", "<data>", "resources/testharness.js", "<after>"].map(str::to_owned).into();
+    let mut harness: Vec<String> =
+        ["<before>", "<data>", "resources/testharness.js", "<after>"].map(str::to_owned).into();
     let folder = Path::new(name).parent().unwrap();
     for script in source.lines().filter_map(|line| line.strip_prefix("// META: script=")) {
         let path = match script.strip_prefix('/') {
