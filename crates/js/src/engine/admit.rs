@@ -42,7 +42,7 @@ impl Core {
         Ok(())
     }
 
-    fn read(
+    pub fn read(
         &self,
         bench: &mut Bench,
         running: &Running,

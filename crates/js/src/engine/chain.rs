@@ -51,6 +51,20 @@ pub fn commit(
     Ok((Arc::new(next), object.into()))
 }
 
+/// The same heap with an object made against another one: what lies between is known to nobody else.
+pub fn against(
+    bench: &mut Bench,
+    start: &Arc<Held>,
+    next: Arc<Held>,
+    base: &Arc<Held>,
+) -> Result<(Arc<Held>, Arc<[u8]>), Error> {
+    let start = if start.links < LINKS_MOST { start } else { base };
+    let object = object(&mut bench.codec, start, &next)?;
+    let mut next = next.next(next.image.clone(), &[]);
+    next.descend(start, 1);
+    Ok((Arc::new(next), object.into()))
+}
+
 /// What the object is made against.
 fn onto(last: &Arc<Held>, next: &Held, changed: usize, base: &Arc<Held>) -> (Arc<Held>, u32) {
     let (gathered, weight) = gather(last);

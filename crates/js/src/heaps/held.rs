@@ -106,6 +106,11 @@ impl Held {
         self.weight = weight;
     }
 
+    /// What its object was made against.
+    pub fn parent(&self) -> Option<&Arc<Held>> {
+        self.parent.as_ref()
+    }
+
     /// The key of what its object was made against, unless that is the base image.
     pub fn parent_key(&self) -> Option<Digest> {
         self.parent.as_ref().filter(|parent| !parent.image.is_base()).map(|parent| parent.key())
