@@ -62,7 +62,10 @@ async fn collect(service: Arc<Service>, stop: CancellationToken) {
         let ahead = now.ahead_since(&clock);
         clock = now;
         if ahead > JUMP {
-            tracing::warn!(seconds = ahead.as_secs(), "the clock jumped ahead; for a day nothing is removed for its age");
+            tracing::warn!(
+                seconds = ahead.as_secs(),
+                "the clock jumped ahead; for a day nothing is removed for its age"
+            );
             wait = AFTER_JUMP;
             continue;
         }

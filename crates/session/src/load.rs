@@ -70,7 +70,7 @@ impl Service {
             false => error,
         })?;
         let offered = self.registry_for(&caller.tenant);
-        let (forked, fenced) = (logical.row.forked.clone(), logical.row.fenced);
+        let (forked, fenced) = (logical.row.forked, logical.row.fenced);
         Ok(Session { id, slot, binding, execute, catalogs, offered, forked, fenced, logical })
     }
 

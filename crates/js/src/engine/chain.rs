@@ -53,14 +53,14 @@ pub fn commit(
 
 /// The same heap with an object made against another one: what lies between is known to nobody else.
 pub fn against(
+    core: &Core,
     bench: &mut Bench,
-    start: &Arc<Held>,
+    (start, base): (&Arc<Held>, &Arc<Held>),
     next: Arc<Held>,
-    base: &Arc<Held>,
 ) -> Result<(Arc<Held>, Arc<[u8]>), Error> {
     let start = if start.links < LINKS_MOST { start } else { base };
     let object = object(&mut bench.codec, start, &next)?;
-    let mut next = next.next(next.image.clone(), &[]);
+    let mut next = next.next(core.shelf.ledger(), next.image.clone(), &[]);
     next.descend(start, 1);
     Ok((Arc::new(next), object.into()))
 }

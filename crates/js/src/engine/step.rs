@@ -40,7 +40,7 @@ impl Core {
         let console = instance.console();
         let (mut next, mut object) = chain::commit(self, bench, &running, &held, &mut instance)?;
         if self.restless {
-            (next, object) = chain::against(bench, &start, next, &running.base)?;
+            (next, object) = chain::against(self, bench, (&start, &running.base), next)?;
         }
         let heap = Heap {
             key: next.key(),

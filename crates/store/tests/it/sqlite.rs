@@ -269,7 +269,7 @@ fn newer_and_foreign_databases_are_refused_and_left_alone() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
     let error = SqliteStore::open(&path).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
     assert!(error.to_string().contains("newer version"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
 
