@@ -24,6 +24,8 @@ from harness import TOKAMAK, LegacySession, Server, Suite
 
 suite = Suite("s3")
 SECRET = "a-secret-that-nobody-prints"
+# moto does not look at the signature, but gives nothing to who has none.
+SIGNED = "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
 # Large enough to be a blob of its own, and different for each n.
 BIG = "globalThis.big = Array.from({{length: 20000}}, (_, i) => ({{i, text: `row {n} ${{i * 7919 % 10007}}`}})); big.length"
 FINAL = ("completed", "failed", "cancelled", "timed_out")
@@ -116,7 +118,7 @@ class Bucket:
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
-            connection.request(method, path, body)
+            connection.request(method, path, body, {"Authorization": SIGNED})
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -273,10 +275,16 @@ def away(forwarder, data, heap):
             forwarder.open()
     forwarder.cut()
     with suite.case("S3 is away at the start: the server starts, and uses it when it is back"):
-        with Server(data, arguments=("--config", str(settings))) as server:
-            forwarder.open()
-            ran = Agent(server.port).tool("run_js", code="big.length", heap=heap)
-            assert ran["status"] == "completed" and ran["result"] == 20000, ran
+        back = threading.Timer(3, forwarder.open)
+        back.start()
+        try:
+            with Server(data, arguments=("--config", str(settings))) as server:
+                back.join()
+                ran = Agent(server.port).tool("run_js", code="big.length", heap=heap)
+                assert ran["status"] == "completed" and ran["result"] == 20000, ran
+                assert "blobs" in Path(server.log).read_text(), "and says so"
+        finally:
+            back.join()
 
 
 def doctor(forwarder):

@@ -24,7 +24,7 @@ const LOOK_FOR_RUNS: Duration = Duration::from_secs(5);
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
     let mut config = Config::read(file, &args.settings)?;
-    log::init("info,rmcp=warn");
+    log::init("info,rmcp=warn,object_store=warn");
     for source in &args.openapi {
         config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
     }
@@ -34,9 +34,10 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     let ended = CancellationToken::new();
     if args.stdio {
         let Wired { service, catalogs, .. } = wiring::service(&config, &ended).await?;
-        look_at_blobs(&config, &service).await?;
+        let away = look_at_blobs(&config, &service).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
+        warn_of_blobs(away);
         warn_of_tenants(&config, &service.registry());
         catalogs.watch(service.clone(), stop.clone());
         resume(&config, &service, stop.clone());
@@ -52,7 +53,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
     let listener = wiring::listen(config.listen, config.port).await?;
     let Wired { service, catalogs, auth } = wiring::service(&config, &ended).await?;
-    look_at_blobs(&config, &service).await?;
+    let away = look_at_blobs(&config, &service).await?;
     if !auth && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
@@ -61,6 +62,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready(&url, &config, service.registry().len()));
+    warn_of_blobs(away);
     warn_of_tenants(&config, &service.registry());
     catalogs.watch(service.clone(), stop.clone());
     resume(&config, &service, stop.clone());
@@ -82,21 +84,27 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     Ok(())
 }
 
-/// A mistake in the settings is told before anyone is served; storage that is only away may come back.
-async fn look_at_blobs(config: &Config, service: &Service) -> Result<(), Failure> {
+/// A mistake in the settings is told before anyone is served; storage that is only away may come back. What to say of that.
+async fn look_at_blobs(config: &Config, service: &Service) -> Result<Option<String>, Failure> {
     if !config.blobs.is_remote() {
-        return Ok(());
+        return Ok(None);
     }
     let away = match tokio::time::timeout(LOOK_AT_BLOBS, service.blobs_answer()).await {
-        Ok(Ok(())) => return Ok(()),
+        Ok(Ok(())) => return Ok(None),
         Ok(Err(session::Error::Blobs(blobs::Error::Remote(remote)))) if !remote.problem.is_lasting() => {
             remote.to_string()
         }
         Ok(Err(error)) => return Err(error.into()),
         Err(_) => format!("{} does not answer", config.blobs),
     };
-    tracing::warn!("{away}; what needs blobs fails until it is back");
-    Ok(())
+    Ok(Some(away))
+}
+
+/// After the ready line, which is the first.
+fn warn_of_blobs(away: Option<String>) {
+    if let Some(away) = away {
+        tracing::warn!("{away}; what needs blobs fails until it is back");
+    }
 }
 
 /// Runs of JavaScript whose process died go on here: at once, and whenever another process on this data folder dies.

@@ -31,7 +31,8 @@ pub fn error(place: String, cause: object_store::Error, timeout: Duration) -> Er
 }
 
 pub fn remote(place: String, problem: Problem, cause: Option<ports::Cause>) -> Error {
-    tracing::warn!(%place, code = problem.code(), cause = cause.as_ref().map(tracing::field::display), "{problem}");
+    // Whoever asked logs it as what it means there.
+    tracing::debug!(%place, code = problem.code(), cause = cause.as_ref().map(tracing::field::display), "{problem}");
     Error::Remote(Box::new(Remote { place, problem, cause }))
 }
 
