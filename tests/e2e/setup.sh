@@ -3,7 +3,7 @@
 # Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may
 # install; a second run with the same pins does nothing; the tools end up in $TOOLS/e2e-python,
 # $TOOLS/e2e-http (a validator and a fuzzer of OpenAPI), $TOOLS/e2e-servers (real servers to call, with the versions of
-# foreign/requirements.txt) and $TOOLS/e2e-node.
+# foreign/requirements.txt), $TOOLS/e2e-s3 (a server of the S3 protocol) and $TOOLS/e2e-node.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -13,14 +13,17 @@ TOOLS=$(cd "$TOOLS" && pwd)
 
 MCP_CLIENT="mcp==2.3.0"
 HTTP_TOOLS="openapi-spec-validator==0.9.0 schemathesis==4.32.5"
+# Not `moto[server]`, which brings 160 MB for other services.
+S3_SERVER="moto[s3]==5.2.5 flask==3.1.3 flask-cors==6.0.5"
 PYTHON_HOME="$TOOLS/e2e-python"
 HTTP_HOME="$TOOLS/e2e-http"
 SERVERS_HOME="$TOOLS/e2e-servers"
+S3_HOME="$TOOLS/e2e-s3"
 NODE_HOME="$TOOLS/e2e-node"
 
 main() {
   need_python
-  local interpreter python_pin http_pin servers_pin node_pin
+  local interpreter python_pin http_pin servers_pin s3_pin node_pin
   interpreter=$(python3 -c 'import sys; print(sys.executable, sys.version_info[:3])')
   python_pin="$MCP_CLIENT $interpreter $PYTHON_HOME"
   if ! done_before "$PYTHON_HOME" "$python_pin"; then
@@ -39,6 +42,12 @@ main() {
     say "installing Jupyter Server and etcd into $SERVERS_HOME (140 MB)"
     install_servers
     remember "$SERVERS_HOME" "$servers_pin"
+  fi
+  s3_pin="$S3_SERVER $interpreter $S3_HOME"
+  if ! done_before "$S3_HOME" "$s3_pin"; then
+    say "installing $S3_SERVER into $S3_HOME (160 MB)"
+    install_s3
+    remember "$S3_HOME" "$s3_pin"
   fi
   node_pin="$(cat "$here/node/package.json" "$here/node/package-lock.json" | cksum) $NODE_HOME"
   if ! done_before "$NODE_HOME" "$node_pin"; then
@@ -85,6 +94,13 @@ install_http() {
 install_servers() {
   virtual_environment "$SERVERS_HOME"
   fetch "Jupyter Server and etcd" pip_of "$SERVERS_HOME" --only-binary=:all: -r "$here/foreign/requirements.txt"
+}
+
+install_s3() {
+  virtual_environment "$S3_HOME"
+  # Three words, three packages.
+  # shellcheck disable=SC2086
+  fetch "the S3 server" pip_of "$S3_HOME" $S3_SERVER
 }
 
 virtual_environment() {

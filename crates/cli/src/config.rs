@@ -13,6 +13,7 @@ use session::{JsSettings, Retention};
 use teach::Teaching;
 
 use crate::args::Settings;
+use crate::blobs::{BlobsAt, BlobsSettings};
 use crate::failure::Failure;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
@@ -20,6 +21,9 @@ use crate::tenants::{self, TenantsSettings};
 #[derive(Debug, Clone)]
 pub struct Config {
     pub data: PathBuf,
+    /// In the data folder, unless it is said where.
+    pub database: PathBuf,
+    pub blobs: BlobsAt,
     pub catalogs: Vec<PathBuf>,
     /// Do not start on a catalog that cannot be offered.
     pub strict_catalogs: bool,
@@ -80,6 +84,8 @@ struct Telemetry {
 #[serde(default, deny_unknown_fields)]
 struct File {
     data: Option<PathBuf>,
+    database: Option<PathBuf>,
+    blobs: BlobsSettings,
     catalogs: Vec<PathBuf>,
     strict_catalogs: bool,
     demo: Option<bool>,
@@ -104,6 +110,8 @@ impl Config {
     pub fn read(file: Option<&Path>, settings: &Settings) -> Result<Self, Failure> {
         let file = file.map(read_file).transpose()?.unwrap_or_default();
         let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
+        let database = database(settings.keep.session_db_path.clone().or(file.database), &data);
+        let blobs = BlobsAt::read(file.blobs, &settings.keep, &data)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
         check_retention(&file.retention)?;
@@ -115,6 +123,8 @@ impl Config {
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
+            database,
+            blobs,
             catalogs,
             strict_catalogs: settings.strict_catalogs || file.strict_catalogs,
             demo: !settings.no_demo && file.demo.unwrap_or(true),
@@ -135,6 +145,14 @@ impl Config {
             delegated: file.auth_resolution == AuthResolution::Delegated,
             tools: file.tools,
         })
+    }
+}
+
+/// A file; where a folder is named, the file in it that has our name.
+fn database(chosen: Option<PathBuf>, data: &Path) -> PathBuf {
+    match chosen {
+        Some(path) if !path.is_dir() => path,
+        folder => folder.as_deref().unwrap_or(data).join(store::sqlite::FILE_NAME),
     }
 }
 
@@ -176,8 +194,12 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
 
 /// What is kept for no time at all would go while someone reads it.
 fn check_retention(retention: &Retention) -> Result<(), Failure> {
-    let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, grace_hours } = *retention;
+    let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, .. } = *retention;
+    let Retention { executions, heaps, log_entries, grace_hours, .. } = *retention;
     let named = [
+        ("executions", executions),
+        ("heaps", heaps),
+        ("log_entries", log_entries),
         ("execute_sessions", execute_sessions),
         ("sessions", sessions),
         ("artifacts", artifacts),

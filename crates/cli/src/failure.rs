@@ -24,6 +24,14 @@ pub enum Failure {
     Retention { name: &'static str },
     #[error("{0}")]
     Usage(String),
+    #[error("`{name}` is {found}; it must be from {least} to {most}")]
+    Bound { name: &'static str, found: u64, least: u64, most: u64 },
+    #[error("{what}; {hint}")]
+    Blobs { what: String, hint: &'static str },
+    #[error(transparent)]
+    S3(#[from] store::blobs::s3::SettingsError),
+    #[error(transparent)]
+    Secret(ports::secrets::Error),
     #[error("`teaching.writes` is {found}; it is a score between 0 (teach every write) and 1")]
     Score { found: f32 },
     #[error("no place to keep data: set --data DIR, TOKAMAK_DATA or HOME")]
@@ -56,7 +64,7 @@ pub enum Failure {
     NoSecret { name: String },
     #[error("{what}; {hint}")]
     SecretInput { what: &'static str, hint: &'static str },
-    #[error("the key of the encrypted secrets cannot be used: {path} {hint}")]
+    #[error("this file cannot be used as a key: {path} {hint}")]
     KeyFile { path: PathBuf, hint: &'static str },
     #[error("TOKAMAK_SECRETS_KEY is not UTF-8 text; set it to text, such as what `openssl rand -base64 32` prints")]
     KeyNotText,
@@ -106,6 +114,9 @@ impl Failure {
             | Failure::Limit { .. }
             | Failure::Score { .. }
             | Failure::Retention { .. }
+            | Failure::Bound { .. }
+            | Failure::Blobs { .. }
+            | Failure::S3(_)
             | Failure::Usage(_)
             | Failure::NotText { .. }
             | Failure::Catalog(_)
@@ -152,6 +163,8 @@ impl Failure {
             Failure::Config { .. } | Failure::Limit { .. } | Failure::Score { .. } | Failure::Retention { .. } => {
                 "bad_config"
             }
+            Failure::Bound { .. } | Failure::Blobs { .. } | Failure::S3(_) => "bad_config",
+            Failure::Secret(_) => "secret_value",
             Failure::Usage(_) => "usage",
             Failure::NoDataFolder => "no_data_folder",
             Failure::NotLoopback(_) => "not_loopback",

@@ -7,6 +7,7 @@
 
 mod args;
 mod beside;
+mod blobs;
 mod catalogs;
 mod commands;
 mod config;

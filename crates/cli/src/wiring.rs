@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use base::Origin;
@@ -35,17 +34,17 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
         routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
-    let storage = storage(&config.data)?;
+    let (store, blobs) = (store(config)?, blobs(config)?);
     let secret_store = secret_store(config);
     if secret_store.has_key() {
         secret_store.check()?;
     } else if config.data.join(store::secrets::FILE_NAME).exists() {
         tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
     }
-    let auth = auth(config, storage.store.as_ref()).await?;
+    let auth = auth(config, store.as_ref()).await?;
     let ports = Ports {
-        store: storage.store,
-        blobs: storage.blobs,
+        store,
+        blobs,
         upstream: Arc::new(upstream(config, routes, secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
@@ -65,7 +64,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
-        None => !tenants::keys(&config.tenants).is_empty() || config.data.join(store::sqlite::FILE_NAME).exists(),
+        None => !tenants::keys(&config.tenants).is_empty() || config.database.exists(),
     }
 }
 
@@ -92,19 +91,19 @@ fn engine(config: &Config) -> Result<js::Engine, Failure> {
 }
 
 fn presence(config: &Config) -> Result<FilePresence, Failure> {
-    FilePresence::join(&config.data).map_err(|cause| Failure::Presence { path: config.data.clone(), cause })
+    // Beside the database: who shares that must know of each other, wherever else they keep things.
+    let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
-pub struct Storage {
-    pub store: Arc<dyn ::ports::Store>,
-    pub blobs: Arc<dyn ::ports::Blobs>,
+/// Opens (or makes) the embedded database.
+pub fn store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
+    Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
 }
 
-/// Opens (or makes) the embedded store in the data folder.
-pub fn storage(data: &Path) -> Result<Storage, Failure> {
-    let store = store::sqlite::SqliteStore::open(&data.join(store::sqlite::FILE_NAME))?;
-    let blobs = store::blobs::FileBlobs::open(&data.join("blobs"))?;
-    Ok(Storage { store: Arc::new(store), blobs: Arc::new(blobs) })
+/// Opens (or makes) the place for blobs; storage over a network is not asked yet.
+pub fn blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
+    config.blobs.open(&config.database, &secrets(config, secret_store(config)))
 }
 
 /// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is

@@ -158,6 +158,12 @@ impl Service {
         Ok(self.ports.store.ping().await?)
     }
 
+    /// Whether the storage of blobs answers.
+    pub async fn blobs_answer(&self) -> Result<(), crate::Error> {
+        self.ports.blobs.list(None, 1).await?;
+        Ok(())
+    }
+
     /// A catalog by the digest a session pinned.
     pub(crate) async fn catalog(&self, digest: Digest) -> Result<Arc<Catalog>, crate::Error> {
         if let Some(offered) = self.registry().by_digest(&digest) {

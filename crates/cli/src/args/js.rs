@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use base::Digest;
 use clap::{Args, Subcommand};
 
+use super::Keep;
+
 #[derive(Debug, Args)]
 pub struct Js {
     /// JavaScript or TypeScript, run in this order on one heap; `-` is standard input
@@ -39,6 +41,8 @@ pub struct Place {
     /// The data folder
     #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub keep: Keep,
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +118,12 @@ pub enum HeapAction {
         /// What to remove; may be given several times
         #[arg(long, value_name = "KEY")]
         remove: Vec<String>,
+    },
+    /// Remove runs, logs and heaps that are kept no longer, as `tokamak gc` does with everything
+    Gc {
+        /// Only say what would go
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Find heaps that have all of these tags
     Find {

@@ -3,6 +3,7 @@
 
 mod catalog;
 mod js;
+mod keep;
 mod session;
 mod token;
 
@@ -16,6 +17,7 @@ pub use catalog::{
     Writes,
 };
 pub use js::{Execution, ExecutionAction, Heap, HeapAction, Js, Place};
+pub use keep::Keep;
 pub use token::{Token, TokenAction};
 
 pub use session::{Artifact, Context, Gc, Plan, Run, SessionAction, Sessions, Work};
@@ -142,6 +144,8 @@ pub struct Settings {
     /// Keep everything in this folder
     #[arg(long, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub keep: Keep,
     /// Offer every catalog (*.yaml, *.yml) in this folder, and watch it for changes; may be given several times
     #[arg(long, value_name = "DIR")]
     pub catalogs: Vec<PathBuf>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Picture;
+use super::{Keep, Picture};
 
 /// Where sessions are kept, and what they may use.
 #[derive(Debug, Clone, Default, Args)]
@@ -13,6 +13,8 @@ pub struct Work {
     /// The data folder
     #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub keep: Keep,
     /// Also offer every catalog (*.yaml, *.yml) in this folder; may be given several times
     #[arg(long, global = true, value_name = "DIR")]
     pub catalogs: Vec<PathBuf>,

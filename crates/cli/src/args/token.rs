@@ -5,11 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Keep;
+
 #[derive(Debug, Args)]
 pub struct Token {
     /// The data folder
     #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub keep: Keep,
     #[command(subcommand)]
     pub action: TokenAction,
 }

@@ -3,19 +3,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::TenantId;
 use catalog::{Catalog, Registry};
+use ports::Entropy;
 use ports::secrets::Error;
 use serde_json::json;
 use store::secrets::SecretStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
+use crate::blobs::BlobsAt;
 use crate::catalogs::Catalogs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::ports::SystemEntropy;
 use crate::{log, shipped, wiring};
 
 struct Finding {
@@ -31,6 +35,7 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     let mut findings = vec![
         Finding { what: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
         Finding { what: "storage", result: storage(&config).await },
+        Finding { what: "blobs", result: blobs(&config).await },
         Finding { what: "port", result: port(&config).await },
     ];
     findings.splice(1..1, of_catalogs(&catalogs));
@@ -84,11 +89,27 @@ fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
 }
 
 async fn storage(config: &Config) -> Result<String, Failure> {
-    let storage = wiring::storage(&config.data)?;
-    storage.store.ping().await.map_err(session::Error::from)?;
-    let digest = storage.blobs.put(b"doctor").await.map_err(session::Error::from)?;
-    storage.blobs.get(&digest).await.map_err(session::Error::from)?;
-    Ok(format!("{} is writable", config.data.display()))
+    let store = wiring::store(config)?;
+    store.ping().await.map_err(session::Error::from)?;
+    Ok(format!("{} is writable", config.database.display()))
+}
+
+/// A probe that nobody else has: written, listed, read, removed.
+async fn blobs(config: &Config) -> Result<String, Failure> {
+    let blobs = wiring::blobs(config)?;
+    let probe = format!("tokamak doctor {:?}", SystemEntropy.bytes());
+    let digest = blobs.put(probe.as_bytes()).await.map_err(session::Error::from)?;
+    let read = blobs.get(&digest).await.map_err(session::Error::from);
+    blobs.list(None, 1).await.map_err(session::Error::from)?;
+    let removed = blobs.delete(&digest, Duration::ZERO).await.map_err(session::Error::from)?;
+    read?;
+    if !removed {
+        return Err(Failure::Found(format!(
+            "{}: the probe could not be removed; gc could remove nothing",
+            config.blobs
+        )));
+    }
+    Ok(format!("{} takes, gives and removes", config.blobs))
 }
 
 async fn port(config: &Config) -> Result<String, Failure> {
@@ -104,7 +125,13 @@ async fn port(config: &Config) -> Result<String, Failure> {
 async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failure> {
     // On a folder of its own: the user's slots and sessions are not the doctor's to number.
     let scratch = tempfile::tempdir().map_err(Failure::Scratch)?;
-    let config = Config { data: scratch.path().to_owned(), catalogs: Vec::new(), ..config.clone() };
+    let config = Config {
+        data: scratch.path().to_owned(),
+        database: scratch.path().join(store::sqlite::FILE_NAME),
+        blobs: BlobsAt::folder(scratch.path()),
+        catalogs: Vec::new(),
+        ..config.clone()
+    };
     let service = wiring::service(&config, stop).await?.service;
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest::all("demo", "Project")];

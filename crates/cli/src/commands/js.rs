@@ -62,7 +62,8 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
 
 /// The service of a data folder, without the demo API unless sessions need it.
 pub async fn open(file: Option<&Path>, place: &Place, stop: &CancellationToken) -> Result<Arc<Service>, Failure> {
-    let config = Config::read(file, &Settings { data: place.data.clone(), ..Settings::default() })?;
+    let config =
+        Config::read(file, &Settings { data: place.data.clone(), keep: place.keep.clone(), ..Settings::default() })?;
     Ok(wiring::service(&config, stop).await?.service)
 }
 
@@ -127,6 +128,9 @@ pub fn said(ran: &Execution) -> String {
             let line = if stack.is_empty() { String::new() } else { format!("\n{stack}") };
             format!("{}: {}: {}{line}", ran.state, error.name, error.message)
         }
-        None => ran.state.to_string(),
+        None => match &ran.warning {
+            Some(warning) => format!("{}: {warning}", ran.state),
+            None => ran.state.to_string(),
+        },
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ports::blobs;
 use session::Service;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,8 @@ use crate::output::Output;
 use crate::wiring::{self, Wired};
 use crate::{beside, log, tenants};
 
+/// A start does not wait longer for storage over a network.
+const LOOK_AT_BLOBS: Duration = Duration::from_secs(5);
 const LOOK_FOR_RUNS: Duration = Duration::from_secs(5);
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
@@ -31,6 +34,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     let ended = CancellationToken::new();
     if args.stdio {
         let Wired { service, catalogs, .. } = wiring::service(&config, &ended).await?;
+        look_at_blobs(&config, &service).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
         warn_of_tenants(&config, &service.registry());
@@ -48,6 +52,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
     let listener = wiring::listen(config.listen, config.port).await?;
     let Wired { service, catalogs, auth } = wiring::service(&config, &ended).await?;
+    look_at_blobs(&config, &service).await?;
     if !auth && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
@@ -74,6 +79,23 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     ended.cancel();
     beside.finish().await;
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// A mistake in the settings is told before anyone is served; storage that is only away may come back.
+async fn look_at_blobs(config: &Config, service: &Service) -> Result<(), Failure> {
+    if !config.blobs.is_remote() {
+        return Ok(());
+    }
+    let away = match tokio::time::timeout(LOOK_AT_BLOBS, service.blobs_answer()).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(session::Error::Blobs(blobs::Error::Remote(remote)))) if !remote.problem.is_lasting() => {
+            remote.to_string()
+        }
+        Ok(Err(error)) => return Err(error.into()),
+        Err(_) => format!("{} does not answer", config.blobs),
+    };
+    tracing::warn!("{away}; what needs blobs fails until it is back");
     Ok(())
 }
 

@@ -18,7 +18,8 @@ use crate::{log, tenants, wiring};
 
 pub async fn run(file: Option<&Path>, args: &Token, output: &Output) -> Result<(), Failure> {
     log::init("error");
-    let config = Config::read(file, &Settings { data: args.data.clone(), ..Settings::default() })?;
+    let config =
+        Config::read(file, &Settings { data: args.data.clone(), keep: args.keep.clone(), ..Settings::default() })?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
             let tenant = tenants::named(&config.tenants, tenant)?;
@@ -38,8 +39,8 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     let id = key.digest.short();
     let setting = format!("{{ sha256 = \"{}\", principal = \"{}\" }}", key.digest, identity.principal);
     if !print {
-        let storage = wiring::storage(&config.data)?;
-        keys::keep(storage.store.as_ref(), &key, identity, SystemClock.now()).await?;
+        let store = wiring::store(config)?;
+        keys::keep(store.as_ref(), &key, identity, SystemClock.now()).await?;
     }
     if output.json {
         let (tenant, principal) = (&identity.tenant, &identity.principal);
@@ -72,9 +73,9 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
     };
     let configured = tenants::keys(&config.tenants).into_iter().filter(|key| asked.contains(&key.identity.tenant));
     let mut values: Vec<Value> = configured.map(|key| in_settings(&key)).collect();
-    let storage = wiring::storage(&config.data)?;
+    let store = wiring::store(config)?;
     for tenant in &asked {
-        values.extend(keys::list(storage.store.as_ref(), tenant).await?.iter().map(kept));
+        values.extend(keys::list(store.as_ref(), tenant).await?.iter().map(kept));
     }
     if output.json {
         output.value(&json!({"keys": values}));
@@ -95,8 +96,8 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
 
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
     let (asked, shown) = (tenants::all(&config.tenants), base::shown(id, 80));
-    let storage = wiring::storage(&config.data)?;
-    let (key, before) = match keys::revoke(storage.store.as_ref(), &asked, id, SystemClock.now()).await? {
+    let store = wiring::store(config)?;
+    let (key, before) = match keys::revoke(store.as_ref(), &asked, id, SystemClock.now()).await? {
         Revoked::Now(key) => (key, false),
         Revoked::Before(key) => (key, true),
         Revoked::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),

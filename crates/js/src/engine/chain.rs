@@ -43,7 +43,7 @@ pub fn commit(
     }
     let contents = changed.iter().map(|(at, page)| (*at, page.bytes()));
     let image = last.image.with_changes(contents, pages).map_err(fault)?;
-    let mut next = last.next(image, &changed);
+    let mut next = last.next(ledger, image, &changed);
     next.settle(ledger).map_err(|error| Error::Engine(error.into()))?;
     let (onto, weight) = onto(last, &next, changed.len(), &running.base);
     let object = object(&mut bench.codec, &onto, &next)?;

@@ -7,10 +7,10 @@ pub(crate) mod rows;
 mod settings;
 pub(crate) mod view;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use base::{Digest, TenantId};
+use base::{Digest, ExecutionId, TenantId, Timestamp};
 use ports::{Presence, Scripts};
 use tokio::sync::Notify;
 
@@ -30,11 +30,16 @@ pub(crate) struct Js {
     pub fair: fair::Fair,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
     changes: Mutex<HashMap<String, Weak<Notify>>>,
-    /// Engines whose programs are known to be stored.
-    pub guests: Mutex<HashSet<(TenantId, Digest)>>,
-    /// How many objects a reader of a heap needs, as far as known.
-    pub links: Mutex<HashMap<(TenantId, Digest), u32>>,
+    /// Engines whose programs were known to be stored at this moment.
+    pub guests: Mutex<HashMap<(TenantId, Digest), Timestamp>>,
+    /// How many objects a reader of a heap needs, as far as known, and when it was there and nobody's garbage.
+    pub links: Mutex<HashMap<(TenantId, Digest), (u32, Timestamp)>>,
+    /// Why runs that have not ended do not go on, as this process met it.
+    held: Mutex<HashMap<ExecutionId, String>>,
 }
+
+/// A bound on what is remembered; it is only told.
+const HELD: usize = 10_000;
 
 impl Js {
     pub fn new(scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
@@ -49,7 +54,24 @@ impl Js {
             changes: Mutex::default(),
             guests: Mutex::default(),
             links: Mutex::default(),
+            held: Mutex::default(),
         }
+    }
+
+    /// Remembers what stopped a run that is tried again, or that nothing does any more.
+    pub fn hold(&self, id: ExecutionId, why: Option<String>) {
+        let mut held = lock(&self.held);
+        if held.len() >= HELD {
+            held.clear();
+        }
+        match why {
+            Some(why) => held.insert(id, why),
+            None => held.remove(&id),
+        };
+    }
+
+    pub fn held(&self, id: ExecutionId) -> Option<String> {
+        lock(&self.held).get(&id).cloned()
     }
 
     /// What tells of changes to this.

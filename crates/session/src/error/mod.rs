@@ -138,6 +138,7 @@ impl Error {
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
             Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
+            Error::Blobs(ports::blobs::Error::Remote(remote)) => remote.problem.code(),
             Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
         }

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::{log, wiring};
 
 pub use artifact::artifact;
-pub use gc::gc;
+pub use gc::{gc, pass as collect};
 pub use open::context;
 pub use run::{plan, run};
 pub use show::session;
@@ -34,6 +34,7 @@ async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
     log::init("error");
     let settings = Settings {
         data: work.data.clone(),
+        keep: work.keep.clone(),
         catalogs: work.catalogs.clone(),
         no_demo: work.no_demo,
         ..Settings::default()

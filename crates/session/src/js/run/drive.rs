@@ -64,6 +64,11 @@ impl Run {
         (Self { service, tenant, id, at, live: live.clone(), tell, tail, calls, asked, ours, waited_ms }, live)
     }
 
+    /// For as long as someone has it, who waits for the run goes on waiting.
+    pub fn voice(&self) -> watch::Sender<Arc<ExecutionRow>> {
+        self.tell.clone()
+    }
+
     pub async fn drive(mut self) -> Result<(), Error> {
         if self.at.row.state == State::Queued && !self.take_turn().await? {
             return Ok(());
@@ -130,7 +135,8 @@ impl Run {
         let surroundings = Arc::new(Surroundings {
             headers: row.headers.clone(),
             programs: matches!(row.session, Some(SessionName::Logical(_))),
-            fetch: !js.settings.fetch.is_empty(),
+            // Where no origin is allowed, it says so and how to allow one.
+            fetch: true,
         });
         let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
@@ -186,7 +192,9 @@ impl Run {
     }
 
     fn too_long(&self) -> Uncaught {
-        let message = format!("the run took longer than {} ms", self.at.row.timeout_ms);
+        let why = self.service.js.as_ref().and_then(|js| js.held(self.id));
+        let why = why.map(|why| format!("; it could not be stored ({why})")).unwrap_or_default();
+        let message = format!("the run took longer than {} ms{why}", self.at.row.timeout_ms);
         Uncaught { name: "TimeoutError".to_owned(), message, stack: String::new() }
     }
 
@@ -263,13 +271,19 @@ impl Run {
         let mut tried = 1;
         loop {
             let mut batch = Batch::default();
+            let mut stored = None;
             if let Some(heap) = heap {
-                batch.writes.push(self.service.heap_write(&self.tenant, heap).await?);
+                let new = self.service.heap_write(&self.tenant, heap).await?;
+                stored = Some((heap.key, new.links));
+                batch.writes.extend(new.write);
             }
             batch.writes.extend(others.iter().cloned());
             let batch = batch.put(key.clone(), value.clone(), Expect::Version(self.at.version));
             let error = match self.service.try_commit(batch).await {
                 Ok(Some(())) => {
+                    if let Some((key, links)) = stored {
+                        self.service.remember_links(&self.tenant, key, links)?;
+                    }
                     self.now(Versioned { row: next, version: self.at.version + 1 });
                     return Ok(true);
                 }

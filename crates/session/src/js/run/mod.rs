@@ -37,12 +37,22 @@ impl Service {
             return self.execution(caller, &id.to_string()).await;
         };
         let row = live.settled(self.ports.clock.as_ref(), Duration::from_millis(wait)).await;
-        Ok(view(id, &row))
+        Ok(self.with_hindrance(view(id, &row)))
+    }
+
+    /// Says why a run that has not ended does not go on, where that is known here.
+    fn with_hindrance(&self, mut execution: Execution) -> Execution {
+        let held = self.js.as_ref().filter(|_| !execution.state.is_final()).and_then(|js| js.held(execution.id));
+        if let Some(why) = held {
+            let told = format!("the run cannot be stored, and is tried again until its time is up ({why})");
+            execution.warning = Some(execution.warning.map_or(told.clone(), |warning| format!("{warning}; {told}")));
+        }
+        execution
     }
 
     pub async fn execution(&self, caller: &Caller, id: &str) -> Result<Execution, Error> {
         let (id, found) = self.execution_row(caller, id).await?;
-        Ok(view(id, &found.row))
+        Ok(self.with_hindrance(view(id, &found.row)))
     }
 
     /// The newest first, after one of them.

@@ -84,7 +84,11 @@ impl Service {
         let task = async move {
             let Some(js) = service.js.as_ref() else { return };
             let _listed = Listed(&js.lives, id);
-            if let Err(error) = run.drive().await {
+            // Whoever waits is woken after it is known what to tell.
+            let _voice = run.voice();
+            let driven = run.drive().await;
+            js.hold(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
+            if let Err(error) = driven {
                 // It is taken up again by the next look for runs that nobody drives.
                 tracing::error!(execution = %id, error = &error as &dyn std::error::Error, "a run was left as it is");
             }

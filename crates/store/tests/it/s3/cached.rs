@@ -1,0 +1,133 @@
+//! Copies in a folder: made of what is kept, read with care, missed without harm, bounded, shared.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use base::Digest;
+use ports::Blobs;
+use ports::blobs::Error;
+use store::blobs::CachedBlobs;
+
+use super::server::{Fault, Storage};
+
+fn copy_of(folder: &Path, digest: &Digest) -> PathBuf {
+    let name = digest.to_string();
+    folder.join(&name[..2]).join(&name[2..])
+}
+
+fn open(storage: &Storage, folder: &Path, most: u64) -> CachedBlobs {
+    CachedBlobs::open(Arc::new(storage.blobs("s3://heaps/a")), folder, most).unwrap()
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let shelves = std::fs::read_dir(folder).unwrap().flatten();
+    shelves.flat_map(|shelf| std::fs::read_dir(shelf.path()).unwrap().flatten().map(|file| file.path())).collect()
+}
+
+#[tokio::test]
+async fn a_copy_is_made_of_what_is_kept_and_serves_without_the_storage() {
+    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let blobs = open(&storage, folder.path(), 1 << 20);
+    storage.on("PUT", Fault::Swallow, usize::MAX);
+    assert!(blobs.put(b"not kept").await.is_err());
+    assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new(), "what the storage does not keep has no copy");
+    storage.all_well();
+    let digest = blobs.put(b"kept").await.unwrap();
+    assert_eq!(std::fs::read(copy_of(folder.path(), &digest)).unwrap(), b"kept");
+    storage.stop().await;
+    assert_eq!(blobs.get(&digest).await.unwrap(), b"kept");
+    assert!(matches!(blobs.put(b"new").await, Err(Error::Remote(_))), "a copy is no upload");
+    assert_eq!(files_in(folder.path()).len(), 1, "and nothing temporary stays");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_damaged_or_gone_is_fetched_again() {
+    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let blobs = open(&storage, folder.path(), 1 << 20);
+    let digest = blobs.put(b"precious").await.unwrap();
+    let copy = copy_of(folder.path(), &digest);
+    for bad in [Some(&b"precioux"[..]), Some(b""), Some(b"precious and more"), None] {
+        match bad {
+            Some(bytes) => std::fs::write(&copy, bytes).unwrap(),
+            None => std::fs::remove_dir_all(folder.path()).unwrap(),
+        }
+        storage.seen("GET");
+        assert_eq!(blobs.get(&digest).await.unwrap(), b"precious");
+        assert_eq!(storage.seen("GET"), 1);
+        assert_eq!(std::fs::read(&copy).unwrap(), b"precious", "the copy is sound again");
+        assert_eq!(blobs.get(&digest).await.unwrap(), b"precious");
+        assert_eq!(storage.seen("GET"), 0, "and is the one that is read");
+    }
+    std::fs::write(&copy, b"precioux").unwrap();
+    storage.stop().await;
+    assert!(matches!(blobs.get(&digest).await, Err(Error::Remote(_))), "never the damaged copy");
+}
+
+#[tokio::test]
+async fn what_cannot_be_copied_is_read_from_the_storage() {
+    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let root = folder.path().join("copies");
+    let blobs = open(&storage, &root, 1 << 20);
+    std::fs::remove_dir_all(&root).unwrap();
+    // A file in the folder's place: nothing can be made there.
+    std::fs::write(&root, b"").unwrap();
+    let digest = blobs.put(b"x").await.unwrap();
+    assert_eq!(blobs.get(&digest).await.unwrap(), b"x");
+    assert!(CachedBlobs::open(Arc::new(storage.blobs("s3://heaps/a")), &root, 1).is_err());
+}
+
+#[tokio::test]
+async fn copies_stay_within_their_bound_and_the_unread_go_first() {
+    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let blobs = open(&storage, folder.path(), 100_000);
+    let kept = blobs.put(&[255; 5_000]).await.unwrap();
+    for n in 0..60u8 {
+        let digest = blobs.put(&[n; 5_000]).await.unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(10_000 - u64::from(n));
+        if let Ok(copy) = std::fs::File::options().write(true).open(copy_of(folder.path(), &digest)) {
+            copy.set_modified(long_ago).unwrap();
+        }
+        blobs.get(&kept).await.unwrap();
+    }
+    let bytes: u64 = files_in(folder.path()).iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert!((50_000..=110_000).contains(&bytes), "{bytes}");
+    assert!(copy_of(folder.path(), &kept).exists(), "it was read all the time");
+    let huge = blobs.put(&vec![1; 200_000]).await.unwrap();
+    assert!(!copy_of(folder.path(), &huge).exists(), "what is larger than the bound has no copy");
+    assert_eq!(blobs.get(&huge).await.unwrap().len(), 200_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_may_share_a_folder() {
+    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    // So little room that each removes what another one reads.
+    let tasks: Vec<_> = (0..4u8)
+        .map(|_| {
+            let blobs = open(&storage, folder.path(), 60_000);
+            tokio::spawn(async move {
+                for n in 0..40u8 {
+                    let bytes = vec![n % 10; 10_000 + usize::from(n % 10)];
+                    let digest = blobs.put(&bytes).await.unwrap();
+                    assert!(blobs.get(&digest).await.unwrap() == bytes);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_removed_blob_has_no_copy() {
+    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let blobs = open(&storage, folder.path(), 1 << 20);
+    let digest = blobs.put(b"x").await.unwrap();
+    assert!(!blobs.delete(&digest, Duration::from_secs(60)).await.unwrap());
+    assert!(copy_of(folder.path(), &digest).exists());
+    assert!(blobs.delete(&digest, Duration::ZERO).await.unwrap());
+    assert!(!copy_of(folder.path(), &digest).exists());
+    assert!(matches!(blobs.get(&digest).await, Err(Error::Missing(_))));
+}

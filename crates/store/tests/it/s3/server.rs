@@ -1,0 +1,240 @@
+//! An S3 server in this process: `s3s-fs` over a folder, with signatures checked, and a layer before it that does wrong.
+//! Invariant: what is not asked to go wrong goes through as it is.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base::Secret;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use store::blobs::s3::{Credentials, Location, Options, S3Blobs};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub const BUCKET: &str = "heaps";
+pub const KEY_ID: &str = "AKIDTEST";
+pub const SECRET: &str = "a-secret-that-nobody-prints";
+
+type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// Answers so much later.
+    Slow(Duration),
+    /// Answers with this status and S3's code, without doing anything.
+    Refuse(u16, &'static str),
+    /// Closes the connection instead of answering.
+    Reset,
+    /// Sends half of the body and closes the connection.
+    Truncate,
+    /// Sends the body with one bit changed.
+    Flip,
+    /// Answers an upload with 200 and keeps nothing.
+    Swallow,
+    /// Answers an upload with 200 and keeps as many other bytes.
+    KeepOther,
+    /// Is no S3 at all.
+    Foreign,
+}
+
+#[derive(Default)]
+struct Script {
+    /// By kind of request: what goes wrong, and how often it still does.
+    faults: HashMap<&'static str, (Fault, usize)>,
+    seen: HashMap<&'static str, usize>,
+}
+
+pub struct Storage {
+    pub root: tempfile::TempDir,
+    address: SocketAddr,
+    script: Arc<Mutex<Script>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    service: S3Service,
+}
+
+impl Storage {
+    pub async fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join(BUCKET)).unwrap();
+        let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root.path()).unwrap());
+        builder.set_auth(SimpleAuth::from_single(KEY_ID, SECRET));
+        let service = builder.build();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let storage = Self { root, address, script: Arc::default(), task: Mutex::default(), service };
+        storage.serve(listener);
+        storage
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let (service, script, root) = (self.service.clone(), self.script.clone(), self.root.path().to_owned());
+        let task = tokio::spawn(async move {
+            // Dropped with the task, and every connection with it.
+            let mut connections = JoinSet::new();
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let (service, script, root) = (service.clone(), script.clone(), root.clone());
+                connections.spawn(async move {
+                    let answer =
+                        service_fn(move |request| answer(service.clone(), script.clone(), root.clone(), request));
+                    let _ =
+                        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
+                });
+            }
+        });
+        *self.task.lock().unwrap() = Some(task);
+    }
+
+    /// Nobody listens any more, and no connection is left.
+    pub async fn stop(&self) {
+        let task = self.task.lock().unwrap().take();
+        if let Some(task) = task {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+
+    pub async fn start_again(&self) {
+        self.serve(TcpListener::bind(self.address).await.unwrap());
+    }
+
+    /// The next `times` requests of this kind (PUT, GET, HEAD, DELETE, LIST) go wrong.
+    pub fn on(&self, kind: &'static str, fault: Fault, times: usize) {
+        self.script.lock().unwrap().faults.insert(kind, (fault, times));
+    }
+
+    pub fn all_well(&self) {
+        self.script.lock().unwrap().faults.clear();
+    }
+
+    /// How many requests of this kind came since the last time this was asked.
+    pub fn seen(&self, kind: &'static str) -> usize {
+        self.script.lock().unwrap().seen.remove(kind).unwrap_or(0)
+    }
+
+    pub fn options(&self, location: &str) -> Options {
+        Options {
+            location: Location::parse(location).unwrap(),
+            owner: "this database".to_owned(),
+            endpoint: Some(format!("http://{}", self.address)),
+            region: "us-east-1".to_owned(),
+            allow_http: false,
+            path_style: None,
+            credentials: Credentials::Keys { id: KEY_ID.to_owned(), secret: Secret::new(SECRET), token: None },
+            timeout: Duration::from_secs(10),
+            retries: 3,
+        }
+    }
+
+    pub fn blobs(&self, location: &str) -> S3Blobs {
+        S3Blobs::new(&self.options(location)).unwrap()
+    }
+
+    /// Where the object of this key lies.
+    pub fn path(&self, key: &str) -> PathBuf {
+        self.root.path().join(BUCKET).join(key)
+    }
+}
+
+async fn answer(
+    service: S3Service,
+    script: Arc<Mutex<Script>>,
+    root: PathBuf,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, std::io::Error> {
+    let list = request.uri().query().is_some_and(|query| query.contains("list-type"));
+    let kind = match request.method().as_str() {
+        "GET" if list => "LIST",
+        "GET" => "GET",
+        "PUT" => "PUT",
+        "HEAD" => "HEAD",
+        "DELETE" => "DELETE",
+        other => panic!("{other} is not asked for"),
+    };
+    let object = root.join(request.uri().path().trim_start_matches('/'));
+    match next(&script, kind) {
+        None => through(&service, request).await,
+        Some(Fault::Slow(time)) => {
+            tokio::time::sleep(time).await;
+            through(&service, request).await
+        }
+        Some(Fault::Refuse(status, code)) => {
+            // Read first: who is still sending would see a broken connection instead of the answer.
+            let _ = request.into_body().collect().await;
+            let echo = format!("<Error><Code>{code}</Code><Message>you sent {SECRET}</Message></Error>");
+            Ok(Response::builder().status(status).body(whole(echo.into_bytes())).unwrap())
+        }
+        Some(Fault::Foreign) => Ok(Response::new(whole(b"<html><p>welcome to the proxy</html>".to_vec()))),
+        Some(Fault::Reset) => Err(std::io::ErrorKind::ConnectionReset.into()),
+        Some(Fault::Swallow) => {
+            let _ = request.into_body().collect().await;
+            Ok(Response::builder().header("ETag", "\"00\"").body(whole(Vec::new())).unwrap())
+        }
+        Some(Fault::KeepOther) => {
+            let answered = through(&service, request).await?;
+            let mut kept = std::fs::read(&object).unwrap();
+            kept[0] ^= 1;
+            std::fs::write(&object, kept).unwrap();
+            Ok(answered)
+        }
+        Some(Fault::Flip) => {
+            let (parts, mut bytes) = collected(&service, request).await?;
+            if let Some(first) = bytes.first_mut() {
+                *first ^= 1;
+            }
+            Ok(Response::from_parts(parts, whole(bytes)))
+        }
+        Some(Fault::Truncate) => {
+            let (parts, mut bytes) = collected(&service, request).await?;
+            bytes.truncate(bytes.len() / 2);
+            let half: Result<_, std::io::Error> = Ok(Frame::data(Bytes::from(bytes)));
+            let cut = stream::iter([half, Err(std::io::ErrorKind::BrokenPipe.into())]).then(async |piece| {
+                // The half is on its way before the connection ends.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                piece
+            });
+            Ok(Response::from_parts(parts, StreamBody::new(Box::pin(cut)).boxed_unsync()))
+        }
+    }
+}
+
+fn next(script: &Mutex<Script>, kind: &'static str) -> Option<Fault> {
+    let mut script = script.lock().unwrap();
+    *script.seen.entry(kind).or_default() += 1;
+    let (fault, left) = script.faults.get_mut(kind)?;
+    let fault = fault.clone();
+    *left -= 1;
+    if *left == 0 {
+        script.faults.remove(kind);
+    }
+    Some(fault)
+}
+
+async fn through(service: &S3Service, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
+    let answered = service.call(request.map(s3s::Body::from)).await.map_err(|_| std::io::ErrorKind::Other)?;
+    Ok(answered.map(|body| body.map_err(std::io::Error::other).boxed_unsync()))
+}
+
+async fn collected(
+    service: &S3Service,
+    request: Request<Incoming>,
+) -> Result<(http::response::Parts, Vec<u8>), std::io::Error> {
+    let (parts, body) = through(service, request).await?.into_parts();
+    Ok((parts, body.collect().await?.to_bytes().to_vec()))
+}
+
+fn whole(bytes: Vec<u8>) -> Body {
+    Full::new(Bytes::from(bytes)).map_err(|never: Infallible| match never {}).boxed_unsync()
+}
