@@ -51,7 +51,7 @@ native() {
 }
 
 # run FILTER: one test of `js`, with what it prints.
-run() { cargo test --release --locked --quiet --package js --test it -- --include-ignored --nocapture "$1"; }
+run() { cargo test --locked --quiet --package js --test it -- --include-ignored --nocapture "$1"; }
 
 need_rust
 need_c_compiler

@@ -4,8 +4,12 @@
 use std::collections::HashMap;
 
 /// `## guest: why` holds for what only our engine fails, `## both: why` for what the native one fails, too, and
-/// `## native: why` for what only that one does; the names below are files.
-pub struct Expected(HashMap<String, Entry>);
+/// `## native: why` for what only that one does; the names below are files. A name with stars stands for many files, of which
+/// some may pass.
+pub struct Expected {
+    files: HashMap<String, Entry>,
+    many: Vec<(String, Entry)>,
+}
 
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -16,7 +20,7 @@ pub struct Entry {
 
 impl Expected {
     pub fn read(text: &str) -> Self {
-        let mut entries = HashMap::new();
+        let (mut files, mut many) = (HashMap::new(), Vec::new());
         let mut section: Option<Entry> = None;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if let Some(head) = line.strip_prefix("## ") {
@@ -30,17 +34,44 @@ impl Expected {
                 section = Some(Entry { guest, native, why: why.to_owned() });
             } else if !line.starts_with('#') {
                 let entry = section.clone().unwrap_or_else(|| panic!("no reason above {line}"));
-                assert!(entries.insert(line.to_owned(), entry).is_none(), "{line} is listed twice");
+                if line.contains('*') {
+                    many.push((line.to_owned(), entry));
+                } else {
+                    assert!(files.insert(line.to_owned(), entry).is_none(), "{line} is listed twice");
+                }
             }
         }
-        Self(entries)
+        Self { files, many }
     }
 
     pub fn entry(&self, name: &str) -> Option<&Entry> {
-        self.0.get(name)
+        self.files.get(name)
+    }
+
+    /// Whether a file may fail so, being one of many.
+    pub fn may(&self, name: &str, guest: bool, native: bool) -> bool {
+        self.many
+            .iter()
+            .any(|(pattern, entry)| (entry.guest, entry.native) == (guest, native) && matches(pattern, name))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.files.keys().map(String::as_str)
     }
+}
+
+/// A star is any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name
+            .strip_prefix(start)
+            .is_some_and(|left| (0..=left.len()).any(|at| left.is_char_boundary(at) && matches(rest, &left[at..]))),
+    }
+}
+
+#[test]
+fn a_star_is_any_text() {
+    assert!(matches("a/*-b*.js", "a/x-by.js") && matches("*", "") && matches("x", "x"));
+    assert!(!matches("a/*-b*.js", "a/x.js") && !matches("*c", "ab"));
 }

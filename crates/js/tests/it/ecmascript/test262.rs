@@ -95,6 +95,9 @@ fn why_left_out(name: &str, text: &str, meta: &Meta, features: &HashSet<String>)
     if meta.features.iter().any(|feature| feature == "Atomics" || feature == "SharedArrayBuffer") {
         return Some("no threads, so no Atomics".to_owned());
     }
+    if meta.features.iter().any(|feature| feature.starts_with("FinalizationRegistry.prototype.cleanupSome")) {
+        return Some("cleanupSome was given up".to_owned());
+    }
     if let Some(feature) = meta.features.iter().find(|feature| features.contains(*feature)) {
         return Some(format!("QuickJS-NG does not have {feature}"));
     }
