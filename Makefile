@@ -1,5 +1,5 @@
 # Thin: each target calls one command. `make` alone says what there is.
-.PHONY: help run test bench fuzz fmt golden corpus soak test-hosts
+.PHONY: help run test bench fuzz fmt golden corpus ecmascript soak test-hosts
 
 help:
 	@echo "make run     install what is missing, build in release, serve on http://127.0.0.1:3000  (ARGS=\"--port 4000\")"
@@ -7,7 +7,8 @@ help:
 	@echo "make bench   measure, printing ratios side by side"
 	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
 	@echo "make corpus  import 2,640 real specifications, fetched from npm"
-	@echo "make soak    kill the server 5,000 times under load and look for everything it had answered  (KILLS=500)"
+	@echo "make ecmascript  Test262, QuickJS-NG's own tests and the web-platform tests, fetched from Debian  (ECMASCRIPT_EVERY=25)"
+	@echo "make soak    kill the server 6,000 times under load and look for everything it had answered  (KILLS=500 JS_KILLS=100 JS_WAITS=200)"
 	@echo "make test-hosts  drive Claude Code and Codex with a scripted model  (785 MB, removed afterwards; KEEP_HOSTS=1 keeps them)"
 	@echo "make fmt     format the code"
 	@echo "make golden  rewrite the golden files from what the code does now; read the diff"
@@ -32,6 +33,9 @@ fuzz:
 
 corpus:
 	@scripts/corpus.sh
+
+ecmascript:
+	@scripts/ecmascript.sh
 
 soak:
 	@scripts/soak.sh

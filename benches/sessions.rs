@@ -6,12 +6,12 @@
 // why: a benchmark has no caller to hand an error to; it stops with the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
+#[path = "made/tokamak.rs"]
+mod tokamak;
 #[path = "made/wire.rs"]
 mod wire;
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use base::TenantId;
 use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::{Value, json};
+use tokamak::Tokamak;
 use wire::{Wire, message};
 
 const CONNECTIONS: usize = 64;
@@ -39,61 +40,6 @@ const SLICE: [(&str, &str); 10] = [
     ("github", "Label"),
 ];
 
-struct Tokamak {
-    child: Child,
-    host: String,
-    /// From the start of the process to its ready line.
-    ready: Duration,
-}
-
-impl Tokamak {
-    fn on(data: &Path) -> Self {
-        let started = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tokamak"))
-            .args(["serve", "--port", "0", "--data"])
-            .arg(data)
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line = lines.next().unwrap().unwrap();
-        let ready = started.elapsed();
-        let host = line.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap().to_owned();
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, host, ready }
-    }
-
-    /// As a supervisor would.
-    fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Processor time of the server so far.
-    fn processor(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks: u64 = [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum();
-        Duration::from_millis(ticks * 10)
-    }
-
-    fn resident_kb(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
-        line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
-    }
-}
-
-impl Drop for Tokamak {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn seeds(slice: &[(&str, &str)]) -> Value {
     slice.iter().map(|(api, entity)| json!({"api": api, "entity": entity})).collect()
 }
@@ -108,6 +54,7 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::on(folder.path());
     println!("the real binary over MCP 2026-07-28 and HTTP, {} cores", std::thread::available_parallelism().unwrap());
+    tokamak.settled().await;
     one_connection(&tokamak).await;
     let refs = opened(&tokamak).await;
     many(&tokamak, &refs, "plasm", "plan ok", "5,000").await;
@@ -178,7 +125,9 @@ async fn many(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'st
 
 /// What a session of ten entities adds to the folder, and what sessions nobody uses cost in memory.
 async fn on_disk() {
-    const SESSIONS: usize = 300;
+    const SESSIONS: usize = 1_500;
+    /// What the first ones cost is the process warming up: caches of the database, of the allocator.
+    const WARM: usize = 500;
     let empty = tempfile::tempdir().unwrap();
     Tokamak::on(empty.path()).stop();
     let folder = tempfile::tempdir().unwrap();
@@ -186,14 +135,16 @@ async fn on_disk() {
     let mut wire = Wire::to(&tokamak.host).await;
     let mut resident = 0;
     for n in 0..SESSIONS {
-        // What the first ones cost is the process warming up.
-        if n == SESSIONS / 2 {
+        if n == WARM {
+            tokio::time::sleep(Duration::from_secs(1)).await;
             resident = tokamak.resident_kb();
         }
         let open = json!({"intent": format!("on disk, {n}"), "seeds": seeds(&SLICE)});
         wire.call("plasm_context", &open).await;
     }
-    let grown = tokamak.resident_kb().saturating_sub(resident) as f64 / (SESSIONS / 2) as f64;
+    // Traces are written a moment later.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let grown = tokamak.resident_kb().saturating_sub(resident) as f64 / (SESSIONS - WARM) as f64;
     drop(wire);
     // A stop folds the log into the database.
     tokamak.stop();
@@ -202,6 +153,7 @@ async fn on_disk() {
     println!("{:<70} {grown:>9.1} KB  (goal 0)", "resident memory for each session more, nobody using them");
 }
 
+/// Bytes of all files in a folder.
 fn walk(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|e| if e.path().is_dir() { walk(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()

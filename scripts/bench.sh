@@ -8,7 +8,7 @@ need_rust
 need_c_compiler
 need_wasm_compiler
 say "building in release and measuring"
-for bench in round_trip sessions pages allocations catalogs; do
+for bench in round_trip sessions runs pages allocations catalogs; do
   cargo bench --locked --quiet --package cli --bench "$bench"
 done
 for bench in front waves discovery; do

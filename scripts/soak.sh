@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make soak`: the kill test at length, on the release binary.
+# `make soak`: the kill tests at length, on the release binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
@@ -7,4 +7,6 @@ cd "$(dirname "$0")/.."
 need_rust
 need_c_compiler
 cargo build --release --package cli --locked
-KILLS=${KILLS:-5000} TOKAMAK="$(target_dir)/release/tokamak" tests/e2e/run.sh kills
+export TOKAMAK="$(target_dir)/release/tokamak"
+KILLS=${KILLS:-5000} tests/e2e/run.sh kills
+JS_KILLS=${JS_KILLS:-1000} JS_WAITS=${JS_WAITS:-2000} tests/e2e/run.sh js_kills

@@ -9,13 +9,15 @@ pub struct Wire {
     stream: TcpStream,
     host: String,
     read: Vec<u8>,
+    /// The name of the session, where the connection has one.
+    pub session: Option<String>,
 }
 
 impl Wire {
     pub async fn to(host: &str) -> Self {
         let stream = TcpStream::connect(host).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, host: host.to_owned(), read: Vec::with_capacity(64 * 1024) }
+        Self { stream, host: host.to_owned(), read: Vec::with_capacity(64 * 1024), session: None }
     }
 
     /// One tool call in the revision 2026-07-28; the text of its result.
@@ -37,9 +39,10 @@ impl Wire {
     }
 
     async fn post(&mut self, tool: &str, body: &str) -> String {
+        let named = self.session.as_ref().map_or(String::new(), |name| format!("x-mcp-session-id: {name}\r\n"));
         let head = format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
-             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\ncontent-length: {}\r\n\r\n",
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n{named}content-length: {}\r\n\r\n",
             self.host,
             body.len()
         );

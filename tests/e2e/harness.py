@@ -6,6 +6,7 @@ Invariants: a server never outlives the block that started it; every wait has an
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,7 @@ class Server:
 
     def __enter__(self):
         self.log = log = tempfile.mkstemp(prefix="server-", suffix=".log")[1]
+        compiled_before(self.data)
         command = [TOKAMAK, "serve", "--port", str(self.port), "--data", str(self.data), *self.arguments]
         with open(log, "wb") as stderr:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr)
@@ -81,6 +83,7 @@ class Server:
             self.url = ready.split()[1]
             self.port = int(self.url.rsplit(":", 1)[1])
             self.mcp = f"{self.url}/mcp"
+            keep_compiled(self.data)
         except BaseException:
             self.kill()
             raise
@@ -109,6 +112,25 @@ class Server:
         """As a supervisor: SIGTERM, and the exit code."""
         self.process.terminate()
         return self.process.wait(seconds)
+
+
+def compiled_before(data):
+    """Compiling the JavaScript engine takes seconds, and each new data folder would do it again."""
+    kept, folder = Path(tempfile.gettempdir()) / "engines", data / "engines"
+    if kept.exists() and not folder.exists():
+        data.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(kept, folder)
+
+
+def keep_compiled(data):
+    kept, folder = Path(tempfile.gettempdir()) / "engines", data / "engines"
+    if folder.exists() and not kept.exists():
+        copy = Path(tempfile.mkdtemp(prefix="engines-")) / "engines"
+        shutil.copytree(folder, copy)
+        try:
+            copy.rename(kept)
+        except OSError:
+            pass  # another one was faster
 
 
 @dataclass

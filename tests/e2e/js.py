@@ -7,69 +7,15 @@ import json
 import re
 import subprocess
 import tempfile
-import threading
-import time
 from pathlib import Path
 
 from answers import DEMO
-from harness import TOKAMAK, LegacySession, Server, Suite, modern_call, modern_headers, modern, request
+from harness import TOKAMAK, Server, Suite, modern_call, modern_headers, modern, request
+from js_calls import KEY, MOMENT, NO_NAME, NOWHERE, Named, Stdio, bad, body, good, until
+from js_page import page
+from js_state import state
 
 suite = Suite("js")
-KEY = re.compile(r"^[0-9a-f]{64}$")
-MOMENT = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-NOWHERE = "0" * 64
-FINAL = ("completed", "failed", "cancelled", "timed_out")
-NO_NAME = {"entries": [{"error": "no session ID available (send X-MCP-Session-Id header)"}]}
-
-
-class Named(LegacySession):
-    """A connection of an older revision that names its session on `initialize`, and never again."""
-
-    def __init__(self, port, name=None, session=None, more=None):
-        super().__init__(port, session)
-        self.name, self.more = name, more or {}
-
-    def _post(self, message):
-        if message["method"] != "initialize":
-            return super()._post(message)
-        headers = {**({"X-MCP-Session-Id": self.name} if self.name else {}), **self.more}
-        return request(self.port, body=json.dumps(message), headers=headers, seconds=20)
-
-    def tool(self, tool, **arguments):
-        return body(self.call(tool, arguments).message())
-
-
-def body(message):
-    """The JSON of a tool's answer, and whether it is an error; as text it is the same."""
-    result = message["result"]
-    structured = result.get("structuredContent")
-    text = result["content"][0]["text"]
-    if structured is not None:
-        assert json.loads(text) == structured, f"text and JSON differ: {text}"
-        return structured, bool(result.get("isError"))
-    return text, bool(result.get("isError"))
-
-
-def good(answer):
-    value, error = answer
-    assert not error, f"isError: {value}"
-    return value
-
-
-def bad(answer):
-    value, error = answer
-    assert error, f"not an error: {value}"
-    return value
-
-
-def until(connection, execution, states=FINAL, seconds=20):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = good(connection.tool("get_execution", execution_id=execution))
-        if found["status"] in states:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"still {found['status']} after {seconds} s")
 
 
 def opened(connection, intent):
@@ -289,30 +235,12 @@ def modern_era(server):
 
 def over_stdio():
     data = tempfile.mkdtemp(prefix="data-")
-    command = [TOKAMAK, "serve", "--stdio", "--data", data, "--session-id", "by argument", "--tools", "core"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    timer = threading.Timer(30, process.kill)
-    timer.start()
-
-    def ask(id, method, params):
-        process.stdin.write((json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n").encode())
-        process.stdin.flush()
-        return json.loads(process.stdout.readline())
-
-    try:
-        with suite.case("stdio: a name by argument, and the core tools only"):
-            client = {"name": "e2e", "version": "1"}
-            ask(0, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-            process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-            names = [t["name"] for t in ask(1, "tools/list", {})["result"]["tools"]]
-            assert "run_js" in names and "list_sessions" not in names and len(names) == 7, names
-            ran = good(body(ask(2, "tools/call", {"name": "run_js", "arguments": {"code": "6 * 7"}})))
-            assert ran["result"] == 42, ran
-            assert "error" in ask(3, "tools/call", {"name": "list_sessions", "arguments": {}})
-    finally:
-        timer.cancel()
-        process.stdin.close()
-        process.wait(15)
+    with suite.case("stdio: a name by argument, and the core tools only"), Stdio(data, "by argument", ("--tools", "core")) as core:
+        names = [t["name"] for t in core.ask("tools/list", {})["result"]["tools"]]
+        assert "run_js" in names and "list_sessions" not in names and len(names) == 7, names
+        ran = good(core.tool("run_js", code="6 * 7"))
+        assert ran["result"] == 42, ran
+        assert "error" in core.ask("tools/call", {"name": "list_sessions", "arguments": {}})
     with suite.case("command line: the log, files on one heap, cold, exit codes"):
         def tokamak(*arguments):
             return subprocess.run([TOKAMAK, "--json", *arguments, "--data", data], capture_output=True, text=True, timeout=60)
@@ -365,6 +293,18 @@ def over_http(server):
             assert found[0] == status and found[1]["code"] == code, found
 
 
+def once(server):
+    with suite.case("the name is read once, on initialize; a header of a later request names nothing"):
+        agent = Named(server.port, "named once")
+        agent.initialize()
+        good(agent.tool("run_js", code="1"))
+        message = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "run_js", "arguments": {"code": "2"}}}
+        headers = {"MCP-Protocol-Version": agent.version, "Mcp-Session-Id": agent.session, "X-MCP-Session-Id": "another name"}
+        good(body(request(server.port, body=json.dumps(message), headers=headers, seconds=20).message()))
+        assert [e["code"] for e in good(agent.tool("list_session_snapshots"))["entries"]] == ["1", "2"]
+        assert "another name" not in good(agent.tool("list_sessions"))["sessions"]
+
+
 def main():
     with suite.group("runs"), Server() as server:
         runs(server)
@@ -376,6 +316,18 @@ def main():
         restarts()
     with suite.group("stdio and the command line"):
         over_stdio()
+    with suite.group("the page, over HTTP"), Server() as server:
+        named, nobody = Named(server.port, "the page"), Named(server.port)
+        named.initialize()
+        nobody.initialize()
+        page(suite, "HTTP", named, nobody, server.data)
+        once(server)
+    with suite.group("the page, over stdio"):
+        folder = tempfile.mkdtemp(prefix="data-")
+        with Stdio(folder, "the page") as named, Stdio(folder) as nobody:
+            page(suite, "stdio", named, nobody, folder)
+    with suite.group("state over processes"):
+        state(suite)
     suite.end()
 
 

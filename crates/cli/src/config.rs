@@ -194,8 +194,12 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
 
 /// What is kept for no time at all would go while someone reads it.
 fn check_retention(retention: &Retention) -> Result<(), Failure> {
-    let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, grace_hours } = *retention;
+    let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, .. } = *retention;
+    let Retention { executions, heaps, log_entries, grace_hours, .. } = *retention;
     let named = [
+        ("executions", executions),
+        ("heaps", heaps),
+        ("log_entries", log_entries),
         ("execute_sessions", execute_sessions),
         ("sessions", sessions),
         ("artifacts", artifacts),

@@ -36,6 +36,10 @@ static JSValue tk_js_call(JSContext *ctx, JSValueConst this_val, int argc, JSVal
     argument = JS_ToCStringLen(ctx, &length, argv[1]);
     if (!argument)
         return JS_EXCEPTION;
+    if (length > TK_OWED_BYTES - tk.owed_bytes) {
+        JS_FreeCString(ctx, argument);
+        return JS_ThrowRangeError(ctx, "what host calls ask for has at most %d bytes together", TK_OWED_BYTES);
+    }
     promise = JS_NewPromiseCapability(ctx, settle);
     if (JS_IsException(promise)) {
         JS_FreeCString(ctx, argument);

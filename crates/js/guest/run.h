@@ -292,6 +292,19 @@ TK_EXPORT("tk_advance") int32_t tk_advance(void)
     return status;
 }
 
+/* One job, and whether there are more. Between two jobs the stack is empty too, so an image can be taken there: what that
+   shows is that no program can tell where it was stored. */
+TK_EXPORT("tk_turn") int32_t tk_turn(void)
+{
+    JSContext *ctx;
+
+    tk_out_clear();
+    if (JS_IsUninitialized(tk.failure) && JS_ExecutePendingJob(tk.rt, &ctx) < 0)
+        tk.failure = JS_GetException(ctx);
+    tk.ctx->random_state = 0;
+    return JS_IsUninitialized(tk.failure) && JS_IsJobPending(tk.rt);
+}
+
 /* Every call that is owed: id, kind, argument. */
 TK_EXPORT("tk_owed") uint32_t tk_owed_list(void)
 {

@@ -7,6 +7,8 @@ enum { TK_TIMER, TK_PLASM, TK_PLAN, TK_FETCH, TK_KINDS };
 
 /* A promise storm is refused here, long before it is a burden to the host. */
 #define TK_OWED_MOST 10000
+/* And what they ask for, together: it is stored when the program waits. */
+#define TK_OWED_BYTES (16 * 1024 * 1024)
 
 /* A call that the host owes an answer to. */
 typedef struct TkOwed {
@@ -35,6 +37,7 @@ static struct {
     uint64_t last_id;
     TkOwed *owed, **owed_end; /* in the order they were asked for; the end is where the next one goes */
     uint32_t owed_count;
+    size_t owed_bytes;
     TkRejection *rejections;
     char *out;          /* what the last export left for the host to read */
     size_t out_length, out_room;
@@ -100,6 +103,7 @@ static void tk_owed_append(TkOwed *owed)
     *tk.owed_end = owed;
     tk.owed_end = &owed->next;
     tk.owed_count++;
+    tk.owed_bytes += owed->length;
 }
 
 /* Takes the one that `at` points to out of the list. */
@@ -110,6 +114,7 @@ static TkOwed *tk_owed_unlink(TkOwed **at)
         tk.owed_end = at;
     *at = owed->next;
     tk.owed_count--;
+    tk.owed_bytes -= owed->length;
     return owed;
 }
 

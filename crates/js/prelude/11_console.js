@@ -161,6 +161,8 @@
     }),
     clear: () => { indent = ''; },
   };
+  // A namespace: between it and Object.prototype lies an empty object.
+  own.setPrototypeOf(console, {});
   own.tag(console, 'console');
   own.global('console', console);
 })();

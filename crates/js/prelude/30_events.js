@@ -13,30 +13,31 @@
   };
 
   class DOMException extends Error {
-    #name;
+    #name; #message;
     constructor(message = '', options = 'Error') {
-      super(`${message}`);
+      super();
+      this.#message = `${message}`;
       const given = typeof options === 'object' && options !== null ? options : { name: options };
       this.#name = given.name === undefined ? 'Error' : `${given.name}`;
       if ('cause' in given) own.defineProperty(this, 'cause', { __proto__: null, value: given.cause, writable: true, configurable: true });
     }
     get name() { return this.#name; }
+    get message() { return this.#message; }
     get code() { return CODES[this.#name] ?? 0; }
   }
   own.tag(DOMException.prototype, 'DOMException');
-  own.enumerable(DOMException.prototype, 'name', 'code');
-  const names = own.keys(CODES);
+  own.enumerable(DOMException.prototype, 'name', 'message', 'code');
+  const NAMES = ['INDEX_SIZE', 'DOMSTRING_SIZE', 'HIERARCHY_REQUEST', 'WRONG_DOCUMENT', 'INVALID_CHARACTER', 'NO_DATA_ALLOWED', 'NO_MODIFICATION_ALLOWED', 'NOT_FOUND', 'NOT_SUPPORTED', 'INUSE_ATTRIBUTE', 'INVALID_STATE', 'SYNTAX', 'INVALID_MODIFICATION', 'NAMESPACE', 'INVALID_ACCESS', 'VALIDATION', 'TYPE_MISMATCH', 'SECURITY', 'NETWORK', 'ABORT', 'URL_MISMATCH', 'QUOTA_EXCEEDED', 'TIMEOUT', 'INVALID_NODE_TYPE', 'DATA_CLONE'];
   const constants = { __proto__: null };
-  for (let at = 0; at < names.length; at++)
-    constants[own.toUpperCase(own.replace(own.replace(names[at], /Error$/, ''), /([a-z])([A-Z])/g, '$1_$2')) + '_ERR'] = CODES[names[at]];
+  for (let at = 0; at < NAMES.length; at++) constants[`${NAMES[at]}_ERR`] = at + 1;
   own.constants(DOMException, constants);
   own.constants(DOMException.prototype, constants);
   own.global('DOMException', DOMException);
   own.DOMException = DOMException;
 
-  let dispatching;
+  let dispatching, trusted, isTrusted;
   class Event {
-    #type; #bubbles; #cancelable; #composed; #prevented = false; #stopped = false; #now = host.now();
+    #type; #bubbles; #cancelable; #composed; #prevented = false; #stopped = false; #immediately = false; #passive = false; #trusted = false; #now = host.now();
     #target = null; #current = null; #phase = 0;
     constructor(type, init) {
       if (arguments.length === 0) throw new own.TypeError('Event takes a type');
@@ -44,6 +45,7 @@
       this.#bubbles = !!init?.bubbles;
       this.#cancelable = !!init?.cancelable;
       this.#composed = !!init?.composed;
+      own.defineProperty(this, 'isTrusted', { __proto__: null, get: isTrusted, enumerable: true });
     }
     get type() { return this.#type; }
     get target() { return this.#target; }
@@ -55,29 +57,46 @@
     get defaultPrevented() { return this.#prevented; }
     get eventPhase() { return this.#phase; }
     get timeStamp() { return this.#now; }
-    get isTrusted() { return false; }
     get returnValue() { return !this.#prevented; }
+    set returnValue(value) { if (!value) this.preventDefault(); }
     get cancelBubble() { return this.#stopped; }
     set cancelBubble(stop) { if (stop) this.#stopped = true; }
-    preventDefault() { if (this.#cancelable && this.#phase !== 0) this.#prevented = true; }
+    preventDefault() { if (this.#cancelable && !this.#passive) this.#prevented = true; }
     stopPropagation() { this.#stopped = true; }
-    stopImmediatePropagation() { this.#stopped = true; }
+    stopImmediatePropagation() { this.#stopped = this.#immediately = true; }
+    initEvent(type, bubbles = false, cancelable = false) {
+      if (arguments.length === 0) throw new own.TypeError('initEvent takes a type');
+      if (this.#phase !== 0) return;
+      this.#type = own.String(type);
+      this.#bubbles = !!bubbles;
+      this.#cancelable = !!cancelable;
+      this.#prevented = this.#stopped = this.#immediately = false;
+      this.#target = null;
+    }
     composedPath() { return this.#current === null ? [] : [this.#current]; }
     static {
+      isTrusted = own.getOwnPropertyDescriptor({ get isTrusted() { return this.#trusted; } }, 'isTrusted').get;
+      /** What the host itself tells of. */
+      trusted = (event) => { event.#trusted = true; return event; };
       dispatching = (event, target, listeners) => {
         if (event.#phase !== 0) throw new DOMException('the event is being dispatched already', 'InvalidStateError');
         event.#target = target;
         event.#current = target;
         event.#phase = 2;
-        event.#stopped = false;
-        for (let at = 0; at < listeners.length && !event.#stopped; at++) listeners[at](event);
+        // Who stopped it before it was dispatched stopped it for this target, too.
+        for (let at = 0; at < listeners.length && !event.#immediately && !(at === 0 && event.#stopped); at++) {
+          event.#passive = listeners[at].passive;
+          listeners[at].call(event);
+        }
         event.#phase = 0;
+        event.#passive = event.#stopped = event.#immediately = false;
         event.#current = null;
         return !event.#prevented;
       };
     }
   }
   own.tag(Event.prototype, 'Event');
+  own.enumerable(Event.prototype, 'type', 'target', 'srcElement', 'currentTarget', 'bubbles', 'cancelable', 'composed', 'defaultPrevented', 'eventPhase', 'timeStamp', 'returnValue', 'cancelBubble', 'preventDefault', 'stopPropagation', 'stopImmediatePropagation', 'composedPath', 'initEvent');
   const PHASES = { NONE: 0, CAPTURING_PHASE: 1, AT_TARGET: 2, BUBBLING_PHASE: 3 };
   own.constants(Event, PHASES);
   own.constants(Event.prototype, PHASES);
@@ -89,21 +108,24 @@
     get detail() { return this.#detail; }
   }
   own.tag(CustomEvent.prototype, 'CustomEvent');
+  own.enumerable(CustomEvent.prototype, 'detail');
   own.global('CustomEvent', CustomEvent);
 
   class EventTarget {
     #listeners = [];
     addEventListener(type, callback, options) {
-      if (callback === null || callback === undefined) return;
-      if (typeof callback !== 'function' && typeof callback !== 'object') throw new own.TypeError('a listener is a function or an object');
+      if (arguments.length < 2) throw new own.TypeError('addEventListener takes a type and a listener');
       const name = own.String(type);
-      const set = typeof options === 'object' && options !== null ? options : { capture: !!options };
-      const capture = !!set.capture, signal = set.signal;
+      if (callback !== null && callback !== undefined && typeof callback !== 'function' && typeof callback !== 'object') throw new own.TypeError('a listener is a function or an object');
+      const set = (typeof options === 'object' && options !== null) || typeof options === 'function' ? options : { __proto__: null, capture: !!options };
+      const capture = !!set.capture, once = !!set.once, passive = !!set.passive, signal = set.signal;
+      if (signal !== undefined && !(signal instanceof AbortSignal)) throw new own.TypeError('signal is an AbortSignal');
+      if (callback === null || callback === undefined) return;
       if (signal?.aborted) return;
       const list = this.#listeners;
       for (let at = 0; at < list.length; at++)
         if (list[at].name === name && list[at].callback === callback && list[at].capture === capture) return;
-      own.push(list, { __proto__: null, name, callback, capture, once: !!set.once, removed: false });
+      own.push(list, { __proto__: null, name, callback, capture, once, passive, removed: false });
       if (signal) signal.addEventListener('abort', () => this.removeEventListener(name, callback, { capture }), { once: true });
     }
     removeEventListener(type, callback, options) {
@@ -125,7 +147,7 @@
       for (let at = 0; at < list.length; at++) {
         const one = list[at];
         if (one.name !== event.type) continue;
-        own.push(calls, (event) => {
+        own.push(calls, { __proto__: null, passive: one.passive, call: (event) => {
           if (one.removed) return;
           if (one.once) this.removeEventListener(one.name, one.callback, { capture: one.capture });
           try {
@@ -134,7 +156,7 @@
           } catch (thrown) {
             host.print(3, `Uncaught ${own.inspect(thrown)}`);
           }
-        });
+        } });
       }
       return dispatching(event, this, calls);
     }
@@ -145,7 +167,7 @@
 
   let make = false, abort;
   class AbortSignal extends EventTarget {
-    #aborted = false; #reason = undefined; #handler = null; #dependents = [];
+    #aborted = false; #reason = undefined; #handler = null; #dependents = []; #sources = []; #dependent = false;
     constructor() {
       if (!make) throw new own.TypeError('an AbortSignal is made by an AbortController');
       super();
@@ -165,8 +187,18 @@
         if (signal.#aborted) return;
         signal.#aborted = true;
         signal.#reason = reason;
-        signal.dispatchEvent(new Event('abort'));
-        for (let at = 0; at < signal.#dependents.length; at++) abort(signal.#dependents[at], reason);
+        // All that depend on it are aborted before anyone is told.
+        const told = [];
+        for (let at = 0; at < signal.#dependents.length; at++) {
+          const one = signal.#dependents[at];
+          if (one.#aborted) continue;
+          one.#aborted = true;
+          one.#reason = reason;
+          own.push(told, one);
+        }
+        signal.#dependents = [];
+        signal.dispatchEvent(trusted(new Event('abort')));
+        for (let at = 0; at < told.length; at++) told[at].dispatchEvent(trusted(new Event('abort')));
       };
     }
     static #make() {
@@ -189,7 +221,15 @@
       for (const signal of signals) {
         if (signal.#aborted) { abort(result, signal.#reason); return result; }
       }
-      for (const signal of signals) own.push(signal.#dependents, result);
+      for (const signal of signals) {
+        // A signal that depends on others is looked through: what it waits for, this one waits for.
+        const sources = signal.#sources.length > 0 || signal.#dependent ? signal.#sources : [signal];
+        for (let at = 0; at < sources.length; at++) {
+          own.push(sources[at].#dependents, result);
+          own.push(result.#sources, sources[at]);
+        }
+      }
+      result.#dependent = true;
       return result;
     }
   }

@@ -5,6 +5,9 @@
   const host = globalThis.__host;
   const own = host.own;
   const Viewed = DataView, Dated = own.Date, Expression = RegExp, Boxed = Object;
+  const Buffer = ArrayBuffer;
+  const resizable = own.getter(ArrayBuffer.prototype, 'resizable'), most = own.getter(ArrayBuffer.prototype, 'maxByteLength');
+  const detached = own.getter(ArrayBuffer.prototype, 'detached'), detach = own.uncurry(ArrayBuffer.prototype.transfer);
   const ERRORS = { __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
   const TYPED = { __proto__: null };
   for (const type of [Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array])
@@ -52,6 +55,14 @@
     return made;
   };
 
+  /** One that can grow is copied as one that can. */
+  const buffer = (value) => {
+    if (!resizable(value)) return own.bufferSlice(value, 0);
+    const length = own.bufferLength(value), copy = new Buffer(length, { maxByteLength: most(value) });
+    own.typedSet(new own.Uint8Array(copy), new own.Uint8Array(value, 0, length));
+    return copy;
+  };
+
   const clone = (seen, value) => {
     if (typeof value === 'symbol' || typeof value === 'function') refuse(value);
     if (typeof value !== 'object' || value === null) return value;
@@ -87,7 +98,7 @@
     }
     if (is(own.dateTime, value)) return remember(seen, value, new Dated(own.dateTime(value)));
     if (is(own.regexpSource, value) && value !== Expression.prototype) return remember(seen, value, new Expression(own.regexpSource(value), own.regexpFlags(value)));
-    if (is(own.bufferLength, value)) return remember(seen, value, own.bufferSlice(value, 0));
+    if (is(own.bufferLength, value)) return remember(seen, value, buffer(value));
     if (kind === 'Error' || value instanceof own.Error) {
       return value instanceof own.DOMException
         ? remember(seen, value, new own.DOMException(value.message, value.name))
@@ -105,8 +116,15 @@
 
   own.global('structuredClone', function structuredClone(value, options = undefined) {
     if (arguments.length === 0) throw new own.TypeError('structuredClone takes a value');
-    const transfer = options?.transfer;
-    if (transfer !== undefined && [...transfer].length > 0) refuse(transfer, 'nothing can be transferred here; leave `transfer` out and it is copied');
-    return clone(new own.Map(), value);
+    const list = options?.transfer, given = list === undefined ? [] : [...list], seen = new own.Map();
+    for (let at = 0; at < given.length; at++) {
+      if (!is(own.bufferLength, given[at]) || detached(given[at])) refuse(given[at], 'only an ArrayBuffer that is still there can be transferred');
+      if (own.mapHas(seen, given[at])) refuse(given[at], 'it is to be transferred twice');
+      own.mapSet(seen, given[at], buffer(given[at]));
+    }
+    const copy = clone(seen, value);
+    // Only now: what could not be cloned has lost nothing.
+    for (let at = 0; at < given.length; at++) detach(given[at]);
+    return copy;
   });
 })();

@@ -111,13 +111,23 @@
   }
   const withoutBom = (bytes) => (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? own.typedSubarray(bytes, 3) : bytes);
 
+  /** Six methods are known in any case; another one is what it is. */
+  const methodName = (value) => {
+    const name = own.String(value), upper = own.toUpperCase(name);
+    return own.test(/^(?:DELETE|GET|HEAD|OPTIONS|POST|PUT)$/, upper) ? upper : name;
+  };
+
+  own.enumerable(Body.prototype, 'bodyUsed', 'body', 'arrayBuffer', 'bytes', 'text', 'json');
+
   class Request extends Body {
     #method; #url; #headers; #signal;
     constructor(input, init = {}) {
       const from = input instanceof Request ? input : null;
-      const url = from ? from.#url : new URL(input).href;
-      const method = own.toUpperCase(own.String(init?.method ?? (from ? from.#method : 'GET')));
-      if (!own.test(NAME, method) || method === 'CONNECT' || method === 'TRACE' || method === 'TRACK') throw new own.TypeError(`the method ${method} is not available`);
+      const parsed = from ? null : new URL(input);
+      const url = from ? from.#url : parsed.href;
+      const method = methodName(init?.method ?? (from ? from.#method : 'GET'));
+      if (from === null && (parsed.username !== '' || parsed.password !== '')) throw new own.TypeError('a request takes no user and no password in its URL');
+      if (!own.test(NAME, method) || own.test(/^(?:CONNECT|TRACE|TRACK)$/i, method)) throw new own.TypeError(`the method ${method} is not available`);
       const given = init?.body === undefined && from ? { bytes: bytesOfBody(from), type: null } : extract(init?.body);
       if (given.bytes !== null && (method === 'GET' || method === 'HEAD')) throw new own.TypeError(`${method} has no body`);
       super(given.bytes);
@@ -178,12 +188,18 @@
       return copy;
     }
     static json(data, init = {}) {
+      const text = own.stringify(data);
+      if (text === undefined) throw new own.TypeError('the value has no JSON');
       const headers = new Headers(init?.headers);
       if (!headers.has('content-type')) headers.set('content-type', 'application/json');
-      return new Response(own.stringify(data), { ...init, headers });
+      return new Response(text, { ...init, headers });
     }
     static error() { const response = new Response(null, {}); response.#status = 0; response.#type = 'error'; return response; }
-    static redirect(url, status = 302) { return new Response(null, { status, headers: { location: new URL(url).href } }); }
+    static redirect(url, status = 302) {
+      const code = own.Number(status);
+      if (!(code === 301 || code === 302 || code === 303 || code === 307 || code === 308)) throw new own.RangeError(`${status} is not a redirect`);
+      return new Response(null, { status: code, headers: { location: new URL(url).href } });
+    }
   }
   own.tag(Response.prototype, 'Response');
   own.enumerable(Response.prototype, 'status', 'ok', 'statusText', 'headers', 'url', 'type', 'redirected', 'clone');

@@ -186,6 +186,6 @@
   own.intl.NumberFormat = NumberFormat;
   const method = (prototype, name, work) => own.defineProperty(prototype, name, { __proto__: null, value: work, writable: true, configurable: true });
   own.intl.method = method;
-  method(Number.prototype, 'toLocaleString', function toLocaleString(locales, options) { return new NumberFormat(locales, options).format(own.numberValue(this)); });
-  method(BigInt.prototype, 'toLocaleString', function toLocaleString(locales, options) { return new NumberFormat(locales, options).format(own.bigintValue(this)); });
+  method(Number.prototype, 'toLocaleString', ({ toLocaleString(locales = undefined, options = undefined) { return new NumberFormat(locales, options).format(own.numberValue(this)); } }).toLocaleString);
+  method(BigInt.prototype, 'toLocaleString', ({ toLocaleString(locales = undefined, options = undefined) { return new NumberFormat(locales, options).format(own.bigintValue(this)); } }).toLocaleString);
 })();

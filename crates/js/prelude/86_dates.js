@@ -145,9 +145,9 @@
     return time === time ? write(o, time) : 'Invalid Date';
   };
   const all = local('all'), dates = local('date'), times = local('time');
-  method(Date.prototype, 'toLocaleString', function toLocaleString(locales, options) { return all(this, locales, options); });
-  method(Date.prototype, 'toLocaleDateString', function toLocaleDateString(locales, options) { return dates(this, locales, options); });
-  method(Date.prototype, 'toLocaleTimeString', function toLocaleTimeString(locales, options) { return times(this, locales, options); });
+  method(Date.prototype, 'toLocaleString', ({ toLocaleString(locales = undefined, options = undefined) { return all(this, locales, options); } }).toLocaleString);
+  method(Date.prototype, 'toLocaleDateString', ({ toLocaleDateString(locales = undefined, options = undefined) { return dates(this, locales, options); } }).toLocaleDateString);
+  method(Date.prototype, 'toLocaleTimeString', ({ toLocaleTimeString(locales = undefined, options = undefined) { return times(this, locales, options); } }).toLocaleTimeString);
 
   // `Intl.NumberFormat()` without `new` is allowed.
   const called = (Format) => new Proxy(Format, { apply: (target, self, given) => new target(...given) });

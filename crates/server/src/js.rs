@@ -98,6 +98,9 @@ pub fn entry(entry: &Entry, fields: &[String]) -> Value {
     } else if let Some(index) = entry.rewound_to {
         whole.insert("rewound_to".to_owned(), json!(index));
     }
+    if entry.gone && whole.contains_key("output_heap") {
+        whole.insert("heap_gone".to_owned(), json!(true));
+    }
     Value::Object(whole)
 }
 

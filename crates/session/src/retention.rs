@@ -19,6 +19,12 @@ pub struct Retention {
     pub connections: u32,
     /// Calls of a session that its trace remembers.
     pub trace_calls: u32,
+    /// Runs of JavaScript that ended, with their output.
+    pub executions: u32,
+    /// The heap of an entry of a session's log, or of a run outside of sessions. Heads and tags keep theirs.
+    pub heaps: u32,
+    /// Entries of a session's log, counted from the newest, that keep their heap.
+    pub log_entries: u32,
     /// What nothing names is left alone for so many hours: it may be about to be named.
     pub grace_hours: u32,
 }
@@ -32,6 +38,9 @@ impl Default for Retention {
             claims: 90,
             connections: 30,
             trace_calls: 1_000,
+            executions: 30,
+            heaps: 30,
+            log_entries: 1_000,
             grace_hours: 24,
         }
     }

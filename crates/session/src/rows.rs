@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, RunId, TenantId, Timestamp};
+use base::{CatalogId, Digest, ExecuteSessionId, InstanceId, LogicalSessionId, RunId, TenantId, Timestamp};
 use lang::plan::{Plan, Verdict};
 use ports::store::{Key, Table};
 use serde::de::DeserializeOwned;
@@ -66,7 +66,7 @@ pub struct ForkedFrom {
 /// A session that is only looked at is written no more often than this.
 pub const TOUCH_MS: i64 = 60 * 60 * 1000;
 
-fn never() -> Timestamp {
+pub(crate) fn never() -> Timestamp {
     Timestamp(0)
 }
 
@@ -209,6 +209,9 @@ pub struct ClaimRow {
     /// The number of the operation that speaks for the run.
     #[serde(default)]
     pub operation: Option<u64>,
+    /// The process that claimed it, where processes know each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<InstanceId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -119,6 +119,12 @@ pub enum HeapAction {
         #[arg(long, value_name = "KEY")]
         remove: Vec<String>,
     },
+    /// Remove runs, logs and heaps that are kept no longer, as `tokamak gc` does with everything
+    Gc {
+        /// Only say what would go
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Find heaps that have all of these tags
     Find {
         #[arg(value_name = "KEY=VALUE", value_parser = pair)]

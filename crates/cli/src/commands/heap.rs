@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use session::{Caller, HeapInfo, Service, Tags};
+use session::{Caller, HeapInfo, Pass, Service, Tags};
 use tokio_util::sync::CancellationToken;
 
 use super::js;
@@ -49,6 +49,10 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
             next.retain(|name, _| !remove.contains(name));
             service.set_heap_tags(&caller, key, next.clone()).await?;
             done(output, &json!({"tags": next}), &written(&next));
+        }
+        HeapAction::Gc { dry_run } => {
+            let pass = Pass { dry_run: *dry_run, only_js: true, ..Pass::default() };
+            super::session::collect(&service, pass, output).await?;
         }
         HeapAction::Find { tags } => {
             let found = service.heaps_by_tags(&caller, &tags.iter().cloned().collect()).await?;

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base::InstanceId;
 use ports::{Entropy, Presence};
@@ -22,12 +23,34 @@ impl FilePresence {
         let folder = data.join("processes");
         std::fs::create_dir_all(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
-        let lock = OpenOptions::new().create_new(true).write(true).open(folder.join(me.to_string()))?;
+        // It has its name only when it is locked: whoever sees the name can ask for the lock.
+        let unnamed = folder.join(format!("{UNNAMED}{me}"));
+        let lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
         })?;
+        std::fs::rename(&unnamed, folder.join(me.to_string()))?;
+        sweep(&folder);
         Ok(Self { me, folder, _lock: lock })
+    }
+}
+
+/// Before a process has its name.
+const UNNAMED: &str = "new-";
+/// No start takes so long.
+const A_START: Duration = Duration::from_secs(60);
+
+/// Files of processes that were killed; what cannot be looked at or removed stays.
+fn sweep(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let named = !name.to_string_lossy().starts_with(UNNAMED);
+        let old = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
+        let over = named || old.is_some_and(|age| age > A_START);
+        if over && File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok()) {
+            let _ = std::fs::remove_file(&path);
+        }
     }
 }
 
@@ -77,5 +100,13 @@ mod tests {
         assert!(!one.is_alive(InstanceId::from_random([7; 16])), "asked again");
         drop(two);
         assert!(!one.is_alive(gone));
+        // Files of others that were killed go with the next start, those of the living stay.
+        for n in 0..3 {
+            std::fs::write(data.path().join("processes").join(InstanceId::from_random([n; 16]).to_string()), b"")
+                .unwrap();
+        }
+        let three = FilePresence::join(data.path()).unwrap();
+        assert!(three.is_alive(one.me()));
+        assert_eq!(std::fs::read_dir(data.path().join("processes")).unwrap().count(), 2);
     }
 }

@@ -42,7 +42,7 @@ impl Core {
         Ok(())
     }
 
-    fn read(
+    pub fn read(
         &self,
         bench: &mut Bench,
         running: &Running,
@@ -58,7 +58,7 @@ impl Core {
         }
         let ledger = self.shelf.ledger();
         let changed: Vec<_> = decoded.pages.into_iter().map(|(at, page)| (at, Page::new(ledger, page))).collect();
-        let mut held = parent.next(decoded.image, &changed);
+        let mut held = parent.next(ledger, decoded.image, &changed);
         held.descend(parent, 1);
         Ok(held)
     }

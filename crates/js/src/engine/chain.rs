@@ -43,11 +43,25 @@ pub fn commit(
     }
     let contents = changed.iter().map(|(at, page)| (*at, page.bytes()));
     let image = last.image.with_changes(contents, pages).map_err(fault)?;
-    let mut next = last.next(image, &changed);
+    let mut next = last.next(ledger, image, &changed);
     next.settle(ledger).map_err(|error| Error::Engine(error.into()))?;
     let (onto, weight) = onto(last, &next, changed.len(), &running.base);
     let object = object(&mut bench.codec, &onto, &next)?;
     next.descend(&onto, weight);
+    Ok((Arc::new(next), object.into()))
+}
+
+/// The same heap with an object made against another one: what lies between is known to nobody else.
+pub fn against(
+    core: &Core,
+    bench: &mut Bench,
+    (start, base): (&Arc<Held>, &Arc<Held>),
+    next: Arc<Held>,
+) -> Result<(Arc<Held>, Arc<[u8]>), Error> {
+    let start = if start.links < LINKS_MOST { start } else { base };
+    let object = object(&mut bench.codec, start, &next)?;
+    let mut next = next.next(core.shelf.ledger(), next.image.clone(), &[]);
+    next.descend(start, 1);
     Ok((Arc::new(next), object.into()))
 }
 

@@ -51,7 +51,7 @@ fn forge(core: &Core, bench: &mut Bench, held: &Arc<Held>, draw: &mut Draw) -> (
         .collect();
     let contents = changed.iter().map(|(at, page)| (*at, page.bytes()));
     let image = held.image.with_changes(contents, held.image.pages()).unwrap();
-    let next = held.next(image, &changed);
+    let next = held.next(core.shelf.ledger(), image, &changed);
     (next.key(), chain::object(&mut bench.codec, held, &next).unwrap())
 }
 

@@ -8,6 +8,7 @@ mod chain;
 mod forged;
 mod step;
 mod ticker;
+mod turns;
 mod workers;
 
 use std::path::PathBuf;
@@ -42,12 +43,23 @@ pub struct Settings {
     pub memory_bytes: usize,
     /// How many guests stay alive between steps.
     pub live: usize,
+    /// Stores the heap after every job of a program, and goes on from what was stored. Slow; it is how the tests show that a
+    /// program cannot tell where it was parked.
+    pub restless: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, Into::into);
-        Self { code: None, threads, most_threads: threads.max(64), queue: 4096, memory_bytes: 512 << 20, live: 256 }
+        Self {
+            code: None,
+            threads,
+            most_threads: threads.max(64),
+            queue: 4096,
+            memory_bytes: 512 << 20,
+            live: 256,
+            restless: false,
+        }
     }
 }
 
@@ -63,6 +75,7 @@ struct Core {
     ours: Arc<Running>,
     /// Ends every step when the engine goes.
     closing: Stop,
+    restless: bool,
 }
 
 impl Engine {
@@ -76,9 +89,14 @@ impl Engine {
         let shelf = crate::heaps::Shelf::new(settings.memory_bytes, settings.live);
         let ours = workers::on_a_deep_stack(|| engines.boot(guest, shelf.ledger()))?;
         Ok(Self {
-            core: Arc::new(Core { engines, shelf, ours, closing: Stop::default() }),
+            core: Arc::new(Core { engines, shelf, ours, closing: Stop::default(), restless: settings.restless }),
             workers: Workers::start(settings)?,
         })
+    }
+
+    /// Lets every heap in memory go: each that is asked for is absent until it is admitted again.
+    pub fn forget(&self) {
+        self.core.shelf.clear();
     }
 
     /// Runs on a thread of ours, and waits without holding the caller's.

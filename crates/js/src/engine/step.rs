@@ -13,7 +13,7 @@ use crate::machine::{Cut, Instance, Owed, Standing};
 
 use super::boot::Running;
 use super::workers::Bench;
-use super::{Core, chain};
+use super::{Core, chain, turns};
 
 /// A guest that has written so many pages more than a heap may have over its ground is not kept: looking through them all
 /// would cost each step more than mapping the heap anew.
@@ -22,7 +22,7 @@ const WRITTEN_MORE: usize = 128;
 impl Core {
     pub fn step(&self, bench: &mut Bench, step: Step) -> Result<Stepped, Error> {
         let live = step.heap.as_ref().and_then(|key| self.shelf.take_live(key));
-        let (held, instance) = match live {
+        let (mut held, instance) = match live {
             Some(live) => (live.held, Some(live.instance)),
             None => (step.heap.map_or_else(|| Ok(self.ours.base.clone()), |key| self.held(key))?, None),
         };
@@ -31,12 +31,17 @@ impl Core {
         let cut = |cut| ended(cut, &step.limits);
         let mut instance = instance.map_or_else(|| restore(&running, &held, &step.limits), Ok).map_err(cut)?;
         instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
-        let outcome = run(&mut instance, &step.input).map_err(|fault| match fault {
-            Fault::Cut(fault) => cut(fault),
-            Fault::NoCall(id) => Error::NoCall(id),
-        })?;
+        let start = held.clone();
+        let before = Before::put(&mut instance, &step.input).map_err(|fault| fault.error(&step.limits))?;
+        if self.restless {
+            turns::one_by_one(self, bench, (&running, &step), &mut held, &mut instance)?;
+        }
+        let outcome = before.advance(&mut instance).map_err(|fault| fault.error(&step.limits))?;
         let console = instance.console();
-        let (next, object) = chain::commit(self, bench, &running, &held, &mut instance)?;
+        let (mut next, mut object) = chain::commit(self, bench, &running, &held, &mut instance)?;
+        if self.restless {
+            (next, object) = chain::against(self, bench, (&start, &running.base), next)?;
+        }
         let heap = Heap {
             key: next.key(),
             parent: next.parent_key(),
@@ -91,36 +96,60 @@ enum Fault {
     NoCall(u64),
 }
 
+impl Fault {
+    fn error(self, limits: &Limits) -> Error {
+        match self {
+            Self::Cut(cut) => ended(cut, limits),
+            Self::NoCall(id) => Error::NoCall(id),
+        }
+    }
+}
+
 impl From<Cut> for Fault {
     fn from(cut: Cut) -> Self {
         Self::Cut(cut)
     }
 }
 
-fn run(instance: &mut Instance, input: &Input) -> Result<Outcome, Fault> {
-    let before = Owing { calls: instance.owed()?, last_id: instance.last_id()? };
-    let mut settled = HashSet::new();
-    match input {
-        Input::Evaluate { code } => instance.evaluate(code)?,
-        Input::Settle { answers } => {
-            for (id, answer) in answers {
-                let known = before.calls.iter().any(|call| call.id == *id);
-                if !known || !settled.insert(*id) || !instance.settle(*id, answer)? {
-                    return Err(Fault::NoCall(*id));
+/// What a guest was owed before it got its input, and what of that the input settled.
+struct Before {
+    owing: Owing,
+    settled: HashSet<u64>,
+}
+
+impl Before {
+    fn put(instance: &mut Instance, input: &Input) -> Result<Self, Fault> {
+        let owing = Owing { calls: instance.owed()?, last_id: instance.last_id()? };
+        let mut settled = HashSet::new();
+        match input {
+            Input::Evaluate { code } => instance.evaluate(code)?,
+            Input::Settle { answers } => {
+                for (id, answer) in answers {
+                    let known = owing.calls.iter().any(|call| call.id == *id);
+                    if !known || !settled.insert(*id) || !instance.settle(*id, answer)? {
+                        return Err(Fault::NoCall(*id));
+                    }
                 }
             }
         }
+        Ok(Self { owing, settled })
     }
-    let standing = instance.advance()?;
-    let after = Owing { calls: instance.owed()?, last_id: instance.last_id()? };
-    after.follows(&before, &settled)?;
-    Ok(match standing {
-        Standing::Waiting if after.calls.is_empty() => return Err(Cut::Lied("it waits for nothing").into()),
-        Standing::Waiting => Outcome::Waiting { owed: after.calls.iter().map(Owed::call).collect::<Result<_, _>>()? },
-        _ if !after.calls.is_empty() => return Err(Cut::Lied("it has ended and waits").into()),
-        Standing::Done(completion) => Outcome::Completed(completion),
-        Standing::Threw(thrown) => Outcome::Threw(thrown),
-    })
+
+    /// Runs what can be run, and believes what fits to what was before.
+    fn advance(&self, instance: &mut Instance) -> Result<Outcome, Fault> {
+        let standing = instance.advance()?;
+        let after = Owing { calls: instance.owed()?, last_id: instance.last_id()? };
+        after.follows(&self.owing, &self.settled)?;
+        Ok(match standing {
+            Standing::Waiting if after.calls.is_empty() => return Err(Cut::Lied("it waits for nothing").into()),
+            Standing::Waiting => {
+                Outcome::Waiting { owed: after.calls.iter().map(Owed::call).collect::<Result<_, _>>()? }
+            }
+            _ if !after.calls.is_empty() => return Err(Cut::Lied("it has ended and waits").into()),
+            Standing::Done(completion) => Outcome::Completed(completion),
+            Standing::Threw(thrown) => Outcome::Threw(thrown),
+        })
+    }
 }
 
 /// What a guest says it is owed.

@@ -27,6 +27,8 @@ pub struct Held {
     pub links: u32,
     /// About how many steps its object stands for.
     weight: u32,
+    /// Of its digests; its pages are counted for themselves.
+    _counted: Entry,
 }
 
 struct Grounded {
@@ -39,11 +41,13 @@ impl Held {
     pub fn base(ledger: &Arc<Ledger>, image: Image, memory: &[u8]) -> io::Result<Self> {
         let pages = (0..).zip(memory.chunks_exact(PAGE)).filter(|(_, page)| *page != ZERO_PAGE);
         let ground = Arc::new(Grounded::make(ledger, memory.len(), pages)?);
-        Ok(Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0 })
+        // There is one, for as long as its engine is there.
+        let _counted = ledger.take(0);
+        Ok(Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted })
     }
 
     /// What comes of this heap when these pages change, in rising order. Its object is not made yet.
-    pub fn next(&self, image: Image, changed: &[(u32, Arc<Page>)]) -> Self {
+    pub fn next(&self, ledger: &Arc<Ledger>, image: Image, changed: &[(u32, Arc<Page>)]) -> Self {
         let mut over = Vec::with_capacity(self.over.len() + changed.len());
         let mut old = self.over.iter().peekable();
         for (at, page) in changed {
@@ -54,7 +58,8 @@ impl Held {
             over.push((*at, page.clone()));
         }
         over.extend(old.cloned());
-        Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0 }
+        let _counted = ledger.take(image.own_bytes(&self.image) + over.len() * size_of::<(u32, Arc<Page>)>());
+        Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0, _counted }
     }
 
     /// Gives it a ground of its own when it has too much over the one it came from.
@@ -99,6 +104,11 @@ impl Held {
         self.links = parent.links + 1;
         self.parent = Some(parent.clone());
         self.weight = weight;
+    }
+
+    /// What its object was made against.
+    pub fn parent(&self) -> Option<&Arc<Held>> {
+        self.parent.as_ref()
     }
 
     /// The key of what its object was made against, unless that is the base image.

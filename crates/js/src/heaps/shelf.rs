@@ -113,6 +113,12 @@ impl Shelf {
         drop(old);
     }
 
+    /// Lets all go.
+    pub fn clear(&self) {
+        let gone = std::mem::take(&mut *self.kept());
+        drop(gone);
+    }
+
     /// Lets the least recently used go until all is within the budget.
     fn shrink(&self, mut kept: MutexGuard<'_, Kept>) {
         let mut gone = Vec::new();

@@ -99,6 +99,14 @@ impl Image {
         Ok(Self { engine: self.engine, base: self.base, pages, groups, root, key })
     }
 
+    /// Bytes that this image has for itself beside those it shares with another one.
+    pub fn own_bytes(&self, other: &Image) -> usize {
+        let shared =
+            |at: usize, group: &Arc<Group>| other.groups.get(at).is_some_and(|other| Arc::ptr_eq(group, other));
+        let own = self.groups.iter().enumerate().filter(|(at, group)| !shared(*at, group)).count();
+        own * size_of::<Group>() + self.groups.len() * size_of::<Arc<Group>>()
+    }
+
     pub fn key(&self) -> Digest {
         self.key
     }

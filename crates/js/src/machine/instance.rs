@@ -82,7 +82,7 @@ impl Instance {
             let failed =
                 prelude.call(&mut self.store, (at, text.len() as u32, name_at)).map_err(program::Error::Boot)?;
             if failed != 0 {
-                let thrown = Said(&self.read().map_err(boots)?).thrown().map_err(boots)?;
+                let thrown = self.read(|mut said| said.thrown()).map_err(boots)?;
                 return Err(program::Error::Prelude(format!("{}: {}\n{}", thrown.name, thrown.message, thrown.stack)));
             }
         }
@@ -127,6 +127,11 @@ impl Instance {
         std::mem::take(&mut self.store.data_mut().console)
     }
 
+    /// Goes on with what another guest wrote in the same step.
+    pub fn resume_console(&mut self, console: Console) {
+        self.store.data_mut().console = console;
+    }
+
     pub fn evaluate(&mut self, code: &str) -> Result<(), Cut> {
         let at = self.put(code.as_bytes())?;
         let done = self.exports.evaluate.call(&mut self.store, (at, code.len() as u32));
@@ -151,21 +156,23 @@ impl Instance {
     /// Runs what can be run.
     pub fn advance(&mut self) -> Result<Standing, Cut> {
         let status = self.exports.advance.call(&mut self.store, ());
-        let status = self.done(status)?;
-        let said = self.read()?;
-        let standing = match status {
+        let standing = match self.done(status)? {
             0 => Standing::Waiting,
-            1 => {
-                let text = Said(&said).text()?;
-                Standing::Done(wire::json(&text).map_or(Completion::Inspected(text), Completion::Json))
-            }
-            2 => Standing::Done(Completion::Inspected(Said(&said).text()?)),
+            1 => Standing::Done(self.read(|mut said| said.result())?),
+            2 => Standing::Done(Completion::Inspected(self.read(|mut said| said.bounded(wire::RESULT_MOST))?)),
             3 => Standing::Done(Completion::Undefined),
-            4 => Standing::Threw(Said(&said).thrown()?),
+            4 => Standing::Threw(self.read(|mut said| said.thrown())?),
             _ => return Err(Cut::Lied("an unknown standing")),
         };
         self.clear()?;
         Ok(standing)
+    }
+
+    /// Runs one job; whether there are more. An older engine has no such call.
+    pub fn turn(&mut self) -> Result<bool, Cut> {
+        let turn = export::<(), i32>(&mut self.store, self.instance, "tk_turn")?;
+        let more = turn.call(&mut self.store, ());
+        Ok(self.done(more)? != 0)
     }
 
     /// Every call it is waiting for, in the order they were asked for.
@@ -175,9 +182,7 @@ impl Instance {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let bytes = self.read()?;
-        let mut said = Said(&bytes);
-        let owed = (0..count).map(|_| said.owed()).collect::<Result<_, _>>()?;
+        let owed = self.read(|mut said| (0..count).map(|_| said.owed()).collect())?;
         self.clear()?;
         Ok(owed)
     }
@@ -200,13 +205,12 @@ impl Instance {
                 1 => {}
                 _ => break,
             }
-            let bytes = self.read()?;
-            let mut said = Said(&bytes);
-            let (name, kind, preview) = (said.text()?, said.text()?, said.text()?);
+            let (name, kind, preview, size) =
+                self.read(|mut said| Ok((said.text()?, said.text()?, said.text()?, said.u64()?)))?;
             let digest = std::mem::take(&mut self.store.data_mut().absorbed).finalize();
             // A preview is cut at a byte, which may be in a character.
             let preview = preview.trim_end_matches('\u{fffd}').to_owned();
-            globals.push(Global { name, kind, preview, size: said.u64()?, digest: Digest::from_bytes(digest.into()) });
+            globals.push(Global { name, kind, preview, size, digest: Digest::from_bytes(digest.into()) });
         }
         Ok(globals)
     }
@@ -225,15 +229,15 @@ impl Instance {
         Ok(at)
     }
 
-    /// What the last call left to be read.
-    fn read(&mut self) -> Result<Vec<u8>, Cut> {
+    /// What the last call left, read where it lies: it may be as large as all its memory.
+    fn read<T>(&mut self, take: impl FnOnce(Said<'_>) -> Result<T, Cut>) -> Result<T, Cut> {
         let at = self.exports.out.call(&mut self.store, ());
         let at = self.done(at)? as usize;
         let length = self.exports.out_length.call(&mut self.store, ());
         let length = self.done(length)? as usize;
         let memory = self.memory.data(&self.store);
         let end = at.checked_add(length).ok_or(Cut::Lied("words outside its memory"))?;
-        Ok(memory.get(at..end).ok_or(Cut::Lied("words outside its memory"))?.to_vec())
+        take(Said(memory.get(at..end).ok_or(Cut::Lied("words outside its memory"))?))
     }
 
     /// Why a call failed: what we cut it off for, or a trap of its own.

@@ -1,9 +1,14 @@
 //! What a guest leaves for us to read, read with doubt.
 
-use ports::scripts::{Call, HostCall, Thrown};
+use ports::scripts::{Call, Completion, HostCall, Thrown};
 use serde_json::Value;
 
 use super::host::Cut;
+
+/// Bytes of a result, and of each part of an error. What is longer is cut, and says so: a run may hold as much as its memory
+/// takes, but what it comes to is stored, sent and read by a model.
+pub const RESULT_MOST: usize = 1 << 20;
+const THROWN_MOST: usize = 16 << 10;
 
 const ENDS: Cut = Cut::Lied("what it says ends too early");
 
@@ -39,8 +44,31 @@ impl Said<'_> {
         Ok(String::from_utf8_lossy(head).into_owned())
     }
 
+    /// At most so many bytes of a text, and how many there are beyond.
+    pub fn bounded(&mut self, most: usize) -> Result<String, Cut> {
+        let length = self.u32()? as usize;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(ENDS)?;
+        self.0 = rest;
+        if length <= most {
+            return Ok(String::from_utf8_lossy(head).into_owned());
+        }
+        // A character that is cut in two at the end is no character.
+        let kept = String::from_utf8_lossy(&head[..most]);
+        let kept = kept.trim_end_matches('\u{fffd}');
+        Ok(format!("{kept}… [{} bytes more; at most {most} are kept]", length - kept.len()))
+    }
+
+    /// A result in JSON, unless it is too long to be one.
+    pub fn result(&mut self) -> Result<Completion, Cut> {
+        let whole = Said(self.0).u32()? as usize <= RESULT_MOST;
+        let text = self.bounded(RESULT_MOST)?;
+        let value = if whole { json(&text) } else { None };
+        Ok(value.map_or(Completion::Inspected(text), Completion::Json))
+    }
+
     pub fn thrown(&mut self) -> Result<Thrown, Cut> {
-        let (name, message, stack) = (self.text()?, self.text()?, self.text()?);
+        let (name, message, stack) =
+            (self.bounded(THROWN_MOST)?, self.bounded(THROWN_MOST)?, self.bounded(THROWN_MOST)?);
         Ok(Thrown { name, message, stack: stack.trim_end().to_owned() })
     }
 
@@ -92,7 +120,7 @@ fn program(argument: Value) -> Result<String, Cut> {
 }
 
 /// JSON as JavaScript writes it: halves of characters are escapes there, which our reader refuses.
-pub fn json(text: &str) -> Option<Value> {
+fn json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&without_halves(text)).ok())
 }
 
@@ -135,6 +163,16 @@ mod tests {
         let said = r#"["\ud83d\ude00","\ud83d","a\\ud83d","\udc00b"]"#;
         assert_eq!(json(said), Some(serde_json::json!(["\u{1f600}", "\u{fffd}", "a\\ud83d", "\u{fffd}b"])));
         assert_eq!(json("{"), None);
+    }
+
+    #[test]
+    fn a_text_is_cut_between_two_characters() {
+        let said = |text: &str| [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+        assert_eq!(Said(&said("äöü")).bounded(6).unwrap(), "äöü");
+        assert_eq!(Said(&said("äöü")).bounded(5).unwrap(), "äö… [2 bytes more; at most 5 are kept]");
+        let long = format!("\"{}\"", "x".repeat(RESULT_MOST));
+        assert!(matches!(Said(&said(&long)).result(), Ok(Completion::Inspected(text)) if text.ends_with(" are kept]")));
+        assert!(matches!(Said(&said("[1]")).result(), Ok(Completion::Json(_))));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod chains;
 mod completion;
+mod ecmascript;
 mod engines;
 mod globals;
 mod hostile;
@@ -15,3 +16,4 @@ mod state;
 mod support;
 mod typescript;
 mod waiting;
+mod web;

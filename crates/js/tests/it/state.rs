@@ -19,6 +19,8 @@ const MAKE: &str = "
     const cycle = {name: 'c'}; cycle.self = cycle;
     function* count() { let i = 0; while (true) { const step = yield i; i += step ?? 1 } }
     const generator = count(); generator.next(); generator.next(5);
+    async function* ticks() { let n = 0; while (true) n += (yield n) ?? 1 }
+    const async_generator = ticks(); await async_generator.next();
     let settle; const pending = new Promise((done) => { settle = done }).then((v) => v + '!');
     const reference = new WeakRef(key);
     const nested = [[1, [2, [3]]], {deep: {er: 'x'}}];
@@ -30,13 +32,13 @@ const USE: &str = "
     [closure(), account.pay(1), Account.made, map.get('k').v, map.get(NaN), set.has('a'), weak.get(key),
      keyed[symbol], keyed[Symbol.for('shared')], date.toISOString(), String(big), pattern.lastIndex, pattern.exec('ab ac').groups.x,
      [...bytes], view.getUint8(1), floats[0], computed.twice, Object.isFrozen(frozen), cycle.self === cycle,
-     generator.next(10).value, await pending, reference.deref() === key, nested, text.length]";
+     generator.next(10).value, (await async_generator.next(5)).value, await pending, reference.deref() === key, nested, text.length]";
 
 #[test]
 fn every_kind_of_state_survives() {
     let expected = json!([
         11, 4, 1, 1, 2, true, "weak", "s", "t", "1970-01-02T00:00:00.000Z", "1180591620717411303424", 2, "c",
-        [1, 2, 3], 2, 0.5, 42, true, true, 15, "later!", true, [[1, [2, [3]]], {"deep": {"er": "x"}}], 1002
+        [1, 2, 3], 2, 0.5, 42, true, true, 15, 5, "later!", true, [[1, [2, [3]]], {"deep": {"er": "x"}}], 1002
     ]);
     let mut alive = Session::new();
     alive.run(MAKE);

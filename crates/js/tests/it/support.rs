@@ -1,7 +1,8 @@
 //! A session of steps, its objects kept as a store would.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use base::Digest;
@@ -22,6 +23,20 @@ pub fn settings() -> Settings {
 pub fn engine() -> Arc<Engine> {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
     ENGINE.get_or_init(|| Arc::new(Engine::start(&settings()).unwrap())).clone()
+}
+
+/// Where Cargo keeps a package that the workspace is built of, as `name-version`.
+pub fn package(name: &str) -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--manifest-path"])
+        .arg(manifest)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&metadata.stdout);
+    let end = text.find(&format!("{name}/Cargo.toml\"")).unwrap() + name.len();
+    let start = text[..end].rfind('"').unwrap() + 1;
+    PathBuf::from(&text[start..end])
 }
 
 pub fn wait<T>(future: impl Future<Output = T>) -> T {

@@ -7,10 +7,10 @@ pub(crate) mod rows;
 mod settings;
 pub(crate) mod view;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use base::{Digest, ExecutionId, TenantId};
+use base::{Digest, ExecutionId, TenantId, Timestamp};
 use ports::{Presence, Scripts};
 use tokio::sync::Notify;
 
@@ -30,10 +30,10 @@ pub(crate) struct Js {
     pub fair: fair::Fair,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
     changes: Mutex<HashMap<String, Weak<Notify>>>,
-    /// Engines whose programs are known to be stored.
-    pub guests: Mutex<HashSet<(TenantId, Digest)>>,
-    /// How many objects a reader of a heap needs, as far as known.
-    pub links: Mutex<HashMap<(TenantId, Digest), u32>>,
+    /// Engines whose programs were known to be stored at this moment.
+    pub guests: Mutex<HashMap<(TenantId, Digest), Timestamp>>,
+    /// How many objects a reader of a heap needs, as far as known, and when it was there and nobody's garbage.
+    pub links: Mutex<HashMap<(TenantId, Digest), (u32, Timestamp)>>,
     /// Why runs that have not ended do not go on, as this process met it.
     held: Mutex<HashMap<ExecutionId, String>>,
 }

@@ -169,11 +169,14 @@ pub(crate) struct JsSessionRow {
     /// The session it was forked from, and how many entries that one had then.
     #[serde(default)]
     pub forked: Option<(SessionName, u64)>,
+    /// When something was last asked of it that changed it.
+    #[serde(default = "rows::never")]
+    pub used: Timestamp,
 }
 
 impl JsSessionRow {
     pub fn new(name: SessionName) -> Self {
-        Self { name, head: None, entries: 0, waiting: Vec::new(), forked: None }
+        Self { name, head: None, entries: 0, waiting: Vec::new(), forked: None, used: rows::never() }
     }
 }
 
@@ -187,6 +190,9 @@ pub(crate) struct LogRow {
     pub execution: Option<ExecutionId>,
     #[serde(default)]
     pub rewound_to: Option<u64>,
+    /// Its heap is kept no longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,6 +207,9 @@ pub(crate) struct HeapRow {
     #[serde(default)]
     pub blob: Option<Digest>,
     pub stored_bytes: u64,
+    /// Since when nothing leads to it: it goes unless someone saves it. What stands on it is condemned, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condemned: Option<Timestamp>,
 }
 
 impl HeapRow {
@@ -223,6 +232,9 @@ impl HeapRow {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GuestRow {
     pub blob: Digest,
+    /// When someone last said that it is needed.
+    #[serde(default = "rows::never")]
+    pub kept: Timestamp,
 }
 
 pub(crate) fn execution_key(tenant: &TenantId, id: ExecutionId) -> Key {

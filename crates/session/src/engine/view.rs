@@ -152,6 +152,8 @@ pub struct Entry {
     pub timestamp: Timestamp,
     /// The entry whose heap this one went back to.
     pub rewound_to: Option<u64>,
+    /// Its heap is kept no longer.
+    pub gone: bool,
 }
 
 /// What is known of a heap without opening it.

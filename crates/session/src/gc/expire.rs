@@ -6,6 +6,8 @@ use base::{LogicalSessionId, TenantId, Timestamp};
 use ports::store::{Batch, Expect, Key, Row, Table};
 
 use super::Collecting;
+use super::js_rows::OF_JS;
+use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
 use crate::transport::dated;
@@ -21,14 +23,16 @@ impl Collecting<'_> {
     pub(super) async fn expire(&mut self, tenant: &TenantId) -> Result<(), Error> {
         let first = [Table::LogicalSession, Table::ExecuteSession];
         let last = [Table::PrincipalRun, Table::Transport];
-        for table in first.into_iter().chain(Table::of_sessions()).chain(last) {
+        let all = !self.pass.only_js;
+        let others = first.into_iter().chain(Table::of_sessions()).chain(last).filter(|_| all);
+        for table in others.chain(OF_JS) {
             self.table(tenant, table).await?;
         }
         Ok(())
     }
 
     async fn table(&mut self, tenant: &TenantId, table: Table) -> Result<(), Error> {
-        (self.known, self.calls) = (None, Vec::new());
+        (self.known, self.js_known, self.calls) = (None, None, Vec::new());
         let mut after = None;
         loop {
             let rows = match self.portion((tenant, table), after).await {
@@ -46,6 +50,7 @@ impl Collecting<'_> {
                     Table::ExecuteSession => self.space(&key, row).await?,
                     Table::PrincipalRun => self.bare_run(&key, row).await?,
                     Table::Transport => self.transport(&key, row).await?,
+                    table if OF_JS.contains(&table) => self.js_row(&key, row).await?,
                     _ => self.session_row(&key, row).await?,
                 }
             }
@@ -60,7 +65,10 @@ impl Collecting<'_> {
     async fn logical_session(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let days = &self.service.retention;
         // A row that cannot be read is for people to look at.
-        let Ok(logical) = rows::read::<LogicalRow>(&key.id, &row.value) else { return Ok(()) };
+        let Ok(mut logical) = rows::read::<LogicalRow>(&key.id, &row.value) else { return Ok(()) };
+        if self.is_over(logical.used, days.execute_sessions.min(days.sessions)) {
+            logical.used = logical.used.max(self.code_used(key).await?);
+        }
         let other = |table, id: String| Key::new(&key.tenant, table, id);
         let space = logical.execute.as_ref().map(|e| other(Table::ExecuteSession, e.session_id.to_string()));
         if self.is_over(logical.used, days.sessions) {
@@ -79,6 +87,13 @@ impl Collecting<'_> {
         // Written as it is, only to be the one that writes it.
         let mine = Batch::default().put(key.clone(), row.value.clone(), Expect::Version(row.version));
         self.apply(mine.delete(door(&space), Expect::Any).delete(space, Expect::Any)).await
+    }
+
+    /// When code was last run in a session; that is no reason to write the session's own row.
+    async fn code_used(&self, key: &Key) -> Result<Timestamp, Error> {
+        let Ok(id) = LogicalSessionId::parse(&key.id) else { return Ok(rows::never()) };
+        let found = self.service.fetch::<JsSessionRow>(&session_key(&key.tenant, &SessionName::Logical(id))).await?;
+        Ok(found.map_or(rows::never(), |found| found.row.used))
     }
 
     /// A symbol space that its session has left.

@@ -1,8 +1,10 @@
-//! What nobody needs any more goes: rows whose time is over, then blobs that no row names.
+//! What nobody needs any more goes: rows whose time is over, heaps that nothing leads to, then blobs that no row names.
 //! Invariant: a blob goes only when every row of every tenant was read and none names it, and nobody has put it for the grace
 //! period: who puts a blob before the row that names it is never overtaken.
 
 mod expire;
+mod heaps;
+mod js_rows;
 mod mark;
 mod session_rows;
 
@@ -23,6 +25,8 @@ pub struct Pass {
     pub dry_run: bool,
     /// Between two portions, so that calls are not kept waiting.
     pub pause: Duration,
+    /// Only what JavaScript has left: runs, logs, heaps and their engines.
+    pub only_js: bool,
 }
 
 /// What went, or would go.
@@ -30,6 +34,10 @@ pub struct Pass {
 pub struct Collected {
     /// Rows by the name of their table.
     pub rows: BTreeMap<&'static str, u64>,
+    /// Of the heaps among them, also where these are in blobs.
+    pub heap_bytes: u64,
+    /// Heaps that nothing leads to, from this pass on; they go if that is so after the grace period.
+    pub condemned: u64,
     pub blobs: u64,
     pub blob_bytes: u64,
     /// Blobs that stay.
@@ -50,6 +58,7 @@ struct Collecting<'a> {
     doomed: BTreeSet<Key>,
     /// The session whose rows are looked at, and whether it lives.
     known: Option<(LogicalSessionId, bool)>,
+    js_known: Option<(String, bool)>,
     /// Its calls so far.
     calls: Vec<(Key, Expect)>,
     collected: Collected,
@@ -63,12 +72,14 @@ impl Service {
             pass,
             doomed: BTreeSet::new(),
             known: None,
+            js_known: None,
             calls: Vec::new(),
             collected: Collected::default(),
         };
         let tenants = self.ports.store.tenants().await?;
         for tenant in &tenants {
             collecting.expire(tenant).await?;
+            collecting.heaps(tenant).await?;
         }
         // Rows of tenants that came since are young, and so are the blobs they name.
         let named = collecting.named(&tenants).await?;

@@ -144,6 +144,9 @@ impl Service {
                 self.ports.store.commit(batch).await?;
             }
         }
-        Ok(())
+        // Its log goes with the next pass: nobody can ask for it any more.
+        let name = crate::engine::rows::SessionName::Logical(session);
+        let code = ports::store::Batch::default().delete(crate::engine::rows::session_key(tenant, &name), Expect::Any);
+        Ok(self.ports.store.commit(code).await?)
     }
 }

@@ -1,14 +1,16 @@
 //! Heaps between the engine and the store.
 //! Invariant: blob before pointer; the object that is stored for a key is never replaced by one with another parent, so that
-//! following parents always ends; nothing reaches the engine but through a row of the tenant.
+//! following parents always ends; nothing reaches the engine but through a row of the tenant; nothing is made to lead to a
+//! heap that is condemned, without saving it and all it stands on first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use base::{Digest, TenantId};
+use base::{Digest, TenantId, Timestamp};
 use ports::scripts::{self, Heap};
 use ports::store::{Batch, Expect, Write};
 
+use crate::commit::TRIES;
 use crate::engine::lock;
 use crate::engine::rows::{GuestRow, HeapRow, guest_key, heap_key};
 use crate::error::Error;
@@ -21,13 +23,33 @@ use crate::service::Service;
 const INLINE_BYTES: usize = 64 * 1024;
 /// A bound on what is remembered, which can be read again.
 const REMEMBERED: usize = 10_000;
+/// More than any chain has; a ring of damaged rows ends here.
+const MOST_LINKS: usize = 10_000;
 
 /// A heap as it is stored.
-pub(super) struct StoredHeap {
+pub(crate) struct StoredHeap {
     pub row: HeapRow,
     pub version: u64,
     /// Where it is in the row.
     inline: Vec<u8>,
+}
+
+/// What stores a heap.
+pub(super) struct HeapWrite {
+    /// None where it is stored.
+    pub write: Option<Write>,
+    /// How many objects its reader will need.
+    pub links: u32,
+}
+
+impl StoredHeap {
+    /// The write that saves it, where it is condemned.
+    fn saved(&self, tenant: &TenantId, key: Digest) -> Option<Write> {
+        self.row.condemned?;
+        let row = HeapRow { condemned: None, ..self.row.clone() };
+        let (key, value) = (heap_key(tenant, key), row.write(&self.inline));
+        Some(Write::Put { key, value, expect: Expect::Version(self.version) })
+    }
 }
 
 impl Service {
@@ -56,9 +78,11 @@ impl Service {
             if !seen.insert(at) {
                 return Err(JsError::DamagedHeap(at).into());
             }
-            // The first one is asked for by its key; what it stands on was stored with it.
-            let missing = if objects.is_empty() { JsError::NoHeap(at) } else { JsError::DamagedHeap(at) };
-            let stored = self.stored_heap(tenant, at).await?.ok_or(missing)?;
+            let Some(stored) = self.stored_heap(tenant, at).await? else {
+                // What it stands on was stored with it, and goes after it: someone may have collected both in this moment.
+                let here = at != key && self.stored_heap(tenant, key).await?.is_some();
+                return Err(if here { JsError::DamagedHeap(at) } else { JsError::NoHeap(key) }.into());
+            };
             let object = self.object_of(at, stored).await?;
             let parent = scripts.parent(&object).map_err(|_| JsError::DamagedHeap(at))?;
             objects.push(object);
@@ -95,25 +119,54 @@ impl Service {
     pub(super) async fn keep_guest(&self, tenant: &TenantId) -> Result<(), Error> {
         let js = self.js()?;
         let engine = js.scripts.engine();
-        if lock(&js.guests).contains(&(tenant.clone(), engine)) {
+        let at = lock(&js.guests).get(&(tenant.clone(), engine)).copied();
+        if at.is_some_and(|at| self.is_lately(at)) {
             return Ok(());
         }
-        let key = guest_key(tenant, engine);
-        if self.ports.store.get(&key).await?.is_none() {
-            let blob = self.ports.blobs.put(js.scripts.guest()).await?;
-            let batch = Batch::default().put(key, rows::write(&GuestRow { blob }), Expect::Any);
-            self.ports.store.commit(batch).await?;
-        }
-        lock(&js.guests).insert((tenant.clone(), engine));
+        let (key, kept) = (guest_key(tenant, engine), self.now());
+        let blob = self.ports.blobs.put(js.scripts.guest()).await?;
+        let batch = Batch::default().put(key, rows::write(&GuestRow { blob, kept }), Expect::Any);
+        self.ports.store.commit(batch).await?;
+        lock(&js.guests).insert((tenant.clone(), engine), kept);
         Ok(())
     }
 
-    /// The write that stores a heap; its blob, where it has one, is stored already.
-    pub(super) async fn heap_write(&self, tenant: &TenantId, heap: &Heap) -> Result<Write, Error> {
+    /// Whether what was seen then cannot have been collected since: nothing goes before it was condemned for the grace period.
+    fn is_lately(&self, seen: Timestamp) -> bool {
+        let lately = i64::from(self.retention.grace_hours) * 3_600_000 / 2;
+        (0..lately).contains(&self.now().0.saturating_sub(seen.0))
+    }
+
+    /// A heap that something is about to lead to: saved, with all it stands on, where it was condemned. `None` where it is not
+    /// in storage.
+    pub(crate) async fn save_heap(&self, tenant: &TenantId, key: Digest) -> Result<Option<StoredHeap>, Error> {
+        for _ in 0..TRIES {
+            let Some(first) = self.stored_heap(tenant, key).await? else { return Ok(None) };
+            if first.row.condemned.is_none() {
+                return Ok(Some(first));
+            }
+            let (mut batch, mut parent) = (Batch::default(), first.row.parent);
+            batch.writes.extend(first.saved(tenant, key));
+            while let Some(at) = parent {
+                // Where something is gone already, nobody can have it any more.
+                let Some(above) = self.stored_heap(tenant, at).await? else { return Ok(None) };
+                batch.writes.extend(above.saved(tenant, at));
+                // What one that is not condemned stands on is not, either.
+                let next = above.row.condemned.and(above.row.parent);
+                parent = next.filter(|_| batch.writes.len() <= MOST_LINKS);
+            }
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(Some(first));
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// The write that stores a heap, unless it is there; its blob, where it has one, is stored already.
+    pub(super) async fn heap_write(&self, tenant: &TenantId, heap: &Heap) -> Result<HeapWrite, Error> {
         let key = heap_key(tenant, heap.key);
-        if let Some(found) = self.ports.store.get(&key).await? {
-            // Written once more as it is, so that whoever would collect it meanwhile loses the race.
-            return Ok(Write::Put { key, value: found.value, expect: Expect::Version(found.version) });
+        if let Some(stored) = self.save_heap(tenant, heap.key).await? {
+            return Ok(HeapWrite { write: None, links: stored.row.links });
         }
         let above = match heap.parent {
             Some(parent) => self.links_of(tenant, parent).await?,
@@ -133,24 +186,30 @@ impl Service {
             created: self.now(),
             blob,
             stored_bytes: object.len() as u64,
+            condemned: None,
         };
-        self.remember_links(tenant, heap.key, links)?;
-        Ok(Write::Put { key, value: row.write(&object), expect: Expect::Absent })
+        Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })
     }
 
     async fn links_of(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
-        if let Some(known) = lock(&self.js()?.links).get(&(tenant.clone(), key)) {
-            return Ok(Some(*known));
+        let known = lock(&self.js()?.links).get(&(tenant.clone(), key)).copied();
+        if let Some((links, _)) = known.filter(|(_, seen)| self.is_lately(*seen)) {
+            return Ok(Some(links));
         }
-        Ok(self.stored_heap(tenant, key).await?.map(|stored| stored.row.links))
+        let stored = self.save_heap(tenant, key).await?;
+        if let Some(stored) = &stored {
+            self.remember_links(tenant, key, stored.row.links)?;
+        }
+        Ok(stored.map(|stored| stored.row.links))
     }
 
-    fn remember_links(&self, tenant: &TenantId, key: Digest, links: u32) -> Result<(), Error> {
-        let mut known = lock(&self.js()?.links);
+    /// To be told after a heap is in storage, never before: what stands on it leans on that.
+    pub(super) fn remember_links(&self, tenant: &TenantId, key: Digest, links: u32) -> Result<(), Error> {
+        let (now, mut known) = (self.now(), lock(&self.js()?.links));
         if known.len() >= REMEMBERED {
             known.clear();
         }
-        known.insert((tenant.clone(), key), links);
+        known.insert((tenant.clone(), key), (links, now));
         Ok(())
     }
 
@@ -163,7 +222,7 @@ impl Service {
         let Some(stored) = self.stored_heap(tenant, key).await? else { return Ok(()) };
         let object = js.scripts.whole(key).await.map_err(of_engine)?;
         let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
-        let row = HeapRow { parent: None, links: 1, blob, stored_bytes: object.len() as u64, ..stored.row };
+        let row = HeapRow { parent: None, links: 1, blob, stored_bytes: object.len() as u64, ..stored.row.clone() };
         let expect = Expect::Version(stored.version);
         let batch = Batch::default().put(heap_key(tenant, key), row.write(&object), expect);
         if self.try_commit(batch).await?.is_some() {

@@ -13,6 +13,7 @@ mod tags;
 
 use std::sync::Arc;
 
+use base::InstanceId;
 use ports::{Presence, Scripts};
 
 pub use lineage::{Fork, Forked, Lineage, Node};
@@ -27,6 +28,11 @@ impl Service {
     pub fn with_js(mut self, scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
         self.js = Some(Js::new(scripts, presence, settings));
         self
+    }
+
+    /// This process, where processes know each other.
+    pub(crate) fn instance(&self) -> Option<InstanceId> {
+        self.js.as_ref().map(|js| js.presence.me())
     }
 
     pub(crate) fn js(&self) -> Result<&Js, Error> {

@@ -50,7 +50,7 @@ impl Service {
 
     async fn change_tags(&self, caller: &Caller, heap: Digest, change: impl Fn(Tags) -> Tags) -> Result<(), Error> {
         for _ in 0..TRIES {
-            if self.stored_heap(&caller.tenant, heap).await?.is_none() {
+            if self.save_heap(&caller.tenant, heap).await?.is_none() {
                 return Err(JsError::NoHeap(heap).into());
             }
             let key = tags_key(&caller.tenant, heap);

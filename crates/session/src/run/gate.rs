@@ -104,7 +104,7 @@ impl Service {
             // All that can fail comes before the claim, which is good for one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;
             let run = self.new_run_id();
-            let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
+            let claimed = ClaimRow { state: Claim::Claimed(run), owner: self.instance(), ..row };
             if self.claim(&key, &claimed, Expect::Version(found.version)).await? {
                 let program = claimed.program.clone();
                 return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
@@ -124,13 +124,12 @@ impl Service {
         if id.is_empty() || id.len() > REQUEST_ID_BYTES {
             return Err(Error::BadRequestId { max: REQUEST_ID_BYTES });
         }
-        // Any text may be an id; its row is found by its digest.
-        let key = Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())));
+        let key = request_key(caller, session, id);
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let run = self.new_run_id();
         let (plan, now, program) = (planned.plan.digest, planned.now, program.to_owned());
-        let state = Claim::Claimed(run);
-        let claimed = ClaimRow { plan, program: program.clone(), planned: now, state, operation: None };
+        let (state, owner) = (Claim::Claimed(run), self.instance());
+        let claimed = ClaimRow { plan, program: program.clone(), planned: now, state, operation: None, owner };
         if self.claim(&key, &claimed, Expect::Absent).await? {
             return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
         }
@@ -159,7 +158,7 @@ impl Service {
     }
 
     /// Between a claim and the start of its run nobody in this process looks at it.
-    pub(super) async fn claim_turn(
+    pub(crate) async fn claim_turn(
         &self,
         session: &Session,
         request: &RunRequest,
@@ -167,6 +166,11 @@ impl Service {
         let by = request.plan_commit_ref.as_ref().or(request.request_id.as_ref())?;
         Some(self.turn(&format!("{}/{}", session.id, Digest::of(by.trim().as_bytes()))).await)
     }
+}
+
+/// Any text may be an id; its row is found by its digest.
+pub(crate) fn request_key(caller: &Caller, session: &Session, id: &str) -> Key {
+    Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())))
 }
 
 fn commit_key(caller: &Caller, session: &Session, number: u64) -> Key {

@@ -2,6 +2,7 @@
 //! Invariant: the artifact is in the blobs and its row is committed before the answer names it; a run goes on when its caller
 //! stops waiting, unless the caller says that it shall stop, and then it stops before the next effect.
 
+mod again;
 mod gate;
 mod keep;
 mod operation;
@@ -26,6 +27,7 @@ use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
+pub(crate) use gate::request_key;
 pub(crate) use operation::{OperationRow, OperationState};
 pub use task::TaskState;
 
@@ -59,7 +61,7 @@ impl Service {
             return self.ask(caller, &session, &handle, cancel).await;
         }
         let session = Arc::new(session);
-        let live = self.start(caller, &session, start::Work { ticket, resumed: None });
+        let live = self.start(caller, &session, start::Work { ticket, resumed: None, again: false });
         drop(turn);
         self.follow(caller, &session, &live, request.wait).await
     }
@@ -94,7 +96,7 @@ impl Service {
     }
 
     /// A commit or a request id that someone used before, whose run has no result yet.
-    async fn started(
+    pub(crate) async fn started(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,

@@ -242,7 +242,7 @@ impl Service {
         let planned = Planned::resumed(session.slot, row.plan);
         let claim = row.claim.map(|at| (Key::new(&caller.tenant, at.table, at.id), at.row));
         let ticket = Ticket { planned, run: row.run, program: row.program, pages, claim };
-        Ok(Some(self.start(caller, &session, Work { ticket, resumed: Some(resumed) })))
+        Ok(Some(self.start(caller, &session, Work { ticket, resumed: Some(resumed), again: true })))
     }
 
     /// Says every few seconds that the operation lives, how far it is, and hears whether it shall stop.

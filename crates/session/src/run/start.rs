@@ -20,8 +20,10 @@ use crate::service::Service;
 
 pub(crate) struct Work {
     pub ticket: Ticket,
-    /// Whose run goes on here after its process died.
+    /// The operation that goes on here after its process died.
     pub resumed: Option<Resumed>,
+    /// It may have left receipts before.
+    pub again: bool,
 }
 
 /// An operation that is taken up again.
@@ -81,7 +83,7 @@ impl Service {
         (work, live): (Work, &Live),
         telling: Telling,
     ) -> Result<Ran, Error> {
-        let Work { ticket: Ticket { planned, run, program, pages, .. }, resumed } = work;
+        let Work { ticket: Ticket { planned, run, program, pages, .. }, again, .. } = work;
         let calls = self.calls_of(session.id);
         let receipts = StoredReceipts { service: self, caller, session, live };
         let asks = Asks { service: self, caller, session };
@@ -94,7 +96,7 @@ impl Service {
         ctx.operations = Some(&asks);
         let mut outcome = exec::run(&ctx, &planned.plan).await;
         as_before(&pages, &planned.plan, &mut outcome);
-        if resumed.is_some() {
+        if again {
             let earlier = self.receipts_of(caller, session.id, run).await?;
             outcome.receipts = with_earlier(outcome.receipts, earlier);
         }

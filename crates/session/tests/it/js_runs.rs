@@ -162,6 +162,23 @@ fn runs_of_a_session_go_in_order_and_those_of_others_beside_them() {
     );
 }
 
+/// Ten seconds are a run's own: those in which others have the processor are not taken from it.
+#[test]
+fn a_deadline_does_not_count_what_others_take() {
+    let house = JsHouse { settings: JsSettings { at_once: 1, ..JsSettings::default() }, ..JsHouse::new() };
+    let p = house.process();
+    let hog = p.run(&later("hog", json!([{"spin": 20_000}, {"add": ["n", 1]}, {"get": "n"}]))).unwrap();
+    let asked = RunJs { timeout_ms: Some(10_000), ..later("quick", json!([{"add": ["n", 1]}, {"get": "n"}])) };
+    let quick = p.run(&asked).unwrap();
+    p.rest(25_000);
+    assert_eq!(value(&p.execution(&hog.id.to_string())), json!(1));
+    assert_eq!(value(&p.execution(&quick.id.to_string())), json!(1), "it waited for longer than it may run");
+    let slow = RunJs { timeout_ms: Some(10_000), ..later("slow", json!([{"spin": 20_000}])) };
+    let slow = p.run(&slow).unwrap();
+    p.rest(25_000);
+    assert_eq!(p.execution(&slow.id.to_string()).state, State::TimedOut);
+}
+
 #[test]
 fn a_full_queue_says_busy_and_stores_nothing() {
     let house =

@@ -12,6 +12,7 @@ mod gate;
 mod golden_lang;
 mod house;
 mod js_crash;
+mod js_gc;
 mod js_house;
 mod js_lineage;
 mod js_runs;

@@ -269,7 +269,7 @@ fn newer_and_foreign_databases_are_refused_and_left_alone() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
     let error = SqliteStore::open(&path).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
     assert!(error.to_string().contains("newer version"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
 
@@ -303,6 +303,6 @@ fn the_database_is_durable_and_has_the_schema_it_says() {
     let connection = Connection::open(&path).unwrap();
     let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
     assert_eq!(text("PRAGMA journal_mode"), "wal");
-    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "2");
+    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "3");
     assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row')"), "tenant,tbl,id,version,value,sum");
 }

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::{log, wiring};
 
 pub use artifact::artifact;
-pub use gc::gc;
+pub use gc::{gc, pass as collect};
 pub use open::context;
 pub use run::{plan, run};
 pub use show::session;

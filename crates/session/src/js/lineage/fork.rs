@@ -84,7 +84,9 @@ impl Service {
         let row = self.js_session(caller, &name).await?.row;
         let Some(index) = at else { return Ok(row.head) };
         let entry = self.entry(caller, &name, index).await?;
-        Ok(Some(entry.ok_or(JsError::NoEntry { index, entries: row.entries })?.output_heap))
+        let heap = entry.ok_or(JsError::NoEntry { index, entries: row.entries })?.output_heap;
+        self.save_heap(&caller.tenant, heap).await?.ok_or(JsError::NoHeap(heap))?;
+        Ok(Some(heap))
     }
 
     /// The fork's own rows for its intent, itself and its symbols.
@@ -128,7 +130,7 @@ impl Service {
         let entries = self.js_session(caller, &from).await?.row.entries;
         let name = SessionName::Logical(id);
         let key = session_key(&caller.tenant, &name);
-        let row = JsSessionRow { head, forked: Some((from, entries)), ..JsSessionRow::new(name) };
+        let row = JsSessionRow { head, forked: Some((from, entries)), used: self.now(), ..JsSessionRow::new(name) };
         Ok(batch.put(key, rows::write(&row), Expect::Absent))
     }
 }

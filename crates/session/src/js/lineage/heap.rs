@@ -169,7 +169,7 @@ impl Service {
             }
             let blob = self.ports.blobs.put(guest).await?;
             let key = guest_key(&caller.tenant, head.engine);
-            let row = crate::rows::write(&GuestRow { blob });
+            let row = crate::rows::write(&GuestRow { blob, kept: self.now() });
             self.ports.store.commit(Batch::default().put(key, row, ports::store::Expect::Any)).await?;
         }
         self.keep_guest(&caller.tenant).await?;
@@ -185,8 +185,8 @@ impl Service {
             memory_bytes: head.memory_bytes,
             links: 1,
         };
-        let write = self.heap_write(&caller.tenant, &heap).await?;
-        self.ports.store.commit(Batch { writes: vec![write] }).await?;
+        let writes = self.heap_write(&caller.tenant, &heap).await?.write.into_iter().collect();
+        self.ports.store.commit(Batch { writes }).await?;
         Ok(head.heap)
     }
 }

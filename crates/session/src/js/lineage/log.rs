@@ -91,6 +91,7 @@ impl Service {
             }
             let back = self.entry(caller, &name, index).await?;
             let back = back.ok_or(JsError::NoEntry { index, entries: row.entries })?;
+            self.save_heap(&caller.tenant, back.output_heap).await?.ok_or(JsError::NoHeap(back.output_heap))?;
             let entry = LogRow {
                 input_heap: row.head,
                 output_heap: back.output_heap,
@@ -98,9 +99,10 @@ impl Service {
                 timestamp: self.now(),
                 execution: None,
                 rewound_to: Some(index),
+                gone: false,
             };
             let at = row.entries;
-            let next = JsSessionRow { head: Some(back.output_heap), entries: at + 1, ..row };
+            let next = JsSessionRow { head: Some(back.output_heap), entries: at + 1, used: self.now(), ..row };
             let batch = Batch::default()
                 .put(session_key(&caller.tenant, &name), rows::write(&next), unchanged(version))
                 .put(log_key(&caller.tenant, &name, at), rows::write(&entry), Expect::Absent);
@@ -153,6 +155,6 @@ impl Service {
 }
 
 fn shown(index: u64, row: LogRow) -> Entry {
-    let LogRow { input_heap, output_heap, code, timestamp, rewound_to, execution: _ } = row;
-    Entry { index, input_heap, output_heap, code, timestamp, rewound_to }
+    let LogRow { input_heap, output_heap, code, timestamp, rewound_to, gone, execution: _ } = row;
+    Entry { index, input_heap, output_heap, code, timestamp, rewound_to, gone }
 }

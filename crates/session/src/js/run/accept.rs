@@ -96,6 +96,7 @@ impl Service {
                     row.input_heap = input(row.from, found.row.head);
                 }
                 found.row.waiting.push(id);
+                found.row.used = self.now();
                 let key = js_rows::session_key(tenant, name);
                 batch = batch.put(key, rows::write(&found.row), unchanged(found.version));
             } else {
@@ -167,7 +168,7 @@ impl Service {
             None | Some("") => Ok((From::Fresh, None)),
             Some(text) => {
                 let key = parse_key(text)?;
-                if self.stored_heap(&caller.tenant, key).await?.is_some() {
+                if self.save_heap(&caller.tenant, key).await?.is_some() {
                     return Ok((From::Heap(key), None));
                 }
                 if asked.require_heap {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::{LogicalSessionId, Slot, TenantId, Timestamp};
 use ports::scripts::{Call, Thrown};
+use ports::store::Key;
 use serde_json::{Value, json};
 
 use super::drive::Run;
@@ -15,6 +16,7 @@ use crate::engine::claim_name;
 use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
 use crate::error::Error;
 use crate::error::JsError;
+use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::ran::{Ran, RunAnswer, RunRequest};
@@ -216,14 +218,39 @@ impl Asks {
             ..RunRequest::default()
         };
         let caller = &self.caller;
-        let (id, slot) = (session.id, session.slot);
-        let mut answer = self.service.run_in(caller, session, &request).await?;
+        let at = (session.id, session.slot);
+        match self.service.run_in(caller, session, &request).await {
+            // It was asked for before, by a process that died.
+            Err(error @ Error::Interrupted { .. }) => {
+                let session = self.service.session_in(caller, at.0, at.1).await?;
+                let turn = self.service.claim_turn(&session, &request).await;
+                let key = crate::run::request_key(caller, &session, &self.request_id);
+                let found: Option<Versioned<ClaimRow>> = self.service.fetch(&key).await?;
+                let live = match found {
+                    Some(found) => self.go_on(&session, (key, found)).await?,
+                    None => None,
+                };
+                drop(turn);
+                to_its_end(&live.ok_or(error)?).await
+            }
+            answer => self.ended(at, answer?).await,
+        }
+    }
+
+    /// The rest of a run whose process died, where that is certain.
+    async fn go_on(&self, at: &Session, claim: (Key, Versioned<ClaimRow>)) -> Result<Option<Live>, Error> {
+        let session = self.service.session_in(&self.caller, at.id, at.slot).await?;
+        self.service.go_on(&self.caller, session, claim).await
+    }
+
+    /// Waits for the end of what may have become an operation.
+    async fn ended(&self, (id, slot): (LogicalSessionId, Slot), mut answer: RunAnswer) -> Result<Arc<Ran>, Error> {
         loop {
             match answer {
                 RunAnswer::Finished(ran) => return Ok(ran),
                 RunAnswer::Running(operation) => {
-                    let session = self.service.session_in(caller, id, slot).await?;
-                    answer = self.service.ask(caller, &session, &operation.handle, false).await?;
+                    let session = self.service.session_in(&self.caller, id, slot).await?;
+                    answer = self.service.ask(&self.caller, &session, &operation.handle, false).await?;
                 }
             }
         }
@@ -235,12 +262,26 @@ impl Asks {
         let missing = || Error::NoCommit(commit.to_owned());
         let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
         let key = crate::rows::commit_key(&caller.tenant, session.id, number);
-        let changes = self.service.js()?.changes_of(&claim_name(&key.id));
+        let js = self.service.js()?;
+        let changes = js.changes_of(&claim_name(&key.id));
+        let asked = RunRequest { plan_commit_ref: Some(commit.to_owned()), ..RunRequest::default() };
         loop {
             let told = changes.notified();
+            let turn = self.service.claim_turn(session, &asked).await;
             let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
-            if let Claim::Done(number) = found.row.state {
-                return self.service.replay(caller, session, number).await;
+            match found.row.state {
+                Claim::Done(number) => return self.service.replay(caller, session, number).await,
+                Claim::Claimed(run) if self.service.lives.get(run).is_none() && self.service.has_died(&found.row) => {
+                    let operation = found.row.operation;
+                    let live = self.go_on(session, (key.clone(), found)).await?;
+                    drop(turn);
+                    if let Some(live) = live {
+                        return to_its_end(&live).await;
+                    }
+                    let answer = self.service.started(caller, session, (run, operation)).await?;
+                    return self.ended((session.id, session.slot), answer).await;
+                }
+                Claim::Claimed(_) | Claim::Unused => drop(turn),
             }
             tokio::select! {
                 () = told => {}
@@ -248,6 +289,14 @@ impl Asks {
             }
         }
     }
+}
+
+async fn to_its_end(live: &Live) -> Result<Arc<Ran>, Error> {
+    // Whoever stops waiting for it wants it to stop.
+    let guard = live.stop_on_drop();
+    let ended = live.ended().await;
+    guard.disarm();
+    ended
 }
 
 /// The rows of the last result, and all results where there are several.

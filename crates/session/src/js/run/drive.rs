@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{ExecutionId, TenantId, Timestamp};
@@ -49,6 +50,8 @@ pub(super) struct Run {
     pub asked: HashSet<u64>,
     /// Calls that were first owed to this process: no other one can have begun them.
     pub ours: HashSet<u64>,
+    /// How long its steps have waited for others to leave the processors: not its own time.
+    waited_ms: AtomicU64,
 }
 
 impl Run {
@@ -57,7 +60,8 @@ impl Run {
         let (stop, leave) = (Stop::default(), CancellationToken::new());
         let live = Live { id, tenant: tenant.clone(), stop, leave, seen };
         let (calls, asked, ours) = (JoinSet::new(), HashSet::new(), HashSet::new());
-        (Self { service, tenant, id, at, live: live.clone(), tell, tail: None, calls, asked, ours }, live)
+        let (tail, waited_ms) = (None, AtomicU64::new(0));
+        (Self { service, tenant, id, at, live: live.clone(), tell, tail, calls, asked, ours, waited_ms }, live)
     }
 
     /// For as long as someone has it, who waits for the run goes on waiting.
@@ -112,18 +116,27 @@ impl Run {
     /// Milliseconds until it has run for as long as it may.
     pub fn left_ms(&self) -> u64 {
         let started = self.at.row.started.unwrap_or(self.at.row.accepted);
-        let end = started.plus_ms(i64::try_from(self.at.row.timeout_ms).unwrap_or(i64::MAX));
+        let most_ms = self.at.row.timeout_ms.saturating_add(self.waited_ms.load(Ordering::Relaxed));
+        let end = started.plus_ms(i64::try_from(most_ms).unwrap_or(i64::MAX));
         u64::try_from(end.0.saturating_sub(self.service.now().0)).unwrap_or(0)
+    }
+
+    fn waited(&self, since: Timestamp) {
+        let ms = u64::try_from(self.service.now().0.saturating_sub(since.0)).unwrap_or(0);
+        self.waited_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
     async fn step(&self, input: Input) -> Result<Stepped, Error> {
         let js = self.service.js()?;
         let row = &self.at.row;
+        let asked = self.service.now();
         let _place = js.fair.place(&self.tenant).await;
+        self.waited(asked);
         let surroundings = Arc::new(Surroundings {
             headers: row.headers.clone(),
             programs: matches!(row.session, Some(SessionName::Logical(_))),
-            fetch: !js.settings.fetch.is_empty(),
+            // Where no origin is allowed, it says so and how to allow one.
+            fetch: true,
         });
         let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
@@ -142,7 +155,9 @@ impl Run {
                     self.service.bring_engine(&self.tenant, heap, engine).await?;
                 }
                 Err(scripts::Error::Busy) => {
+                    let asked = self.service.now();
                     self.service.ports.clock.sleep(ENGINE_AGAIN).await;
+                    self.waited(asked);
                     continue;
                 }
                 stepped => return stepped.map_err(|error| of_engine(error).into()),
@@ -256,13 +271,19 @@ impl Run {
         let mut tried = 1;
         loop {
             let mut batch = Batch::default();
+            let mut stored = None;
             if let Some(heap) = heap {
-                batch.writes.push(self.service.heap_write(&self.tenant, heap).await?);
+                let new = self.service.heap_write(&self.tenant, heap).await?;
+                stored = Some((heap.key, new.links));
+                batch.writes.extend(new.write);
             }
             batch.writes.extend(others.iter().cloned());
             let batch = batch.put(key.clone(), value.clone(), Expect::Version(self.at.version));
             let error = match self.service.try_commit(batch).await {
                 Ok(Some(())) => {
+                    if let Some((key, links)) = stored {
+                        self.service.remember_links(&self.tenant, key, links)?;
+                    }
                     self.now(Versioned { row: next, version: self.at.version + 1 });
                     return Ok(true);
                 }

@@ -51,8 +51,11 @@ impl Service {
             let mut batch = Batch::default().put(key.clone(), value.clone(), Expect::Version(at.version));
             batch = batch.delete(js_rows::open_key(tenant, id), Expect::Any);
             batch.writes.extend(others.iter().cloned());
+            let mut stored = None;
             if let Some(heap) = heap {
-                batch.writes.push(self.heap_write(tenant, heap).await?);
+                let new = self.heap_write(tenant, heap).await?;
+                stored = Some((heap.key, new.links));
+                batch.writes.extend(new.write);
                 if let Some(tags) = &next.tags {
                     batch.writes.push(tag_write(tenant, heap.key, tags));
                 }
@@ -63,6 +66,9 @@ impl Service {
             }
             let error = match self.try_commit(batch).await {
                 Ok(Some(())) => {
+                    if let Some((key, links)) = stored {
+                        self.remember_links(tenant, key, links)?;
+                    }
                     self.told_of_end(turn, queue.as_deref())?;
                     return Ok(Ended::Done(Versioned { row: next, version: at.version + 1 }));
                 }
@@ -107,10 +113,12 @@ fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, 
             timestamp,
             execution: Some(id),
             rewound_to: None,
+            gone: false,
         };
         let key = js_rows::log_key(tenant, &name, row.entries);
         writes.push(Write::Put { key, value: rows::write(&entry), expect: Expect::Absent });
         row.head = Some(output_heap);
+        row.used = timestamp;
         row.entries += 1;
     }
     let key = js_rows::session_key(tenant, &name);

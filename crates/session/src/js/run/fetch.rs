@@ -38,9 +38,9 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
     let name = asked.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
     let method = Method::parse(&name).ok_or_else(|| refuse(format!("fetch: method {name} is not available")))?;
     let (origin, path, query) = split(&asked.url).ok_or_else(|| refuse(format!("fetch: not a URL: {}", asked.url)))?;
-    let allowed = service.js().map_err(|error| refuse(error.to_string()))?.settings.fetch.contains(&origin);
-    if !allowed {
-        return Err(refuse(format!("fetch: {origin} is not among the origins this server allows (`[js] fetch`)")));
+    let allowed = &service.js().map_err(|error| refuse(error.to_string()))?.settings.fetch;
+    if !allowed.contains(&origin) {
+        return Err(refuse(not_allowed(&origin, allowed)));
     }
     let content_type = asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let content_type = content_type.map_or("text/plain;charset=UTF-8".to_owned(), |(_, value)| value.clone());
@@ -69,6 +69,20 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
         "headers": response.headers,
         "body": BASE64_STANDARD.encode(&response.body),
     }))
+}
+
+/// Who reads this cannot change the settings; who can is told what to write.
+fn not_allowed(origin: &Origin, allowed: &[Origin]) -> String {
+    let which = match allowed {
+        [] => "this server allows code to fetch from no origin".to_owned(),
+        some => {
+            let some: Vec<&str> = some.iter().map(Origin::as_str).collect();
+            format!("this server allows code to fetch only from {}", some.join(", "))
+        }
+    };
+    format!(
+        "fetch: {which}; its operator allows {origin} with `fetch = [\"{origin}\"]` under `[js]` in the settings file"
+    )
 }
 
 type Parts = (Origin, String, Vec<(String, String)>);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{InstanceId, Limits, TenantId};
 use catalog::Registry;
 use serde_json::{Value, json};
-use session::{Caller, Error, Execution, InSession, JsSettings, Ports, RunJs, Service, State};
+use session::{Caller, Error, Execution, InSession, JsSettings, Ports, Retention, RunJs, Service, State};
 use testkit::paced::{PacedClock, Processes, SharedTime};
 use testkit::tiny::TinyScripts;
 
@@ -17,12 +17,14 @@ pub struct JsHouse {
     pub time: SharedTime,
     pub processes: Processes,
     pub settings: JsSettings,
+    pub retention: Retention,
 }
 
 impl JsHouse {
     pub fn new() -> Self {
         let settings = JsSettings { at_once: 4, ..JsSettings::default() };
-        Self { house: House::working(), time: SharedTime::at(START), processes: Processes::default(), settings }
+        let (time, retention) = (SharedTime::at(START), Retention::default());
+        Self { house: House::working(), time, processes: Processes::default(), settings, retention }
     }
 
     pub fn process(&self) -> Process {
@@ -35,6 +37,7 @@ impl JsHouse {
         let presence = Arc::new(self.processes.start(me));
         let ports = Ports { clock: Arc::new(PacedClock::new(&self.time)), ..self.house.ports() };
         let service = Service::new(ports, Registry::new([catalog()]).unwrap(), Limits::default());
+        let service = service.with_retention(self.retention.clone());
         let service = Arc::new(service.with_js(engine.clone(), presence, self.settings.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         Process { service, engine, runtime, me, processes: self.processes.clone() }

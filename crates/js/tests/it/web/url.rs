@@ -1,0 +1,93 @@
+//! The web-platform tests of URLs, as the crate `url` carries them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Session, package};
+
+use super::HARNESS;
+
+/// What differs, and why.
+const CARET: &str = "the URL Standard has since put ^ into the set of the path: it is %5E there";
+const SPACES: &str =
+    "the URL Standard has since kept the spaces at the end of an opaque path, the last one before ? or # as %20";
+const PARSED: &[(&str, &str)] = &[
+    (r#""foo://host/ !\"$%&'()*+,-./:;<=>@[\\]^_`{|}~" on null"#, CARET),
+    (r#""wss://host/ !\"$%&'()*+,-./:;<=>@[\\]^_`{|}~" on null"#, CARET),
+];
+const SET: &[(&str, &str)] = &[
+    (
+        "pathname of a:/ to \"\\u0000\\u0001\\t\\n\\r\\u001f !\\\"#$%&'()*+,-./09:;<=>?@AZ[\\\\]^_`az{|}~\u{7f}\u{80}\u{81}Éé\"",
+        CARET,
+    ),
+    ("search of data:space ?query to \"\"", SPACES),
+    ("search of sc:space ?query to \"\"", SPACES),
+    ("search of data:space  ?query#fragment to \"\"", SPACES),
+    ("search of sc:space  ?query#fragment to \"\"", SPACES),
+    (
+        "hash of data:space                                                                                                                                  #fragment to \"\"",
+        SPACES,
+    ),
+    ("hash of sc:space    #fragment to \"\"", SPACES),
+    ("hash of data:space  ?query#fragment to \"\"", SPACES),
+    ("hash of sc:space  ?query#fragment to \"\"", SPACES),
+];
+
+const PARSE: &str = "
+    const wrong = [];
+    for (const {input, base, failure, ...wanted} of cases) {
+        let url;
+        try { url = base == null ? new URL(input) : new URL(input, base) } catch { url = undefined }
+        const found = {};
+        for (const name of Object.keys(wanted)) if (url && name in url) found[name] = String(url[name]);
+        const good = failure ? url === undefined : url !== undefined && Object.keys(found).every((name) => found[name] === wanted[name]);
+        if (!good) wrong.push(`${JSON.stringify(input)} on ${base}`);
+    }
+    wrong";
+
+const SETTERS: &str = "
+    const wrong = [];
+    for (const [name, cases] of Object.entries(all)) for (const {href, new_value, expected} of cases) {
+        const url = new URL(href);
+        url[name] = new_value;
+        for (const [what, value] of Object.entries(expected)) if (url[what] !== value) { wrong.push(`${name} of ${href} to ${JSON.stringify(new_value)}`); break }
+    }
+    wrong";
+
+fn data(file: &str) -> Value {
+    let path = package("url-2.5.8").join("tests").join(file);
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn hold(wrong: &Value, listed: &[(&str, &str)], of: usize) {
+    let wrong: Vec<_> = wrong.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    println!("{} of {of}", of - wrong.len());
+    let unlisted: Vec<_> = wrong.iter().filter(|one| listed.iter().all(|(name, _)| name != *one)).collect();
+    assert!(unlisted.is_empty(), "{unlisted:#?}");
+    for (name, why) in listed {
+        assert!(wrong.contains(name), "{name} is right, and is listed: {why}");
+    }
+}
+
+#[test]
+fn urls_are_parsed_as_the_web_platform_tests_say() {
+    let cases: Vec<_> =
+        data("urltestdata.json").as_array().unwrap().iter().filter(|case| case.is_object()).cloned().collect();
+    assert!(cases.len() > 800, "{}", cases.len());
+    let mut session = Session::new();
+    session.run(HARNESS);
+    let wrong = session.json(&format!("const cases = {}; {PARSE}", json!(cases)));
+    hold(&wrong, PARSED, cases.len());
+}
+
+#[test]
+fn urls_are_changed_as_the_web_platform_tests_say() {
+    let mut all = data("setters_tests.json");
+    all.as_object_mut().unwrap().remove("comment");
+    let of = all.as_object().unwrap().values().map(|cases| cases.as_array().unwrap().len()).sum();
+    assert!(of > 200, "{of}");
+    let mut session = Session::new();
+    let wrong = session.json(&format!("const all = {all}; {SETTERS}"));
+    hold(&wrong, SET, of);
+}
