@@ -47,6 +47,15 @@ impl Tokamak {
         Duration::from_millis(ticks * 10)
     }
 
+    /// Until it rests: on its first start it compiles the JavaScript engine, beside everything else.
+    pub async fn settled(&self) {
+        let mut before = Duration::MAX;
+        while self.processor() != before {
+            before = self.processor();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+
     pub fn resident_kb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");

@@ -2,7 +2,7 @@
 //! Invariant: none of it keeps a call waiting, and no failure of it ends the server.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use session::{Pass, Service};
 use tokio::task::JoinHandle;
@@ -17,6 +17,10 @@ const FIRST_PASS: Duration = Duration::from_secs(10 * 60);
 const BETWEEN_PASSES: Duration = Duration::from_secs(6 * 60 * 60);
 /// Between two portions of a pass.
 const PAUSE: Duration = Duration::from_millis(20);
+/// A wall clock that ran ahead of the steady one by more than this was set, or the machine slept.
+const JUMP: Duration = Duration::from_secs(60 * 60);
+/// For so long a clock that jumped may be put right before anything goes because of its age.
+const AFTER_JUMP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the last calls may take to be written and sent on.
 const AT_MOST: Duration = Duration::from_secs(5);
 
@@ -48,10 +52,22 @@ impl Beside {
 
 async fn collect(service: Arc<Service>, stop: CancellationToken) {
     let mut wait = FIRST_PASS;
+    let mut clock = Clock { wall: SystemTime::now(), steady: Instant::now() };
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
+        }
+        let now = Clock { wall: SystemTime::now(), steady: Instant::now() };
+        let ahead = now.ahead_since(&clock);
+        clock = now;
+        if ahead > JUMP {
+            tracing::warn!(
+                seconds = ahead.as_secs(),
+                "the clock jumped ahead; for a day nothing is removed for its age"
+            );
+            wait = AFTER_JUMP;
+            continue;
         }
         wait = BETWEEN_PASSES;
         tokio::select! {
@@ -61,5 +77,35 @@ async fn collect(service: Arc<Service>, stop: CancellationToken) {
                 Err(error) => tracing::warn!(%error, "what is kept no longer could not be removed"),
             }
         }
+    }
+}
+
+/// A moment on both clocks: the one that can be set, and the one that only goes on.
+#[derive(Clone, Copy)]
+struct Clock {
+    wall: SystemTime,
+    steady: Instant,
+}
+
+impl Clock {
+    /// How much further the wall clock came than the steady one; nothing where it was set back.
+    fn ahead_since(&self, before: &Clock) -> Duration {
+        let wall = self.wall.duration_since(before.wall).unwrap_or_default();
+        wall.saturating_sub(self.steady.saturating_duration_since(before.steady))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_ahead_is_told_from_time_that_passed() {
+        let (start, hour) = (Clock { wall: SystemTime::now(), steady: Instant::now() }, Duration::from_secs(3600));
+        let later = |wall: Duration, steady| Clock { wall: start.wall + wall, steady: start.steady + steady };
+        assert_eq!(later(hour * 6, hour * 6).ahead_since(&start), Duration::ZERO, "time passed");
+        assert_eq!(later(hour * 9606, hour * 6).ahead_since(&start), hour * 9600, "set ahead");
+        let back = Clock { wall: start.wall - hour, steady: start.steady + hour };
+        assert_eq!(back.ahead_since(&start), Duration::ZERO, "set back: nothing is older than it is");
     }
 }

@@ -15,6 +15,7 @@ use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, ForkedFrom, I
 use crate::service::Service;
 
 /// A row and the version it was read at.
+#[derive(Debug, Clone)]
 pub struct Versioned<T> {
     pub row: T,
     pub version: u64,
@@ -35,6 +36,8 @@ pub struct Session {
     pub forked: Option<ForkedFrom>,
     /// Its writes stop at the plan.
     pub fenced: bool,
+    /// Its own row, as it was a moment ago.
+    pub logical: Versioned<LogicalRow>,
 }
 
 impl Service {
@@ -56,7 +59,7 @@ impl Service {
     /// A session that the caller has this slot for.
     pub(crate) async fn session_in(&self, caller: &Caller, id: LogicalSessionId, slot: Slot) -> Result<Session, Error> {
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        let binding = logical.row.execute.ok_or_else(|| Error::Expired(slot.to_string()))?;
+        let binding = logical.row.execute.clone().ok_or_else(|| Error::Expired(slot.to_string()))?;
         let whole = async {
             let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(slot.to_string()))?;
             let catalogs = self.pinned(&caller.tenant, &found.row).await?;
@@ -68,7 +71,7 @@ impl Service {
         })?;
         let offered = self.registry_for(&caller.tenant);
         let (forked, fenced) = (logical.row.forked, logical.row.fenced);
-        Ok(Session { id, slot, binding, execute, catalogs, offered, forked, fenced })
+        Ok(Session { id, slot, binding, execute, catalogs, offered, forked, fenced, logical })
     }
 
     /// What a symbol space stands on, as the tenant sees it.

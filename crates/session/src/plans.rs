@@ -42,9 +42,15 @@ impl Service {
         let body = self.plan_body(&planned.plan).await?;
         let review = planned.plan.verdict == Verdict::Review;
         let _turn = self.turn(&session.id.to_string()).await;
+        let mut known = Some(session.logical.clone());
         for _ in 0..TRIES {
-            let logical =
-                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+            // What was read with the session is seldom old; a commit that finds it so reads it again.
+            let logical = match known.take() {
+                Some(logical) => logical,
+                None => {
+                    self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?
+                }
+            };
             let (number, commit) = (logical.row.plans + 1, logical.row.commits);
             let commits = commit + u64::from(review);
             let next = LogicalRow { plans: number, commits, used: self.now(), ..logical.row };

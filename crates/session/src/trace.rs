@@ -2,7 +2,7 @@
 //! Invariant: no call waits for its trace. Calls are kept in memory for a moment and written many at once; what a kill loses is
 //! that moment of the trace, never the work itself, which is in rows of its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,9 +115,19 @@ impl Service {
         }
         let exporter = lock(&self.traces.exporter).clone();
         let mut batch = Batch::default();
+        // Of a quarter of a second many calls name the same session.
+        let mut named = HashMap::new();
         for one in waiting {
+            let name = (one.caller.tenant.clone(), one.caller.connection.row_id(), one.reference.clone());
+            let id = match named.get(&name) {
+                Some(id) => *id,
+                None => {
+                    let found = self.session_id(&one.caller, &one.reference).await.ok();
+                    *named.entry(name).or_insert(found)
+                }
+            };
             // A call that names no session is no session's.
-            let Ok(id) = self.session_id(&one.caller, &one.reference).await else { continue };
+            let Some(id) = id else { continue };
             lock(&self.traces.live).insert(id, self.now());
             if let Some(exporter) = &exporter {
                 exporter.export(id, &one.call);

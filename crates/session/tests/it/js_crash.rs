@@ -199,7 +199,10 @@ fn a_write_of_code_whose_process_died_anywhere_goes_on_under_its_claim() {
                 done += 1;
             }
             _ => {
-                assert!(ran.error.as_ref().is_some_and(|error| error.message.contains("nobody knows")), "{cut}: {ran:?}");
+                assert!(
+                    ran.error.as_ref().is_some_and(|error| error.message.contains("nobody knows")),
+                    "{cut}: {ran:?}"
+                );
                 assert_eq!(house.house.times("from code"), 1, "{cut}");
                 unknown += 1;
             }

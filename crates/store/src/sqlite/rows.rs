@@ -13,10 +13,10 @@ const SCAN_FROM: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
 const SCAN_AFTER: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-const VERSION: &str = "SELECT version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const PUT: &str = "INSERT INTO row (tenant, tbl, id, version, value, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-    ON CONFLICT DO UPDATE SET version = excluded.version, value = excluded.value, sum = excluded.sum";
-const DELETE: &str = "DELETE FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const AT: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const ADD: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const CHANGE: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
+const DELETE: &str = "DELETE FROM row WHERE rowid = ?1";
 
 pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, Fault> {
     let mut statement = connection.prepare_cached(GET)?;
@@ -69,27 +69,32 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
     for write in &batch.writes {
         let key = write.key();
         let (tenant, table) = (key.tenant.as_str(), key.table.name());
-        let current: Option<i64> = connection
-            .prepare_cached(VERSION)?
-            .query_row(params![tenant, table, key.id], |row| row.get(0))
+        let found: Option<(i64, i64)> = connection
+            .prepare_cached(AT)?
+            .query_row(params![tenant, table, key.id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let met = match write.expect() {
             Expect::Any => true,
-            Expect::Absent => current.is_none(),
-            Expect::Version(wanted) => current.is_some_and(|version| u64::try_from(version) == Ok(wanted)),
+            Expect::Absent => found.is_none(),
+            Expect::Version(wanted) => found.is_some_and(|(_, version)| u64::try_from(version) == Ok(wanted)),
         };
         if !met {
             return Ok(Err(key.clone()));
         }
-        match write {
-            Write::Put { value, .. } => {
-                let version = current.unwrap_or(0) + 1;
-                let sum = sum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(PUT)?.execute(params![tenant, table, key.id, version, value, sum])?;
+        let sum = |version: i64, value: &[u8]| sum(&key.tenant, key.table, &key.id, version, value);
+        match (write, found) {
+            (Write::Put { value, .. }, Some((at, version))) => {
+                let (version, sum) = (version + 1, sum(version + 1, value));
+                connection.prepare_cached(CHANGE)?.execute(params![version, value, sum, at])?;
             }
-            Write::Delete { .. } => {
-                connection.prepare_cached(DELETE)?.execute(params![tenant, table, key.id])?;
+            (Write::Put { value, .. }, None) => {
+                let added = params![1, value, sum(1, value), tenant, table, key.id];
+                connection.prepare_cached(ADD)?.execute(added)?;
             }
+            (Write::Delete { .. }, Some((at, _))) => {
+                connection.prepare_cached(DELETE)?.execute(params![at])?;
+            }
+            (Write::Delete { .. }, None) => {}
         }
     }
     Ok(Ok(()))

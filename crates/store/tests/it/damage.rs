@@ -113,7 +113,17 @@ async fn a_broken_page_costs_the_rows_in_it() {
 async fn a_database_of_the_first_format_is_read_and_brought_up_to_date() {
     let (_dir, path) = filled().await;
     let old = Connection::open(&path).unwrap();
-    old.execute_batch("ALTER TABLE row DROP COLUMN sum; PRAGMA user_version = 1").unwrap();
+    old.execute_batch(
+        "CREATE TABLE first (
+            tenant TEXT NOT NULL, tbl TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY (tenant, tbl, id)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO first SELECT tenant, tbl, id, version, value FROM row;
+        DROP TABLE row;
+        ALTER TABLE first RENAME TO row;
+        PRAGMA user_version = 1",
+    )
+    .unwrap();
     drop(old);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(read_all(&store).await, (ROWS, Vec::new()));

@@ -303,6 +303,6 @@ fn the_database_is_durable_and_has_the_schema_it_says() {
     let connection = Connection::open(&path).unwrap();
     let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
     assert_eq!(text("PRAGMA journal_mode"), "wal");
-    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "2");
+    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "3");
     assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row')"), "tenant,tbl,id,version,value,sum");
 }
