@@ -61,6 +61,7 @@ async fn opened(wire: &mut Wire, intent: &str) -> String {
 async fn many() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::on(folder.path());
+    tokamak.settled().await;
     let mut wire = Wire::to(&tokamak.host).await;
     let mut refs = Vec::new();
     for n in 0..SESSIONS {
@@ -107,6 +108,7 @@ async fn steps() {
     for (from, to) in [(0, 1_000), (1_000, STEPS - 1_000), (STEPS - 1_000, STEPS)] {
         let before = stored(folder.path()).await;
         let tokamak = Tokamak::on(folder.path());
+        tokamak.settled().await;
         let mut wire = Wire::to(&tokamak.host).await;
         let reference = opened(&mut wire, "ten thousand steps").await;
         let body = message("run_js", &json!({"logical_session_ref": reference, "code": COUNT}));
@@ -156,6 +158,7 @@ async fn stored(data: &std::path::Path) -> (i64, i64) {
 async fn memory() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::on(folder.path());
+    tokamak.settled().await;
     let mut wire = Wire::to(&tokamak.host).await;
     let run = async |wire: &mut Wire, n: usize| {
         wire.session = Some(format!("session {n}"));
@@ -191,5 +194,6 @@ async fn started(data: &std::path::Path) -> (f64, f64) {
     let tokamak = Tokamak::on(data);
     let mut wire = Wire::to(&tokamak.host).await;
     wire.call("run_js", &json!({"code": "1"})).await;
+    tokamak.settled().await;
     (tokamak.resident_kb() as f64 / 1024.0, tokamak.ready.as_secs_f64() * 1e3)
 }
