@@ -77,7 +77,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
         let get = |connection: &Connection, key: &Key| {
-            let what = || format!("the place of row {}/{}", key.table.name(), key.id);
+            let what = || format!("the place of row {}/{} in {FILE_NAME}", key.table.name(), key.id);
             rows::get(connection, key).map_err(|fault| fault.looking_for(what))
         };
         if let Some(done) = self.readers.read_here(|connection| get(connection, key)) {
@@ -89,7 +89,8 @@ impl Store for SqliteStore {
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
         let range = range.clone();
-        let what = move |range: &Range| format!("the place of rows {}/{}…", range.table.name(), range.prefix);
+        let what =
+            move |range: &Range| format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
         self.readers
             .read(move |connection| rows::scan(connection, &range).map_err(|fault| fault.looking_for(|| what(&range))))
             .await
