@@ -11,7 +11,7 @@ use teach::Catalogs;
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
+use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
 use crate::service::Service;
 
 /// A row and the version it was read at.
@@ -32,10 +32,6 @@ pub struct Session {
     pub catalogs: Catalogs,
     /// What it could be taught beside them.
     pub offered: Arc<Registry>,
-    /// Where its first runs and pages are, when it began as a fork.
-    pub forked: Option<ForkedFrom>,
-    /// Its writes stop at the plan.
-    pub fenced: bool,
     /// Its own row, as it was a moment ago.
     pub logical: Versioned<LogicalRow>,
 }
@@ -70,8 +66,7 @@ impl Service {
             false => error,
         })?;
         let offered = self.registry_for(&caller.tenant);
-        let (forked, fenced) = (logical.row.forked, logical.row.fenced);
-        Ok(Session { id, slot, binding, execute, catalogs, offered, forked, fenced, logical })
+        Ok(Session { id, slot, binding, execute, catalogs, offered, logical })
     }
 
     /// What a symbol space stands on, as the tenant sees it.

@@ -65,7 +65,7 @@ impl Service {
 
     /// A fork that nobody promoted changes nothing.
     fn check_fence(&self, session: &Session, planned: &Planned) -> Result<(), Error> {
-        if session.fenced && !planned.plan.bounds.effects.is_empty() {
+        if session.logical.row.fenced && !planned.plan.bounds.effects.is_empty() {
             return Err(JsError::Fenced { explained: planned.explained.clone() }.into());
         }
         Ok(())

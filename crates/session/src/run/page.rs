@@ -139,7 +139,7 @@ impl Service {
         number: u64,
     ) -> Result<Option<Versioned<PageRow>>, Error> {
         let key = |id: LogicalSessionId| Key::new(&caller.tenant, Table::Page, format!("{id}/{number:010}"));
-        let (mut id, mut forked) = (session.id, session.forked);
+        let (mut id, mut forked) = (session.id, session.logical.row.forked);
         loop {
             if let Some(row) = self.fetch(&key(id)).await? {
                 return Ok(Some(row));

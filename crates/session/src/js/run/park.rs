@@ -54,7 +54,7 @@ impl Run {
         }
         let Some(session) = self.session().await? else { return Ok(None) };
         let Ok(mut planned) = self.service.plan_in(&session, program, self.moment()) else { return Ok(None) };
-        if planned.plan.verdict != Verdict::Review || session.fenced {
+        if planned.plan.verdict != Verdict::Review || session.logical.row.fenced {
             return Ok(None);
         }
         self.service.keep_plan(&self.caller(), &session, (&mut planned, program)).await?;
