@@ -11,13 +11,9 @@ use testkit::tiny::TinyScripts;
 use testkit::upstream::Rule;
 
 use crate::house::{self, commit_of};
-use crate::js_house::{self, JsHouse, Process, code, completed, later, local, logical, value};
+use crate::js_house::{self, JsHouse, Process, code, completed, later, local, logical, timer, value};
 
 const OPEN_ONE: &str = r#"Ticket.open(project="OPS", title="from code")"#;
-
-fn timer(ms: u64) -> Value {
-    json!({"await": [Call::Timer { ms }]})
-}
 
 fn plasm(program: &str) -> Value {
     json!({"await": [Call::Plasm { program: program.to_owned() }]})

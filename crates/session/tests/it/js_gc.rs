@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base::{Digest, Timestamp};
-use ports::scripts::Call;
 use ports::store::Table;
 use serde_json::{Value, json};
 use session::{Collected, Fork, InSession, Pass, Retention, RunJs, State, Tags};
@@ -13,7 +12,7 @@ use testkit::faults::{Fault, Operation};
 use testkit::tiny::TinyScripts;
 
 use crate::house;
-use crate::js_house::{JsHouse, Process, code, completed, later, local, logical, named, value};
+use crate::js_house::{JsHouse, Process, code, completed, later, local, logical, named, timer, value};
 
 const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
@@ -63,10 +62,6 @@ impl Process {
 
 fn step(n: u64) -> Value {
     json!([{"set": [format!("v{n}"), n]}, {"add": ["n", 1]}])
-}
-
-fn timer(ms: u64) -> Value {
-    json!({"await": [Call::Timer { ms }]})
 }
 
 #[test]

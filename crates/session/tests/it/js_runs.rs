@@ -1,16 +1,11 @@
 //! `run_js`: what a run starts from, its states, its place in the queue, its limits.
 
 use base::{Digest, TenantId};
-use ports::scripts::Call;
 use serde_json::json;
 use session::{InSession, JsError, JsSettings, OutputRequest, RunJs, State, Tags};
 
 use crate::house;
-use crate::js_house::{JsHouse, code, completed, later, local, logical, named, value};
-
-fn timer(ms: u64) -> serde_json::Value {
-    json!({"await": [Call::Timer { ms }]})
-}
+use crate::js_house::{JsHouse, code, completed, later, local, logical, named, timer, value};
 
 #[test]
 fn a_run_answers_its_value_and_leaves_a_heap_that_another_one_can_stand_on() {

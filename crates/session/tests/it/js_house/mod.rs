@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::{InstanceId, Limits, TenantId};
 use catalog::Registry;
+use ports::scripts::Call;
 use serde_json::{Value, json};
 use session::{Caller, Error, Execution, InSession, JsSettings, Ports, Retention, RunJs, Service, State};
 use testkit::paced::{PacedClock, Processes, SharedTime};
@@ -84,6 +85,11 @@ impl Process {
 
 pub fn local() -> Caller {
     crate::house::me()
+}
+
+/// A step that waits.
+pub fn timer(ms: u64) -> Value {
+    json!({"await": [Call::Timer { ms }]})
 }
 
 /// A program of the tiny engine, outside of any session.
