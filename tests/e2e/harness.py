@@ -79,7 +79,7 @@ class Server:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr)
         try:
             ready = self._first_line(log)
-            assert ready.startswith("ready http://127.0.0.1:"), f"the first line is not the ready line: {ready}"
+            assert ready.startswith("ready http://127.0.0.1:"), f"not the ready line: {ready}"
             self.url = ready.split()[1]
             self.port = int(self.url.rsplit(":", 1)[1])
             self.mcp = f"{self.url}/mcp"
@@ -98,8 +98,11 @@ class Server:
             ended = self.process.poll()
             said = Path(log).read_text(errors="replace")
             assert ended is None, f"the server ended with {ended}: {said}"
-            if "\n" in said:
+            if said.startswith("ready ") and "\n" in said:
                 return said.split("\n", 1)[0]
+            if "\n" in said:  # it says why it will not start, and ends: what it said is whole then
+                ended = self.process.wait(10)
+                raise AssertionError(f"the server ended with {ended}: {Path(log).read_text(errors='replace')}")
             time.sleep(0.02)
         raise AssertionError("the server was not ready within 20 s")
 
