@@ -29,34 +29,22 @@ impl Cx<'_> {
     }
 
     /// Whether the filters of a program have `..`, which is then reported.
-    pub(super) fn dots_in_preds(
-        &mut self,
-        exposed: &Exposed,
-        capability: &Capability,
-        preds: &[Pred],
-        alphabet: Alphabet,
-    ) -> bool {
+    pub(super) fn dots_in_preds(&mut self, exposed: &Exposed, capability: &Capability, preds: &[Pred]) -> bool {
         let Some(at) = preds.iter().position(Pred::is_dots).filter(|_| !self.taught) else { return false };
         let named: Vec<&Name> = preds.iter().filter_map(|pred| pred.path.names.first()).collect();
-        self.dots(exposed, capability, (&named, at), alphabet);
+        self.dots(exposed, capability, (&named, at));
         true
     }
 
-    pub(super) fn dots_in_args(
-        &mut self,
-        exposed: &Exposed,
-        capability: &Capability,
-        args: &[Arg],
-        alphabet: Alphabet,
-    ) -> bool {
+    pub(super) fn dots_in_args(&mut self, exposed: &Exposed, capability: &Capability, args: &[Arg]) -> bool {
         let Some(at) = args.iter().position(Arg::is_dots).filter(|_| !self.taught) else { return false };
         let named: Vec<&Name> = args.iter().map(|arg| &arg.slot).collect();
-        self.dots(exposed, capability, (&named, at), alphabet);
+        self.dots(exposed, capability, (&named, at));
         true
     }
 
-    /// In place of the dots stands what the call needs and does not have.
-    fn dots(&mut self, exposed: &Exposed, capability: &Capability, (named, at): (&[&Name], usize), alphabet: Alphabet) {
+    /// In place of the dots stands what the call needs and does not have, by name: whatever the table showed, names work.
+    fn dots(&mut self, exposed: &Exposed, capability: &Capability, (named, at): (&[&Name], usize)) {
         let Some(dots) = named.get(at) else { return };
         let given =
             |param: &Param| named.iter().any(|name| self.scope.slot_name(&exposed.catalog, &name.text) == param.name);
@@ -66,9 +54,8 @@ impl Cx<'_> {
             let end = named.get(at + 1).map_or(dots.span.end, |next| next.span.start);
             ("`..` stands for no slot here".to_owned(), Edit::delete(Span { start: dots.span.start, end }))
         } else {
-            let name = |p: &&Param| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet));
-            let names: Vec<String> = lacking.iter().map(name).collect();
-            let slots = self.slot_samples(exposed, lacking.iter().copied(), alphabet);
+            let names: Vec<String> = lacking.iter().map(|p| format!("`{}`", p.name)).collect();
+            let slots = self.slot_samples(exposed, lacking.iter().copied(), Alphabet::Names);
             (format!("`..` stands for {}", names.join(", ")), Edit::replace(dots.span, slots))
         };
         self.report(Diagnostic::error(codes::PLACEHOLDER, dots.span, message).with_fix([fix]));

@@ -163,7 +163,7 @@ impl<'s> Cx<'s> {
         slots: &[Arg],
         alphabet: Alphabet,
     ) -> Option<Args> {
-        if self.dots_in_args(exposed, capability, slots, alphabet) {
+        if self.dots_in_args(exposed, capability, slots) {
             return None;
         }
         let slots = self.spelled_args(exposed, slots);

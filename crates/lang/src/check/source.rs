@@ -29,7 +29,7 @@ impl<'s> Cx<'s> {
             self.no_list(exposed, alphabet, (preds, braces), span);
             return None;
         };
-        if self.dots_in_preds(exposed, capability, preds, alphabet) {
+        if self.dots_in_preds(exposed, capability, preds) {
             return None;
         }
         let preds = &*spelled;
@@ -77,7 +77,7 @@ impl<'s> Cx<'s> {
             self.no_search(exposed, alphabet, (text, preds), span);
             return None;
         };
-        if self.dots_in_preds(exposed, capability, preds, alphabet) {
+        if self.dots_in_preds(exposed, capability, preds) {
             return None;
         }
         let preds = &*spelled;
