@@ -94,17 +94,16 @@ const EMPTY: &[&str] = &[
 /// `IssueComment` where the row asks for an `issue_number`. One that was cut before it came to the point of what begins
 /// with the name (`Issues are a great way to…`) says no more.
 pub fn restates(about: &str, names: &[&str]) -> bool {
-    let known: Vec<String> = names.iter().flat_map(|name| words(name)).collect();
-    let is_known = |word: &str| known.iter().any(|name| alike(name, word));
-    let mut told = words(about).filter(|word| !EMPTY.contains(&word.as_str())).peekable();
+    let is_known = |word: &str| names.iter().any(|name| words(name).any(|own| alike(own, word)));
+    let is_empty = |word: &&str| EMPTY.iter().any(|empty| empty.eq_ignore_ascii_case(word));
+    let mut told = words(about).filter(|word| !is_empty(word)).peekable();
     let Some(first) = told.peek() else { return !about.is_empty() };
-    (about.ends_with('…') && is_known(first)) || told.all(|word| is_known(&word))
+    (about.ends_with('…') && is_known(first)) || told.all(is_known)
 }
 
 /// What is done, without what it is done to where that is the entity itself: `Lock an issue`, `Set labels for an issue`.
 pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
-    let known: Vec<String> = words(name).collect();
-    let is_known = |word: &str| known.iter().any(|name| alike(name, word));
+    let is_known = |word: &str| words(name).any(|own| alike(own, word));
     let (mut end, mut named) = (about.len(), false);
     while let Some((before, last)) = about[..end].rsplit_once(char::is_whitespace) {
         let article = matches!(last, "a" | "an" | "the");
@@ -116,7 +115,7 @@ pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
                 Some(_) => about,
             };
         }
-        if article || !words(last).all(|part| is_known(&part)) {
+        if article || !words(last).all(is_known) {
             break;
         }
         (end, named) = (before.len(), true);
@@ -124,30 +123,34 @@ pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
     about
 }
 
-/// `PullRequest`, `pull_request` and `Pull Requests` have the same.
-fn words(text: &str) -> impl Iterator<Item = String> {
+/// `PullRequest`, `pull_request` and `Pull Requests` have the same, but for case.
+fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
         let mut lower = false;
-        let goes_on = |c: char| {
-            let inside = c.is_alphanumeric() && !(lower && c.is_uppercase());
+        let ends = |c: char| {
+            let hump = lower && c.is_uppercase();
             lower = c.is_lowercase();
-            inside
+            hump || !c.is_alphanumeric()
         };
-        let end = rest.chars().scan(goes_on, |goes_on, c| goes_on(c).then(|| c.len_utf8())).sum();
-        let (word, after) = rest.split_at(end);
+        let (word, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         rest = after;
-        (!word.is_empty()).then(|| word.to_lowercase())
+        (!word.is_empty()).then_some(word)
     })
 }
 
 /// The same word in singular and plural, or in short: `repo`, `repositories`.
 fn alike(one: &str, other: &str) -> bool {
-    let stem = |word: &'_ str| word.strip_suffix("ies").or(word.strip_suffix(['s', 'y'])).unwrap_or(word).len();
+    let stem = |word: &'_ str| match word.as_bytes() {
+        [.., b'i', b'e', b's'] => word.len() - 3,
+        [.., b's' | b'y'] => word.len() - 1,
+        _ => word.len(),
+    };
     let (one, other) = (&one[..stem(one)], &other[..stem(other)]);
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    short == long || (short.len() > 3 && long.starts_with(short))
+    let begins = long.get(..short.len()).is_some_and(|head| head.eq_ignore_ascii_case(short));
+    begins && (short.len() == long.len() || short.len() > 3)
 }
 
 #[cfg(test)]
