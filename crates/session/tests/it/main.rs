@@ -11,6 +11,7 @@ mod error_pages;
 mod gate;
 mod golden_lang;
 mod house;
+mod js_brief;
 mod js_crash;
 mod js_gc;
 mod js_house;
