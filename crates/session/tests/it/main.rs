@@ -12,6 +12,7 @@ mod gate;
 mod golden_lang;
 mod house;
 mod js_brief;
+mod js_bring;
 mod js_crash;
 mod js_gc;
 mod js_house;
