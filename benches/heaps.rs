@@ -108,14 +108,59 @@ impl Run {
         println!("\nresident, a small session that is alive {each:>6.2} MB  (goal 1)");
     }
 
+    /// The guest beside the same sources built for this machine, and Node, in turns: what a busy machine does to one of them it
+    /// does to the others.
     fn compute(&self) {
-        let code = "let s = 0; for (let i = 0; i < 3e7; i++) s += i % 7; s";
-        let took = rounds(3, || drop(step(&self.engine, None, code)));
-        let (clock, processor) = (took.clock, took.processor);
-        println!(
-            "\n30,000,000 rounds of `s += i % 7` {clock:>8.0} ms  ({processor:.0} of processor; native QuickJS 800, Node without JIT 430, with 50)"
-        );
+        println!();
+        for (what, code) in COMPUTE {
+            let mut guest = Vec::new();
+            let mut others: Vec<(&str, Vec<f64>)> = Vec::new();
+            for _ in 0..5 {
+                let started = Instant::now();
+                step(&self.engine, None, code);
+                guest.push(ms(started));
+                for (name, took) in beside(code) {
+                    match others.iter_mut().find(|(other, _)| *other == name) {
+                        Some((_, all)) => all.push(took),
+                        None => others.push((name, vec![took])),
+                    }
+                }
+            }
+            let guest = median(&mut guest);
+            println!("{what:<40} {guest:>8.0} ms");
+            for (name, mut all) in others {
+                let took = median(&mut all);
+                println!("  {name:<38} {took:>8.0} ms  the guest takes {:.2} times as long", guest / took);
+            }
+        }
     }
+}
+
+/// What is computed, and how long: a loop over numbers, and objects, strings, sorting and text.
+const COMPUTE: [(&str, &str); 2] = [
+    ("30,000,000 rounds of `s += i % 7`", "var s = 0; for (var i = 0; i < 3e7; i++) s += i % 7; s"),
+    (
+        "rows made, grouped, sorted, to text",
+        "var total = 0; for (var k = 0; k < 12; k++) { var rows = []; for (var i = 0; i < 20000; i++) rows.push({id: i, name: 'row ' + i * 7919 % 20000, score: i * 31 % 997}); var by = new Map(); for (var row of rows) by.set(row.score, (by.get(row.score) ?? 0) + row.id); rows.sort((a, b) => a.name < b.name ? -1 : 1); total += JSON.stringify(rows.filter(row => /9$/.test(row.name))).length + by.size; } total",
+    ),
+];
+
+/// Milliseconds of each other engine that is at hand, as it measures them itself: `scripts/qjs.sh` builds the first.
+fn beside(code: &str) -> Vec<(&'static str, f64)> {
+    let file = tempfile::Builder::new().suffix(".js").tempfile().unwrap();
+    let timed = format!("const began = Date.now(); {code}; console.log(Date.now() - began)");
+    std::fs::write(file.path(), timed).unwrap();
+    let quickjs = std::env::var("TOKAMAK_QJS").unwrap_or_default();
+    let all = [
+        ("native QuickJS-NG (goal at most 2.2)", quickjs.as_str(), "--script"),
+        ("Node without JIT", "node", "--jitless"),
+        ("Node", "node", "--no-warnings"),
+    ];
+    let run = |(name, program, argument): (&'static str, &str, &str)| {
+        let ran = std::process::Command::new(program).arg(argument).arg(file.path()).output().ok()?;
+        Some((name, String::from_utf8_lossy(&ran.stdout).trim().parse().ok()?))
+    };
+    all.into_iter().filter(|(_, program, _)| !program.is_empty()).filter_map(run).collect()
 }
 
 fn rounds(count: usize, mut work: impl FnMut()) -> Took {

@@ -37,17 +37,8 @@ fetch() {
 
 # The sources that the guest is made of, without our patch, for this machine.
 native() {
-  local sources built="$kept/qjs"
-  sources=$(cargo metadata --format-version 1 --locked --manifest-path crates/js/Cargo.toml \
-    | grep -o '"[^"]*/libquickjs-ng-sys-[0-9.]*/Cargo.toml"' | head -n 1 | tr -d '"')
-  sources="$(dirname "$sources")/embed/quickjs"
-  if [ "$(cat "$built.from" 2>/dev/null)" != "$sources" ]; then
-    say "building QuickJS-NG for this machine"
-    (cd "$sources" && cc -O2 -D_GNU_SOURCE -funsigned-char -w -I. qjs.c quickjs.c quickjs-libc.c libregexp.c libunicode.c dtoa.c \
-      gen/repl.c gen/standalone.c -lm -lpthread -ldl -o "$built")
-    printf '%s\n' "$sources" >"$built.from"
-  fi
-  export TOKAMAK_QJS="$built"
+  TOKAMAK_QJS=$(TOOLS="$TOOLS" scripts/qjs.sh)
+  export TOKAMAK_QJS
 }
 
 # run FILTER: one test of `js`, with what it prints.

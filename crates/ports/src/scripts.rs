@@ -30,7 +30,11 @@ pub trait Scripts: Send + Sync {
     /// checked here; its content is by `admit`.
     fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error>;
 
-    /// Takes the objects of a heap, its oldest ancestor first, and verifies every one; the key of the last is the heap's.
+    /// Whether a heap is here at this moment. It may be gone in the next.
+    fn is_here(&self, key: Digest) -> bool;
+
+    /// Takes the objects of a heap, its oldest ancestor first, and verifies every one; the key of the last is the heap's. What
+    /// the first stands on is the base image, or is here; else it is [`Error::Absent`].
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error>;
 
     /// Takes the program of another engine, as [`Scripts::guest`] of another build gave it.

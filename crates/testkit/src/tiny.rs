@@ -283,10 +283,18 @@ impl Scripts for TinyScripts {
         Ok(object.parent)
     }
 
+    fn is_here(&self, key: Digest) -> bool {
+        lock(&self.heaps).contains_key(&key)
+    }
+
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {
         let (mut vars, mut last) = (BTreeMap::new(), None);
         for bytes in &objects {
             let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(key))?;
+            if let (None, Some(parent)) = (&last, object.parent) {
+                let heaps = lock(&self.heaps);
+                vars = heaps.get(&parent).map(|(state, _)| state.vars.clone()).ok_or(Error::Absent(parent))?;
+            }
             for (name, value) in object.changed {
                 match value {
                     Some(value) => vars.insert(name, value),

@@ -141,6 +141,10 @@ impl Scripts for Engine {
         Frame::read(object).map(|frame| frame.parent).map_err(|error| admit::refused(Digest::of(object), error))
     }
 
+    fn is_here(&self, key: Digest) -> bool {
+        self.core.shelf.get(&key).is_some()
+    }
+
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {
         self.there(move |core, bench| core.admit(bench, key, &objects)).await
     }

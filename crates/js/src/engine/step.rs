@@ -76,6 +76,7 @@ pub fn restore(running: &Running, held: &Held, limits: &Limits) -> Result<Instan
     instance.grow(held.image.memory_bytes())?;
     let mut view = instance.view();
     view.stand_on(held.ground()).map_err(fails)?;
+    view.own(&running.always);
     for (at, page) in held.over() {
         view.page_mut(*at).ok_or(Cut::Lied("a page outside its memory"))?.copy_from_slice(page.bytes());
     }

@@ -33,9 +33,9 @@ struct Kept {
     uses: u64,
 }
 
-/// By key, and in the order of their last use.
+/// By key, and in the order of their last use. One key may have several.
 struct Recent<T> {
-    found: HashMap<Digest, (u64, T)>,
+    found: HashMap<Digest, Vec<(u64, T)>>,
     order: BTreeMap<u64, Digest>,
 }
 
@@ -46,21 +46,29 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T> Recent<T> {
-    fn put(&mut self, use_: u64, key: Digest, value: T) -> Option<T> {
-        let old = self.take(&key);
+    fn put(&mut self, use_: u64, key: Digest, value: T) {
         self.order.insert(use_, key);
-        self.found.insert(key, (use_, value));
-        old
+        self.found.entry(key).or_default().push((use_, value));
     }
 
+    /// The one that was used last.
     fn take(&mut self, key: &Digest) -> Option<T> {
-        let (used, value) = self.found.remove(key)?;
+        let last = self.found.get(key)?.len().checked_sub(1)?;
+        self.remove(key, last)
+    }
+
+    fn remove(&mut self, key: &Digest, at: usize) -> Option<T> {
+        let all = self.found.get_mut(key).filter(|all| at < all.len())?;
+        let (used, value) = all.remove(at);
+        if all.is_empty() {
+            self.found.remove(key);
+        }
         self.order.remove(&used);
         Some(value)
     }
 
     fn touch(&mut self, use_: u64, key: &Digest) -> Option<&T> {
-        let (used, value) = self.found.get_mut(key)?;
+        let (used, value) = self.found.get_mut(key)?.last_mut()?;
         self.order.remove(used);
         self.order.insert(use_, *key);
         *used = use_;
@@ -68,8 +76,13 @@ impl<T> Recent<T> {
     }
 
     fn oldest(&mut self) -> Option<T> {
-        let (_, key) = self.order.pop_first()?;
-        self.found.remove(&key).map(|(_, value)| value)
+        let (used, key) = self.order.first_key_value().map(|(used, key)| (*used, *key))?;
+        let at = self.found.get(&key)?.iter().position(|(at, _)| *at == used)?;
+        self.remove(&key, at)
+    }
+
+    fn len(&self) -> usize {
+        self.order.len()
     }
 
     fn oldest_use(&self) -> u64 {
@@ -100,17 +113,19 @@ impl Shelf {
     pub fn put(&self, held: Arc<Held>) {
         let mut kept = self.kept();
         let use_ = kept.next_use();
-        let old = kept.heaps.put(use_, held.key(), held);
+        let old = kept.heaps.take(&held.key());
+        kept.heaps.put(use_, held.key(), held);
         self.shrink(kept);
         drop(old);
     }
 
+    /// Sessions that came to the same heap each have a guest on it: one for all would be a mapping made and written anew for
+    /// each of the others, four times the cost of a step.
     pub fn put_live(&self, live: Live) {
         let mut kept = self.kept();
         let use_ = kept.next_use();
-        let old = kept.live.put(use_, live.held.key(), live);
+        kept.live.put(use_, live.held.key(), live);
         self.shrink(kept);
-        drop(old);
     }
 
     /// Lets all go.
@@ -122,7 +137,7 @@ impl Shelf {
     /// Lets the least recently used go until all is within the budget.
     fn shrink(&self, mut kept: MutexGuard<'_, Kept>) {
         let mut gone = Vec::new();
-        while kept.live.found.len() > self.live_most {
+        while kept.live.len() > self.live_most {
             gone.extend(kept.live.oldest());
         }
         // Freeing is what makes the ledger smaller, so it happens one at a time here, and only when it must.

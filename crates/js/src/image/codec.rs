@@ -2,6 +2,9 @@
 //! Invariant: nothing is unpacked before the listed digests add up to the key, and no page is given before it has its
 //! digest; so what is given belongs to the heap that was asked for. Memory used is bounded by the object's own list.
 
+use std::sync::mpsc;
+use std::thread;
+
 use base::Digest;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
@@ -17,6 +20,12 @@ const WINDOW_LOG: u32 = 20;
 pub(super) type Page = [u8; PAGE];
 /// Pages and their digests.
 type Changed = Vec<(u32, [u8; 32])>;
+type Pages = Vec<(u32, Box<Page>)>;
+
+/// So many pages are worth a second thread, which gets them by rows; it is never more than so many rows behind.
+const MANY: usize = 512;
+const ROW: usize = 64;
+const ROWS: usize = 8;
 
 /// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +40,7 @@ pub struct Change<'a> {
 pub struct Decoded {
     pub image: Image,
     /// In rising order.
-    pub pages: Vec<(u32, Box<Page>)>,
+    pub pages: Pages,
 }
 
 /// The tables of the compressor, to be kept: making them costs more than a small object does.
@@ -87,19 +96,64 @@ impl Codec {
         parent: &Image,
         mut read: impl FnMut(u32, &mut Page),
     ) -> Result<Decoded, Error> {
-        let mut pages = Vec::new();
-        let old_pages = parent.pages();
-        let image = self.unpack(&Frame::read_as(key, object)?, parent, |page, difference| {
+        let frame = Frame::read_as(key, object)?;
+        let (image, changed) = frame.image(parent)?;
+        let mut whole = |page: u32, difference: &Page| {
             let mut whole = Box::new(ZERO_PAGE);
-            if page < old_pages {
+            if page < parent.pages() {
                 read(page, &mut whole);
             }
             xor(whole.as_mut_slice(), difference);
-            let digest = digest_of(whole.as_slice());
-            pages.push((page, whole));
-            Some(digest)
+            whole
+        };
+        if changed.len() >= MANY {
+            let pages = self.side_by_side(&frame, &changed, whole)?;
+            return Ok(Decoded { image, pages });
+        }
+        let mut pages = Vec::with_capacity(changed.len());
+        self.differences(&frame, changed.len(), |at, difference| {
+            let (page, digest) = changed[at];
+            pages.push((page, whole(page, difference)));
+            frame.hold(pages.last().is_some_and(|(_, page)| digest_of(&page[..]) == digest), Damage::Page(page))
         })?;
         Ok(Decoded { image, pages })
+    }
+
+    /// Unpacks here and hashes on another thread: either takes as long as the other, and a large heap is waited for.
+    fn side_by_side(
+        &mut self,
+        frame: &Frame<'_>,
+        changed: &[(u32, [u8; 32])],
+        mut whole: impl FnMut(u32, &Page) -> Box<Page>,
+    ) -> Result<Pages, Error> {
+        let (send, receive) = mpsc::sync_channel::<Pages>(ROWS);
+        thread::scope(|scope| {
+            let hashing = thread::Builder::new().name("heap-digests".to_owned());
+            let hashing = hashing.spawn_scoped(scope, move || {
+                let mut pages = Pages::with_capacity(changed.len());
+                for (page, whole) in receive.into_iter().flatten() {
+                    let right = changed.get(pages.len()).is_some_and(|(_, digest)| digest_of(&whole[..]) == *digest);
+                    frame.hold(right, Damage::Page(page))?;
+                    pages.push((page, whole));
+                }
+                Ok(pages)
+            });
+            let hashing = hashing.map_err(|_| Error::Compress)?;
+            let mut row = Pages::with_capacity(ROW);
+            let unpacked = self.differences(frame, changed.len(), |at, difference| {
+                let (page, _) = changed[at];
+                row.push((page, whole(page, difference)));
+                if row.len() == ROW || at + 1 == changed.len() {
+                    // Where nobody listens, a page was wrong, which the other one says.
+                    let _ = send.send(std::mem::replace(&mut row, Pages::with_capacity(ROW)));
+                }
+                Ok(())
+            });
+            drop(send);
+            let hashed = hashing.join().unwrap_or(Err(Error::Compress));
+            let pages = hashed?;
+            unpacked.map(|()| pages)
+        })
     }
 
     /// Turns the parent's memory into the heap's. After an error the memory is worth nothing.

@@ -287,6 +287,40 @@ fn forged_pages_are_refused() {
     house.codec.apply(key, &packed(&compress(&right)), &base, &mut old.clone()).unwrap();
 }
 
+/// A heap of so many pages is hashed on a thread of its own.
+#[test]
+fn a_large_heap_is_read_and_its_forged_pages_are_refused() {
+    let mut house = House::new();
+    let old = memory(64, &[(0, 0, 1)]);
+    let base = house.base(&old);
+    let writes: Vec<_> = (0..1000).map(|page| (page, page as u16, (page % 250) as u8 + 1)).collect();
+    let new = memory(64, &writes);
+    let (next, object) = house.step(&base, &old, &new);
+    let read = |page: u32, into: &mut [u8; PAGE]| into.copy_from_slice(page_of(&old, page));
+    let decoded = house.codec.decode(next.key(), &object, &base, read).unwrap();
+    assert!(decoded.pages.len() > 900 && decoded.pages.is_sorted_by_key(|(page, _)| *page));
+    assert!(decoded.pages.iter().all(|(page, bytes)| bytes[..] == *page_of(&new, *page)));
+    let packed_at = 121 + 36 * decoded.pages.len();
+    let right = zstd::bulk::decompress(&object[packed_at..object.len() - 32], new.len()).unwrap();
+    let mut refused = |pages: &[u8]| {
+        let object = forged(object.clone(), |object| {
+            object.truncate(packed_at);
+            object.extend_from_slice(&zstd::bulk::compress(pages, 1).unwrap());
+        });
+        match house.codec.decode(next.key(), &object, &base, read) {
+            Err(Error::Damaged { key, damage }) if key == next.key() => damage,
+            other => panic!("{:?}", other.map(|decoded| decoded.pages.len())),
+        }
+    };
+    for at in [0, 63, 64, 500, decoded.pages.len() - 1] {
+        let mut wrong = right.clone();
+        wrong[at * PAGE + 7] ^= 1;
+        assert_eq!(refused(&wrong), Damage::Page(decoded.pages[at].0));
+    }
+    assert_eq!(refused(&right[..right.len() - 1]), Damage::Packed);
+    assert_eq!(refused(&[right.as_slice(), &[0]].concat()), Damage::Packed);
+}
+
 #[test]
 fn forged_payloads_are_another_heap_or_none() {
     let mut house = House::new();

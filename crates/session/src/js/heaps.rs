@@ -69,8 +69,29 @@ impl Service {
         })
     }
 
-    /// Brings a heap into the engine, with everything it stands on.
+    /// Brings a heap into the engine, with everything it stands on that is not there.
     pub(super) async fn bring(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
+        let scripts = &self.js()?.scripts;
+        let mut objects = self.chain(tenant, key, |heap| scripts.is_here(heap)).await?;
+        // What is wrong is named by the heap that is: a second try for each thing that may be missing.
+        for _ in 0..2 {
+            match scripts.admit(key, objects.clone()).await {
+                Err(scripts::Error::NoEngine { heap, engine }) => self.bring_engine(tenant, heap, engine).await?,
+                // What it stands on was there a moment ago.
+                Err(scripts::Error::Absent(_)) => objects = self.chain(tenant, key, |_| false).await?,
+                ended => return ended.map_err(|error| of_engine(error).into()),
+            }
+        }
+        scripts.admit(key, objects).await.map_err(|error| of_engine(error).into())
+    }
+
+    /// The objects of a heap, the oldest first, from the one whose parent is here, or from the whole one.
+    async fn chain(
+        &self,
+        tenant: &TenantId,
+        key: Digest,
+        is_here: impl Fn(Digest) -> bool + Send,
+    ) -> Result<Vec<Vec<u8>>, Error> {
         let scripts = &self.js()?.scripts;
         let (mut objects, mut at, mut seen) = (Vec::new(), key, HashSet::new());
         loop {
@@ -87,20 +108,12 @@ impl Service {
             let parent = scripts.parent(&object).map_err(|_| JsError::DamagedHeap(at))?;
             objects.push(object);
             match parent {
-                Some(parent) => at = parent,
-                None => break,
+                Some(parent) if !is_here(parent) => at = parent,
+                _ => break,
             }
         }
         objects.reverse();
-        let first = scripts.admit(key, objects.clone()).await;
-        let ended = match first {
-            Err(scripts::Error::NoEngine { heap, engine }) => {
-                self.bring_engine(tenant, heap, engine).await?;
-                scripts.admit(key, objects).await
-            }
-            ended => ended,
-        };
-        ended.map_err(|error| of_engine(error).into())
+        Ok(objects)
     }
 
     /// An engine of another build, as it was stored with the heaps it made.

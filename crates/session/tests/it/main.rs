@@ -11,6 +11,8 @@ mod error_pages;
 mod gate;
 mod golden_lang;
 mod house;
+mod js_brief;
+mod js_bring;
 mod js_crash;
 mod js_gc;
 mod js_house;

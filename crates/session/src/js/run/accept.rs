@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use base::{Digest, ExecutionId, Slot};
 use ports::store::{Batch, Expect};
+use tokio::sync::OwnedMutexGuard;
 
 use super::ended;
 use crate::caller::Caller;
@@ -23,11 +24,8 @@ use crate::service::Service;
 const NAME_CHARS: usize = 256;
 
 impl Service {
-    pub(super) async fn accept(
-        &self,
-        caller: &Caller,
-        asked: &RunJs,
-    ) -> Result<(ExecutionId, Versioned<ExecutionRow>), Error> {
+    /// Checks a run. Nothing of it is stored, unless its code cannot be read: then that is its end.
+    pub(super) async fn checked(&self, caller: &Caller, asked: &RunJs) -> Result<(ExecutionId, ExecutionRow), Error> {
         let js = self.js()?;
         check(&js.settings, asked)?;
         if js.lives.count(&caller.tenant) >= js.settings.runs {
@@ -67,20 +65,25 @@ impl Service {
             let row = ExecutionRow { error: Some(error), ..ended(&row, State::Failed, row.accepted) };
             let key = js_rows::execution_key(&caller.tenant, id);
             self.ports.store.commit(Batch::default().put(key, rows::write(&row), Expect::Absent)).await?;
-            return Ok((id, Versioned { row, version: 1 }));
+            return Ok((id, row));
         }
         // The engine's program before the first heap that needs it.
         self.keep_guest(&caller.tenant).await?;
-        let row = self.take(caller, id, row).await?;
-        Ok((id, Versioned { row, version: 1 }))
+        Ok((id, row))
     }
 
-    /// Commits the run with its place in the queue.
-    async fn take(&self, caller: &Caller, id: ExecutionId, row: ExecutionRow) -> Result<ExecutionRow, Error> {
+    /// Commits the run with its place in the queue. Who has its session's turn gives it.
+    pub(super) async fn take(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+        row: ExecutionRow,
+        turn: Option<OwnedMutexGuard<()>>,
+    ) -> Result<ExecutionRow, Error> {
         let tenant = &caller.tenant;
-        let _turn = match &row.session {
-            Some(name) => Some(self.turn(&queue_name(caller, name)).await),
-            None => None,
+        let _turn = match (turn, &row.session) {
+            (None, Some(name)) => Some(self.turn(&queue_name(caller, name)).await),
+            (turn, _) => turn,
         };
         let most = self.js()?.settings.queue;
         for _ in 0..TRIES {
@@ -92,9 +95,7 @@ impl Service {
                     return Err(JsError::Busy { what: "this session has", most }.into());
                 }
                 first = found.row.waiting.is_empty();
-                if first {
-                    row.input_heap = input(row.from, found.row.head);
-                }
+                row.input_heap = if first { input(row.from, found.row.head) } else { None };
                 found.row.waiting.push(id);
                 found.row.used = self.now();
                 let key = js_rows::session_key(tenant, name);
@@ -102,16 +103,23 @@ impl Service {
             } else {
                 row.input_heap = input(row.from, None);
             }
-            if first {
-                (row.state, row.started) = (State::Running, Some(self.now()));
-            }
+            (row.state, row.started) = if first {
+                // One that has begun already began then.
+                (State::Running, row.started.or_else(|| Some(self.now())))
+            } else {
+                (State::Queued, None)
+            };
             let key = js_rows::execution_key(tenant, id);
             batch = batch.put(key.clone(), rows::write(&row), Expect::Absent);
             batch = batch.put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
             match self.try_commit(batch).await {
                 Ok(Some(())) => return Ok(row),
-                Ok(None) => {}
-                // The answer was lost, perhaps not the run.
+                // Where an answer was lost, perhaps the run was not.
+                Ok(None) => {
+                    if let Some(found) = self.fetch::<ExecutionRow>(&key).await? {
+                        return Ok(found.row);
+                    }
+                }
                 Err(error) => match self.fetch::<ExecutionRow>(&key).await {
                     Ok(Some(found)) => return Ok(found.row),
                     _ => return Err(error),

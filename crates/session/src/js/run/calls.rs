@@ -53,6 +53,19 @@ impl Run {
         if left.is_zero() {
             return Ok(Heard::TimedOut);
         }
+        if self.live.leave.is_cancelled() {
+            return Ok(Heard::Left);
+        }
+        // What is there already is not slept for: the shortest sleep of a runtime is a millisecond. Calls go first, or timers of no
+        // time at all would keep them waiting for ever.
+        if let Some(answered) = self.calls.try_join_next() {
+            let first = answered.map_err(|_| Error::Lost)?;
+            return self.heard(first).await;
+        }
+        let over = due(&owed, clock.now());
+        if !over.is_empty() {
+            return Ok(Heard::Answers(over));
+        }
         let timer = async {
             match next {
                 Some(due) => clock.sleep(until(due, clock.now())).await,

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::brief::{Brief, First};
 use super::calls::Heard;
 use super::end::{Ended, Ending};
 use super::ended;
@@ -69,26 +70,25 @@ impl Run {
         self.tell.clone()
     }
 
-    pub async fn drive(mut self) -> Result<(), Error> {
+    /// Carries it on to its end. `brief`: it is not stored yet.
+    pub async fn drive(mut self, brief: Option<Brief>) -> Result<(), Error> {
+        let mut first = None;
+        if let Some(brief) = brief {
+            match self.first_step(brief).await {
+                First::Continue(stepped) => first = stepped,
+                First::Break(()) => return Ok(()),
+            }
+        }
         if self.at.row.state == State::Queued && !self.take_turn().await? {
             return Ok(());
         }
         loop {
-            let input = match &self.at.row.parked {
-                None => Input::Evaluate { code: self.at.row.code.clone() },
-                Some(_) => match self.answers().await? {
-                    Heard::Answers(answers) => Input::Settle { answers },
-                    Heard::TimedOut => return self.finish(State::TimedOut, Some(self.too_long()), None).await,
-                    Heard::Left => return self.refresh().await,
+            let stepped = match first.take() {
+                Some(stepped) => stepped,
+                None => match self.next_step().await? {
+                    Some(stepped) => stepped,
+                    None => return Ok(()),
                 },
-            };
-            let stepped = tokio::select! {
-                biased;
-                stepped = self.step(input) => stepped,
-                () = self.lost() => {
-                    self.live.stop.stop();
-                    return self.refresh().await;
-                }
             };
             match stepped {
                 Ok(stepped) => match &stepped.outcome {
@@ -113,6 +113,32 @@ impl Run {
         }
     }
 
+    /// `None` where it is over, or not ours any more.
+    async fn next_step(&mut self) -> Result<Option<Result<Stepped, Error>>, Error> {
+        let input = match &self.at.row.parked {
+            None => Input::Evaluate { code: self.at.row.code.clone() },
+            Some(_) => match self.answers().await? {
+                Heard::Answers(answers) => Input::Settle { answers },
+                Heard::TimedOut => {
+                    self.finish(State::TimedOut, Some(self.too_long()), None).await?;
+                    return Ok(None);
+                }
+                Heard::Left => {
+                    self.refresh().await?;
+                    return Ok(None);
+                }
+            },
+        };
+        tokio::select! {
+            biased;
+            stepped = self.step(input) => return Ok(Some(stepped)),
+            () = self.lost() => {}
+        }
+        self.live.stop.stop();
+        self.refresh().await?;
+        Ok(None)
+    }
+
     /// Milliseconds until it has run for as long as it may.
     pub fn left_ms(&self) -> u64 {
         let started = self.at.row.started.unwrap_or(self.at.row.accepted);
@@ -126,7 +152,7 @@ impl Run {
         self.waited_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    async fn step(&self, input: Input) -> Result<Stepped, Error> {
+    pub(super) async fn step(&self, input: Input) -> Result<Stepped, Error> {
         let js = self.service.js()?;
         let row = &self.at.row;
         let asked = self.service.now();
@@ -200,16 +226,8 @@ impl Run {
 
     /// The end, unless someone else was faster.
     async fn finish(&mut self, state: State, error: Option<Uncaught>, stepped: Option<&Stepped>) -> Result<(), Error> {
-        let mut next = ended(&self.at.row, state, self.service.now());
-        next.error = error;
+        let (next, pieces) = self.last(state, error, stepped).await?;
         let heap = stepped.filter(|_| state == State::Completed).map(|stepped| &stepped.heap);
-        if let (Some(heap), Some(Stepped { outcome: Outcome::Completed(result), .. })) = (heap, stepped) {
-            (next.heap, next.result) = (Some(heap.key), Some(result.clone()));
-        }
-        let pieces = match stepped {
-            Some(stepped) => self.printed(&mut next, stepped).await?,
-            None => Vec::new(),
-        };
         let mut tried = 1;
         let ended = loop {
             let ending = Ending {
@@ -219,6 +237,7 @@ impl Run {
                 next: next.clone(),
                 heap,
                 pieces: pieces.clone(),
+                began: None,
             };
             match self.service.end(ending).await {
                 Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < TRIES => {
@@ -231,6 +250,7 @@ impl Run {
         };
         match ended {
             Ended::Done(now) | Ended::Changed(now) => self.now(now),
+            Ended::Moved => {}
         }
         if let Some(key) = heap.map(|heap| heap.key) {
             self.shorten_later(key);
@@ -238,7 +258,28 @@ impl Run {
         Ok(())
     }
 
-    fn shorten_later(&self, key: base::Digest) {
+    /// The row that ends it, and the pieces of its output that changed.
+    pub(super) async fn last(
+        &mut self,
+        state: State,
+        error: Option<Uncaught>,
+        stepped: Option<&Stepped>,
+    ) -> Result<(ExecutionRow, Vec<(usize, String)>), Error> {
+        let mut next = ExecutionRow { error, ..ended(&self.at.row, state, self.service.now()) };
+        let Some(stepped) = stepped else { return Ok((next, Vec::new())) };
+        if let (State::Completed, Outcome::Completed(result)) = (state, &stepped.outcome) {
+            (next.heap, next.result) = (Some(stepped.heap.key), Some(result.clone()));
+        }
+        let pieces = self.printed(&mut next, stepped).await?;
+        Ok((next, pieces))
+    }
+
+    /// What a step printed that is made again.
+    pub(super) fn forget_output(&mut self) {
+        self.tail = None;
+    }
+
+    pub(super) fn shorten_later(&self, key: base::Digest) {
         let (service, tenant) = (self.service.clone(), self.tenant.clone());
         tokio::spawn(async move {
             if let Err(error) = service.shorten(&tenant, key).await {
@@ -308,9 +349,13 @@ impl Run {
     }
 
     /// Tells whoever waits for it.
-    fn now(&mut self, at: Versioned<ExecutionRow>) {
-        self.tell.send_replace(Arc::new(at.row.clone()));
+    pub(super) fn now(&mut self, at: Versioned<ExecutionRow>) {
+        self.show(&at.row);
         self.at = at;
+    }
+
+    pub(super) fn show(&self, row: &ExecutionRow) {
+        self.tell.send_replace(Arc::new(row.clone()));
     }
 
     /// Reads what someone else has made of it.

@@ -7,6 +7,7 @@ use ports::scripts::Heap;
 use ports::store::{Batch, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
 
+use super::brief::Began;
 use crate::caller::{Caller, Identity};
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
@@ -28,28 +29,35 @@ pub(super) struct Ending<'a> {
     pub heap: Option<&'a Heap>,
     /// Of its console output.
     pub pieces: Vec<(usize, String)>,
+    /// The session of a run that was never stored.
+    pub began: Option<Began>,
 }
 
 pub(super) enum Ended {
     Done(Versioned<ExecutionRow>),
     /// Someone else changed it first.
     Changed(Versioned<ExecutionRow>),
+    /// It was never stored, and its session is not the one it began in: it has done nothing.
+    Moved,
 }
 
 impl Service {
     pub(super) async fn end(&self, ending: Ending<'_>) -> Result<Ended, Error> {
-        let Ending { tenant, id, at, next, heap, pieces } = ending;
+        let Ending { tenant, id, at, next, heap, pieces, began } = ending;
         let caller = of_tenant(tenant);
         let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
-        let turn = match &queue {
-            Some(queue) => Some(self.turn(queue).await),
-            None => None,
+        let (turn, mut session) = match (began, &queue) {
+            (Some(began), _) => (Some(began.turn), Some(began.session)),
+            (None, Some(queue)) => (Some(self.turn(queue).await), None),
+            (None, None) => (None, None),
         };
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
         let others = piece_writes(tenant, id, pieces);
         for _ in 0..TRIES {
-            let mut batch = Batch::default().put(key.clone(), value.clone(), Expect::Version(at.version));
-            batch = batch.delete(js_rows::open_key(tenant, id), Expect::Any);
+            let mut batch = Batch::default().put(key.clone(), value.clone(), unchanged(at.version));
+            if at.version > 0 {
+                batch = batch.delete(js_rows::open_key(tenant, id), Expect::Any);
+            }
             batch.writes.extend(others.iter().cloned());
             let mut stored = None;
             if let Some(heap) = heap {
@@ -61,7 +69,13 @@ impl Service {
                 }
             }
             if let Some(name) = &next.session {
-                let found = self.js_session(&caller, name).await?;
+                let found = match session.take() {
+                    Some(found) => found,
+                    None => self.js_session(&caller, name).await?,
+                };
+                if at.version == 0 && !began_in(&next, &found.row) {
+                    return Ok(Ended::Moved);
+                }
                 batch.writes.extend(advanced(tenant, id, found, &next));
             }
             let error = match self.try_commit(batch).await {
@@ -76,8 +90,10 @@ impl Service {
                 Err(error) => Some(error),
             };
             let found: Option<Versioned<ExecutionRow>> = self.fetch(&key).await?;
-            let found = found.ok_or_else(|| Error::Damaged(key.id.clone()))?;
-            if found.version != at.version {
+            if found.is_none() && at.version > 0 {
+                return Err(Error::Damaged(key.id));
+            }
+            if let Some(found) = found.filter(|found| found.version != at.version) {
                 // Where the answer of the store was lost, the row tells whose end it was.
                 let mine = found.version == at.version + 1 && rows::write(&found.row) == value;
                 self.told_of_end(turn, queue.as_deref())?;
@@ -100,11 +116,17 @@ impl Service {
     }
 }
 
+/// Whether a run that has begun without a place in the queue began where it would begin now.
+fn began_in(run: &ExecutionRow, session: &JsSessionRow) -> bool {
+    session.waiting.is_empty() && super::accept::input(run.from, session.head) == run.input_heap
+}
+
 /// The session after the run: its queue without it, and for a completed one the next head and entry.
 fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, next: &ExecutionRow) -> Vec<Write> {
     let Versioned { mut row, version } = found;
     let (name, mut writes) = (row.name.clone(), Vec::new());
     row.waiting.retain(|waiting| *waiting != id);
+    row.used = next.ended.unwrap_or(row.used);
     if let (State::Completed, Some(output_heap), Some(timestamp)) = (next.state, next.heap, next.ended) {
         let entry = LogRow {
             input_heap: next.input_heap,
@@ -118,7 +140,6 @@ fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, 
         let key = js_rows::log_key(tenant, &name, row.entries);
         writes.push(Write::Put { key, value: rows::write(&entry), expect: Expect::Absent });
         row.head = Some(output_heap);
-        row.used = timestamp;
         row.entries += 1;
     }
     let key = js_rows::session_key(tenant, &name);

@@ -2,6 +2,7 @@
 //! Invariant: an execution is answered only after it is accepted durably; another tenant's reads as none.
 
 mod accept;
+mod brief;
 mod calls;
 mod drive;
 mod end;
@@ -27,16 +28,24 @@ use crate::service::Service;
 
 impl Service {
     pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
-        let (id, accepted) = self.accept(caller, asked).await?;
-        if accepted.row.state.is_final() {
-            return Ok(view(id, &accepted.row));
-        }
         let settings = &self.js()?.settings;
-        let wait = asked.wait_ms.unwrap_or(settings.wait_ms).min(settings.most_timeout_ms);
-        let Some(live) = self.begin(&caller.tenant, id, accepted)? else {
-            return self.execution(caller, &id.to_string()).await;
+        let wait = Duration::from_millis(asked.wait_ms.unwrap_or(settings.wait_ms).min(settings.most_timeout_ms));
+        let (id, row) = self.checked(caller, asked).await?;
+        if row.state.is_final() {
+            return Ok(view(id, &row));
+        }
+        let begun = if wait > brief::BRIEF { self.begin_briefly(caller, id, &row).await? } else { None };
+        let live = match begun {
+            Some(live) => live,
+            None => {
+                let at = Versioned { row: self.take(caller, id, row, None).await?, version: 1 };
+                match self.begin(&caller.tenant, id, at, None)? {
+                    Some(live) => live,
+                    None => return self.execution(caller, &id.to_string()).await,
+                }
+            }
         };
-        let row = live.settled(self.ports.clock.as_ref(), Duration::from_millis(wait)).await;
+        let row = live.settled(self.ports.clock.as_ref(), wait).await;
         Ok(self.with_hindrance(view(id, &row)))
     }
 
@@ -98,9 +107,10 @@ impl Service {
                 return Err(JsError::Ended { id, state: found.row.state.as_str() }.into());
             }
             let next = ended(&found.row, State::Cancelled, self.now());
-            let ending = end::Ending { tenant: &caller.tenant, id, at: &found, next, heap: None, pieces: Vec::new() };
+            let (tenant, at) = (&caller.tenant, &found);
+            let ending = end::Ending { tenant, id, at, next, heap: None, pieces: Vec::new(), began: None };
             match self.end(ending).await? {
-                end::Ended::Done(_) => break,
+                end::Ended::Done(_) | end::Ended::Moved => break,
                 end::Ended::Changed(now) => found = now,
             }
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::{ExecutionId, TenantId};
 use ports::store::{Batch, Expect, Range, Table};
 
+use super::brief::Brief;
 use super::drive::Run;
 use crate::engine::rows::{ExecutionRow, execution_key};
 use crate::engine::{Listed, Live};
@@ -66,7 +67,7 @@ impl Service {
             return Ok(false);
         }
         tracing::info!(execution = %id, state = %row.state, "a run whose process died goes on here");
-        Ok(self.begin(tenant, id, Versioned { row, version: found.version + 1 })?.is_some())
+        Ok(self.begin(tenant, id, Versioned { row, version: found.version + 1 }, None)?.is_some())
     }
 
     /// Drives a run in a task of its own. `None` where one does already.
@@ -75,6 +76,7 @@ impl Service {
         tenant: &TenantId,
         id: ExecutionId,
         at: Versioned<ExecutionRow>,
+        brief: Option<Brief>,
     ) -> Result<Option<Live>, Error> {
         let (run, live) = Run::new(self.clone(), tenant.clone(), id, at);
         if !self.js()?.lives.add(live.clone()) {
@@ -86,7 +88,7 @@ impl Service {
             let _listed = Listed(&js.lives, id);
             // Whoever waits is woken after it is known what to tell.
             let _voice = run.voice();
-            let driven = run.drive().await;
+            let driven = run.drive(brief).await;
             js.hold(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
             if let Err(error) = driven {
                 // It is taken up again by the next look for runs that nobody drives.

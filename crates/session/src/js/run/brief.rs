@@ -1,0 +1,225 @@
+//! A short run, stored once: as it ended.
+//! Invariant: nobody hears of a run before it is stored. One that ends in its first step, in a session that nobody changed
+//! meanwhile, is stored with its end; any other is accepted first, as if it had not begun, and goes on from there.
+//!
+//! A run that is accepted and then ended is two transactions, and most runs take less time than either. What a kill loses is
+//! a run of which nobody was told and that did nothing outside: calls are made after a run is stored.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::ExecutionId;
+use ports::scripts::{self, Input, Outcome, Stepped};
+use tokio::sync::{OwnedMutexGuard, oneshot};
+
+use super::accept::{input, queue_name};
+use super::drive::Run;
+use super::end::{Ended, Ending, of_tenant};
+use crate::caller::Caller;
+use crate::engine::Live;
+use crate::engine::rows::{ExecutionRow, JsSessionRow};
+use crate::engine::view::{State, Uncaught};
+use crate::error::{Error, JsError};
+use crate::load::Versioned;
+use crate::service::Service;
+
+/// A run that takes longer is stored while it goes on. Others of its session wait for that; who wants to know at once that a
+/// run was accepted says so with a shorter wait.
+pub(super) const BRIEF: Duration = Duration::from_millis(100);
+
+/// A run that is not stored yet.
+pub(super) struct Brief {
+    /// Of the session, where it is in one.
+    began: Option<Began>,
+    /// Told when it is stored, or cannot be.
+    told: oneshot::Sender<Result<(), Error>>,
+}
+
+/// A session as a run found it that began without a place in its queue.
+pub(super) struct Began {
+    /// While it is held, no other run of the session starts or ends in this process.
+    pub turn: OwnedMutexGuard<()>,
+    pub session: Versioned<JsSessionRow>,
+}
+
+/// What came of the first step of such a run. It is over; or it is stored now, and goes on with what that step came to, or
+/// from its beginning, because it stands on another heap or waits for others.
+pub(super) type First = ControlFlow<(), Option<Result<Stepped, Error>>>;
+
+enum Begun {
+    Ended(Result<Stepped, Error>),
+    /// It took long. Without a step: it is not ours any more.
+    Stored(Box<ExecutionRow>, Option<Result<Stepped, Error>>),
+    Refused(Error),
+}
+
+impl Service {
+    /// Begins a run that nothing is before, and comes back when it is stored. `None` where others are before it.
+    pub(super) async fn begin_briefly(
+        self: &Arc<Self>,
+        caller: &Caller,
+        id: ExecutionId,
+        row: &ExecutionRow,
+    ) -> Result<Option<Live>, Error> {
+        let mut began = None;
+        if let Some(name) = &row.session {
+            let turn = self.turn(&queue_name(caller, name)).await;
+            let session = self.js_session(caller, name).await?;
+            if !session.row.waiting.is_empty() {
+                return Ok(None);
+            }
+            began = Some(Began { turn, session });
+        }
+        let head = began.as_ref().and_then(|began| began.session.row.head);
+        let (told, stored) = oneshot::channel();
+        let row = ExecutionRow {
+            state: State::Running,
+            started: Some(self.now()),
+            input_heap: input(row.from, head),
+            ..row.clone()
+        };
+        let at = Versioned { row, version: 0 };
+        let Some(live) = self.begin(&caller.tenant, id, at, Some(Brief { began, told }))? else { return Ok(None) };
+        match stored.await {
+            Ok(stored) => stored.map(|()| Some(live)),
+            Err(gone) => Err(JsError::Engine(scripts::Error::Engine(gone.into())).into()),
+        }
+    }
+}
+
+impl Run {
+    pub(super) async fn first_step(&mut self, Brief { mut began, told }: Brief) -> First {
+        let mut told = Some(told);
+        match self.begun(&mut began, &mut told).await {
+            Begun::Ended(stepped) => self.ended_briefly(stepped, began, told).await,
+            Begun::Stored(row, stepped) => {
+                let same = stands_alike(&row, &self.at.row);
+                self.now(Versioned { row: *row, version: 1 });
+                match stepped {
+                    Some(stepped) if same => First::Continue(Some(stepped)),
+                    Some(_) => First::Continue(None),
+                    None => {
+                        self.live.stop.stop();
+                        if let Err(error) = self.refresh().await {
+                            tracing::warn!(execution = %self.id, %error, "what became of a run could not be read");
+                        }
+                        First::Break(())
+                    }
+                }
+            }
+            Begun::Refused(error) => {
+                self.live.stop.stop();
+                tell(&mut told, Err(error));
+                First::Break(())
+            }
+        }
+    }
+
+    async fn begun(&self, began: &mut Option<Began>, told: &mut Option<Told>) -> Begun {
+        let step = self.step(Input::Evaluate { code: self.at.row.code.clone() });
+        tokio::pin!(step);
+        tokio::select! {
+            biased;
+            stepped = &mut step => return Begun::Ended(stepped),
+            () = self.service.ports.clock.sleep(BRIEF) => {}
+        }
+        let row = match self.accepted(began.take()).await {
+            Ok(row) => row,
+            Err(error) => return Begun::Refused(error),
+        };
+        self.show(&row);
+        tell(told, Ok(()));
+        tokio::select! {
+            biased;
+            stepped = &mut step => Begun::Stored(row.into(), Some(stepped)),
+            () = self.lost() => Begun::Stored(row.into(), None),
+        }
+    }
+
+    async fn ended_briefly(
+        &mut self,
+        stepped: Result<Stepped, Error>,
+        mut began: Option<Began>,
+        mut told: Option<Told>,
+    ) -> First {
+        let end = match &stepped {
+            Ok(Stepped { outcome: Outcome::Completed(_), .. }) => Some((State::Completed, None)),
+            Ok(Stepped { outcome: Outcome::Threw(thrown), .. }) => {
+                Some((State::Failed, Some(Uncaught::from(thrown.clone()))))
+            }
+            _ => None,
+        };
+        if let (Ok(stepped), Some((state, error))) = (&stepped, end) {
+            match self.stored_ended(stepped, (state, error), began.take()).await {
+                Ok(true) => {
+                    tell(&mut told, Ok(()));
+                    return First::Break(());
+                }
+                Ok(false) => {}
+                // It is accepted, if that can be stored, and its end is tried again.
+                Err(error) => {
+                    tracing::warn!(execution = %self.id, %error, "the end of a run could not be kept at once")
+                }
+            }
+            self.forget_output();
+        }
+        let row = match self.accepted(began).await {
+            Ok(row) => row,
+            Err(error) => {
+                tell(&mut told, Err(error));
+                return First::Break(());
+            }
+        };
+        let same = stands_alike(&row, &self.at.row);
+        self.now(Versioned { row, version: 1 });
+        tell(&mut told, Ok(()));
+        match same {
+            true => First::Continue(Some(stepped)),
+            // Its end was stored, though that was not heard.
+            false if self.at.row.state.is_final() => First::Break(()),
+            false => First::Continue(None),
+        }
+    }
+
+    /// False where the session is not as it was when the run began.
+    async fn stored_ended(
+        &mut self,
+        stepped: &Stepped,
+        (state, error): (State, Option<Uncaught>),
+        began: Option<Began>,
+    ) -> Result<bool, Error> {
+        let (next, pieces) = self.last(state, error, Some(stepped)).await?;
+        let heap = Some(&stepped.heap).filter(|_| state == State::Completed);
+        let (tenant, id, at) = (&self.tenant, self.id, &self.at);
+        match self.service.end(Ending { tenant, id, at, next, heap, pieces, began }).await? {
+            Ended::Done(now) => {
+                self.now(now);
+                if let Some(heap) = heap {
+                    self.shorten_later(heap.key);
+                }
+                Ok(true)
+            }
+            Ended::Changed(_) | Ended::Moved => Ok(false),
+        }
+    }
+
+    async fn accepted(&self, began: Option<Began>) -> Result<ExecutionRow, Error> {
+        let turn = began.map(|began| began.turn);
+        self.service.take(&of_tenant(&self.tenant), self.id, self.at.row.clone(), turn).await
+    }
+}
+
+type Told = oneshot::Sender<Result<(), Error>>;
+
+fn tell(told: &mut Option<Told>, what: Result<(), Error>) {
+    if let Some(told) = told.take() {
+        // Who asked may have gone.
+        let _ = told.send(what);
+    }
+}
+
+/// Whether a step that one of them made is a step of the other.
+fn stands_alike(one: &ExecutionRow, other: &ExecutionRow) -> bool {
+    one.state == State::Running && one.input_heap == other.input_heap
+}

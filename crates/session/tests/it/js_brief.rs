@@ -1,0 +1,141 @@
+//! Short runs, which are stored once: one commit each, nothing half, and nobody's work lost where two processes meet.
+
+use std::time::Duration;
+
+use base::Digest;
+use ports::Store;
+use ports::store::{Range, Table};
+use serde_json::{Value, json};
+use session::{Execution, InSession, RunJs, State};
+use testkit::faults::{Fault, Operation};
+
+use crate::house;
+use crate::js_house::{JsHouse, Process, code, completed, local, logical, value};
+
+fn add(more: &[Value]) -> RunJs {
+    let mut program = more.to_vec();
+    program.extend([json!({"add": ["n", 1]}), json!({"print": "added\n"}), json!({"get": "n"})]);
+    logical("s0", json!(program))
+}
+
+/// How many runs are not over, as a start sees it.
+fn open(house: &JsHouse, p: &Process) -> usize {
+    let range = Range {
+        tenant: base::TenantId::local(),
+        table: Table::OpenExecution,
+        prefix: String::new(),
+        after: None,
+        limit: 100,
+    };
+    p.block(house.house.store.scan(&range)).unwrap().len()
+}
+
+fn entries(p: &Process) -> Vec<(u64, Digest)> {
+    let log = p.block(p.service.session_log(&local(), &InSession::Logical("s0".into()))).unwrap();
+    log.iter().map(|entry| (entry.index, entry.output_heap)).collect()
+}
+
+#[test]
+fn a_short_run_is_one_commit_and_leaves_all_that_a_long_one_does() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    completed(p.run(&add(&[])));
+    let before = house.house.faults.calls(Operation::Commit);
+    let ran = completed(p.run(&add(&[])));
+    assert_eq!(house.house.faults.calls(Operation::Commit) - before, 1);
+    assert_eq!((value(&ran), ran.output_lines), (json!(2), 1));
+    assert_eq!(p.execution(&ran.id.to_string()).heap, ran.heap);
+    assert_eq!(entries(&p).last(), Some(&(1, ran.heap.unwrap())));
+    assert_eq!(open(&house, &p), 0);
+    // One that throws is kept too, and moves nothing.
+    let before = house.house.faults.calls(Operation::Commit);
+    let threw = p.run(&logical("s0", json!([{"throw": "no"}]))).unwrap();
+    assert_eq!((threw.state, house.house.faults.calls(Operation::Commit) - before), (State::Failed, 1));
+    assert_eq!(p.execution(&threw.id.to_string()).state, State::Failed);
+    assert_eq!(entries(&p).len(), 2);
+    // Outside of any session as well.
+    let before = house.house.faults.calls(Operation::Commit);
+    completed(p.run(&code(json!([{"set": ["x", 1]}]))));
+    assert_eq!(house.house.faults.calls(Operation::Commit) - before, 1);
+}
+
+/// What is answered is there; what is refused is not there, or ends; nothing is counted twice.
+#[test]
+fn a_fault_at_its_commit_is_a_run_that_ended_once_or_one_that_never_was() {
+    for fault in [Fault::Unavailable, Fault::LostAfter, Fault::Conflict] {
+        for nth in 1..=3 {
+            let house = JsHouse::new();
+            let p = house.process();
+            p.block(house::open(&p.service));
+            completed(p.run(&add(&[])));
+            for later in 0..nth {
+                house.house.faults.fail(Operation::Commit, 1 + later, fault);
+            }
+            let answered = p.run(&add(&[]));
+            drop(p);
+            house.house.faults.heal();
+            let p = house.process();
+            p.resume();
+            p.rest(5_000);
+            let all = p.block(p.service.executions(&local(), None, 10)).unwrap();
+            assert!(all.iter().all(|e| e.state == State::Completed), "{fault:?} {nth}: {all:?}");
+            if let Ok(answered) = &answered {
+                let found = all.iter().find(|e| e.id == answered.id);
+                assert_eq!(found.map(value), Some(json!(2)), "{fault:?} {nth}");
+            }
+            assert_eq!(entries(&p).len(), all.len(), "{fault:?} {nth}");
+            assert_eq!(value(&completed(p.run(&add(&[])))), json!(all.len() + 1), "{fault:?} {nth}");
+            assert_eq!(open(&house, &p), 0);
+        }
+    }
+}
+
+#[test]
+fn a_session_that_another_process_moved_meanwhile_has_both_runs() {
+    for (mine, theirs) in [(60, 20), (20, 60), (300, 20), (300, 150), (40, 40), (90, 110)] {
+        let house = JsHouse::new();
+        let (p, other) = (house.process(), house.process());
+        p.block(house::open(&p.service));
+        completed(p.run(&add(&[])));
+        let (a, b) = (add(&[json!({"spin": mine})]), add(&[json!({"spin": theirs})]));
+        let me = local();
+        let both = async { tokio::join!(p.service.run_js(&me, &a), other.service.run_js(&me, &b)) };
+        let (a, b) = p.block(both);
+        let mut values = [value(&completed(a)), value(&completed(b))].map(|value| value.as_i64().unwrap());
+        values.sort_unstable();
+        assert_eq!(values, [2, 3], "{mine} {theirs}");
+        let log = entries(&p);
+        assert_eq!(log.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(value(&completed(p.run(&add(&[])))), json!(4));
+        assert_eq!(open(&house, &p), 0);
+    }
+}
+
+#[test]
+fn a_run_that_takes_longer_is_stored_while_it_goes_on_and_another_process_finishes_it() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    let (asked, me) = (add(&[json!({"spin": 5_000})]), local());
+    // The caller goes after half a second, and the process soon after.
+    let early = p.block(async {
+        tokio::select! {
+            _ = p.service.run_js(&me, &asked) => None,
+            () = tokio::time::sleep(Duration::from_millis(500)) => Some(p.service.executions(&me, None, 10).await.unwrap()),
+        }
+    });
+    let early: Vec<Execution> = early.unwrap();
+    assert_eq!(early.iter().map(|e| e.state).collect::<Vec<_>>(), [State::Running]);
+    assert_eq!(open(&house, &p), 1);
+    // The next one waits for it and is told so.
+    let next = p.run(&RunJs { wait_ms: Some(200), ..add(&[]) }).unwrap();
+    assert_eq!(next.state, State::Queued);
+    drop(p);
+    let p = house.process();
+    assert_eq!(p.resume(), 2);
+    p.rest(20_000);
+    let values = [early[0].id, next.id].map(|id| value(&p.execution(&id.to_string())));
+    assert_eq!(values, [json!(1), json!(2)]);
+    assert_eq!(open(&house, &p), 0);
+}
