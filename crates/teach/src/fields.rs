@@ -53,3 +53,15 @@ impl<'a> Slots<'a> {
         Self { filled, optional, more }
     }
 }
+
+/// How many of these places to fill, the first ones, are the slots of the entity's key without its last: all of them or none.
+/// Of a key of two parts that would be one slot, which is as short as what could stand for it.
+pub fn leading(entity: &Entity, filled: &[&Param]) -> usize {
+    let count = entity.key.len().saturating_sub(1);
+    if count < 2 {
+        return 0;
+    }
+    let alike =
+        |(field, param): (&Field, &&Param)| param.required && param.name == field.name && param.kind == field.kind;
+    if filled.len() >= count && entity.key_fields().take(count).zip(filled).all(alike) { count } else { 0 }
+}

@@ -43,8 +43,7 @@ impl<'a> Mapper<'_, 'a> {
                 }
             }
         }
-        let many = props.len() > 12;
-        props.retain(|prop| !(many && is_noise(&prop.short)));
+        self.without_links(&mut props);
         cut(&mut props);
         for prop in props {
             let field = self.field(at, &prop);
@@ -65,6 +64,29 @@ impl<'a> Mapper<'_, 'a> {
             out.push(Field { place: Place::At(path.clone()), name, ty: ty.clone(), as_text: false, long: false });
         }
         out
+    }
+
+    /// Without the addresses of other requests, which the catalog makes itself. Of a few fields only those go that are surely
+    /// such: their example is one of this API, or a page for people stands beside them.
+    fn without_links(&self, props: &mut Vec<RowProp<'a>>) {
+        let many = props.len() > 12;
+        let page = props.iter().any(|prop| matches!(prop.short.as_str(), "html_url" | "web_url"));
+        let goes = |prop: &RowProp<'a>| match prop.short.as_str() {
+            "node_id" | "gravatar_id" => true,
+            "url" => page || self.is_request(prop),
+            short => is_noise(short) && (many || self.is_request(prop)),
+        };
+        if !props.iter().all(goes) {
+            props.retain(|prop| !goes(prop));
+        }
+    }
+
+    /// Whether the example of an address is one of this API.
+    fn is_request(&self, prop: &RowProp<'a>) -> bool {
+        let opened = self.reader.open(prop.schema);
+        let examples = opened.get("examples").and_then(|all| all.get(0));
+        let example = opened.get("example").or(examples).and_then(Value::as_str);
+        example.and_then(|text| text.strip_prefix(&self.origin)).is_some_and(|rest| rest.starts_with('/'))
     }
 
     fn is_told(&self, prop: &RowProp<'a>) -> bool {

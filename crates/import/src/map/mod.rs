@@ -122,6 +122,8 @@ impl Plan {
 
 struct Mapper<'r, 'a> {
     reader: &'r Reader<'a>,
+    /// Where the API is.
+    origin: String,
     types: Types<'r, 'a>,
     signed: Signed,
     views: Vec<View<'a>>,
@@ -161,7 +163,7 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
         let mut head = Draft { id: id.clone(), title: title.clone(), origin: home.origin.clone(), ..Draft::default() };
         head.auth = signed.auth.clone();
         head.anonymous = signed.anonymous;
-        let mut mapper = Mapper::new(&reader, detail, signed);
+        let mut mapper = Mapper::new(&reader, detail, signed, &home.origin);
         mapper.guess_head(home.guess.as_deref());
         report.deprecated = 0;
         report.left_out = 0;
@@ -286,9 +288,10 @@ fn notes(draft: &mut Draft, spec: &Spec, guesses: &[Guess]) {
 }
 
 impl<'r, 'a> Mapper<'r, 'a> {
-    fn new(reader: &'r Reader<'a>, detail: Detail, signed: Signed) -> Self {
+    fn new(reader: &'r Reader<'a>, detail: Detail, signed: Signed, origin: &str) -> Self {
         Self {
             reader,
+            origin: origin.to_owned(),
             types: Types { reader, detail },
             signed,
             views: Vec::new(),

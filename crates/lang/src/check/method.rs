@@ -163,9 +163,13 @@ impl<'s> Cx<'s> {
         slots: &[Arg],
         alphabet: Alphabet,
     ) -> Option<Args> {
+        if self.dots_in_args(exposed, capability, slots) {
+            return None;
+        }
+        let slots = self.spelled_args(exposed, slots);
         let mut args = Args::new();
         let mut right = true;
-        for Arg { slot, value: written } in slots {
+        for Arg { slot, value: written } in slots.iter() {
             let Some(param) = self.scope.param(&exposed.catalog, capability.params.values(), &slot.text) else {
                 self.unknown_argument(exposed, capability, slot, alphabet);
                 right = false;

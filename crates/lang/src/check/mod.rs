@@ -2,6 +2,7 @@
 //! Invariant: `Checked` is made only here, so whoever holds one need not check again; a fix is applied only where it is certain.
 
 mod back;
+mod dots;
 mod each;
 mod hint;
 mod host;

@@ -24,10 +24,15 @@ impl<'s> Cx<'s> {
         let alphabet = alphabet_of(written);
         let braces = Braces { head: entity_span(written).end, end: span.end };
         let candidates: Vec<&'s Capability> = exposed.catalog.queries(&exposed.entity).collect();
-        let Some(capability) = self.best_query(exposed, &candidates, preds) else {
+        let spelled = self.spelled_preds(exposed, preds);
+        let Some(capability) = self.best_query(exposed, &candidates, &spelled) else {
             self.no_list(exposed, alphabet, (preds, braces), span);
             return None;
         };
+        if self.dots_in_preds(exposed, capability, preds) {
+            return None;
+        }
+        let preds = &*spelled;
         let args = self.read_args(exposed, capability, (preds, braces), alphabet)?;
         let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
@@ -66,11 +71,16 @@ impl<'s> Cx<'s> {
     ) -> Option<NodeId> {
         let alphabet = alphabet_of(written);
         let candidates: Vec<&'s Capability> = exposed.catalog.searches(&exposed.entity).collect();
-        let found = self.best_query(exposed, &candidates, preds);
+        let spelled = self.spelled_preds(exposed, preds);
+        let found = self.best_query(exposed, &candidates, &spelled);
         let Some((capability, param)) = found.and_then(|c| Some((c, c.params.get(c.text.as_ref()?)?))) else {
             self.no_search(exposed, alphabet, (text, preds), span);
             return None;
         };
+        if self.dots_in_preds(exposed, capability, preds) {
+            return None;
+        }
+        let preds = &*spelled;
         let words = self.value(&exposed.catalog, &param.kind, text);
         let braces = Braces { head: text.span.end, end: span.end };
         let mut args = self.read_args(exposed, capability, (preds, braces), alphabet)?;

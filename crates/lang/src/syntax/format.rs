@@ -5,8 +5,8 @@ use base::{Diagnostic, Limits, Span};
 
 use super::reports::quoted;
 use super::tree::{
-    Arg, Args, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, Part, PartKind, Path, Pred,
-    Primary, Program, Spec, Value, ValueKind,
+    Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, Part, PartKind, Path,
+    Pred, Primary, Program, Spec, Value, ValueKind,
 };
 
 /// A statement longer than this goes on in lines that begin with a dot.
@@ -334,6 +334,9 @@ impl Out {
     }
 
     fn arg(&mut self, arg: &Arg) {
+        if arg.is_dots() {
+            return self.add(DOTS);
+        }
         self.add(&format!("{}=", arg.slot.text));
         self.value(&arg.value);
     }
@@ -348,6 +351,9 @@ impl Out {
     }
 
     fn pred(&mut self, pred: &Pred) {
+        if pred.is_dots() {
+            return self.add(DOTS);
+        }
         let op = match pred.op {
             Op::Eq => "=",
             Op::Ne => "!=",

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::reports::quoted;
 use super::tree::{
-    Arg, Args, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, PartKind, Path, Pred, Primary,
-    Program, Spec, Value, ValueKind,
+    Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, PartKind, Path, Pred,
+    Primary, Program, Spec, Value, ValueKind,
 };
 
 /// One line per statement: `name = …`, then `return …` per result.
@@ -117,6 +117,9 @@ fn list(values: &[Value]) -> String {
 }
 
 fn arg(arg: &Arg) -> String {
+    if arg.is_dots() {
+        return DOTS.to_owned();
+    }
     format!("{}={}", arg.slot.text, value(&arg.value))
 }
 
@@ -127,6 +130,9 @@ fn entry(entry: &Entry) -> String {
 }
 
 fn pred(pred: &Pred) -> String {
+    if pred.is_dots() {
+        return DOTS.to_owned();
+    }
     let op = match pred.op {
         Op::Eq => "=",
         Op::Ne => "!=",

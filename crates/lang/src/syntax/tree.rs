@@ -72,11 +72,20 @@ pub enum Key {
     Slots(Vec<Arg>),
 }
 
+/// Stands as a slot for the leading slots of a key, which a table has spelled out before; no name can be written so.
+pub const DOTS: &str = "..";
+
 /// `slot = value`
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arg {
     pub slot: Name,
     pub value: Value,
+}
+
+impl Arg {
+    pub fn is_dots(&self) -> bool {
+        self.slot.text == DOTS
+    }
 }
 
 /// `path op value`
@@ -86,6 +95,12 @@ pub struct Pred {
     pub op: Op,
     pub op_span: Span,
     pub value: Value,
+}
+
+impl Pred {
+    pub fn is_dots(&self) -> bool {
+        matches!(self.path.names.as_slice(), [only] if only.text == DOTS)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

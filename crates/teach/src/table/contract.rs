@@ -4,10 +4,11 @@
 //! Readers who had nothing but these lines and a table wrote right programs on the first try (the design's trial, which used
 //! symbols): change the wording only with a trial like that one.
 
-use catalog::Capability;
+use catalog::{Capability, Entity};
 
 use super::kinds::is_long;
 use super::style::SlotStyle;
+use crate::fields::{Slots, leading};
 use crate::ledger::Ledger;
 use crate::seed::Catalogs;
 
@@ -24,25 +25,42 @@ pub struct Uses {
     blocks: bool,
     /// A key of several parts that more than one row needs: it is spelled out once.
     keys: bool,
+    /// Lists and calls that begin with all slots of such a key but its last, enough of them to be worth a sentence.
+    pub leads: bool,
     /// A key of several parts, whose slots are not named once more among the fields.
     compound: bool,
 }
 
+/// So many rows save as much as it costs to say how they are read.
+const WORTH_A_SENTENCE: usize = 6;
+
 impl Uses {
     pub fn of(ledger: &Ledger, catalogs: &Catalogs) -> Self {
         let mut uses = Self { keys: ledger.repeats_a_key(catalogs), ..Self::default() };
-        for (catalog, entity) in ledger.exposed(catalogs) {
+        let mut led = 0;
+        for (catalog, name) in ledger.exposed(catalogs) {
             uses.entities = true;
-            uses.compound |= catalog.entity(entity).is_some_and(|e| e.key.len() > 1);
-            uses.search |= catalog.searches(entity).next().is_some();
+            uses.search |= catalog.searches(name).next().is_some();
+            let Some(entity) = catalog.entity(name) else { continue };
+            uses.compound |= entity.key.len() > 1;
+            if catalog.get_of(name).is_some() {
+                led += catalog.queries(name).chain(catalog.searches(name)).filter(|c| is_led(entity, c)).count();
+            }
         }
-        for (_, capability) in ledger.taught_methods(catalogs) {
+        for (catalog, capability) in ledger.taught_methods(catalogs) {
             uses.methods = true;
             uses.effects |= !capability.kind.is_read();
             uses.blocks |= takes_text(capability);
+            let entity = catalog.entity(&capability.entity).filter(|_| !capability.teaches_anchor());
+            led += usize::from(entity.is_some_and(|entity| is_led(entity, capability)));
         }
+        uses.leads = led >= WORTH_A_SENTENCE;
         uses
     }
+}
+
+fn is_led(entity: &Entity, capability: &Capability) -> bool {
+    entity.key.len() > 2 && leading(entity, &Slots::of(capability).filled) > 0
 }
 
 fn takes_text(capability: &Capability) -> bool {
@@ -70,9 +88,9 @@ const SYMBOLS: Words = Words {
     block: "#   p5=<<TAG",
     follow: "a slot of type e#: issue.p13.p27",
     then: ".filter{p4>=3, p5=true} .sort(p4, desc) .limit(5) .first() .distinct(p4) .aggregate(n=count, s=sum(p4)) .group_by(p4, n=count) [p1, p4]",
-    each: "e1(p2=_.p2).m#(..)",
+    each: "e1(p2=_.p2).m#()",
     made: "{title: _.p10}",
-    render: "rows[p9, p10] <<TAG renders a Jinja template over `rows` (r.p9 or r.number)",
+    render: "rows[p9, p10] <<TAG renders a Jinja template over `rows` (r.p9)",
     slots: "name slots with types (no type: string)",
     compound: "",
 };
@@ -83,7 +101,7 @@ const NAMES: Words = Words {
     block: "#   note=<<TAG",
     follow: "a slot of type e#: issue.owner.name",
     then: ".filter{votes>=3, done=true} .sort(votes, desc) .limit(5) .first() .distinct(owner) .aggregate(n=count, s=sum(votes)) .group_by(owner, n=count) [title, votes]",
-    each: "e1(id=_.id).m#(..)",
+    each: "e1(id=_.id).m#()",
     made: "{title: _.name}",
     render: "rows[number, title] <<TAG renders a Jinja template over `rows` (r.number)",
     slots: "list slots with types (no type: string)",
@@ -103,8 +121,11 @@ pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
     if now.search && !before.search {
         out.push(format!("# e1~\"text\" searches: put real words there; opt slots after it: {}.", words.opt));
     }
-    if now.keys && !before.keys {
+    if now.keys && !before.keys && !before.leads && !now.leads {
         out.push(format!("# {KEYS}."));
+    }
+    if now.leads && !before.leads {
+        out.push(format!("# {KEYS}; {LEADS}."));
     }
     if now.compound && !before.compound && !words.compound.is_empty() {
         out.push(format!("#{}", words.compound));
@@ -123,9 +144,10 @@ pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
 }
 
 const KEYS: &str = "e1(..) has e1's key, spelled out in an earlier row";
+const LEADS: &str = "in {} and .m#() .. is that key without its last slot";
 
 fn each(words: &Words) -> String {
-    format!("# rows => {} runs once per row; rows => {} makes new rows.", words.each, words.made)
+    format!("# rows => {} runs per row; rows => {} makes new rows.", words.each, words.made)
 }
 
 fn block(words: &Words) -> [String; 3] {
@@ -136,14 +158,18 @@ fn basics(words: &Words, uses: Uses) -> Vec<String> {
     let order = if uses.effects { "Effects run in the order written; lists" } else { "Lists" };
     let effect = if uses.effects { ", () effect" } else { "" };
     let text = if uses.search { " and \"text\" with real words" } else { "" };
-    let keys = if uses.keys { format!(" {KEYS}.") } else { String::new() };
+    let keys = match (uses.keys, uses.leads) {
+        (_, true) => format!(" {KEYS}; {LEADS}."),
+        (true, false) => format!(" {KEYS}."),
+        (false, false) => String::new(),
+    };
     let compound = if uses.compound { words.compound } else { "" };
     let after = if uses.search { format!(", or after a search: {}", words.opt) } else { String::new() };
     let long = if uses.blocks { ", or a block:" } else { "." };
     let call = if uses.methods { " Call with .m#(slot=value)." } else { "" };
     let mut out = vec![
         format!(
-            "# Write a program: lines `name = expr`, then one last line of results `expr, expr`. {order} are read over all pages."
+            "# Write a program: lines `name = expr`, then one last line of results `expr, expr`. {order} read all pages."
         ),
         format!(
             "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and {}.",
@@ -151,17 +177,17 @@ fn basics(words: &Words, uses: Uses) -> Vec<String> {
         ),
         format!("# Replace every $ with a value{text}.{keys}{compound} opt slots go into the same {{}} or (){after}."),
         format!(
-            "# Values: \"string\", 42, true, null, [a, b], {} for a reference, an earlier name, name.slot{long}",
+            "# Values: \"string\", 42, true, null, [a, b], a reference {}, an earlier name, name.slot{long}",
             words.key
         ),
     ];
     if uses.blocks {
         out.extend(block(words));
     }
-    out.push(format!("# {{..}} on e# filters at the API; comma means and. Follow with .r# or {}.{call}", words.follow));
+    out.push(format!("# {{}} on e# filters at the API; comma means and. Follow with .r# or {}.{call}", words.follow));
     out.push(format!("# Then any of: {}; names you made (n) work like slots.", words.then));
     out.push(if uses.effects { each(words) } else { format!("# rows => {} makes new rows.", words.made) });
-    out.push(format!("# text = {}; use text.content as a string.", words.render));
-    out.push("# More rows: page(s0_pg1). Long runs: wait(s0_o1), cancel(s0_o1).".to_owned());
+    out.push(format!("# text = {}; text.content is a string.", words.render));
+    out.push("# More rows: page(s0_pg1). Long runs: wait/cancel(s0_o1).".to_owned());
     out
 }

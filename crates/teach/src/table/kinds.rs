@@ -112,6 +112,11 @@ fn cut(out: &mut String, from: usize, most: usize) {
         return out.push_str(&line);
     }
     out.extend(line.chars().take(most));
+    // Half a word helps nobody.
+    let whole = |sign: &str| out[from..].rfind(sign).map(|at| from + at + sign.len());
+    if let Some(end) = whole("/").max(whole(", ")) {
+        out.truncate(end);
+    }
     out.push('…');
 }
 
@@ -143,6 +148,8 @@ mod tests {
         };
         assert_eq!(shortened(&"é".repeat(500)).chars().count(), 7 + 49);
         assert_eq!(shortened("a\n b\tc"), "before a b c");
+        assert_eq!(shortened(&"opened/closed/".repeat(9)), format!("before {}…", "opened/closed/".repeat(3)));
+        assert_eq!(shortened(&format!("{{name, {}}}", "x".repeat(60))), "before {name, …");
     }
 
     #[test]

@@ -36,13 +36,14 @@ pub fn render_wave(style: SlotStyle, before: &Ledger, ledger: &Ledger, catalogs:
     let scope = ledger.scope(catalogs);
     let mut checker = Checker { limits: Limits::default(), lines: check::TaughtLines::new(&scope) };
     let mut text = String::from("```\n");
-    for line in contract::lines(style, Uses::of(before, catalogs), Uses::of(ledger, catalogs)) {
+    let uses = Uses::of(ledger, catalogs);
+    for line in contract::lines(style, Uses::of(before, catalogs), uses) {
         text.push_str(&line);
         text.push('\n');
     }
     text.push_str("plasm_expr\tMeaning\n");
     let mut dropped = Vec::new();
-    for row in rows::rows(&Slice { before, ledger, catalogs, wave, style }) {
+    for row in rows::rows(&Slice { before, ledger, catalogs, wave, style, leads: uses.leads }) {
         let wrong: Vec<String> =
             iter::once(&row.expr).chain(&row.also).filter_map(|expr| checker.refused(expr)).collect();
         if wrong.is_empty() {

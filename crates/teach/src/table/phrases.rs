@@ -8,6 +8,11 @@ pub fn say(out: &mut String, write: impl FnOnce(&mut String)) {
     between(out, " · ", 0, write);
 }
 
+/// What a row gives, which its arrow sets off from what stands before it.
+pub fn give(out: &mut String, write: impl FnOnce(&mut String)) {
+    between(out, " ", 0, write);
+}
+
 /// The next of a list that begins at `from`.
 pub fn next(out: &mut String, from: usize, write: impl FnOnce(&mut String)) {
     between(out, ", ", from, write);
@@ -47,31 +52,161 @@ pub fn one_line(out: &mut String, text: &str) {
     }
 }
 
-/// Whether a description is the name again: `a pull request` of `PullRequest`.
-pub fn restates(about: &str, name: &str) -> bool {
-    let letters = |text: &'_ str| -> Vec<char> {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+/// Words that tell nothing of what is described.
+const EMPTY: &[&str] = &[
+    "a",
+    "an",
+    "and",
+    "are",
+    "as",
+    "assigned",
+    "associated",
+    "by",
+    "data",
+    "details",
+    "for",
+    "from",
+    "get",
+    "gets",
+    "in",
+    "information",
+    "is",
+    "it",
+    "its",
+    "list",
+    "lists",
+    "object",
+    "of",
+    "on",
+    "or",
+    "reference",
+    "related",
+    "single",
+    "that",
+    "the",
+    "this",
+    "to",
+    "which",
+    "with",
+];
+
+/// Whether a description says nothing that these names do not: `a pull request` of `PullRequest`, `List issue comments` of
+/// `IssueComment` where the row asks for an `issue_number`. One that was cut before it came to the point of what begins
+/// with the name (`Issues are a great way to…`) says no more.
+pub fn restates(about: &str, names: &[&str]) -> bool {
+    let is_known = |word: &str| names.iter().any(|name| words(name).any(|own| alike(own, word)));
+    let is_empty = |word: &&str| EMPTY.iter().any(|empty| empty.eq_ignore_ascii_case(word));
+    let mut told = words(about).filter(|word| !is_empty(word)).peekable();
+    let Some(first) = told.peek() else { return !about.is_empty() };
+    (about.ends_with('…') && is_known(first)) || told.all(is_known)
+}
+
+/// What is done, without what it is done to where that is the entity itself: `Lock an issue`, `Set labels for an issue`.
+pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
+    let is_known = |word: &str| words(name).any(|own| alike(own, word));
+    let (mut end, mut named) = (about.len(), false);
+    while let Some((before, last)) = about[..end].rsplit_once(char::is_whitespace) {
+        let article = matches!(last, "a" | "an" | "the");
+        if article && named {
+            return match before.rsplit_once(char::is_whitespace) {
+                None => before,
+                Some((done, "of" | "for" | "from" | "in" | "into" | "on" | "to")) => done,
+                // What stands between is not the verb alone.
+                Some(_) => about,
+            };
+        }
+        if article || !words(last).all(is_known) {
+            break;
+        }
+        (end, named) = (before.len(), true);
+    }
+    about
+}
+
+/// `PullRequest`, `pull_request` and `Pull Requests` have the same, but for case.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let mut lower = false;
+        let ends = |c: char| {
+            let hump = lower && c.is_uppercase();
+            lower = c.is_lowercase();
+            hump || !c.is_alphanumeric()
+        };
+        let (word, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+/// The same word in singular and plural, or in short: `repo`, `repositories`.
+fn alike(one: &str, other: &str) -> bool {
+    let stem = |word: &'_ str| match word.as_bytes() {
+        [.., b'i', b'e', b's'] => word.len() - 3,
+        [.., b's' | b'y'] => word.len() - 1,
+        _ => word.len(),
     };
-    let about = about.trim_end_matches('.');
-    let bare = match about.split_once(char::is_whitespace) {
-        Some((first, rest)) if matches!(first.to_lowercase().as_str(), "a" | "an" | "the") => rest,
-        _ => about,
-    };
-    // why: most descriptions differ in length already.
-    bare.len() <= 2 * name.len() && letters(bare) == letters(name)
+    let (one, other) = (&one[..stem(one)], &other[..stem(other)]);
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    let begins = long.get(..short.len()).is_some_and(|head| head.eq_ignore_ascii_case(short));
+    begins && (short.len() == long.len() || short.len() > 3)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::restates;
+    use super::{restates, without_object};
 
     #[test]
     fn a_description_that_says_nothing() {
-        for (about, name) in [("a pull request", "PullRequest"), ("An activity.", "Activity"), ("issue", "Issue")] {
-            assert!(restates(about, name), "{about}");
+        let nothing = [
+            ("a pull request", "PullRequest"),
+            ("An activity.", "Activity"),
+            ("issue", "Issue"),
+            ("An autolink reference", "Autolink"),
+            ("Configuration object of the webhook", "WebhookConfig"),
+            ("Pull requests let you tell others about…", "PullRequest"),
+        ];
+        for (about, name) in nothing {
+            assert!(restates(about, &[name]), "{about}");
         }
-        for (about, name) in [("a unit of work", "Ticket"), ("An autolink reference", "Autolink"), ("", "Issue")] {
-            assert!(!restates(about, name), "{about}");
+        let something = [
+            ("a unit of work", "Ticket"),
+            ("", "Issue"),
+            ("Groups of members that…", "Team"),
+            ("The status of a commit", "Status"),
+            ("Legacy review comment", "ReviewComment"),
+            ("Pull requests let you tell others", "PullRequest"),
+        ];
+        for (about, name) in something {
+            assert!(!restates(about, &[name]), "{about}");
         }
+    }
+
+    #[test]
+    fn what_is_done_to_the_entity_itself() {
+        for (about, name, left) in [
+            ("Lock an issue", "Issue", "Lock"),
+            ("Remove all labels from an issue", "Issue", "Remove all labels"),
+            ("Pin an issue comment", "IssueComment", "Pin"),
+            ("Rename a branch", "BranchWithProtection", "Rename"),
+            // The words would mean something else without their last ones.
+            ("Delete commit signature protection", "BranchProtection", "Delete commit signature protection"),
+            ("Remove a sub-issue", "Issue", "Remove a sub-issue"),
+            ("Move what is under an issue", "Issue", "Move what is under an issue"),
+            ("Remove dependency an issue is blocked by", "Issue", "Remove dependency an issue is blocked by"),
+            ("issue", "Issue", "issue"),
+            ("", "Issue", ""),
+        ] {
+            assert_eq!(without_object(about, name), left);
+        }
+    }
+
+    #[test]
+    fn a_list_that_its_slots_tell() {
+        assert!(restates("List issue comments for a repository", &["IssueComment", "owner", "repo"]));
+        assert!(restates("List repositories for a user", &["Repository", "username"]));
+        assert!(!restates("List labels for issues in a milestone", &["Label", "milestone_number"]));
+        assert!(!restates("List forks", &["Repository", "owner", "repo"]));
     }
 }

@@ -16,7 +16,7 @@ use crate::seed::Catalogs;
 pub struct Row {
     pub expr: String,
     pub meaning: String,
-    /// Further expressions that the meaning tells of: the other relations of an entity.
+    /// Further expressions that the meaning tells of: other relations of an entity, other calls that take nothing.
     pub also: Vec<String>,
 }
 
@@ -27,6 +27,8 @@ pub struct Slice<'a> {
     pub catalogs: &'a Catalogs,
     pub wave: &'a Wave,
     pub style: SlotStyle,
+    /// Whether `..` stands for the leading slots of a key that an earlier row of the wave spells out.
+    pub leads: bool,
 }
 
 /// What is new of one entity.
@@ -50,7 +52,7 @@ pub fn rows(slice: &Slice<'_>) -> Vec<Row> {
         news.entry(number(&new.from)).or_insert((&new.catalog, &new.entity, News::default())).2.relations.push(new);
     }
     let names = Names::of(slice.ledger);
-    let mut sheet = Sheet::new(slice.style, slice.ledger.catalogs().len() > 1, parts(slice, &names), names);
+    let mut sheet = Sheet::new(slice, parts(slice, &names), names);
     slice.before.each_slot(slice.catalogs, |catalog, name, kind, is_named| {
         if is_named {
             sheet.is_named(catalog, name, kind);

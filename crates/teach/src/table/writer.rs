@@ -1,15 +1,20 @@
 //! The rows of one entity, written where they stand.
-//! Invariant: a slot is named with its type in the row that first needs it, and nowhere else.
+//! Invariant: a slot is named with its type in the row that first needs it, and nowhere else; `..` stands only for slots that an
+//! earlier row of the same entity in the same wave spells out.
+//!
+//! The design's rows spell out every slot. Of imported APIs, whose keys have three and four parts, a third of a table was the
+//! same two or three slots: so `e1(..)` has the key of an earlier row, `e1{..}` and `e1.m1(..,x=$)` that without its last slot,
+//! calls that take nothing share a row like relations do, and the arrow alone sets off what a row gives.
 
 use std::collections::{HashMap, HashSet};
 
-use catalog::{Capability, Catalog, Entity, Param, Type};
+use catalog::{Capability, Catalog, Entity, Param, Source, Type};
 
 use super::kinds::{self, For, is_long, symbol};
-use super::phrases::{more, next, one_line, restates, returns, say};
-use super::rows::{News, Row, number};
+use super::phrases::{give, more, next, one_line, restates, returns, say, without_object};
+use super::rows::{News, Row, Slice, number};
 use super::style::SlotStyle;
-use crate::fields::{Slots, shown_fields};
+use crate::fields::{Slots, leading, shown_fields};
 use crate::ledger::{Names, TaughtMethod, TaughtRelation};
 
 /// So many fields are repeated sooner than another entity that has the same is named.
@@ -21,6 +26,8 @@ pub struct Sheet<'a> {
     style: SlotStyle,
     /// Entities are shown with their catalogs.
     qualified: bool,
+    /// `..` stands for the leading slots of a key.
+    leads: bool,
     /// Whether a row has named a slot, by its number.
     named: Vec<bool>,
     /// Numbers of entities whose fields a relation's or a call's line has yet to name.
@@ -31,9 +38,10 @@ pub struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    pub fn new(style: SlotStyle, qualified: bool, parts: HashSet<usize>, names: Names<'a>) -> Self {
+    pub fn new(slice: &Slice<'_>, parts: HashSet<usize>, names: Names<'a>) -> Self {
         let named = vec![false; names.slot_count() + 1];
-        Self { names, style, qualified, named, parts, lists: HashMap::new(), rows: Vec::new() }
+        let (style, leads, qualified) = (slice.style, slice.leads, slice.ledger.catalogs().len() > 1);
+        Self { names, style, qualified, leads, named, parts, lists: HashMap::new(), rows: Vec::new() }
     }
 
     /// The slot's number, and whether it was named before; it is from here on.
@@ -59,6 +67,8 @@ pub struct Writer<'s, 'a> {
     anchored: bool,
     /// The row of its first relation that says nothing else.
     related: Option<usize>,
+    /// The rows of calls that take nothing, and what they give.
+    plain: Vec<(String, usize)>,
 }
 
 impl<'s, 'a> Writer<'s, 'a> {
@@ -67,7 +77,8 @@ impl<'s, 'a> Writer<'s, 'a> {
         let mut name = String::new();
         symbol(&mut name, 'e', at);
         let anchor = String::new();
-        let mut writer = Self { sheet, catalog, entity, at, symbol: name, anchor, due, anchored: false, related: None };
+        let (anchored, related, plain) = (false, None, Vec::new());
+        let mut writer = Self { sheet, catalog, entity, at, symbol: name, anchor, due, anchored, related, plain };
         writer.anchor = writer.spelled();
         writer
     }
@@ -101,7 +112,7 @@ impl<'s, 'a> Writer<'s, 'a> {
         if introduces {
             self.lead(&mut meaning, self.entity);
         }
-        say(&mut meaning, |out| returns(out, self.at, many));
+        give(&mut meaning, |out| returns(out, self.at, many));
         if introduces {
             let spelled = (filled, expr.starts_with(&self.anchor));
             self.fields(self.entity, spelled, (&mut expr, &mut meaning));
@@ -135,7 +146,7 @@ impl<'s, 'a> Writer<'s, 'a> {
         self.due = false;
         let (mut meaning, mut fields, mut list) = (String::new(), String::new(), self.symbol.clone());
         self.lead(&mut meaning, self.entity);
-        say(&mut meaning, |out| returns(out, self.at, true));
+        give(&mut meaning, |out| returns(out, self.at, true));
         self.push(self.symbol.clone(), meaning);
         self.fields(self.entity, (&[], false), (&mut list, &mut fields));
         self.push(list, fields);
@@ -145,8 +156,13 @@ impl<'s, 'a> Writer<'s, 'a> {
         let slots = Slots::of(capability);
         let mut expr = self.symbol.clone();
         self.braced(&mut expr, &slots.filled);
+        let mut said: Vec<&str> = slots.filled.iter().map(|p| p.name.as_str()).collect();
+        said.push(&self.entity.name);
+        let says_more = !restates(&capability.about, &said);
         self.read(expr, &slots.filled, true, |this, out| {
-            say(out, |out| one_line(out, &capability.about));
+            if says_more {
+                say(out, |out| one_line(out, &capability.about));
+            }
             this.name_slots(out, &slots);
         });
     }
@@ -165,8 +181,17 @@ impl<'s, 'a> Writer<'s, 'a> {
 
     fn braced(&self, expr: &mut String, filled: &[&Param]) {
         expr.push('{');
-        self.filled(expr, filled);
+        self.led(expr, filled);
         expr.push('}');
+    }
+
+    /// Of a list or of a call on the type: once a row has spelled out the key, `..` stands for all of its slots but the last.
+    fn led(&self, expr: &mut String, filled: &[&Param]) {
+        let leading = if self.anchored && self.sheet.leads { leading(self.entity, filled) } else { 0 };
+        expr.push_str(if leading > 0 { ".." } else { "" });
+        let rest = filled.get(leading..).unwrap_or_default();
+        expr.push_str(if leading > 0 && !rest.is_empty() { "," } else { "" });
+        self.filled(expr, rest);
     }
 
     /// `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the type.
@@ -178,20 +203,25 @@ impl<'s, 'a> Writer<'s, 'a> {
         expr.push('.');
         expr.push_str(&method.symbol);
         expr.push('(');
-        self.filled(&mut expr, &slots.filled);
+        if on_instance {
+            self.filled(&mut expr, &slots.filled);
+        } else {
+            self.led(&mut expr, &slots.filled);
+        }
         expr.push(')');
         let mut meaning = String::new();
         let introduces = std::mem::take(&mut self.due);
         if introduces {
             self.lead(&mut meaning, self.entity);
         }
-        say(&mut meaning, |out| self.gives(out, capability));
+        give(&mut meaning, |out| self.gives(out, capability));
         // Where nothing gives rows of it yet, its fields are not named; what it is, is said once.
         if introduces && capability.gives_rows() && capability.returns == self.entity.name {
             self.fields(self.entity, (&slots.filled, on_instance), (&mut expr, &mut meaning));
         }
         say(&mut meaning, |out| match capability.about.trim() {
             "" => out.push_str(capability.method_name()),
+            about if on_instance => one_line(out, without_object(about, &self.entity.name)),
             about => one_line(out, about),
         });
         if on_instance {
@@ -199,7 +229,27 @@ impl<'s, 'a> Writer<'s, 'a> {
         }
         self.answer_of(capability, (&mut expr, &mut meaning));
         self.name_slots(&mut meaning, &slots);
-        self.push(expr, meaning);
+        self.push_call(expr, meaning);
+    }
+
+    /// Calls on one row that take nothing and give the same stand beside the first of them: `.m5() unlock`.
+    fn push_call(&mut self, expr: String, meaning: String) {
+        let call = expr.strip_prefix(&self.anchor).filter(|call| call.ends_with("()"));
+        let phrases =
+            meaning.split_once(" · ").filter(|(gives, about)| gives.starts_with('→') && !about.contains(" · "));
+        let (Some(call), Some((gives, about))) = (call, phrases) else { return self.push(expr, meaning) };
+        let Some((_, row)) = self.plain.iter().find(|(other, _)| other == gives) else {
+            self.plain.push((gives.to_owned(), self.sheet.rows.len()));
+            return self.push(expr, meaning);
+        };
+        if let Some(row) = self.sheet.rows.get_mut(*row) {
+            say(&mut row.meaning, |out| {
+                out.push_str(call);
+                out.push(' ');
+                out.push_str(about);
+            });
+            row.also.push(expr);
+        }
     }
 
     fn gives(&self, out: &mut String, capability: &Capability) {
@@ -240,7 +290,7 @@ impl<'s, 'a> Writer<'s, 'a> {
         if let Some(target) = self.catalog.entity(&found.target).filter(|_| !described) {
             let mut meaning = String::new();
             self.lead(&mut meaning, target);
-            say(&mut meaning, |out| returns(out, to, found.many));
+            give(&mut meaning, |out| returns(out, to, found.many));
             say(&mut meaning, |out| out.push_str(&relation.name));
             self.fields(target, (&[], false), (&mut expr, &mut meaning));
             return self.push(expr, meaning);
@@ -258,7 +308,7 @@ impl<'s, 'a> Writer<'s, 'a> {
             });
             return row.also.push(expr);
         }
-        say(&mut meaning, |out| returns(out, to, found.many));
+        give(&mut meaning, |out| returns(out, to, found.many));
         say(&mut meaning, |out| out.push_str(&relation.name));
         self.related = Some(self.sheet.rows.len());
         self.push(expr, meaning);
@@ -348,7 +398,7 @@ impl<'s, 'a> Writer<'s, 'a> {
     /// What an entity is: its name, and its description where that says more.
     fn lead(&self, out: &mut String, entity: &Entity) {
         say(out, |out| self.name(out, entity));
-        if !restates(&entity.about, &entity.name) {
+        if !restates(&entity.about, &[&entity.name, self.catalog.id.as_str()]) {
             say(out, |out| one_line(out, &entity.about));
         }
     }
@@ -380,7 +430,9 @@ impl<'s, 'a> Writer<'s, 'a> {
         for field in shown_fields(entity) {
             self.sheet.is_named(catalog, &field.name, &field.kind);
             shown += 1;
-            if in_key(&field.name) && in_expr(&field.name) {
+            // A moment that stands in for a key tells nothing of what was read.
+            let stands_in = entity.key.len() == 1 && matches!(field.source, Source::Header(_));
+            if stands_in || (in_key(&field.name) && in_expr(&field.name)) {
                 continue;
             }
             count += 1;

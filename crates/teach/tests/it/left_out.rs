@@ -49,10 +49,10 @@ fn what_is_left_out_is_counted_and_named_when_it_is_asked_for() {
     let wanted = [
         "plasm_expr\tMeaning",
         // Neither the description, which is the name, nor the key's parts, which stand to the left.
-        "e1(org=$,id=$)\tBox · → e1 · f0, f1, f2, f3, f4, f5, f6, f7, … 12 more",
+        "e1(org=$,id=$)\tBox → e1 · f0, f1, f2, f3, f4, f5, f6, f7, … 12 more",
         "e1{org=$}\t→ [e1] · opt f0, f1, f2, f3, … 8 more",
         "e1(..).m1()\t→ e1 · update · opt f0, f1, f2, f3, … 8 more",
-        "e2(org=$,id=$)\tCrate · where boxes are kept · → e2 · fields as e1",
+        "e2(org=$,id=$)\tCrate · where boxes are kept → e2 · fields as e1",
         "```",
     ];
     assert_eq!(rows, wanted);

@@ -8,6 +8,7 @@ mod calls;
 mod discovery;
 mod golden_table;
 mod labelled;
+mod led;
 mod left_out;
 mod shipped;
 mod stability;

@@ -1,13 +1,13 @@
 //! Comma lists and what stands in them: filters, arguments, paths.
 //! Invariant: each turn of a list passes at least one token; a last comma is allowed everywhere.
 
-use base::Diagnostic;
+use base::{Diagnostic, Span};
 
 use super::cursor::{Group, Parser};
 use crate::codes;
 use crate::syntax::lexer::decode;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{Arg, Name, Op, Path, Pred};
+use crate::syntax::tree::{Arg, DOTS, Name, Op, Path, Pred, Value, ValueKind};
 
 /// Operators as other languages write them in words.
 const WORDED: &[(&str, &str, Op)] = &[
@@ -60,6 +60,40 @@ impl Parser<'_, '_> {
             Some(group) => self.items(group, "a filter such as `slot=value`", Self::pred),
             None => Vec::new(),
         }
+    }
+
+    /// The filters of a list or a search, whose first slots a table may have written as `..`.
+    pub(super) fn source_preds(&mut self) -> Vec<Pred> {
+        let one = |parser: &mut Self| match parser.dots() {
+            Some((slot, value)) => {
+                let op_span = slot.span;
+                Some(Pred { path: Path { names: vec![slot] }, op: Op::Eq, op_span, value })
+            }
+            None => parser.pred(),
+        };
+        match self.enter() {
+            Some(group) => self.items(group, "a filter such as `slot=value`", one),
+            None => Vec::new(),
+        }
+    }
+
+    /// An argument of a method, likewise.
+    pub(super) fn method_arg(&mut self) -> Option<Arg> {
+        match self.dots() {
+            Some((slot, value)) => Some(Arg { slot, value }),
+            None => self.arg(),
+        }
+    }
+
+    /// `..`, as tables write the slots of a key that they have spelled out before.
+    fn dots(&mut self) -> Option<(Name, Value)> {
+        if self.kind() != TokenKind::Dot || self.next_kind() != TokenKind::Dot {
+            return None;
+        }
+        let start = self.bump().span.start;
+        self.bump();
+        let span = self.since(start);
+        Some((Name { text: DOTS.into(), span }, Value { kind: ValueKind::Hole, span }))
     }
 
     pub(super) fn pred(&mut self) -> Option<Pred> {
@@ -115,7 +149,7 @@ impl Parser<'_, '_> {
         let name = path_text(path);
         let message = format!("expected an operator after `{name}`, found {}", self.found());
         if self.kind() == TokenKind::Comma || self.kind().is_closer() {
-            let end = base::Span { start: self.last_end(), end: self.last_end() };
+            let end = Span { start: self.last_end(), end: self.last_end() };
             self.unexpected_fix(message, end, "=true");
         } else {
             let operators = ["=", "!=", "<=", ">=", "~"].map(str::to_owned);
@@ -127,7 +161,7 @@ impl Parser<'_, '_> {
 
     /// `:` where `=` belongs; the current token is the colon.
     pub(super) fn colon_for_eq(&mut self) {
-        let wrong = base::Span { start: self.span().start, end: self.token(1).span.start };
+        let wrong = Span { start: self.span().start, end: self.token(1).span.start };
         self.fix(self.span(), "a slot and its value are joined with `=`, not `:`", wrong, "=");
     }
 

@@ -83,7 +83,7 @@ impl Parser<'_, '_> {
                 Primary::Query { entity, preds: self.preds() }
             }
             TokenKind::LeftParen => Primary::Get { entity, key: self.key() },
-            TokenKind::LeftBrace => Primary::Query { entity, preds: self.preds() },
+            TokenKind::LeftBrace => Primary::Query { entity, preds: self.source_preds() },
             TokenKind::Tilde => self.search(entity),
             _ => Primary::Name(entity),
         }
@@ -140,7 +140,7 @@ impl Parser<'_, '_> {
                 Value { kind: ValueKind::Error, span: Span { start: self.last_end(), end: self.last_end() } }
             }
         };
-        let preds = if self.kind() == TokenKind::LeftBrace { self.preds() } else { Vec::new() };
+        let preds = if self.kind() == TokenKind::LeftBrace { self.source_preds() } else { Vec::new() };
         Primary::Search { entity, text: Box::new(text), preds }
     }
 

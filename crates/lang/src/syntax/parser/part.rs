@@ -89,7 +89,7 @@ impl Parser<'_, '_> {
             return Args::Slots(Vec::new());
         };
         if self.kind() != TokenKind::Word || self.next_kind() != TokenKind::LeftBrace {
-            return Args::Slots(self.items(group, "an argument such as `slot=value`", Self::arg));
+            return Args::Slots(self.items(group, "an argument such as `slot=value`", Self::method_arg));
         }
         let name = self.name();
         let args = match self.enter() {
