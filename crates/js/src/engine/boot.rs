@@ -3,24 +3,17 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base::Digest;
-use ports::scripts::{Limits, Stop, Surroundings};
 
 use crate::heaps::{Held, Ledger};
 use crate::image::{self, Image, PAGE};
-use crate::machine::{Cut, Dirty, Instance, Linked, Regions};
+use crate::machine::{Instance, Linked, Regions};
 use crate::program::{self, CodeCache, Parts};
 
 use super::Settings;
-use super::step::restore;
 use super::ticker::Ticker;
-
-/// For the smallest step there is.
-const TRIAL_MS: u64 = 5_000;
-const ALWAYS_MOST: usize = 200;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -41,8 +34,6 @@ pub struct Running {
     /// The memory that the stack takes, from its beginning. Empty whenever an image is made.
     pub stack_pages: u32,
     pub base: Arc<Held>,
-    /// Pages that every step writes, whatever it does.
-    pub always: Vec<Range<u32>>,
 }
 
 pub struct Engines {
@@ -81,26 +72,8 @@ impl Engines {
         let unnamed = Image::base(Digest::of(guest), view.0)?;
         let name = Digest::of(format!("tokamak engine\n{}\n{}\n", Digest::of(guest), unnamed.key()).as_bytes());
         let base = Arc::new(Held::base(ledger, Image::base(name, view.0)?, view.0)?);
-        let mut running = Running { name, guest: guest.into(), linked, stack_pages, base, always: Vec::new() };
-        running.always = always(&running).map_err(boots)?;
-        let running = Arc::new(running);
+        let running = Arc::new(Running { name, guest: guest.into(), linked, stack_pages, base });
         let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         Ok(by_name.entry(name).or_insert(running).clone())
     }
-}
-
-/// By trying: the pages that the smallest step writes.
-fn always(running: &Running) -> Result<Vec<Range<u32>>, Cut> {
-    let limits = Limits { memory_bytes: running.base.image.memory_bytes() * 2, deadline_ms: TRIAL_MS, output_bytes: 0 };
-    let mut instance = restore(running, &running.base, &limits)?;
-    instance.begin(&limits, [&Stop::default(), &Stop::default()], &Surroundings::default())?;
-    instance.evaluate("1")?;
-    instance.advance()?;
-    let mut pages = Vec::new();
-    Dirty::here().pages(instance.view().0, &mut pages);
-    if pages.len() > ALWAYS_MOST {
-        // The kernel does not tell which.
-        return Ok(Vec::new());
-    }
-    Ok(pages.chunk_by(|page, next| page + 1 == *next).filter_map(|row| Some(*row.first()?..row.last()? + 1)).collect())
 }

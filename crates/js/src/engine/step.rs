@@ -15,10 +15,6 @@ use super::boot::Running;
 use super::workers::Bench;
 use super::{Core, chain, turns};
 
-/// A guest that has written so many pages more than a heap may have over its ground is not kept: looking through them all
-/// would cost each step more than mapping the heap anew.
-const WRITTEN_MORE: usize = 128;
-
 impl Core {
     pub fn step(&self, bench: &mut Bench, step: Step) -> Result<Stepped, Error> {
         let live = step.heap.as_ref().and_then(|key| self.shelf.take_live(key));
@@ -51,7 +47,9 @@ impl Core {
             links: next.links,
         };
         self.shelf.put(next.clone());
-        if bench.dirty.len() <= next.over_most() + WRITTEN_MORE {
+        // Every page that a guest has written is looked through in every step: one that has written more than a heap may have
+        // over its ground is not kept, mapping the heap anew costs less.
+        if bench.dirty.len() <= next.over_most() {
             let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
             self.shelf.put_live(Live { instance, held: next, _counted });
         }
@@ -76,7 +74,6 @@ pub fn restore(running: &Running, held: &Held, limits: &Limits) -> Result<Instan
     instance.grow(held.image.memory_bytes())?;
     let mut view = instance.view();
     view.stand_on(held.ground()).map_err(fails)?;
-    view.own(&running.always);
     for (at, page) in held.over() {
         view.page_mut(*at).ok_or(Cut::Lied("a page outside its memory"))?.copy_from_slice(page.bytes());
     }

@@ -99,10 +99,11 @@ impl Codec {
         let frame = Frame::read_as(key, object)?;
         let (image, changed) = frame.image(parent)?;
         let mut whole = |page: u32, difference: &Page| {
-            let mut whole = Box::new(ZERO_PAGE);
-            if page < parent.pages() {
-                read(page, &mut whole);
+            if page >= parent.pages() {
+                return Box::new(*difference);
             }
+            let mut whole = Box::new(ZERO_PAGE);
+            read(page, &mut whole);
             xor(whole.as_mut_slice(), difference);
             whole
         };

@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::{self, NonNull};
 
@@ -211,18 +210,6 @@ impl View<'_> {
         let mapped =
             unsafe { libc::mmap(self.0.as_mut_ptr().cast(), ground.bytes, rights, flags, ground.file.as_raw_fd(), 0) };
         if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-
-    /// Makes these pages its own before they are written. A page that is read first and written then is two faults, of which
-    /// the second has every other processor forget the first: half of what a fresh step took, by the profile.
-    pub fn own(&mut self, pages: &[Range<u32>]) {
-        for range in pages {
-            let (from, to) = (range.start as usize * PAGE, range.end as usize * PAGE);
-            let Some(part) = self.0.get_mut(from..to) else { continue };
-            // SAFETY: the range lies in a memory that we hold exclusively, and keeps its content. Where the kernel cannot do
-            // this, the pages are copied when they are written, as all others are.
-            unsafe { libc::madvise(part.as_mut_ptr().cast(), part.len(), libc::MADV_POPULATE_WRITE) };
-        }
     }
 
     pub fn page(&self, page: u32) -> Option<&[u8]> {
