@@ -193,19 +193,23 @@ impl Service {
     /// Callers that would change the same thing wait for each other here instead of racing for it in the store. It is only
     /// politeness: other processes take no part in it, and what must hold is held by versions.
     pub(crate) async fn turn(&self, of: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = lock(&self.turns);
-            match turns.get(of).and_then(Weak::upgrade) {
-                Some(turn) => turn,
-                None => {
-                    turns.retain(|_, weak| weak.strong_count() > 0);
-                    let fresh = Arc::new(Turn::default());
-                    turns.insert(of.to_owned(), Arc::downgrade(&fresh));
-                    fresh
-                }
-            }
-        };
-        turn.lock_owned().await
+        self.turn_of(of).lock_owned().await
+    }
+
+    /// The turn, where nobody has it.
+    pub(crate) fn free_turn(&self, of: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        self.turn_of(of).try_lock_owned().ok()
+    }
+
+    fn turn_of(&self, of: &str) -> Arc<Turn> {
+        let mut turns = lock(&self.turns);
+        if let Some(turn) = turns.get(of).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, weak| weak.strong_count() > 0);
+        let fresh = Arc::new(Turn::default());
+        turns.insert(of.to_owned(), Arc::downgrade(&fresh));
+        fresh
     }
 
     pub(crate) fn new_logical_id(&self) -> LogicalSessionId {

@@ -91,6 +91,8 @@ pub fn refused(key: Digest, error: image::Error) -> Error {
     match error {
         image::Error::Engine { key, engine } => Error::NoEngine { heap: key, engine },
         image::Error::Damaged { key, .. } => Error::Damaged(key),
+        // A fault of ours, not of what was read.
+        image::Error::Compress => Error::Engine(error.into()),
         _ => Error::Damaged(key),
     }
 }

@@ -107,8 +107,10 @@ impl Codec {
             xor(whole.as_mut_slice(), difference);
             whole
         };
-        if changed.len() >= MANY {
-            let pages = self.side_by_side(&frame, &changed, whole)?;
+        // Where no thread can be had, it is done without one.
+        if changed.len() >= MANY
+            && let Some(pages) = self.side_by_side(&frame, &changed, &mut whole)?
+        {
             return Ok(Decoded { image, pages });
         }
         let mut pages = Vec::with_capacity(changed.len());
@@ -126,7 +128,7 @@ impl Codec {
         frame: &Frame<'_>,
         changed: &[(u32, [u8; 32])],
         mut whole: impl FnMut(u32, &Page) -> Box<Page>,
-    ) -> Result<Pages, Error> {
+    ) -> Result<Option<Pages>, Error> {
         let (send, receive) = mpsc::sync_channel::<Pages>(ROWS);
         thread::scope(|scope| {
             let hashing = thread::Builder::new().name("heap-digests".to_owned());
@@ -139,7 +141,7 @@ impl Codec {
                 }
                 Ok(pages)
             });
-            let hashing = hashing.map_err(|_| Error::Compress)?;
+            let Ok(hashing) = hashing else { return Ok(None) };
             let mut row = Pages::with_capacity(ROW);
             let unpacked = self.differences(frame, changed.len(), |at, difference| {
                 let (page, _) = changed[at];
@@ -153,7 +155,7 @@ impl Codec {
             drop(send);
             let hashed = hashing.join().unwrap_or(Err(Error::Compress));
             let pages = hashed?;
-            unpacked.map(|()| pages)
+            unpacked.map(|()| Some(pages))
         })
     }
 

@@ -175,10 +175,14 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The write that stores a heap, unless it is there; its blob, where it has one, is stored already.
-    pub(super) async fn heap_write(&self, tenant: &TenantId, heap: &Heap) -> Result<HeapWrite, Error> {
+    /// The write that stores a heap, unless it is there; its blob, where it has one, is stored already. Most heaps are new, so
+    /// the first try does not look: the write says so where one is there already, and then `look` is asked for.
+    pub(super) async fn heap_write(&self, tenant: &TenantId, heap: &Heap, look: bool) -> Result<HeapWrite, Error> {
         let key = heap_key(tenant, heap.key);
-        if let Some(stored) = self.save_heap(tenant, heap.key).await? {
+        if !look && let Some(links) = self.links_known(tenant, heap.key)? {
+            return Ok(HeapWrite { write: None, links });
+        }
+        if look && let Some(stored) = self.save_heap(tenant, heap.key).await? {
             return Ok(HeapWrite { write: None, links: stored.row.links });
         }
         let above = match heap.parent {
@@ -204,9 +208,14 @@ impl Service {
         Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })
     }
 
-    async fn links_of(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
+    /// Of a heap that was in storage and nobody's garbage so lately that it still is.
+    fn links_known(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
         let known = lock(&self.js()?.links).get(&(tenant.clone(), key)).copied();
-        if let Some((links, _)) = known.filter(|(_, seen)| self.is_lately(*seen)) {
+        Ok(known.filter(|(_, seen)| self.is_lately(*seen)).map(|(links, _)| links))
+    }
+
+    async fn links_of(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
+        if let Some(links) = self.links_known(tenant, key)? {
             return Ok(Some(links));
         }
         let stored = self.save_heap(tenant, key).await?;

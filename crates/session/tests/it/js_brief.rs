@@ -139,3 +139,51 @@ fn a_run_that_takes_longer_is_stored_while_it_goes_on_and_another_process_finish
     assert_eq!(values, [json!(1), json!(2)]);
     assert_eq!(open(&house, &p), 0);
 }
+
+/// A step that turned out to be of another heap is not waited for, and its time is not the run's.
+#[test]
+fn a_long_run_whose_session_moved_begins_again_at_once_with_all_of_its_time() {
+    let house = JsHouse::new();
+    let (p, other) = (house.process(), house.process());
+    p.block(house::open(&p.service));
+    let asked = RunJs { timeout_ms: Some(6_000), ..add(&[json!({"spin": 5_000})]) };
+    let (theirs, me) = (add(&[json!({"spin": 20})]), local());
+    let took = p.block(async {
+        let started = tokio::time::Instant::now();
+        let (a, b) = tokio::join!(p.service.run_js(&me, &asked), other.service.run_js(&me, &theirs));
+        assert_eq!((value(&completed(a)), value(&completed(b))), (json!(2), json!(1)));
+        started.elapsed()
+    });
+    assert!(took < Duration::from_millis(5_500), "{took:?}");
+}
+
+#[test]
+fn runs_that_come_together_are_bounded_and_each_is_answered_in_its_time() {
+    let mut house = JsHouse::new();
+    house.settings.queue = 5;
+    let p = house.process();
+    p.block(house::open(&p.service));
+    let (asked, me) = (RunJs { wait_ms: Some(400), ..add(&[json!({"spin": 90})]) }, local());
+    let answers = p.block(async {
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..30 {
+            let (service, asked, me) = (p.service.clone(), asked.clone(), me.clone());
+            calls.spawn(async move {
+                let started = tokio::time::Instant::now();
+                (service.run_js(&me, &asked).await, started.elapsed())
+            });
+        }
+        calls.join_all().await
+    });
+    let busy = answers.iter().filter(|(answer, _)| matches!(answer, Err(error) if error.code() == "busy")).count();
+    let slowest = answers.iter().map(|(_, took)| *took).max().unwrap();
+    assert!(slowest < Duration::from_millis(600), "{slowest:?}");
+    // The first one, those that it made room for, and a queue of five.
+    assert!((20..=26).contains(&busy), "{busy} of 30 were refused");
+    p.rest(10_000);
+    let all = p.block(p.service.executions(&local(), None, 100)).unwrap();
+    assert!(all.len() == 30 - busy && all.iter().all(|e| e.state == State::Completed), "{all:?}");
+    let values: std::collections::BTreeSet<i64> = all.iter().map(|e| value(e).as_i64().unwrap()).collect();
+    assert_eq!(values.len(), all.len());
+    assert_eq!(entries(&p).len(), all.len());
+}

@@ -85,7 +85,8 @@ impl<'s> Cx<'s> {
         found
     }
 
-    /// A choice in another case is mended, a day for a moment is its beginning; all else that does not fit is refused.
+    /// A choice in another case is mended, a day for a moment is its beginning, a number in quotes is one; all else that does
+    /// not fit is refused.
     fn accept(&mut self, kind: &Type, json: Json, span: Span) -> Option<Expr> {
         if let (Type::String(TextStyle::JsonText), Json::String(text)) = (kind, &json)
             && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
@@ -117,6 +118,14 @@ impl<'s> Cx<'s> {
                 self.report(Diagnostic::error(codes::NOT_A_CHOICE, span, message).with_fix(fix));
             }
             error => {
+                // Only the quotes are wrong. A table leaves the types of a key out, so this is a guess that was invited.
+                if let (Type::Integer | Type::Number, Json::String(text)) = (kind, &json)
+                    && let Some(right) = number(text.trim()).filter(|right| kind.accept(right).is_ok())
+                {
+                    let message = format!("read \"{}\" as {right}", text.trim());
+                    self.report(Diagnostic::note(codes::WRONG_TYPE, span, message));
+                    return Some(right.into());
+                }
                 let more = match kind {
                     Type::String(TextStyle::Blob) => "; a blob is written as base64",
                     _ => "",
@@ -196,10 +205,6 @@ fn respelled(kind: &Type, json: &Json) -> Option<String> {
     match (kind, json) {
         (Type::String(TextStyle::Short | TextStyle::Markdown | TextStyle::Document | TextStyle::Html), plain) => {
             (plain.is_number() || plain.is_boolean()).then(|| format!("\"{plain}\""))
-        }
-        (Type::Integer | Type::Number, Json::String(text)) => {
-            let text = text.trim();
-            number(text).filter(|n| kind.accept(n).is_ok()).map(|_| text.to_owned())
         }
         (Type::Boolean, Json::String(text)) => {
             ["true", "false"].into_iter().find(|flag| text.eq_ignore_ascii_case(flag)).map(str::to_owned)

@@ -185,7 +185,7 @@ impl Service {
             memory_bytes: head.memory_bytes,
             links: 1,
         };
-        let writes = self.heap_write(&caller.tenant, &heap).await?.write.into_iter().collect();
+        let writes = self.heap_write(&caller.tenant, &heap, true).await?.write.into_iter().collect();
         self.ports.store.commit(Batch { writes }).await?;
         Ok(head.heap)
     }

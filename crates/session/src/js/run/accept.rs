@@ -86,6 +86,8 @@ impl Service {
             (turn, _) => turn,
         };
         let most = self.js()?.settings.queue;
+        // One that has begun already began then, unless it was on another heap.
+        let (began, stood_on) = (row.started, row.input_heap);
         for _ in 0..TRIES {
             let (mut batch, mut row) = (Batch::default(), row.clone());
             let mut first = true;
@@ -104,8 +106,8 @@ impl Service {
                 row.input_heap = input(row.from, None);
             }
             (row.state, row.started) = if first {
-                // One that has begun already began then.
-                (State::Running, row.started.or_else(|| Some(self.now())))
+                let began = began.filter(|_| row.input_heap == stood_on);
+                (State::Running, began.or_else(|| Some(self.now())))
             } else {
                 (State::Queued, None)
             };

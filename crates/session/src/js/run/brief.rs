@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::ExecutionId;
-use ports::scripts::{self, Input, Outcome, Stepped};
+use ports::scripts::{self, Input, Outcome, Stepped, Stop};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::accept::{input, queue_name};
@@ -24,8 +24,7 @@ use crate::error::{Error, JsError};
 use crate::load::Versioned;
 use crate::service::Service;
 
-/// A run that takes longer is stored while it goes on. Others of its session wait for that; who wants to know at once that a
-/// run was accepted says so with a shorter wait.
+/// A run that takes longer is stored while it goes on. The next one of its session waits for that to be stored.
 pub(super) const BRIEF: Duration = Duration::from_millis(100);
 
 /// A run that is not stored yet.
@@ -45,29 +44,47 @@ pub(super) struct Began {
 
 /// What came of the first step of such a run. It is over; or it is stored now, and goes on with what that step came to, or
 /// from its beginning, because it stands on another heap or waits for others.
-pub(super) type First = ControlFlow<(), Option<Result<Stepped, Error>>>;
+pub(super) type First = ControlFlow<Result<(), Error>, Option<Result<Stepped, Error>>>;
 
 enum Begun {
     Ended(Result<Stepped, Error>),
-    /// It took long. Without a step: it is not ours any more.
-    Stored(Box<ExecutionRow>, Option<Result<Stepped, Error>>),
+    /// It took long.
+    Stored(Box<ExecutionRow>, Then),
     Refused(Error),
 }
 
+/// What came of the first step of a run that was stored while it went on.
+enum Then {
+    Stepped(Box<Result<Stepped, Error>>),
+    /// It was a step of another heap, or before its turn.
+    Void,
+    /// The run is not ours any more.
+    Lost,
+}
+
+/// Whether a run could begin without a place in the queue.
+pub(super) enum AtOnce {
+    /// It is stored.
+    Begun(Live),
+    /// Others are before it; the turn of its session, where that was free.
+    No(Option<OwnedMutexGuard<()>>),
+}
+
 impl Service {
-    /// Begins a run that nothing is before, and comes back when it is stored. `None` where others are before it.
+    /// Begins a run that nothing is before, and comes back when it is stored. Waits for nobody: who does not begin at once is
+    /// given its place in the queue, which is bounded and in which it can be seen.
     pub(super) async fn begin_briefly(
         self: &Arc<Self>,
         caller: &Caller,
         id: ExecutionId,
         row: &ExecutionRow,
-    ) -> Result<Option<Live>, Error> {
+    ) -> Result<AtOnce, Error> {
         let mut began = None;
         if let Some(name) = &row.session {
-            let turn = self.turn(&queue_name(caller, name)).await;
+            let Some(turn) = self.free_turn(&queue_name(caller, name)) else { return Ok(AtOnce::No(None)) };
             let session = self.js_session(caller, name).await?;
             if !session.row.waiting.is_empty() {
-                return Ok(None);
+                return Ok(AtOnce::No(Some(turn)));
             }
             began = Some(Began { turn, session });
         }
@@ -80,9 +97,11 @@ impl Service {
             ..row.clone()
         };
         let at = Versioned { row, version: 0 };
-        let Some(live) = self.begin(&caller.tenant, id, at, Some(Brief { began, told }))? else { return Ok(None) };
+        let Some(live) = self.begin(&caller.tenant, id, at, Some(Brief { began, told }))? else {
+            return Ok(AtOnce::No(None));
+        };
         match stored.await {
-            Ok(stored) => stored.map(|()| Some(live)),
+            Ok(stored) => stored.map(|()| AtOnce::Begun(live)),
             Err(gone) => Err(JsError::Engine(scripts::Error::Engine(gone.into())).into()),
         }
     }
@@ -93,48 +112,62 @@ impl Run {
         let mut told = Some(told);
         match self.begun(&mut began, &mut told).await {
             Begun::Ended(stepped) => self.ended_briefly(stepped, began, told).await,
-            Begun::Stored(row, stepped) => {
-                let same = stands_alike(&row, &self.at.row);
+            Begun::Stored(row, then) => {
                 self.now(Versioned { row: *row, version: 1 });
-                match stepped {
-                    Some(stepped) if same => First::Continue(Some(stepped)),
-                    Some(_) => First::Continue(None),
-                    None => {
-                        self.live.stop.stop();
-                        if let Err(error) = self.refresh().await {
-                            tracing::warn!(execution = %self.id, %error, "what became of a run could not be read");
-                        }
-                        First::Break(())
-                    }
+                match then {
+                    Then::Stepped(stepped) => First::Continue(Some(*stepped)),
+                    Then::Void => First::Continue(None),
+                    Then::Lost => First::Break(self.refresh().await),
                 }
             }
             Begun::Refused(error) => {
-                self.live.stop.stop();
                 tell(&mut told, Err(error));
-                First::Break(())
+                First::Break(Ok(()))
             }
         }
     }
 
     async fn begun(&self, began: &mut Option<Began>, told: &mut Option<Told>) -> Begun {
-        let step = self.step(Input::Evaluate { code: self.at.row.code.clone() });
+        // Of this step alone: the run may be begun again.
+        let stop = Stop::default();
+        let step = self.step_until(Input::Evaluate { code: self.at.row.code.clone() }, &stop);
         tokio::pin!(step);
         tokio::select! {
             biased;
             stepped = &mut step => return Begun::Ended(stepped),
             () = self.service.ports.clock.sleep(BRIEF) => {}
         }
-        let row = match self.accepted(began.take()).await {
-            Ok(row) => row,
-            Err(error) => return Begun::Refused(error),
+        let begun = {
+            let (accepted, mut stepped) = (self.accepted(began.take()), None);
+            tokio::pin!(accepted);
+            let accepted = loop {
+                // Who has ended gives its place to others, however long the storage takes.
+                tokio::select! {
+                    biased;
+                    ended = &mut step, if stepped.is_none() => stepped = Some(ended),
+                    accepted = &mut accepted => break accepted,
+                }
+            };
+            match accepted {
+                Err(error) => Begun::Refused(error),
+                Ok(row) => {
+                    self.show(&row);
+                    tell(told, Ok(()));
+                    let then = match stepped {
+                        _ if !stands_alike(&row, &self.at.row) => Then::Void,
+                        Some(stepped) => Then::Stepped(stepped.into()),
+                        None => tokio::select! {
+                            biased;
+                            stepped = &mut step => Then::Stepped(stepped.into()),
+                            () = self.lost() => Then::Lost,
+                        },
+                    };
+                    Begun::Stored(row.into(), then)
+                }
+            }
         };
-        self.show(&row);
-        tell(told, Ok(()));
-        tokio::select! {
-            biased;
-            stepped = &mut step => Begun::Stored(row.into(), Some(stepped)),
-            () = self.lost() => Begun::Stored(row.into(), None),
-        }
+        stop.stop();
+        begun
     }
 
     async fn ended_briefly(
@@ -154,7 +187,7 @@ impl Run {
             match self.stored_ended(stepped, (state, error), began.take()).await {
                 Ok(true) => {
                     tell(&mut told, Ok(()));
-                    return First::Break(());
+                    return First::Break(Ok(()));
                 }
                 Ok(false) => {}
                 // It is accepted, if that can be stored, and its end is tried again.
@@ -168,7 +201,7 @@ impl Run {
             Ok(row) => row,
             Err(error) => {
                 tell(&mut told, Err(error));
-                return First::Break(());
+                return First::Break(Ok(()));
             }
         };
         let same = stands_alike(&row, &self.at.row);
@@ -177,7 +210,7 @@ impl Run {
         match same {
             true => First::Continue(Some(stepped)),
             // Its end was stored, though that was not heard.
-            false if self.at.row.state.is_final() => First::Break(()),
+            false if self.at.row.state.is_final() => First::Break(Ok(())),
             false => First::Continue(None),
         }
     }

@@ -76,7 +76,7 @@ impl Run {
         if let Some(brief) = brief {
             match self.first_step(brief).await {
                 First::Continue(stepped) => first = stepped,
-                First::Break(()) => return Ok(()),
+                First::Break(over) => return over,
             }
         }
         if self.at.row.state == State::Queued && !self.take_turn().await? {
@@ -152,7 +152,11 @@ impl Run {
         self.waited_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    pub(super) async fn step(&self, input: Input) -> Result<Stepped, Error> {
+    async fn step(&self, input: Input) -> Result<Stepped, Error> {
+        self.step_until(input, &self.live.stop).await
+    }
+
+    pub(super) async fn step_until(&self, input: Input, stop: &Stop) -> Result<Stepped, Error> {
         let js = self.service.js()?;
         let row = &self.at.row;
         let asked = self.service.now();
@@ -173,7 +177,7 @@ impl Run {
                 return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
             }
             let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
-            let (surroundings, stop) = (surroundings.clone(), self.live.stop.clone());
+            let (surroundings, stop) = (surroundings.clone(), stop.clone());
             let step = Step { heap, input: input.clone(), limits, surroundings, stop };
             match js.scripts.step(step).await {
                 Err(scripts::Error::Absent(key)) if tried < TRIES => self.service.bring(&self.tenant, key).await?,
@@ -314,7 +318,7 @@ impl Run {
             let mut batch = Batch::default();
             let mut stored = None;
             if let Some(heap) = heap {
-                let new = self.service.heap_write(&self.tenant, heap).await?;
+                let new = self.service.heap_write(&self.tenant, heap, tried > 1).await?;
                 stored = Some((heap.key, new.links));
                 batch.writes.extend(new.write);
             }

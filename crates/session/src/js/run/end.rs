@@ -2,7 +2,7 @@
 //! Invariant: a final state is written only over the version that was read, so it never changes; only a completed run moves
 //! its session's head and is logged.
 
-use base::{ExecutionId, TenantId};
+use base::{Digest, ExecutionId, TenantId};
 use ports::scripts::Heap;
 use ports::store::{Batch, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
@@ -53,21 +53,14 @@ impl Service {
         };
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
         let others = piece_writes(tenant, id, pieces);
-        for _ in 0..TRIES {
+        for tried in 0..TRIES {
             let mut batch = Batch::default().put(key.clone(), value.clone(), unchanged(at.version));
             if at.version > 0 {
                 batch = batch.delete(js_rows::open_key(tenant, id), Expect::Any);
             }
             batch.writes.extend(others.iter().cloned());
-            let mut stored = None;
-            if let Some(heap) = heap {
-                let new = self.heap_write(tenant, heap).await?;
-                stored = Some((heap.key, new.links));
-                batch.writes.extend(new.write);
-                if let Some(tags) = &next.tags {
-                    batch.writes.push(tag_write(tenant, heap.key, tags));
-                }
-            }
+            let (left, stored) = self.left(tenant, heap, &next, tried > 0).await?;
+            batch.writes.extend(left);
             if let Some(name) = &next.session {
                 let found = match session.take() {
                     Some(found) => found,
@@ -104,6 +97,20 @@ impl Service {
             }
         }
         Err(Error::Busy)
+    }
+
+    /// What stores the heap that a run leaves, with its tags; its key, and how many objects its reader will need.
+    async fn left(
+        &self,
+        tenant: &TenantId,
+        heap: Option<&Heap>,
+        run: &ExecutionRow,
+        look: bool,
+    ) -> Result<(Vec<Write>, Option<(Digest, u32)>), Error> {
+        let Some(heap) = heap else { return Ok((Vec::new(), None)) };
+        let new = self.heap_write(tenant, heap, look).await?;
+        let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
+        Ok((new.write.into_iter().chain(tags).collect(), Some((heap.key, new.links))))
     }
 
     /// The next one in the queue may start.

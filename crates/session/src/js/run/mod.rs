@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{ExecutionId, Timestamp};
+use brief::AtOnce;
 use ports::store::{Range, Table};
 
 use crate::caller::Caller;
@@ -34,17 +35,23 @@ impl Service {
         if row.state.is_final() {
             return Ok(view(id, &row));
         }
-        let begun = if wait > brief::BRIEF { self.begin_briefly(caller, id, &row).await? } else { None };
-        let live = match begun {
-            Some(live) => live,
-            None => {
-                let at = Versioned { row: self.take(caller, id, row, None).await?, version: 1 };
+        let began = self.now();
+        let at_once = match wait > brief::BRIEF {
+            true => self.begin_briefly(caller, id, &row).await?,
+            false => AtOnce::No(None),
+        };
+        let live = match at_once {
+            AtOnce::Begun(live) => live,
+            AtOnce::No(turn) => {
+                let at = Versioned { row: self.take(caller, id, row, turn).await?, version: 1 };
                 match self.begin(&caller.tenant, id, at, None)? {
                     Some(live) => live,
                     None => return self.execution(caller, &id.to_string()).await,
                 }
             }
         };
+        let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
+        let wait = wait.saturating_sub(Duration::from_millis(waited));
         let row = live.settled(self.ports.clock.as_ref(), wait).await;
         Ok(self.with_hindrance(view(id, &row)))
     }
