@@ -13,8 +13,8 @@ def seeds(*entities, api="demo"):
 
 
 def symbols(table):
-    """The entities a table teaches: `e1\tProject · …` to `{"e1": "Project"}`; each only once."""
-    found = re.findall(r"^(e\d+)[^\t\n]*\t(\w+) · ", table, re.MULTILINE)
+    """The entities a table teaches: `e1\tProject · …` or `e1\tProject → …` to `{"e1": "Project"}`; each only once."""
+    found = re.findall(r"^(e\d+)[^\t\n]*\t(\w+) [·→] ", table, re.MULTILINE)
     taught = dict(found)
     assert len(taught) == len(found), f"an entity symbol is taught twice: {found}"
     assert len(set(taught.values())) == len(found), f"an entity is taught twice: {found}"

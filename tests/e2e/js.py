@@ -5,8 +5,10 @@ Invariants: only the standard library; each group has its own data folder; what 
 
 import json
 import re
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from answers import DEMO
@@ -293,6 +295,26 @@ def over_http(server):
             assert found[0] == status and found[1]["code"] == code, found
 
 
+def left(server):
+    """Callers that leave at the moment their run is accepted: what was stored is carried on by the one who stored it."""
+    with suite.case("a run whose caller leaves while it is accepted goes on"):
+        for at in range(40):
+            content = json.dumps({"code": f"{at}", "wait_ms": 50}).encode()
+            name = "X-MCP-Session-Id: who leaves\r\n" if at % 2 else ""
+            head = f"POST /api/exec HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{name}Content-Length: {len(content)}\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", server.port)) as caller:
+                caller.sendall(head.encode() + content)
+                time.sleep(at / 10_000)
+
+        def ended():
+            listed = json.loads(request(server.port, "GET", "/api/executions?limit=100", b"").body)["executions"]
+            return listed and all(run["status"] == "completed" for run in listed)
+
+        until(ended)
+        # Else it was found by the look for runs that nobody drives, seconds later.
+        assert "goes on here" not in Path(server.log).read_text()
+
+
 def once(server):
     with suite.case("the name is read once, on initialize; a header of a later request names nothing"):
         agent = Named(server.port, "named once")
@@ -310,6 +332,8 @@ def main():
         runs(server)
         modern_era(server)
         over_http(server)
+    with suite.group("callers that leave"), Server() as server:
+        left(server)
     with suite.group("logical sessions"), Server() as server:
         logical(server)
     with suite.group("restarts"):

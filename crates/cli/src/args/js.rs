@@ -19,7 +19,8 @@ pub struct Js {
     /// Start from this heap instead of a fresh one
     #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
     pub heap: Option<Digest>,
-    /// Run in the session of this name or id, and go on from where it stands
+    /// Run in the session of this name or id: a logical one goes on from where it stands, a named one starts fresh unless
+    /// the settings say `resume_named_sessions`
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
     /// Tag the heap that the last file leaves; may be given several times

@@ -136,7 +136,9 @@ impl Service {
                 }
                 let mut batch = ports::store::Batch::default();
                 for (id, row) in rows {
-                    if let (Table::Run, Ok(run)) = (table, rows::read::<RunRow>(&id, &row.value)) {
+                    if table == Table::Run
+                        && let Ok(run) = rows::read::<RunRow>(&id, &row.value)
+                    {
                         batch = batch.delete(run_id_key(tenant, run.run), Expect::Any);
                     }
                     batch = batch.delete(Key::new(tenant, table, id), Expect::Any);

@@ -17,6 +17,7 @@ mod js_crash;
 mod js_gc;
 mod js_house;
 mod js_lineage;
+mod js_removed;
 mod js_runs;
 mod keys;
 mod lifecycle;

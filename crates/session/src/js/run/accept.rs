@@ -92,7 +92,7 @@ impl Service {
             let (mut batch, mut row) = (Batch::default(), row.clone());
             let mut first = true;
             if let Some(name) = &row.session {
-                let mut found = self.js_session(caller, name).await?;
+                let mut found = self.js_session_to_run_in(caller, name).await?;
                 if found.row.waiting.len() >= most {
                     return Err(JsError::Busy { what: "this session has", most }.into());
                 }
@@ -160,6 +160,21 @@ impl Service {
     ) -> Result<Versioned<JsSessionRow>, Error> {
         let found = self.fetch(&js_rows::session_key(&caller.tenant, name)).await?;
         Ok(found.unwrap_or_else(|| Versioned { row: JsSessionRow::new(name.clone()), version: 0 }))
+    }
+
+    /// The same for a run that is to begin in it: a logical session must be there, and may have been removed.
+    pub(super) async fn js_session_to_run_in(
+        &self,
+        caller: &Caller,
+        name: &SessionName,
+    ) -> Result<Versioned<JsSessionRow>, Error> {
+        let found = self.js_session(caller, name).await?;
+        if let (0, SessionName::Logical(id)) = (found.version, name)
+            && self.logical(caller, *id).await?.is_none()
+        {
+            return Err(Error::NoSession(id.to_string()));
+        }
+        Ok(found)
     }
 
     async fn start_from(

@@ -82,7 +82,7 @@ impl Service {
         let mut began = None;
         if let Some(name) = &row.session {
             let Some(turn) = self.free_turn(&queue_name(caller, name)) else { return Ok(AtOnce::No(None)) };
-            let session = self.js_session(caller, name).await?;
+            let session = self.js_session_to_run_in(caller, name).await?;
             if !session.row.waiting.is_empty() {
                 return Ok(AtOnce::No(Some(turn)));
             }

@@ -229,7 +229,12 @@ impl Run {
     }
 
     /// The end, unless someone else was faster.
-    async fn finish(&mut self, state: State, error: Option<Uncaught>, stepped: Option<&Stepped>) -> Result<(), Error> {
+    pub(super) async fn finish(
+        &mut self,
+        state: State,
+        error: Option<Uncaught>,
+        stepped: Option<&Stepped>,
+    ) -> Result<(), Error> {
         let (next, pieces) = self.last(state, error, stepped).await?;
         let heap = stepped.filter(|_| state == State::Completed).map(|stepped| &stepped.heap);
         let mut tried = 1;

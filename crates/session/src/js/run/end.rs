@@ -69,7 +69,10 @@ impl Service {
                 if at.version == 0 && !began_in(&next, &found.row) {
                     return Ok(Ended::Moved);
                 }
-                batch.writes.extend(advanced(tenant, id, found, &next));
+                // One that was removed while the run was under way stays removed.
+                if at.version == 0 || found.version > 0 {
+                    batch.writes.extend(advanced(tenant, id, found, &next));
+                }
             }
             let error = match self.try_commit(batch).await {
                 Ok(Some(())) => {

@@ -43,8 +43,14 @@ impl Service {
         let live = match at_once {
             AtOnce::Begun(live) => live,
             AtOnce::No(turn) => {
-                let at = Versioned { row: self.take(caller, id, row, turn).await?, version: 1 };
-                match self.begin(&caller.tenant, id, at, None)? {
+                // Whoever leaves in this moment leaves a run that is stored: it is driven all the same.
+                let (service, caller_too) = (self.clone(), caller.clone());
+                let begins = async move {
+                    let at = Versioned { row: service.take(&caller_too, id, row, turn).await?, version: 1 };
+                    service.begin(&caller_too.tenant, id, at, None)
+                };
+                let begun = tokio::spawn(tracing::Instrument::in_current_span(begins)).await;
+                match begun.map_err(|_| Error::Lost)?? {
                     Some(live) => live,
                     None => return self.execution(caller, &id.to_string()).await,
                 }

@@ -9,7 +9,7 @@ use super::accept::{input, queue_name};
 use super::drive::Run;
 use super::end::of_tenant;
 use crate::engine::rows::{ExecutionRow, execution_key};
-use crate::engine::view::State;
+use crate::engine::view::{State, Uncaught};
 use crate::error::Error;
 use crate::load::Versioned;
 
@@ -31,6 +31,11 @@ impl Run {
                 Some(first) if session.waiting.contains(&self.id) => self.look_after(*first).await?,
                 _ => {
                     self.refresh().await?;
+                    if !self.at.row.state.is_final() {
+                        let message = "its session was removed before it began".to_owned();
+                        let error = Uncaught { name: "AbortError".to_owned(), message, stack: String::new() };
+                        self.finish(State::Cancelled, Some(error), None).await?;
+                    }
                     return Ok(false);
                 }
             }
