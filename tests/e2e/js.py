@@ -306,11 +306,13 @@ def left(server):
                 caller.sendall(head.encode() + content)
                 time.sleep(at / 10_000)
 
-        def ended():
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
             listed = json.loads(request(server.port, "GET", "/api/executions?limit=100", b"").body)["executions"]
-            return listed and all(run["status"] == "completed" for run in listed)
-
-        until(ended)
+            if listed and all(run["status"] == "completed" for run in listed):
+                break
+            time.sleep(0.05)
+        assert listed and all(run["status"] == "completed" for run in listed), listed
         # Else it was found by the look for runs that nobody drives, seconds later.
         assert "goes on here" not in Path(server.log).read_text()
 
