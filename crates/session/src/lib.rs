@@ -33,6 +33,7 @@ mod rows;
 mod run;
 mod service;
 mod sessions;
+mod shared;
 mod steadies;
 mod tenants;
 mod trace;

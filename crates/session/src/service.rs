@@ -2,7 +2,7 @@
 //! Invariant: it holds no session state that is not in the store; what it caches is immutable or can be lost.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
@@ -17,6 +17,7 @@ use crate::indexed::Indexed;
 use crate::live::Lives;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
+use crate::shared::Shared;
 use crate::steadies::{KeptCatalogs, Steadies};
 use crate::tenants::Tenants;
 use crate::tenants::keys::{self, ConfiguredKey};
@@ -46,8 +47,8 @@ pub struct Service {
     pub(crate) keys: Vec<ConfiguredKey>,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
-    calls: Mutex<HashMap<LogicalSessionId, Weak<Semaphore>>>,
-    turns: Mutex<HashMap<String, Weak<Turn>>>,
+    calls: Shared<LogicalSessionId, Semaphore>,
+    turns: Shared<String, Turn>,
     pub(crate) retention: Retention,
     pub(crate) traces: Traces,
     pub(crate) meter: Arc<Meter>,
@@ -81,8 +82,8 @@ impl Service {
             delegated: false,
             keys: Vec::new(),
             pinned: Mutex::default(),
-            calls: Mutex::default(),
-            turns: Mutex::default(),
+            calls: Shared::default(),
+            turns: Shared::default(),
             retention: Retention::default(),
             traces: Traces::default(),
             meter,
@@ -180,36 +181,18 @@ impl Service {
 
     /// The session's share of calls under way, for as long as one of its runs goes on.
     pub(crate) fn calls_of(&self, session: LogicalSessionId) -> Arc<Semaphore> {
-        let mut calls = lock(&self.calls);
-        if let Some(live) = calls.get(&session).and_then(Weak::upgrade) {
-            return live;
-        }
-        calls.retain(|_, weak| weak.strong_count() > 0);
-        let fresh = Arc::new(Semaphore::new(self.limits.calls_per_session));
-        calls.insert(session, Arc::downgrade(&fresh));
-        fresh
+        self.calls.of(&session, || Semaphore::new(self.limits.calls_per_session))
     }
 
     /// Callers that would change the same thing wait for each other here instead of racing for it in the store. It is only
     /// politeness: other processes take no part in it, and what must hold is held by versions.
     pub(crate) async fn turn(&self, of: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        self.turn_of(of).lock_owned().await
+        self.turns.of(of, Turn::default).lock_owned().await
     }
 
     /// The turn, where nobody has it.
     pub(crate) fn free_turn(&self, of: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
-        self.turn_of(of).try_lock_owned().ok()
-    }
-
-    fn turn_of(&self, of: &str) -> Arc<Turn> {
-        let mut turns = lock(&self.turns);
-        if let Some(turn) = turns.get(of).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, weak| weak.strong_count() > 0);
-        let fresh = Arc::new(Turn::default());
-        turns.insert(of.to_owned(), Arc::downgrade(&fresh));
-        fresh
+        self.turns.of(of, Turn::default).try_lock_owned().ok()
     }
 
     pub(crate) fn new_logical_id(&self) -> LogicalSessionId {

@@ -8,11 +8,13 @@ mod settings;
 pub(crate) mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::{Digest, ExecutionId, TenantId, Timestamp};
 use ports::{Presence, Scripts};
 use tokio::sync::Notify;
+
+use crate::shared::Shared;
 
 pub(crate) use live::{Listed, Live, Lives};
 pub use settings::JsSettings;
@@ -29,7 +31,7 @@ pub(crate) struct Js {
     pub lives: Lives,
     pub fair: fair::Fair,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
-    changes: Mutex<HashMap<String, Weak<Notify>>>,
+    changes: Shared<String, Notify>,
     /// Engines whose programs were known to be stored at this moment.
     pub guests: Mutex<HashMap<(TenantId, Digest), Timestamp>>,
     /// How many objects a reader of a heap needs, as far as known, and when it was there and nobody's garbage.
@@ -51,7 +53,7 @@ impl Js {
             settings,
             lives: Lives::default(),
             fair: fair::Fair::new(at_once),
-            changes: Mutex::default(),
+            changes: Shared::default(),
             guests: Mutex::default(),
             links: Mutex::default(),
             held: Mutex::default(),
@@ -76,19 +78,12 @@ impl Js {
 
     /// What tells of changes to this.
     pub fn changes_of(&self, what: &str) -> Arc<Notify> {
-        let mut changes = lock(&self.changes);
-        if let Some(known) = changes.get(what).and_then(Weak::upgrade) {
-            return known;
-        }
-        changes.retain(|_, weak| weak.strong_count() > 0);
-        let fresh = Arc::new(Notify::new());
-        changes.insert(what.to_owned(), Arc::downgrade(&fresh));
-        fresh
+        self.changes.of(what, Notify::new)
     }
 
     /// Wakes whoever in this process waits for it.
     pub fn changed(&self, what: &str) {
-        if let Some(known) = lock(&self.changes).get(what).and_then(Weak::upgrade) {
+        if let Some(known) = self.changes.known(what) {
             known.notify_waiters();
         }
     }
