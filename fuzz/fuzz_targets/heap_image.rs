@@ -37,13 +37,23 @@ fuzz_target!(|bytes: &[u8]| {
     if frame.memory_bytes > 64 << 20 {
         return;
     }
+    let decoded = codec.decode(&frame, &base, |page| page_of(&old, page));
     let mut memory = old.clone();
-    if let Ok(image) = codec.apply(frame.key, &object, &base, &mut memory) {
+    let applied = codec.apply(frame.key, &object, &base, &mut memory);
+    assert_eq!(decoded.is_ok(), applied.is_ok(), "two ways to read an object");
+    if let Ok(decoded) = decoded {
+        assert!(decoded.pages().all(|(page, whole)| whole == page_of(&memory, page)), "two ways, two heaps");
+    }
+    if let Ok(image) = applied {
         assert_eq!(image.key(), frame.key);
         let fresh = Image::base(base.engine(), &memory).map(|fresh| fresh.key());
         assert_eq!(fresh, Ok(frame.key), "accepted, and not what its key names");
     }
 });
+
+fn page_of(memory: &[u8], page: u32) -> &[u8] {
+    memory.get(page as usize * PAGE..(page as usize + 1) * PAGE).unwrap_or(&image::ZERO_PAGE)
+}
 
 /// An object that changes the pages that the input names.
 fn good(codec: &mut Codec, base: &Image, old: &[u8], bytes: &[u8]) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Digest;
 use ports::scripts::{Error, Global, Limits, Stop, Surroundings};
 
-use crate::heaps::{Held, Page};
+use crate::heaps::Held;
 use crate::image::{self, Frame};
 
 use super::Core;
@@ -30,7 +30,7 @@ impl Core {
                 (None, None) => running.base.clone(),
                 (None, Some(parent)) => self.held(parent)?,
             };
-            last = Some(self.read(bench, &running, &parent, object, frame.key)?);
+            last = Some(self.read(bench, &running, &parent, &frame)?);
         }
         // Only the heap itself is stood on; those before it keep what they have.
         let Some(mut held) = last else { return self.held(key).map(|_| ()) };
@@ -47,18 +47,17 @@ impl Core {
         bench: &mut Bench,
         running: &Running,
         parent: &Arc<Held>,
-        object: &[u8],
-        key: Digest,
+        frame: &Frame<'_>,
     ) -> Result<Held, Error> {
-        let decoded = bench.codec.decode(key, object, &parent.image, |at, into| into.copy_from_slice(parent.page(at)));
+        let key = frame.key;
+        let decoded = bench.codec.decode(frame, &parent.image, |at| parent.page(at));
         let decoded = decoded.map_err(|error| refused(key, error))?;
         // The stack of a heap is empty. One that is not is no heap of this engine.
-        if decoded.pages.iter().any(|(at, page)| *at < running.stack_pages && **page != image::ZERO_PAGE) {
+        if decoded.pages().any(|(at, page)| at < running.stack_pages && *page != image::ZERO_PAGE) {
             return Err(Error::Damaged(key));
         }
-        let ledger = self.shelf.ledger();
-        let changed: Vec<_> = decoded.pages.into_iter().map(|(at, page)| (at, Page::new(ledger, page))).collect();
-        let mut held = parent.next(ledger, decoded.image, &changed);
+        let held = parent.with(self.shelf.ledger(), decoded);
+        let mut held = held.map_err(|error| Error::Engine(error.into()))?;
         held.descend(parent, 1);
         Ok(held)
     }

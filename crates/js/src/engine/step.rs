@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::Digest;
 use ports::scripts::{Error, Heap, Input, Limits, Outcome, Step, Stepped};
 
-use crate::heaps::{Held, Live};
+use crate::heaps::{Held, Live, over_most};
 use crate::image::PAGE;
 use crate::machine::{Cut, Instance, Owed, Standing};
 
@@ -49,7 +49,7 @@ impl Core {
         self.shelf.put(next.clone());
         // Every page that a guest has written is looked through in every step: one that has written more than a heap may have
         // over its ground is not kept, mapping the heap anew costs less.
-        if bench.dirty.len() <= next.over_most() {
+        if bench.dirty.len() <= over_most(&next.image) {
             let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
             self.shelf.put_live(Live { instance, held: next, _counted });
         }

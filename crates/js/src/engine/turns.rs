@@ -7,8 +7,10 @@ use std::time::Instant;
 use ports::scripts::{Error, Limits, Step};
 
 use crate::heaps::Held;
+use crate::image::Frame;
 use crate::machine::{Cut, Instance};
 
+use super::admit::refused;
 use super::boot::Running;
 use super::step::{ended, restore};
 use super::workers::Bench;
@@ -47,7 +49,8 @@ fn stored(
 ) -> Result<Arc<Held>, Error> {
     let (next, object) = chain::commit(core, bench, running, held, instance)?;
     let parent = next.parent().unwrap_or(&running.base).clone();
-    let mut read = core.read(bench, running, &parent, &object, next.key())?;
+    let frame = Frame::read_as(next.key(), &object).map_err(|error| refused(next.key(), error))?;
+    let mut read = core.read(bench, running, &parent, &frame)?;
     read.settle(core.shelf.ledger()).map_err(|error| Error::Engine(error.into()))?;
     Ok(Arc::new(read))
 }

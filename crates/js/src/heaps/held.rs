@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::Digest;
 
-use crate::image::{Image, PAGE, ZERO_PAGE};
+use crate::image::{Decoded, Image, PAGE, ZERO_PAGE};
 use crate::machine::Ground;
 
 use super::page::{Entry, Ledger, Page};
@@ -62,22 +62,27 @@ impl Held {
         Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0, _counted }
     }
 
-    /// Gives it a ground of its own when it has too much over the one it came from.
-    pub fn settle(&mut self, ledger: &Arc<Ledger>) -> io::Result<()> {
-        if self.over.len() <= self.over_most() {
-            return Ok(());
+    /// The heap that an object makes of this one.
+    pub fn with(&self, ledger: &Arc<Ledger>, decoded: Decoded) -> io::Result<Self> {
+        if decoded.pages().len() < decoded.image.pages() as usize / 2 {
+            let changed: Vec<_> = decoded.pages().map(|(at, page)| (at, Page::copy(ledger, page))).collect();
+            return Ok(self.next(ledger, decoded.image, &changed));
         }
-        let pages = (0..self.image.pages()).map(|at| (at, self.page(at))).filter(|(_, page)| *page != ZERO_PAGE);
-        let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages)?;
-        self.ground = Arc::new(ground);
-        self.over = Vec::new();
-        Ok(())
+        // Most of the heap at once is not made pages first, each with memory of its own: it needs a ground in any case.
+        let page = |at| decoded.page(at).map_or_else(|| self.page(at), |page| page.as_slice());
+        let ground = Arc::new(Grounded::of(ledger, &decoded.image, page)?);
+        let _counted = ledger.take(decoded.image.own_bytes(&self.image));
+        Ok(Self { image: decoded.image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted })
     }
 
-    /// Beyond so many pages over its ground a heap gets a ground of its own. Each of them is copied at every restore and looked
-    /// at in every step, while a new ground costs what the heap is large: the root is where the sum of both is least.
-    pub fn over_most(&self) -> usize {
-        (self.image.pages() as usize * 16).isqrt()
+    /// Gives it a ground of its own when it has too much over the one it came from.
+    pub fn settle(&mut self, ledger: &Arc<Ledger>) -> io::Result<()> {
+        if self.over.len() <= over_most(&self.image) {
+            return Ok(());
+        }
+        self.ground = Arc::new(Grounded::of(ledger, &self.image, |at| self.page(at))?);
+        self.over = Vec::new();
+        Ok(())
     }
 
     pub fn key(&self) -> Digest {
@@ -138,7 +143,18 @@ pub fn gather(last: &Arc<Held>) -> (Arc<Held>, u32) {
     }
 }
 
+/// Beyond so many pages over its ground a heap gets a ground of its own. Each of them is copied at every restore and looked
+/// at in every step, while a new ground costs what the heap is large: the root is where the sum of both is least.
+pub fn over_most(image: &Image) -> usize {
+    (image.pages() as usize * 16).isqrt()
+}
+
 impl Grounded {
+    fn of<'a>(ledger: &Arc<Ledger>, image: &Image, page: impl Fn(u32) -> &'a [u8]) -> io::Result<Self> {
+        let pages = (0..image.pages()).map(|at| (at, page(at))).filter(|(_, page)| *page != ZERO_PAGE);
+        Self::make(ledger, image.memory_bytes() as usize, pages)
+    }
+
     fn make<'a>(ledger: &Arc<Ledger>, bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
         let mut written = 0;
         let ground = Ground::make(bytes, pages.inspect(|_| written += PAGE))?;

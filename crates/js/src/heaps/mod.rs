@@ -5,6 +5,6 @@ mod held;
 mod page;
 mod shelf;
 
-pub use held::{Held, LINKS_MOST, gather};
+pub use held::{Held, LINKS_MOST, gather, over_most};
 pub use page::{Ledger, Page};
 pub use shelf::{Live, Shelf};

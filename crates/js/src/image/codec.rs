@@ -2,30 +2,24 @@
 //! Invariant: nothing is unpacked before the listed digests add up to the key, and no page is given before it has its
 //! digest; so what is given belongs to the heap that was asked for. Memory used is bounded by the object's own list.
 
-use std::sync::mpsc;
 use std::thread;
 
 use base::Digest;
-use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+use zstd::zstd_safe;
 
 use super::frame::{self, Payload};
 use super::tree::digest_of;
-use super::{Damage, Error, Frame, Image, PAGE, ZERO_PAGE};
+use super::{Damage, Error, Frame, Image, PAGE};
 
 /// Pages differ in a few bytes and are zero elsewhere once they are XORed: more effort finds nothing more.
 const LEVEL: i32 = 1;
-/// As much as `LEVEL` ever looks back, so that a frame cannot ask for more memory.
-const WINDOW_LOG: u32 = 20;
 
 pub(super) type Page = [u8; PAGE];
 /// Pages and their digests.
 type Changed = Vec<(u32, [u8; 32])>;
-type Pages = Vec<(u32, Box<Page>)>;
 
-/// So many pages are worth a second thread, which gets them by rows; it is never more than so many rows behind.
+/// So many pages are worth a second thread.
 const MANY: usize = 512;
-const ROW: usize = 64;
-const ROWS: usize = 8;
 
 /// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +33,28 @@ pub struct Change<'a> {
 #[derive(Debug)]
 pub struct Decoded {
     pub image: Image,
+    changed: Changed,
+    /// The changed pages, one after the other.
+    bytes: Vec<u8>,
+}
+
+impl Decoded {
     /// In rising order.
-    pub pages: Pages,
+    pub fn pages(&self) -> impl ExactSizeIterator<Item = (u32, &Page)> {
+        self.changed.iter().map(|(page, _)| *page).zip(self.bytes.as_chunks().0)
+    }
+
+    /// One of them.
+    pub fn page(&self, page: u32) -> Option<&Page> {
+        let at = self.changed.binary_search_by_key(&page, |(page, _)| *page).ok()?;
+        self.bytes.as_chunks().0.get(at)
+    }
 }
 
 /// The tables of the compressor, to be kept: making them costs more than a small object does.
 pub struct Codec {
     compressor: zstd::bulk::Compressor<'static>,
-    decoder: Decoder<'static>,
+    decompressor: zstd::bulk::Decompressor<'static>,
     /// XORed pages on their way into an object.
     pages: Vec<u8>,
 }
@@ -54,9 +62,8 @@ pub struct Codec {
 impl Codec {
     pub fn new() -> Result<Self, Error> {
         let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|_| Error::Compress)?;
-        let mut decoder = Decoder::new().map_err(|_| Error::Compress)?;
-        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Error::Compress)?;
-        Ok(Self { compressor, decoder, pages: Vec::new() })
+        let decompressor = zstd::bulk::Decompressor::new().map_err(|_| Error::Compress)?;
+        Ok(Self { compressor, decompressor, pages: Vec::new() })
     }
 
     /// The object of `next` against `parent`. The changes may come in any order and name pages that are the same after all.
@@ -89,141 +96,57 @@ impl Codec {
     }
 
     /// The changed pages of a heap, verified. `read` gives a page of the parent's memory.
-    pub fn decode(
-        &mut self,
-        key: Digest,
-        object: &[u8],
-        parent: &Image,
-        mut read: impl FnMut(u32, &mut Page),
-    ) -> Result<Decoded, Error> {
-        let frame = Frame::read_as(key, object)?;
-        let (image, changed) = frame.image(parent)?;
-        let mut whole = |page: u32, difference: &Page| {
-            if page >= parent.pages() {
-                return Box::new(*difference);
-            }
-            let mut whole = Box::new(ZERO_PAGE);
-            read(page, &mut whole);
-            xor(whole.as_mut_slice(), difference);
-            whole
-        };
-        // Where no thread can be had, it is done without one.
-        if changed.len() >= MANY
-            && let Some(pages) = self.side_by_side(&frame, &changed, &mut whole)?
-        {
-            return Ok(Decoded { image, pages });
-        }
-        let mut pages = Vec::with_capacity(changed.len());
-        self.differences(&frame, changed.len(), |at, difference| {
-            let (page, digest) = changed[at];
-            pages.push((page, whole(page, difference)));
-            frame.hold(pages.last().is_some_and(|(_, page)| digest_of(&page[..]) == digest), Damage::Page(page))
-        })?;
-        Ok(Decoded { image, pages })
-    }
-
-    /// Unpacks here and hashes on another thread: either takes as long as the other, and a large heap is waited for.
-    fn side_by_side(
+    pub fn decode<'p>(
         &mut self,
         frame: &Frame<'_>,
-        changed: &[(u32, [u8; 32])],
-        mut whole: impl FnMut(u32, &Page) -> Box<Page>,
-    ) -> Result<Option<Pages>, Error> {
-        let (send, receive) = mpsc::sync_channel::<Pages>(ROWS);
-        thread::scope(|scope| {
-            let hashing = thread::Builder::new().name("heap-digests".to_owned());
-            let hashing = hashing.spawn_scoped(scope, move || {
-                let mut pages = Pages::with_capacity(changed.len());
-                for (page, whole) in receive.into_iter().flatten() {
-                    let right = changed.get(pages.len()).is_some_and(|(_, digest)| digest_of(&whole[..]) == *digest);
-                    frame.hold(right, Damage::Page(page))?;
-                    pages.push((page, whole));
+        parent: &Image,
+        read: impl Fn(u32) -> &'p [u8] + Sync,
+    ) -> Result<Decoded, Error> {
+        let (image, changed) = frame.image(parent)?;
+        let mut bytes = self.unpacked(frame, changed.len())?;
+        let whole = |changed: &[(u32, [u8; 32])], pages: &mut [Page]| {
+            for ((page, digest), whole) in changed.iter().zip(pages) {
+                if *page < parent.pages() {
+                    xor(whole, read(*page));
                 }
-                Ok(pages)
-            });
-            let Ok(hashing) = hashing else { return Ok(None) };
-            let mut row = Pages::with_capacity(ROW);
-            let unpacked = self.differences(frame, changed.len(), |at, difference| {
-                let (page, _) = changed[at];
-                row.push((page, whole(page, difference)));
-                if row.len() == ROW || at + 1 == changed.len() {
-                    // Where nobody listens, a page was wrong, which the other one says.
-                    let _ = send.send(std::mem::replace(&mut row, Pages::with_capacity(ROW)));
-                }
-                Ok(())
-            });
-            drop(send);
-            let hashed = hashing.join().unwrap_or(Err(Error::Compress));
-            let pages = hashed?;
-            unpacked.map(|()| Some(pages))
-        })
+                frame.hold(digest_of(whole) == *digest, Damage::Page(*page))?;
+            }
+            Ok(())
+        };
+        side_by_side(&changed, bytes.as_chunks_mut().0, whole)?;
+        Ok(Decoded { image, changed, bytes })
     }
 
     /// Turns the parent's memory into the heap's. After an error the memory is worth nothing.
     pub fn apply(&mut self, key: Digest, object: &[u8], parent: &Image, memory: &mut Vec<u8>) -> Result<Image, Error> {
         let frame = Frame::read_as(key, object)?;
         memory.resize(frame.memory_bytes as usize, 0);
-        self.unpack(&frame, parent, |page, difference| {
-            let at = page as usize * PAGE;
-            let whole = memory.get_mut(at..at + PAGE)?;
-            xor(whole, difference);
-            Some(digest_of(whole))
-        })
-    }
-
-    /// Hands each changed page's difference to `place`, which says the digest of what came of it.
-    fn unpack(
-        &mut self,
-        frame: &Frame<'_>,
-        parent: &Image,
-        mut place: impl FnMut(u32, &Page) -> Option<[u8; 32]>,
-    ) -> Result<Image, Error> {
         let (image, changed) = frame.image(parent)?;
-        self.differences(frame, changed.len(), |at, difference| {
-            let (page, digest) = changed[at];
-            frame.hold(place(page, difference) == Some(digest), Damage::Page(page))
-        })?;
+        let unpacked = self.unpacked(&frame, changed.len())?;
+        for ((page, digest), difference) in changed.iter().zip(unpacked.chunks_exact(PAGE)) {
+            let at = *page as usize * PAGE;
+            let whole = memory.get_mut(at..at + PAGE).ok_or(Error::NoPage(*page))?;
+            xor(whole, difference);
+            frame.hold(digest_of(whole) == *digest, Damage::Page(*page))?;
+        }
         Ok(image)
     }
 
-    /// The packed pages, one after the other: exactly so many, from exactly the bytes that are there.
-    pub(super) fn differences(
-        &mut self,
-        frame: &Frame<'_>,
-        count: usize,
-        mut each: impl FnMut(usize, &Page) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let packed = || Error::Damaged { key: frame.key, damage: Damage::Packed };
+    /// The packed pages, one after the other: exactly so many, from exactly the bytes that are there. At once: page by page, the
+    /// decoder keeps a window of its own and copies everything out of it.
+    pub(super) fn unpacked(&mut self, frame: &Frame<'_>, count: usize) -> Result<Vec<u8>, Error> {
+        let mut pages = Vec::new();
         if count == 0 {
-            return frame.hold(frame.packed.is_empty(), Damage::Packed);
+            frame.hold(frame.packed.is_empty(), Damage::Packed)?;
+            return Ok(pages);
         }
-        self.decoder.reinit().map_err(|_| Error::Compress)?;
-        let mut input = InBuffer::around(frame.packed);
-        let mut page: Page = ZERO_PAGE;
-        let mut ended = false;
-        for at in 0..count {
-            let mut output = OutBuffer::around(page.as_mut_slice());
-            while output.pos() < PAGE {
-                let before = (input.pos(), output.pos());
-                let left = if ended { None } else { self.decoder.run(&mut input, &mut output).ok() };
-                ended = left.ok_or(packed())? == 0;
-                if !ended && before == (input.pos(), output.pos()) {
-                    return Err(packed());
-                }
-            }
-            each(at, &page)?;
-        }
-        // What is left may only be the end of the frame.
-        let mut more = [0; 1];
-        while !ended {
-            let before = input.pos();
-            let mut output = OutBuffer::around(more.as_mut_slice());
-            ended = self.decoder.run(&mut input, &mut output).map_err(|_| packed())? == 0;
-            if output.pos() > 0 || (!ended && before == input.pos()) {
-                return Err(packed());
-            }
-        }
-        frame.hold(input.pos() == frame.packed.len(), Damage::Packed)
+        // One frame, and nothing after it.
+        let length = zstd_safe::find_frame_compressed_size(frame.packed).unwrap_or(0);
+        frame.hold(length == frame.packed.len(), Damage::Packed)?;
+        pages.try_reserve_exact(count * PAGE).map_err(|_| Error::Compress)?;
+        let unpacked = self.decompressor.decompress_to_buffer(frame.packed, &mut pages).is_ok();
+        frame.hold(unpacked && pages.len() == count * PAGE, Damage::Packed)?;
+        Ok(pages)
     }
 
     /// Appends the collected pages to an object.
@@ -240,6 +163,29 @@ impl Codec {
         self.pages.clear();
         pages.for_each(|page| self.pages.extend_from_slice(page));
     }
+}
+
+/// Does half of it on a second thread where it is much: a large heap is waited for. Of two mistakes the first one is told.
+fn side_by_side<D: Sync, W: Fn(&[D], &mut [Page]) -> Result<(), Error> + Sync>(
+    changed: &[D],
+    pages: &mut [Page],
+    work: W,
+) -> Result<(), Error> {
+    if changed.len() < MANY {
+        return work(changed, pages);
+    }
+    let half = changed.len() / 2;
+    let (first, second) = changed.split_at(half);
+    let (here, beside) = pages.split_at_mut(half);
+    let (done, done_beside) = thread::scope(|scope| {
+        let name = thread::Builder::new().name("heap-digests".to_owned());
+        let thread = name.spawn_scoped(scope, || work(second, beside));
+        let done = work(first, here);
+        (done, thread.map(|thread| thread.join().unwrap_or(Err(Error::Compress))))
+    });
+    done?;
+    // Where no thread can be had, it is done without one.
+    done_beside.unwrap_or_else(|_| work(second, &mut pages[half..]))
 }
 
 impl Frame<'_> {

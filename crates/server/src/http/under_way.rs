@@ -1,14 +1,17 @@
 //! Calls under way, so that a stop can wait for exactly those.
-//! Invariant: a call counts from its request to the last byte of its answer, streams included.
+//! Invariant: a call counts from its request to the last byte of its answer, streams included; an answer whose length is known
+//! keeps it.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
-use futures::StreamExt;
+use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 
 /// Cloned into every call; the count is how many clones of the guard are alive.
@@ -45,10 +48,32 @@ pub async fn count(State(under_way): State<UnderWay>, request: Request, next: Ne
         return next.run(request).await;
     }
     let guard = under_way.enter();
-    let (parts, body) = next.run(request).await.into_parts();
-    let counted = body.into_data_stream().map(move |frame| {
-        let _held = &guard;
-        frame
-    });
-    Response::from_parts(parts, Body::from_stream(counted))
+    next.run(request).await.map(|body| Body::new(Counted { body, _guard: guard }))
+}
+
+/// The body of an answer, which counts as long as it is there. It is handed on as it is: a stream of its frames would hide how
+/// long it is, and a short answer would leave in three pieces instead of one.
+struct Counted {
+    body: Body,
+    _guard: Guard,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

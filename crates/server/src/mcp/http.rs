@@ -32,6 +32,8 @@ pub fn service(
         .with_allowed_origins(lists.origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(body_bytes)
+        // In 2026-07-28 an answer that nothing comes before is one JSON body instead of a stream of one event.
+        .with_json_response(true)
         .with_cancellation_token(stop);
     config.session_store = Some(Arc::new(TransportStore(service.clone())));
     let roots = Roots::new(&options);

@@ -14,7 +14,7 @@ use ports::scripts::{self, Input, Outcome, Stepped, Stop};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::accept::{input, queue_name};
-use super::drive::Run;
+use super::drive::{Run, Start};
 use super::end::{Ended, Ending, of_tenant};
 use crate::caller::Caller;
 use crate::engine::Live;
@@ -97,7 +97,7 @@ impl Service {
             ..row.clone()
         };
         let at = Versioned { row, version: 0 };
-        let Some(live) = self.begin(&caller.tenant, id, at, Some(Brief { began, told }))? else {
+        let Some(live) = self.begin(&caller.tenant, id, at, Start::Brief(Brief { began, told }))? else {
             return Ok(AtOnce::No(None));
         };
         match stored.await {

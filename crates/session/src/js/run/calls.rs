@@ -42,11 +42,7 @@ impl Run {
         if !stored.is_empty() {
             return Ok(Heard::Answers(stored));
         }
-        for owed in owed.iter().filter(|owed| owed.due.is_none()) {
-            if self.asked.insert(owed.call.id) {
-                self.ask(owed);
-            }
-        }
+        owed.iter().filter(|owed| owed.due.is_none()).for_each(|owed| self.ask_once(owed));
         let next = owed.iter().filter_map(|owed| owed.due).min();
         let clock = self.service.ports.clock.clone();
         let left = Duration::from_millis(self.left_ms());
@@ -86,6 +82,13 @@ impl Run {
         }
     }
 
+    /// Answers for which a run need not wait, before anything is asked. `None` where there are none, or its time is up.
+    pub(super) fn at_hand(&self) -> Option<Vec<(u64, Result<Value, Thrown>)>> {
+        let owed = &self.at.row.parked.as_ref().filter(|_| self.left_ms() > 0)?.owed;
+        let stored = stored(owed, |id| self.ours.contains(&id));
+        Some(if stored.is_empty() { due(owed, self.moment()) } else { stored }).filter(|answers| !answers.is_empty())
+    }
+
     /// Everything that has been answered by now; answers to effects are stored first.
     async fn heard(&mut self, first: (u64, Answer)) -> Result<Heard, Error> {
         let mut answers = vec![first];
@@ -109,7 +112,10 @@ impl Run {
         Ok(Heard::Answers(answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()))
     }
 
-    fn ask(&mut self, owed: &Owed) {
+    pub(super) fn ask_once(&mut self, owed: &Owed) {
+        if !self.asked.insert(owed.call.id) {
+            return;
+        }
         let (id, call, review) = (owed.call.id, owed.call.call.clone(), owed.review.clone());
         let asks = Asks {
             service: self.service.clone(),

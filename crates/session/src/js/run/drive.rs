@@ -37,6 +37,16 @@ const ENGINE_AGAIN: Duration = Duration::from_millis(10);
 /// How often a run looks whether it is still its own.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How a run comes to who drives it.
+pub(super) enum Start {
+    /// It is stored, and ours.
+    Ours,
+    /// It is not stored yet.
+    Brief(Brief),
+    /// It is stored, and its process died. The row says that it is ours; the stored one does not yet.
+    Found,
+}
+
 pub(super) struct Run {
     pub service: Arc<Service>,
     pub tenant: TenantId,
@@ -70,15 +80,19 @@ impl Run {
         self.tell.clone()
     }
 
-    /// Carries it on to its end. `brief`: it is not stored yet.
-    pub async fn drive(mut self, brief: Option<Brief>) -> Result<(), Error> {
-        let mut first = None;
-        if let Some(brief) = brief {
-            match self.first_step(brief).await {
-                First::Continue(stepped) => first = stepped,
+    /// Carries it on to its end.
+    pub async fn drive(mut self, start: Start) -> Result<(), Error> {
+        let mut first = match start {
+            Start::Ours => None,
+            Start::Brief(brief) => match self.first_step(brief).await {
+                First::Continue(stepped) => stepped,
                 First::Break(over) => return over,
-            }
-        }
+            },
+            Start::Found => match self.first_step_here().await? {
+                Some(stepped) => stepped,
+                None => return Ok(()),
+            },
+        };
         if self.at.row.state == State::Queued && !self.take_turn().await? {
             return Ok(());
         }
@@ -152,7 +166,7 @@ impl Run {
         self.waited_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    async fn step(&self, input: Input) -> Result<Stepped, Error> {
+    pub(super) async fn step(&self, input: Input) -> Result<Stepped, Error> {
         self.step_until(input, &self.live.stop).await
     }
 

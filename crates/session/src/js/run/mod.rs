@@ -7,6 +7,7 @@ mod calls;
 mod drive;
 mod end;
 mod fetch;
+mod found;
 mod park;
 mod queue;
 mod resume;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use base::{ExecutionId, Timestamp};
 use brief::AtOnce;
+use drive::Start;
 use ports::store::{Range, Table};
 
 use crate::caller::Caller;
@@ -47,7 +49,7 @@ impl Service {
                 let (service, caller_too) = (self.clone(), caller.clone());
                 let begins = async move {
                     let at = Versioned { row: service.take(&caller_too, id, row, turn).await?, version: 1 };
-                    service.begin(&caller_too.tenant, id, at, None)
+                    service.begin(&caller_too.tenant, id, at, Start::Ours)
                 };
                 let begun = tokio::spawn(tracing::Instrument::in_current_span(begins)).await;
                 match begun.map_err(|_| Error::Lost)?? {

@@ -1,19 +1,17 @@
 //! Runs whose process died go on here.
-//! Invariant: a run has one owner; who takes one over from a dead owner does so by compare-and-set, and the old one's commits
-//! fail from then on.
+//! Invariant: a run has one owner; who takes one over from a dead owner does so by compare-and-set (`found.rs`), and the old
+//! one's commits fail from then on.
 
 use std::sync::Arc;
 
 use base::{ExecutionId, TenantId};
-use ports::store::{Batch, Expect, Range, Table};
+use ports::store::{Range, Table};
 
-use super::brief::Brief;
-use super::drive::Run;
+use super::drive::{Run, Start};
 use crate::engine::rows::{ExecutionRow, execution_key};
 use crate::engine::{Listed, Live};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows;
 use crate::service::Service;
 
 const PAGE: usize = 500;
@@ -61,13 +59,9 @@ impl Service {
         if found.row.state.is_final() || js.lives.get(id).is_some() || (owner != me && js.presence.is_alive(owner)) {
             return Ok(false);
         }
-        let row = ExecutionRow { owner: me, ..found.row };
-        let batch = Batch::default().put(execution_key(tenant, id), rows::write(&row), Expect::Version(found.version));
-        if self.try_commit(batch).await?.is_none() {
-            return Ok(false);
-        }
-        tracing::info!(execution = %id, state = %row.state, "a run whose process died goes on here");
-        Ok(self.begin(tenant, id, Versioned { row, version: found.version + 1 }, None)?.is_some())
+        tracing::info!(execution = %id, state = %found.row.state, "a run whose process died goes on here");
+        let at = Versioned { row: ExecutionRow { owner: me, ..found.row }, version: found.version };
+        Ok(self.begin(tenant, id, at, Start::Found)?.is_some())
     }
 
     /// Drives a run in a task of its own. `None` where one does already.
@@ -76,7 +70,7 @@ impl Service {
         tenant: &TenantId,
         id: ExecutionId,
         at: Versioned<ExecutionRow>,
-        brief: Option<Brief>,
+        start: Start,
     ) -> Result<Option<Live>, Error> {
         let (run, live) = Run::new(self.clone(), tenant.clone(), id, at);
         if !self.js()?.lives.add(live.clone()) {
@@ -88,7 +82,7 @@ impl Service {
             let _listed = Listed(&js.lives, id);
             // Whoever waits is woken after it is known what to tell.
             let _voice = run.voice();
-            let driven = run.drive(brief).await;
+            let driven = run.drive(start).await;
             js.hold(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
             if let Err(error) = driven {
                 // It is taken up again by the next look for runs that nobody drives.

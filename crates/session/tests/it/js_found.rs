@@ -1,0 +1,128 @@
+//! Runs that another process left, found by one or by several at once: ended once, and nothing is done before it is theirs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Origin;
+use ports::scripts::Call;
+use serde_json::{Value, json};
+use session::{Execution, RunJs, State};
+use testkit::faults::{Fault, Operation};
+use testkit::upstream::Rule;
+use tokio::sync::Notify;
+
+use crate::js_house::{JsHouse, Process, code, local, timer, value};
+
+const ORIGIN: &str = "https://api.example.com";
+
+fn fetch(method: &str, path: &str) -> Value {
+    let request = json!({"url": format!("{ORIGIN}{path}"), "method": method, "body": null});
+    json!({"await": [Call::Fetch { request }]})
+}
+
+fn house() -> JsHouse {
+    let mut house = JsHouse::new();
+    house.settings.fetch = vec![Origin::parse(ORIGIN).unwrap()];
+    house.house.upstream.add(Rule::post("/x").bytes(200, "yes"));
+    house
+}
+
+/// A run that waits, and whose process is dead.
+fn left(house: &JsHouse, program: Value) -> Execution {
+    let p = house.process();
+    let ran = p.run(&RunJs { wait_ms: Some(50), ..code(program) }).unwrap();
+    assert_eq!(ran.state, State::Running, "{ran:?}");
+    ran
+}
+
+fn now(p: &Process, ran: &Execution) -> Execution {
+    p.execution(&ran.id.to_string())
+}
+
+#[test]
+fn one_that_is_found_with_its_answer_is_taken_over_and_ended_in_one_commit() {
+    let house = house();
+    let ran = left(&house, json!([{"set": ["n", 41]}, timer(1_000), {"add": ["n", 1]}, {"get": "n"}]));
+    house.time.advance(Duration::from_secs(2));
+    let p = house.process();
+    let before = house.house.faults.calls(Operation::Commit);
+    assert_eq!(p.resume(), 1);
+    p.rest(50);
+    assert_eq!(value(&now(&p, &ran)), json!(42));
+    assert_eq!(house.house.faults.calls(Operation::Commit) - before, 1);
+    assert_eq!(p.resume(), 0);
+}
+
+/// Both begin before either has stored anything.
+#[test]
+fn two_that_find_it_at_once_end_it_once_and_send_once() {
+    for wait in [0, 1_000] {
+        let house = house();
+        let program = json!([timer(1_000), {"add": ["n", 1]}, fetch("POST", "/x"), {"add": ["n", 1]}, {"get": "n"}]);
+        let ran = left(&house, program);
+        house.time.advance(Duration::from_secs(2));
+        let (one, other) = (house.process(), house.process());
+        assert_eq!((one.resume(), other.resume()), (1, 1));
+        // In turns, or one after the other.
+        for _ in 0..20 {
+            one.rest(wait / 20);
+            other.rest(wait / 20);
+        }
+        one.rest(5_000);
+        other.rest(5_000);
+        for p in [&one, &other] {
+            assert_eq!(value(&now(p, &ran)), json!(2), "{wait}");
+        }
+        let posts = house.house.upstream.calls().into_iter().filter(|call| call.request.method == base::Method::Post);
+        assert_eq!(posts.count(), 1, "{wait}");
+    }
+}
+
+/// The others are to leave it alone while it goes on.
+#[test]
+fn a_step_that_takes_long_is_taken_over_while_it_goes_on() {
+    let house = house();
+    let ran = left(&house, json!([timer(1_000), {"spin": 2_000}, {"add": ["n", 1]}, {"get": "n"}]));
+    house.time.advance(Duration::from_secs(2));
+    let p = house.process();
+    assert_eq!(p.resume(), 1);
+    p.rest(500);
+    let other = house.process();
+    assert_eq!(other.resume(), 0);
+    p.rest(5_000);
+    assert_eq!(value(&now(&other, &ran)), json!(1));
+    // One that was ended from outside meanwhile is over, whatever its step comes to.
+    let ran = left(&house, json!([timer(1_000), {"spin": 10_000}, {"add": ["n", 1]}, {"get": "n"}]));
+    house.time.advance(Duration::from_secs(2));
+    assert_eq!(p.resume(), 1);
+    p.rest(500);
+    other.block(other.service.cancel_execution(&local(), &ran.id.to_string())).unwrap();
+    p.rest(13_000);
+    assert_eq!(now(&p, &ran).state, State::Cancelled);
+}
+
+/// What could not be taken over is not gone on with.
+#[test]
+fn a_read_is_asked_again_by_whoever_has_it() {
+    let house = house();
+    let gate = Arc::new(Notify::new());
+    house.house.upstream.add(Rule::get("/slow").bytes(200, "yes").waits_for(&gate));
+    let ran = left(&house, json!([fetch("GET", "/slow"), {"add": ["n", 1]}, {"get": "n"}]));
+    for fault in [Fault::Conflict, Fault::Unavailable] {
+        let p = house.process();
+        house.house.faults.fail(Operation::Commit, 1, fault);
+        assert_eq!(p.resume(), 1);
+        p.rest(10);
+        gate.notify_waiters();
+        p.rest(100);
+        assert_eq!(now(&p, &ran).state, State::Running, "{fault:?}");
+        house.house.faults.heal();
+    }
+    let p = house.process();
+    assert_eq!(p.resume(), 1);
+    p.rest(10);
+    gate.notify_waiters();
+    p.rest(100);
+    assert_eq!(value(&now(&p, &ran)), json!(1));
+    assert_eq!(house.house.upstream.calls().len(), 2);
+}
