@@ -2,7 +2,8 @@
 
 Invariants: only the standard library; the server lives to the end; every hostile run ends within its limits and says why;
 what a healthy session answers is its own and right at every moment. $HOSTILE_TIMES says how often each one is run in the crowd
-(default 3; the full measure is 1000).
+(default 3; the full measure is 1000), $HOSTILE_TIMEOUT_MS and $HOSTILE_MEMORY_MB what each may take: less of both is as hostile
+and lets a thousand of each be run within the hour.
 """
 
 import json
@@ -20,8 +21,10 @@ TIMES = int(os.environ.get("HOSTILE_TIMES", "3"))
 CROWD = 12
 HEALTHY = 6
 # Of one hostile run: what it may take, and what may pass until it is told of, the queue before it included.
-TIMEOUT_MS = 400
-MEMORY_MB = 32
+TIMEOUT_MS = int(os.environ.get("HOSTILE_TIMEOUT_MS", "400"))
+MEMORY_MB = int(os.environ.get("HOSTILE_MEMORY_MB", "32"))
+# Healthy sessions rest between two steps, or most of the time of a long run would be theirs.
+REST_SECONDS = 0.01
 TOLD_SECONDS = 60
 # What the server may hold at the end. Its heaps in memory have a budget of 512 MB.
 RESIDENT_MB = 1200
@@ -232,6 +235,7 @@ class Healthy(threading.Thread):
                 wanted = [self.secret, self.steps]
                 assert ran.get("result") == wanted, f"{short(ran)} instead of {wanted}"
                 heap = ran["heap"]
+                time.sleep(REST_SECONDS)
         except Exception as problem:
             self.wrong = f"session {self.number}, step {self.steps}: {problem}"
 

@@ -34,6 +34,7 @@ mod run;
 mod service;
 mod sessions;
 mod shared;
+mod slots;
 mod steadies;
 mod tenants;
 mod trace;

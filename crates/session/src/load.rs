@@ -84,9 +84,7 @@ impl Service {
     pub(crate) async fn resolve(&self, caller: &Caller, reference: &str) -> Result<(LogicalSessionId, Slot), Error> {
         let reference = reference.trim().trim_matches('`');
         if let Ok(slot) = reference.parse::<Slot>() {
-            let connection = self.connection(caller).await?;
-            let id = connection.row.slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
-            return Ok((id, slot));
+            return Ok((self.in_slot(caller, slot).await?, slot));
         }
         let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::shown(reference, 80)))?;
         if self.logical(caller, id).await?.is_none() {

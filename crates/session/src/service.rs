@@ -18,6 +18,7 @@ use crate::live::Lives;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
 use crate::shared::Shared;
+use crate::slots::Slots;
 use crate::steadies::{KeptCatalogs, Steadies};
 use crate::tenants::Tenants;
 use crate::tenants::keys::{self, ConfiguredKey};
@@ -55,6 +56,7 @@ pub struct Service {
     /// Opens that change nothing.
     pub(crate) steadies: Steadies,
     pub(crate) kept_catalogs: KeptCatalogs,
+    pub(crate) slots: Slots,
     /// Runs under way in this process.
     pub(crate) lives: Lives,
     pub(crate) js: Option<Js>,
@@ -89,6 +91,7 @@ impl Service {
             meter,
             steadies: Steadies::default(),
             kept_catalogs: KeptCatalogs::default(),
+            slots: Slots::default(),
             lives: Lives::default(),
             js: None,
         }

@@ -23,9 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{FromRef, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use base::TenantId;
 use futures::FutureExt;
 use session::Service;
@@ -100,11 +102,11 @@ fn router(
 ) -> Router {
     let origins = guard::origins(&options.hosts, port);
     let lists = mcp::HttpLists { hosts: &options.hosts, origins: &origins };
-    let mcp = mcp::service(service.clone(), lists, options.mcp.clone(), MESSAGE_BYTES, over.clone());
+    let mcp = Arc::new(mcp::service(service.clone(), lists, options.mcp.clone(), MESSAGE_BYTES, over.clone()));
     let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
     let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
     let mcp = Router::new()
-        .route_service("/mcp", mcp)
+        .route("/mcp", any(move |request: Request| answer(mcp.clone(), request)))
         .layer(from_fn(with_headers))
         .layer(from_fn(envelope::check))
         .layer(from_fn_with_state(auth.clone(), auth::own_transport));
@@ -120,6 +122,11 @@ fn router(
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(auth, auth::check))
         .layer(from_fn_with_state(guard, guard::check))
+}
+
+/// Through a handle: a clone of the service copies its lists of hosts and origins.
+async fn answer(mcp: Arc<mcp::McpHttp>, request: Request) -> Response {
+    mcp.handle(request).await.map(Body::new)
 }
 
 /// What the MCP SDK does not hand on: the headers that a connection is named by.

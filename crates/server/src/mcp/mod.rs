@@ -21,7 +21,7 @@ use base::TenantId;
 use session::Service;
 
 pub use handler::instructions;
-pub use http::{HttpLists, service};
+pub use http::{HttpLists, McpHttp, service};
 pub use named::{Named, during as during_headers, read as read_headers};
 pub use stdio::{StdioError, serve_stdio};
 

@@ -235,6 +235,12 @@ impl Service {
         Ok(())
     }
 
+    /// Whether a chain is known to be as short as it need be.
+    pub(super) fn is_short(&self, tenant: &TenantId, key: Digest) -> bool {
+        let most = self.js.as_ref().map_or(0, |js| js.settings.links);
+        matches!(self.links_known(tenant, key), Ok(Some(links)) if links <= most)
+    }
+
     /// A chain that has grown long is made one object, so that reading it takes no longer with every step.
     pub(super) async fn shorten(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
         let js = self.js()?;

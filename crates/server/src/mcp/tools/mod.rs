@@ -162,14 +162,15 @@ fn made(set: ToolSet) -> Vec<Tool> {
     Name::ALL.into_iter().filter(|name| name.is_in(set)).filter_map(tool).collect()
 }
 
+/// The larger ones in boxes: rmcp makes a task of every call, and each would be as large as the largest.
 pub async fn call(service: &Arc<Service>, caller: &Caller, (name, named): (Name, Named), given: JsonObject) -> Answer {
     match name {
-        Name::PlasmContext => plasm_context::call(service, caller, given).await,
-        Name::Plasm => plasm::call(service, caller, given).await,
-        Name::PlasmRun => plasm_run::call(service, caller, given).await,
-        Name::ReadArtifact => read_artifact::call(service, caller, given).await,
+        Name::PlasmContext => Box::pin(plasm_context::call(service, caller, given)).await,
+        Name::Plasm => Box::pin(plasm::call(service, caller, given)).await,
+        Name::PlasmRun => Box::pin(plasm_run::call(service, caller, given)).await,
+        Name::ReadArtifact => Box::pin(read_artifact::call(service, caller, given)).await,
         Name::DiscoverCapabilities => discover_capabilities::call(service, caller, given),
-        Name::ListRegistry => list_registry::call(service, caller, given).await,
+        Name::ListRegistry => Box::pin(list_registry::call(service, caller, given)).await,
         Name::RunJs => js::run(service, caller, named, given).await,
         Name::GetExecution => js::get(service, caller, given).await,
         Name::GetExecutionOutput => js::output(service, caller, given).await,

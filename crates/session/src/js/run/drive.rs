@@ -80,7 +80,8 @@ impl Run {
         self.tell.clone()
     }
 
-    /// Carries it on to its end.
+    /// Carries it on to its end. What only runs that are not short do is in boxes: each of these futures is larger than all that a
+    /// short one needs, and every run is a task of this size.
     pub async fn drive(mut self, start: Start) -> Result<(), Error> {
         let mut first = match start {
             Start::Ours => None,
@@ -88,41 +89,43 @@ impl Run {
                 First::Continue(stepped) => stepped,
                 First::Break(over) => return over,
             },
-            Start::Found => match self.first_step_here().await? {
+            Start::Found => match Box::pin(self.first_step_here()).await? {
                 Some(stepped) => stepped,
                 None => return Ok(()),
             },
         };
-        if self.at.row.state == State::Queued && !self.take_turn().await? {
+        if self.at.row.state == State::Queued && !Box::pin(self.take_turn()).await? {
             return Ok(());
         }
         loop {
             let stepped = match first.take() {
                 Some(stepped) => stepped,
-                None => match self.next_step().await? {
+                None => match Box::pin(self.next_step()).await? {
                     Some(stepped) => stepped,
                     None => return Ok(()),
                 },
             };
             match stepped {
                 Ok(stepped) => match &stepped.outcome {
-                    Outcome::Completed(_) => return self.finish(State::Completed, None, Some(&stepped)).await,
+                    Outcome::Completed(_) => {
+                        return Box::pin(self.finish(State::Completed, None, Some(&stepped))).await;
+                    }
                     Outcome::Threw(thrown) => {
                         let error = Uncaught::from(thrown.clone());
-                        return self.finish(State::Failed, Some(error), Some(&stepped)).await;
+                        return Box::pin(self.finish(State::Failed, Some(error), Some(&stepped))).await;
                     }
                     Outcome::Waiting { owed } if owed.is_empty() => {
                         let message = "the run awaits a promise that nothing will settle".to_owned();
                         let error = Uncaught { name: "Error".to_owned(), message, stack: String::new() };
-                        return self.finish(State::Failed, Some(error), Some(&stepped)).await;
+                        return Box::pin(self.finish(State::Failed, Some(error), Some(&stepped))).await;
                     }
                     Outcome::Waiting { owed } => {
-                        if !self.park(&stepped, owed.clone()).await? {
+                        if !Box::pin(self.park(&stepped, owed.clone())).await? {
                             return Ok(());
                         }
                     }
                 },
-                Err(error) => return self.failed(error).await,
+                Err(error) => return Box::pin(self.failed(error)).await,
             }
         }
     }
@@ -303,6 +306,9 @@ impl Run {
     }
 
     pub(super) fn shorten_later(&self, key: base::Digest) {
+        if self.service.is_short(&self.tenant, key) {
+            return;
+        }
         let (service, tenant) = (self.service.clone(), self.tenant.clone());
         tokio::spawn(async move {
             if let Err(error) = service.shorten(&tenant, key).await {

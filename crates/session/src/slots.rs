@@ -1,0 +1,70 @@
+//! The slots of principals as they were a moment ago.
+//! Invariant: a principal's slots are only ever added to, so what stands here is true, if perhaps not all; and it is read anew
+//! every second, in case the storage under us became another one.
+//!
+//! Every call of a session names it by its slot, and the row with all slots of a principal was a twentieth of a short run:
+//! each commit makes a reader of SQLite forget its pages, and a client with many sessions has a long row.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::{LogicalSessionId, Principal, Slot, TenantId, Timestamp};
+
+use crate::caller::{Caller, Connection};
+use crate::error::Error;
+use crate::service::Service;
+
+const KEPT_MS: i64 = 1_000;
+/// Principals whose slots are remembered; they can be read again.
+const REMEMBERED: usize = 1_000;
+
+#[derive(Default)]
+pub(crate) struct Slots(Mutex<HashMap<(TenantId, Principal), Seen>>);
+
+struct Seen {
+    at: Timestamp,
+    slots: Arc<[LogicalSessionId]>,
+}
+
+impl Slots {
+    fn get(&self, of: &(TenantId, Principal), slot: Slot, now: Timestamp) -> Option<LogicalSessionId> {
+        let known = self.known();
+        let seen = known.get(of).filter(|seen| (0..KEPT_MS).contains(&now.0.saturating_sub(seen.at.0)))?;
+        seen.slots.get(slot.0 as usize).copied()
+    }
+
+    fn put(&self, of: (TenantId, Principal), slots: &[LogicalSessionId], at: Timestamp) {
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(of, Seen { at, slots: slots.into() });
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(TenantId, Principal), Seen>> {
+        // A holder that panicked left a map that is whole: each change to it is one call.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service {
+    /// The session in a slot of the caller's connection.
+    pub(crate) async fn in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
+        // A transport's slots go with it.
+        let of = match &caller.connection {
+            Connection::Principal(principal) => Some((caller.tenant.clone(), principal.clone())),
+            Connection::Transport(_) | Connection::Execute(_) => None,
+        };
+        if let Some(id) = of.as_ref().and_then(|of| self.slots.get(of, slot, self.now())) {
+            return Ok(id);
+        }
+        // Before the read: what it tells is at least as new.
+        let now = self.now();
+        let slots = self.connection(caller).await?.row.slots;
+        let id = slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
+        if let Some(of) = of {
+            self.slots.put(of, &slots, now);
+        }
+        Ok(id)
+    }
+}
