@@ -37,7 +37,8 @@ pub fn measure() {
 fn within(folder: &Path) {
     let process = Process::on(folder);
     let took = |waits: usize| {
-        let code = format!("for (let i = 0; i < {waits}; i++) await fetch('https://nowhere.example/').catch(() => 0); 1");
+        let code =
+            format!("for (let i = 0; i < {waits}; i++) await fetch('https://nowhere.example/').catch(() => 0); 1");
         let asked = RunJs { code, ..RunJs::default() };
         let mut times: Vec<Duration> = (0..ROUNDS).map(|_| timed(|| drop(process.run(&asked)))).collect();
         times.sort();

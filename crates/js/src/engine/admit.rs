@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base::Digest;
 use ports::scripts::{Error, Global, Limits, Stop, Surroundings};
 
-use crate::heaps::Held;
-use crate::image::{self, Frame};
+use crate::heaps::{Held, Reading};
+use crate::image::{self, Frame, PAGE};
 
 use super::Core;
 use super::boot::{Running, StartError};
@@ -49,15 +49,21 @@ impl Core {
         parent: &Arc<Held>,
         frame: &Frame<'_>,
     ) -> Result<Held, Error> {
-        let key = frame.key;
-        let decoded = bench.codec.decode(frame, &parent.image, |at| parent.page(at));
-        let decoded = decoded.map_err(|error| refused(key, error))?;
+        let fault = |error: std::io::Error| Error::Engine(error.into());
+        let mut reading = Reading::new(parent, self.shelf.ledger(), frame).map_err(fault)?;
+        let mut is_empty = true;
+        let mut take = |first: u32, pages: &[u8]| {
+            let of_stack = running.stack_pages.saturating_sub(first) as usize * PAGE;
+            is_empty &= pages.iter().take(of_stack).all(|byte| *byte == 0);
+            reading.take(first, pages);
+        };
+        let image = bench.codec.decode(frame, &parent.image, |at| parent.page(at), &mut take);
+        let image = image.map_err(|error| refused(frame.key, error))?;
         // The stack of a heap is empty. One that is not is no heap of this engine.
-        if decoded.pages().any(|(at, page)| at < running.stack_pages && *page != image::ZERO_PAGE) {
-            return Err(Error::Damaged(key));
+        if !is_empty {
+            return Err(Error::Damaged(frame.key));
         }
-        let held = parent.with(self.shelf.ledger(), decoded);
-        let mut held = held.map_err(|error| Error::Engine(error.into()))?;
+        let mut held = reading.done(image).map_err(fault)?;
         held.descend(parent, 1);
         Ok(held)
     }

@@ -49,7 +49,7 @@ impl Core {
         self.shelf.put(next.clone());
         // Every page that a guest has written is looked through in every step: one that has written more than a heap may have
         // over its ground is not kept, mapping the heap anew costs less.
-        if bench.dirty.len() <= over_most(&next.image) {
+        if bench.dirty.len() <= over_most(next.image.pages()) {
             let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
             self.shelf.put_live(Live { instance, held: next, _counted });
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::Digest;
 
-use crate::image::{Decoded, Image, PAGE, ZERO_PAGE};
+use crate::image::{Image, PAGE, ZERO_PAGE};
 use crate::machine::Ground;
 
 use super::page::{Entry, Ledger, Page};
@@ -62,22 +62,16 @@ impl Held {
         Self { image, ground: self.ground.clone(), over, parent: None, links: 0, weight: 0, _counted }
     }
 
-    /// The heap that an object makes of this one.
-    pub fn with(&self, ledger: &Arc<Ledger>, decoded: Decoded) -> io::Result<Self> {
-        if decoded.pages().len() < decoded.image.pages() as usize / 2 {
-            let changed: Vec<_> = decoded.pages().map(|(at, page)| (at, Page::copy(ledger, page))).collect();
-            return Ok(self.next(ledger, decoded.image, &changed));
-        }
-        // Most of the heap at once is not made pages first, each with memory of its own: it needs a ground in any case.
-        let page = |at| decoded.page(at).map_or_else(|| self.page(at), |page| page.as_slice());
-        let ground = Arc::new(Grounded::of(ledger, &decoded.image, page)?);
-        let _counted = ledger.take(decoded.image.own_bytes(&self.image));
-        Ok(Self { image: decoded.image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted })
+    /// The same on a ground that holds all of it, of which so many bytes were written.
+    pub(super) fn grounded(&self, ledger: &Arc<Ledger>, image: Image, ground: Ground, written: usize) -> Self {
+        let _counted = ledger.take(image.own_bytes(&self.image));
+        let ground = Arc::new(Grounded { ground, _counted: ledger.take(written) });
+        Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted }
     }
 
     /// Gives it a ground of its own when it has too much over the one it came from.
     pub fn settle(&mut self, ledger: &Arc<Ledger>) -> io::Result<()> {
-        if self.over.len() <= over_most(&self.image) {
+        if self.over.len() <= over_most(self.image.pages()) {
             return Ok(());
         }
         self.ground = Arc::new(Grounded::of(ledger, &self.image, |at| self.page(at))?);
@@ -145,8 +139,8 @@ pub fn gather(last: &Arc<Held>) -> (Arc<Held>, u32) {
 
 /// Beyond so many pages over its ground a heap gets a ground of its own. Each of them is copied at every restore and looked
 /// at in every step, while a new ground costs what the heap is large: the root is where the sum of both is least.
-pub fn over_most(image: &Image) -> usize {
-    (image.pages() as usize * 16).isqrt()
+pub fn over_most(pages: u32) -> usize {
+    (pages as usize * 16).isqrt()
 }
 
 impl Grounded {

@@ -3,8 +3,10 @@
 
 mod held;
 mod page;
+mod reading;
 mod shelf;
 
 pub use held::{Held, LINKS_MOST, gather, over_most};
 pub use page::{Ledger, Page};
+pub use reading::Reading;
 pub use shelf::{Live, Shelf};

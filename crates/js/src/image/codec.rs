@@ -2,24 +2,29 @@
 //! Invariant: nothing is unpacked before the listed digests add up to the key, and no page is given before it has its
 //! digest; so what is given belongs to the heap that was asked for. Memory used is bounded by the object's own list.
 
+use std::sync::mpsc;
 use std::thread;
 
 use base::Digest;
-use zstd::zstd_safe;
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::frame::{self, Payload};
 use super::tree::digest_of;
-use super::{Damage, Error, Frame, Image, PAGE};
+use super::{Damage, Error, Frame, Image, PAGE, ZERO_PAGE};
 
 /// Pages differ in a few bytes and are zero elsewhere once they are XORed: more effort finds nothing more.
 const LEVEL: i32 = 1;
+/// As much as `LEVEL` ever looks back, so that a frame cannot ask for more memory.
+const WINDOW_LOG: u32 = 20;
 
 pub(super) type Page = [u8; PAGE];
 /// Pages and their digests.
 type Changed = Vec<(u32, [u8; 32])>;
 
-/// So many pages are worth a second thread.
+/// So many pages are worth a second thread, which gets them by rows and is never more than so many rows behind.
 const MANY: usize = 512;
+const ROW: usize = 64;
+const ROWS: usize = 8;
 
 /// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
 #[derive(Debug, Clone, Copy)]
@@ -29,32 +34,10 @@ pub struct Change<'a> {
     pub new: &'a [u8],
 }
 
-/// What an object says beside its parent.
-#[derive(Debug)]
-pub struct Decoded {
-    pub image: Image,
-    changed: Changed,
-    /// The changed pages, one after the other.
-    bytes: Vec<u8>,
-}
-
-impl Decoded {
-    /// In rising order.
-    pub fn pages(&self) -> impl ExactSizeIterator<Item = (u32, &Page)> {
-        self.changed.iter().map(|(page, _)| *page).zip(self.bytes.as_chunks().0)
-    }
-
-    /// One of them.
-    pub fn page(&self, page: u32) -> Option<&Page> {
-        let at = self.changed.binary_search_by_key(&page, |(page, _)| *page).ok()?;
-        self.bytes.as_chunks().0.get(at)
-    }
-}
-
 /// The tables of the compressor, to be kept: making them costs more than a small object does.
 pub struct Codec {
     compressor: zstd::bulk::Compressor<'static>,
-    decompressor: zstd::bulk::Decompressor<'static>,
+    decoder: Decoder<'static>,
     /// XORed pages on their way into an object.
     pages: Vec<u8>,
 }
@@ -62,8 +45,9 @@ pub struct Codec {
 impl Codec {
     pub fn new() -> Result<Self, Error> {
         let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|_| Error::Compress)?;
-        let decompressor = zstd::bulk::Decompressor::new().map_err(|_| Error::Compress)?;
-        Ok(Self { compressor, decompressor, pages: Vec::new() })
+        let mut decoder = Decoder::new().map_err(|_| Error::Compress)?;
+        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Error::Compress)?;
+        Ok(Self { compressor, decoder, pages: Vec::new() })
     }
 
     /// The object of `next` against `parent`. The changes may come in any order and name pages that are the same after all.
@@ -95,58 +79,144 @@ impl Codec {
         Ok(object)
     }
 
-    /// The changed pages of a heap, verified. `read` gives a page of the parent's memory.
+    /// The image of an object. `take` gets its changed pages, verified and in rising order: the number of the first, and it with
+    /// those that follow it. `read` gives a page of the parent's memory. After an error what was taken is worth nothing.
     pub fn decode<'p>(
         &mut self,
         frame: &Frame<'_>,
         parent: &Image,
-        read: impl Fn(u32) -> &'p [u8] + Sync,
-    ) -> Result<Decoded, Error> {
+        read: impl Fn(u32) -> &'p [u8],
+        take: &mut (dyn FnMut(u32, &[u8]) + Send),
+    ) -> Result<Image, Error> {
         let (image, changed) = frame.image(parent)?;
-        let mut bytes = self.unpacked(frame, changed.len())?;
-        let whole = |changed: &[(u32, [u8; 32])], pages: &mut [Page]| {
-            for ((page, digest), whole) in changed.iter().zip(pages) {
-                if *page < parent.pages() {
-                    xor(whole, read(*page));
-                }
-                frame.hold(digest_of(whole) == *digest, Damage::Page(*page))?;
+        let whole = |page: u32, difference: &mut Page| {
+            if page < parent.pages() {
+                xor(difference, read(page));
             }
-            Ok(())
         };
-        side_by_side(&changed, bytes.as_chunks_mut().0, whole)?;
-        Ok(Decoded { image, changed, bytes })
+        // Where no thread can be had, it is done without one.
+        if changed.len() >= MANY && self.side_by_side(frame, &changed, whole, take)? {
+            return Ok(image);
+        }
+        self.differences(frame, changed.len(), |at, difference| {
+            whole(changed[at].0, difference);
+            verified(frame, &changed[at..=at], difference)?;
+            take(changed[at].0, difference);
+            Ok(())
+        })?;
+        Ok(image)
+    }
+
+    /// Unpacks here, hashes and gives on another thread: either takes as long as the other, and a large heap is waited for.
+    fn side_by_side(
+        &mut self,
+        frame: &Frame<'_>,
+        changed: &[(u32, [u8; 32])],
+        whole: impl Fn(u32, &mut Page),
+        take: &mut (dyn FnMut(u32, &[u8]) + Send),
+    ) -> Result<bool, Error> {
+        let (send, receive) = mpsc::sync_channel::<Vec<u8>>(ROWS);
+        let (give_back, spare) = mpsc::channel();
+        thread::scope(|scope| {
+            let hashing = thread::Builder::new().name("heap-digests".to_owned());
+            let hashing = hashing.spawn_scoped(scope, move || {
+                for (row, changed) in receive.into_iter().zip(changed.chunks(ROW)) {
+                    verified(frame, changed, &row)?;
+                    let mut rest = row.as_slice();
+                    for run in changed.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
+                        let (pages, after) = rest.split_at(run.len() * PAGE);
+                        take(run[0].0, pages);
+                        rest = after;
+                    }
+                    // Fresh memory costs as much as unpacking into it does.
+                    let _ = give_back.send(row);
+                }
+                Ok(())
+            });
+            let Ok(hashing) = hashing else { return Ok(false) };
+            let mut row = Vec::with_capacity(ROW * PAGE);
+            let unpacked = self.differences(frame, changed.len(), |at, difference| {
+                whole(changed[at].0, difference);
+                row.extend_from_slice(difference);
+                if row.len() == ROW * PAGE || at + 1 == changed.len() {
+                    let mut next = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(ROW * PAGE));
+                    next.clear();
+                    // Where nobody listens, a page was wrong, which the other one says.
+                    let _ = send.send(std::mem::replace(&mut row, next));
+                }
+                Ok(())
+            });
+            drop(send);
+            hashing.join().unwrap_or(Err(Error::Compress))?;
+            unpacked.map(|()| true)
+        })
     }
 
     /// Turns the parent's memory into the heap's. After an error the memory is worth nothing.
     pub fn apply(&mut self, key: Digest, object: &[u8], parent: &Image, memory: &mut Vec<u8>) -> Result<Image, Error> {
         let frame = Frame::read_as(key, object)?;
         memory.resize(frame.memory_bytes as usize, 0);
-        let (image, changed) = frame.image(parent)?;
-        let unpacked = self.unpacked(&frame, changed.len())?;
-        for ((page, digest), difference) in changed.iter().zip(unpacked.chunks_exact(PAGE)) {
-            let at = *page as usize * PAGE;
-            let whole = memory.get_mut(at..at + PAGE).ok_or(Error::NoPage(*page))?;
+        self.unpack(&frame, parent, |page, difference| {
+            let at = page as usize * PAGE;
+            let whole = memory.get_mut(at..at + PAGE)?;
             xor(whole, difference);
-            frame.hold(digest_of(whole) == *digest, Damage::Page(*page))?;
-        }
+            Some(digest_of(whole))
+        })
+    }
+
+    /// Hands each changed page's difference to `place`, which says the digest of what came of it.
+    fn unpack(
+        &mut self,
+        frame: &Frame<'_>,
+        parent: &Image,
+        mut place: impl FnMut(u32, &Page) -> Option<[u8; 32]>,
+    ) -> Result<Image, Error> {
+        let (image, changed) = frame.image(parent)?;
+        self.differences(frame, changed.len(), |at, difference| {
+            let (page, digest) = changed[at];
+            frame.hold(place(page, difference) == Some(digest), Damage::Page(page))
+        })?;
         Ok(image)
     }
 
-    /// The packed pages, one after the other: exactly so many, from exactly the bytes that are there. At once: page by page, the
-    /// decoder keeps a window of its own and copies everything out of it.
-    pub(super) fn unpacked(&mut self, frame: &Frame<'_>, count: usize) -> Result<Vec<u8>, Error> {
-        let mut pages = Vec::new();
+    /// The packed pages, one after the other: exactly so many, from exactly the bytes that are there.
+    pub(super) fn differences(
+        &mut self,
+        frame: &Frame<'_>,
+        count: usize,
+        mut each: impl FnMut(usize, &mut Page) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let packed = || Error::Damaged { key: frame.key, damage: Damage::Packed };
         if count == 0 {
-            frame.hold(frame.packed.is_empty(), Damage::Packed)?;
-            return Ok(pages);
+            return frame.hold(frame.packed.is_empty(), Damage::Packed);
         }
-        // One frame, and nothing after it.
-        let length = zstd_safe::find_frame_compressed_size(frame.packed).unwrap_or(0);
-        frame.hold(length == frame.packed.len(), Damage::Packed)?;
-        pages.try_reserve_exact(count * PAGE).map_err(|_| Error::Compress)?;
-        let unpacked = self.decompressor.decompress_to_buffer(frame.packed, &mut pages).is_ok();
-        frame.hold(unpacked && pages.len() == count * PAGE, Damage::Packed)?;
-        Ok(pages)
+        self.decoder.reinit().map_err(|_| Error::Compress)?;
+        let mut input = InBuffer::around(frame.packed);
+        let mut page: Page = ZERO_PAGE;
+        let mut ended = false;
+        for at in 0..count {
+            let mut output = OutBuffer::around(page.as_mut_slice());
+            while output.pos() < PAGE {
+                let before = (input.pos(), output.pos());
+                let left = if ended { None } else { self.decoder.run(&mut input, &mut output).ok() };
+                ended = left.ok_or(packed())? == 0;
+                if !ended && before == (input.pos(), output.pos()) {
+                    return Err(packed());
+                }
+            }
+            each(at, &mut page)?;
+        }
+        // What is left may only be the end of the frame.
+        let mut more = [0; 1];
+        while !ended {
+            let before = input.pos();
+            let mut output = OutBuffer::around(more.as_mut_slice());
+            ended = self.decoder.run(&mut input, &mut output).map_err(|_| packed())? == 0;
+            if output.pos() > 0 || (!ended && before == input.pos()) {
+                return Err(packed());
+            }
+        }
+        frame.hold(input.pos() == frame.packed.len(), Damage::Packed)
     }
 
     /// Appends the collected pages to an object.
@@ -165,27 +235,12 @@ impl Codec {
     }
 }
 
-/// Does half of it on a second thread where it is much: a large heap is waited for. Of two mistakes the first one is told.
-fn side_by_side<D: Sync, W: Fn(&[D], &mut [Page]) -> Result<(), Error> + Sync>(
-    changed: &[D],
-    pages: &mut [Page],
-    work: W,
-) -> Result<(), Error> {
-    if changed.len() < MANY {
-        return work(changed, pages);
+/// Whether these pages, one after the other, are what their digests say.
+fn verified(frame: &Frame<'_>, changed: &[(u32, [u8; 32])], pages: &[u8]) -> Result<(), Error> {
+    for ((page, digest), whole) in changed.iter().zip(pages.chunks_exact(PAGE)) {
+        frame.hold(digest_of(whole) == *digest, Damage::Page(*page))?;
     }
-    let half = changed.len() / 2;
-    let (first, second) = changed.split_at(half);
-    let (here, beside) = pages.split_at_mut(half);
-    let (done, done_beside) = thread::scope(|scope| {
-        let name = thread::Builder::new().name("heap-digests".to_owned());
-        let thread = name.spawn_scoped(scope, || work(second, beside));
-        let done = work(first, here);
-        (done, thread.map(|thread| thread.join().unwrap_or(Err(Error::Compress))))
-    });
-    done?;
-    // Where no thread can be had, it is done without one.
-    done_beside.unwrap_or_else(|_| work(second, &mut pages[half..]))
+    frame.hold(pages.len() == changed.len() * PAGE, Damage::Packed)
 }
 
 impl Frame<'_> {

@@ -45,7 +45,7 @@ pub struct Frame<'a> {
     pub parent: Option<Digest>,
     pub engine: Digest,
     pub memory_bytes: u64,
-    pub(super) pages: u32,
+    pub pages: u32,
     pub(super) root: [u8; 32],
     entries: &'a [u8],
     pub(super) packed: &'a [u8],
@@ -95,9 +95,14 @@ impl<'a> Frame<'a> {
         if right { Ok(frame) } else { Err(Error::Damaged { key, damage: Damage::Swapped(frame.key) }) }
     }
 
+    /// How many pages it changes.
+    pub fn count(&self) -> usize {
+        self.entries.len() / ENTRY
+    }
+
     /// The changed pages, if their numbers rise and lie in the memory.
     pub(super) fn changed(&self) -> Result<Vec<(u32, PageDigest)>, Error> {
-        let mut changed = Vec::with_capacity(self.entries.len() / ENTRY);
+        let mut changed = Vec::with_capacity(self.count());
         let mut least = 0;
         for entry in self.entries.chunks_exact(ENTRY) {
             let page = u32::from_be_bytes(part(entry, 0));

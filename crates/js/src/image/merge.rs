@@ -9,7 +9,7 @@ use base::Digest;
 use super::codec::{Page, xor};
 use super::frame::{self, Payload};
 use super::tree::digest_of;
-use super::{Codec, Damage, Error, Frame, Image, PAGE, ZERO_PAGE};
+use super::{Codec, Damage, Error, Frame, Image, ZERO_PAGE};
 
 impl Codec {
     /// One object for the last of `objects` (oldest first, the first made against `ancestor`), made against `ancestor`.
@@ -25,11 +25,11 @@ impl Codec {
         for (key, object) in objects {
             let frame = Frame::read_as(*key, object)?;
             let (next, changed) = frame.image(&last)?;
-            let unpacked = self.unpacked(&frame, changed.len())?;
-            for ((page, _), difference) in changed.iter().zip(unpacked.chunks_exact(PAGE)) {
-                let sum = differences.entry(*page).or_insert_with(|| Box::new(ZERO_PAGE));
+            self.differences(&frame, changed.len(), |at, difference| {
+                let sum = differences.entry(changed[at].0).or_insert_with(|| Box::new(ZERO_PAGE));
                 xor(sum.as_mut_slice(), difference);
-            }
+                Ok(())
+            })?;
             last = next;
         }
         let key = last.key();

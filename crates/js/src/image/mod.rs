@@ -23,7 +23,7 @@ mod frame;
 mod merge;
 mod tree;
 
-pub use codec::{Change, Codec, Decoded};
+pub use codec::{Change, Codec};
 pub use frame::{Frame, MAGIC};
 pub use tree::Image;
 

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
@@ -125,9 +126,14 @@ unsafe impl Send for Ground {}
 // SAFETY: as above.
 unsafe impl Sync for Ground {}
 
-impl Ground {
-    /// Holds `bytes` of memory, of which `pages` gives those that are not all zero.
-    pub fn make<'a>(bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
+/// A ground in the making: all zero, but for what was laid.
+pub struct Laying {
+    file: File,
+    bytes: usize,
+}
+
+impl Laying {
+    pub fn new(bytes: usize) -> io::Result<Self> {
         // SAFETY: the name is a C string; the answer is checked.
         let made = unsafe { libc::memfd_create(c"tokamak-heap".as_ptr(), libc::MFD_CLOEXEC) };
         if made < 0 {
@@ -136,7 +142,16 @@ impl Ground {
         // SAFETY: the descriptor is new and owned by nobody else.
         let file = unsafe { File::from_raw_fd(made) };
         file.set_len(bytes as u64)?;
-        write(&file, pages)?;
+        Ok(Self { file, bytes })
+    }
+
+    /// Pages that follow each other.
+    pub fn put(&self, first: u32, pages: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(pages, u64::from(first) * PAGE as u64)
+    }
+
+    pub fn done(self) -> io::Result<Ground> {
+        let Self { file, bytes } = self;
         // SAFETY: a new mapping of our own file, at an address of the kernel's choice.
         let view =
             unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
@@ -144,7 +159,16 @@ impl Ground {
             return Err(io::Error::last_os_error());
         }
         let view = NonNull::new(view.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { file, view, bytes })
+        Ok(Ground { file, view, bytes })
+    }
+}
+
+impl Ground {
+    /// Holds `bytes` of memory, of which `pages` gives those that are not all zero.
+    pub fn make<'a>(bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
+        let laying = Laying::new(bytes)?;
+        write(&laying.file, pages)?;
+        laying.done()
     }
 
     pub fn page(&self, page: u32) -> Option<&[u8]> {

@@ -10,5 +10,5 @@ mod wire;
 pub use dirty::Dirty;
 pub use host::{Cut, Linked};
 pub use instance::{Instance, Standing};
-pub use memory::{Ground, Regions};
+pub use memory::{Ground, Laying, Regions};
 pub use wire::Owed;

@@ -104,6 +104,9 @@ impl Service {
                 let here = at != key && self.stored_heap(tenant, key).await?.is_some();
                 return Err(if here { JsError::DamagedHeap(at) } else { JsError::NoHeap(key) }.into());
             };
+            if stored.row.condemned.is_none() {
+                self.remember_links(tenant, at, stored.row.links)?;
+            }
             let object = self.object_of(at, stored).await?;
             let parent = scripts.parent(&object).map_err(|_| JsError::DamagedHeap(at))?;
             objects.push(object);

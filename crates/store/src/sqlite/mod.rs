@@ -26,6 +26,9 @@ use writer::{Job, Writer};
 /// The file's name in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
 
+/// So many rows at most are read on the caller's own thread.
+const FEW_ROWS: usize = 16;
+
 /// Batches that may wait for the writer before a caller has to wait to hand one over.
 const WAITING_BATCHES: usize = 256;
 
@@ -88,12 +91,18 @@ impl Store for SqliteStore {
     }
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
+        let scan = |connection: &Connection, range: &Range| {
+            let what = || format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
+            rows::scan(connection, range).map_err(|fault| fault.looking_for(what))
+        };
+        // A few rows are as one.
+        if range.limit <= FEW_ROWS
+            && let Some(done) = self.readers.read_here(|connection| scan(connection, range))
+        {
+            return done;
+        }
         let range = range.clone();
-        let what =
-            move |range: &Range| format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
-        self.readers
-            .read(move |connection| rows::scan(connection, &range).map_err(|fault| fault.looking_for(|| what(&range))))
-            .await
+        self.readers.read(move |connection| scan(connection, &range)).await
     }
 
     /// A caller that stops waiting does not take its batch back: it may still land, whole.

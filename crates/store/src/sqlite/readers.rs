@@ -1,4 +1,4 @@
-//! A few read-only connections: for scans on blocking threads, for single rows on the caller's own.
+//! A few read-only connections: for scans on blocking threads, for single rows and a few of them on the caller's own.
 //! Invariant: no connection holds a transaction between two reads, so each read sees every commit answered before it began;
 //! a read on the caller's thread never waits for a lock.
 

@@ -196,7 +196,12 @@ impl Run {
             let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
             let (surroundings, stop) = (surroundings.clone(), stop.clone());
             let step = Step { heap, input: input.clone(), limits, surroundings, stop };
-            match js.scripts.step(step).await {
+            // What is known to be missing is brought before it is asked for.
+            let stepped = match heap.filter(|heap| tried == 0 && !js.scripts.is_here(*heap)) {
+                Some(missing) => Err(scripts::Error::Absent(missing)),
+                None => js.scripts.step(step).await,
+            };
+            match stepped {
                 Err(scripts::Error::Absent(key)) if tried < TRIES => self.service.bring(&self.tenant, key).await?,
                 Err(scripts::Error::NoEngine { heap, engine }) if tried < TRIES => {
                     self.service.bring_engine(&self.tenant, heap, engine).await?;

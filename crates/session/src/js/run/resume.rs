@@ -14,6 +14,8 @@ use crate::error::Error;
 use crate::load::Versioned;
 use crate::service::Service;
 
+/// Mostly there are few, which are read at once; many are read by many.
+const FEW: usize = 16;
 const PAGE: usize = 500;
 
 impl Service {
@@ -21,14 +23,14 @@ impl Service {
     pub async fn resume_js(self: &Arc<Self>, tenants: &[TenantId]) -> Result<usize, Error> {
         let mut taken = 0;
         for tenant in tenants {
-            let mut after = None;
+            let (mut after, mut limit) = (None, FEW);
             loop {
                 let range = Range {
                     tenant: tenant.clone(),
                     table: Table::OpenExecution,
                     prefix: String::new(),
                     after: after.take(),
-                    limit: PAGE,
+                    limit,
                 };
                 let page = self.ports.store.scan(&range).await?;
                 for (key, _) in &page {
@@ -39,7 +41,7 @@ impl Service {
                     }
                 }
                 match page.last() {
-                    Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
+                    Some((last, _)) if page.len() == limit => (after, limit) = (Some(last.clone()), PAGE),
                     _ => break,
                 }
             }
