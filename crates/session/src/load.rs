@@ -9,7 +9,7 @@ use catalog::{Catalog, Registry};
 use ports::store::{Key, Table};
 use teach::Catalogs;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Connection};
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
 use crate::service::Service;
@@ -91,6 +91,26 @@ impl Service {
             return Err(Error::NoSession(id.to_string()));
         }
         Ok((id, self.slot_for(caller, id).await?))
+    }
+
+    /// The session in a slot of the caller's connection.
+    async fn in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
+        // A transport's slots go with it.
+        let of = match &caller.connection {
+            Connection::Principal(principal) => Some((caller.tenant.clone(), principal.clone())),
+            Connection::Transport(_) | Connection::Execute(_) => None,
+        };
+        if let Some(id) = of.as_ref().and_then(|of| self.slots.get(of, slot, self.now())) {
+            return Ok(id);
+        }
+        // Before the read: what it tells is at least as new.
+        let now = self.now();
+        let slots = self.connection(caller).await?.row.slots;
+        let id = slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
+        if let Some(of) = of {
+            self.slots.put(of, &slots, now);
+        }
+        Ok(id)
     }
 
     pub(crate) async fn connection(&self, caller: &Caller) -> Result<Versioned<ConnectionRow>, Error> {

@@ -10,10 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::{LogicalSessionId, Principal, Slot, TenantId, Timestamp};
 
-use crate::caller::{Caller, Connection};
-use crate::error::Error;
-use crate::service::Service;
-
 const KEPT_MS: i64 = 1_000;
 /// Principals whose slots are remembered; they can be read again.
 const REMEMBERED: usize = 1_000;
@@ -27,13 +23,13 @@ struct Seen {
 }
 
 impl Slots {
-    fn get(&self, of: &(TenantId, Principal), slot: Slot, now: Timestamp) -> Option<LogicalSessionId> {
+    pub fn get(&self, of: &(TenantId, Principal), slot: Slot, now: Timestamp) -> Option<LogicalSessionId> {
         let known = self.known();
         let seen = known.get(of).filter(|seen| (0..KEPT_MS).contains(&now.0.saturating_sub(seen.at.0)))?;
         seen.slots.get(slot.0 as usize).copied()
     }
 
-    fn put(&self, of: (TenantId, Principal), slots: &[LogicalSessionId], at: Timestamp) {
+    pub fn put(&self, of: (TenantId, Principal), slots: &[LogicalSessionId], at: Timestamp) {
         let mut known = self.known();
         if known.len() >= REMEMBERED {
             known.clear();
@@ -44,27 +40,5 @@ impl Slots {
     fn known(&self) -> MutexGuard<'_, HashMap<(TenantId, Principal), Seen>> {
         // A holder that panicked left a map that is whole: each change to it is one call.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Service {
-    /// The session in a slot of the caller's connection.
-    pub(crate) async fn in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
-        // A transport's slots go with it.
-        let of = match &caller.connection {
-            Connection::Principal(principal) => Some((caller.tenant.clone(), principal.clone())),
-            Connection::Transport(_) | Connection::Execute(_) => None,
-        };
-        if let Some(id) = of.as_ref().and_then(|of| self.slots.get(of, slot, self.now())) {
-            return Ok(id);
-        }
-        // Before the read: what it tells is at least as new.
-        let now = self.now();
-        let slots = self.connection(caller).await?.row.slots;
-        let id = slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
-        if let Some(of) = of {
-            self.slots.put(of, &slots, now);
-        }
-        Ok(id)
     }
 }
