@@ -66,6 +66,42 @@ fn ops() -> Rule {
     Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"}))
 }
 
+/// Which are remembered for a moment.
+#[tokio::test]
+async fn the_slots_of_a_principal_are_its_tenants_own_and_new_ones_are_known_everywhere_at_once() {
+    let one = world();
+    let other = world_on(one.store.clone(), one.blobs.clone(), demo(1));
+    let of = |tenant: &str| {
+        Identity { tenant: TenantId::parse(tenant).unwrap(), principal: Principal::local() }.caller(None)
+    };
+    let (acme, globex) = (of("acme"), of("globex"));
+    // What was taught tells the sessions apart.
+    let knows = async |world: &World, caller: &Caller, slot: &str, program: &str| {
+        let request = PlanRequest { session: slot.to_owned(), program: program.to_owned() };
+        world.service.plan(caller, &request).await.map(|_| ()).map_err(|error| error.code())
+    };
+    one.service.open(&acme, &open("first", &["Project"])).await.unwrap();
+    for _ in 0..3 {
+        let before = one.faults.calls(Operation::Get);
+        assert_eq!(knows(&one, &acme, "s0", "Project").await, Ok(()));
+        assert!(one.faults.calls(Operation::Get) > before, "only the slots are remembered");
+        assert_eq!(knows(&one, &globex, "s0", "Project").await, Err("unknown_slot"));
+        assert_eq!(knows(&one, &acme, "s1", "Person").await, Err("unknown_slot"));
+    }
+    assert_eq!(other.service.open(&acme, &open("second", &["Person"])).await.unwrap().slot.to_string(), "s1");
+    assert_eq!(knows(&one, &acme, "s1", "Person").await, Ok(()));
+    other.service.open(&globex, &open("third", &["Person"])).await.unwrap();
+    assert_eq!(knows(&one, &globex, "s0", "Person").await, Ok(()));
+    assert_eq!(knows(&one, &acme, "s0", "Project").await, Ok(()));
+    let remembered = async |slot: &str| {
+        let before = one.faults.calls(Operation::Get);
+        knows(&one, &acme, slot, "Project").await.unwrap();
+        one.faults.calls(Operation::Get) - before
+    };
+    let id = one.service.open(&acme, &open("first", &["Project"])).await.unwrap().session.to_string();
+    assert!(remembered("s0").await < remembered(&id).await);
+}
+
 #[tokio::test]
 async fn the_same_intent_is_the_same_session_from_any_connection() {
     let world = world();
