@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Digest;
 use ports::scripts::{Error, Global, Limits, Stop, Surroundings};
 
-use crate::heaps::{Held, Reading};
+use crate::heaps::{Held, Reading, Reads};
 use crate::image::{self, Frame, PAGE};
 
 use super::Core;
@@ -21,7 +21,7 @@ const LOOK_BYTES: u64 = 64 << 20;
 impl Core {
     pub fn admit(&self, bench: &mut Bench, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
         let mut last: Option<Held> = None;
-        for object in objects {
+        for (at, object) in objects.iter().enumerate() {
             let frame = Frame::read(object).map_err(|error| refused(key, error))?;
             let running = self.engines.get(&frame.engine);
             let running = running.ok_or(Error::NoEngine { heap: key, engine: frame.engine })?;
@@ -30,7 +30,8 @@ impl Core {
                 (None, None) => running.base.clone(),
                 (None, Some(parent)) => self.held(parent)?,
             };
-            last = Some(self.read(bench, &running, &parent, &frame)?);
+            let reads = if at + 1 == objects.len() { Reads::Last } else { Reads::OnTheWay };
+            last = Some(self.read(bench, &running, &parent, (&frame, reads))?);
         }
         // Only the heap itself is stood on; those before it keep what they have.
         let Some(mut held) = last else { return self.held(key).map(|_| ()) };
@@ -47,10 +48,10 @@ impl Core {
         bench: &mut Bench,
         running: &Running,
         parent: &Arc<Held>,
-        frame: &Frame<'_>,
+        (frame, reads): (&Frame<'_>, Reads),
     ) -> Result<Held, Error> {
         let fault = |error: std::io::Error| Error::Engine(error.into());
-        let mut reading = Reading::new(parent, self.shelf.ledger(), frame).map_err(fault)?;
+        let mut reading = Reading::new(parent, self.shelf.ledger(), frame, reads).map_err(fault)?;
         let mut is_empty = true;
         let mut take = |first: u32, pages: &[u8]| {
             let of_stack = running.stack_pages.saturating_sub(first) as usize * PAGE;

@@ -142,7 +142,7 @@ impl Scripts for Engine {
     }
 
     fn is_here(&self, key: Digest) -> bool {
-        self.core.shelf.get(&key).is_some()
+        self.core.shelf.has(&key)
     }
 
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ports::scripts::{Error, Limits, Step};
 
-use crate::heaps::Held;
+use crate::heaps::{Held, Reads};
 use crate::image::Frame;
 use crate::machine::{Cut, Instance};
 
@@ -50,7 +50,7 @@ fn stored(
     let (next, object) = chain::commit(core, bench, running, held, instance)?;
     let parent = next.parent().unwrap_or(&running.base).clone();
     let frame = Frame::read_as(next.key(), &object).map_err(|error| refused(next.key(), error))?;
-    let mut read = core.read(bench, running, &parent, &frame)?;
+    let mut read = core.read(bench, running, &parent, (&frame, Reads::Last))?;
     read.settle(core.shelf.ledger()).map_err(|error| Error::Engine(error.into()))?;
     Ok(Arc::new(read))
 }

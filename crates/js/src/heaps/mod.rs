@@ -8,5 +8,5 @@ mod shelf;
 
 pub use held::{Held, LINKS_MOST, gather, over_most};
 pub use page::{Ledger, Page};
-pub use reading::Reading;
+pub use reading::{Reading, Reads};
 pub use shelf::{Live, Shelf};

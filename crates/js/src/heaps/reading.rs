@@ -14,6 +14,8 @@ use super::page::{Ledger, Page};
 pub struct Reading<'a> {
     parent: &'a Held,
     ledger: &'a Arc<Ledger>,
+    /// For all pages that are: a program that lets go of much leaves many.
+    zero: Arc<Page>,
     into: Into,
 }
 
@@ -24,58 +26,68 @@ enum Into {
     Ground {
         laying: Laying,
         laid: Vec<Range<u32>>,
+        written: usize,
         failed: Option<io::Error>,
     },
 }
 
+/// Whether a heap is stood on for itself, or only on the way to others, whose changes are then pages over what it stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    Last,
+    OnTheWay,
+}
+
 impl<'a> Reading<'a> {
-    pub fn new(parent: &'a Held, ledger: &'a Arc<Ledger>, frame: &Frame<'_>) -> io::Result<Self> {
-        let into = if frame.count() <= over_most(frame.pages) {
-            Into::Pages(Vec::with_capacity(frame.count()))
-        } else {
+    pub fn new(parent: &'a Held, ledger: &'a Arc<Ledger>, frame: &Frame<'_>, reads: Reads) -> io::Result<Self> {
+        // A ground for each link of a chain would be the whole heap as often, for as long as the last one lives.
+        let stays = reads == Reads::Last || parent.image.is_base();
+        let into = if stays && frame.count() > over_most(frame.pages) {
             let laying = Laying::new(frame.memory_bytes as usize)?;
-            Into::Ground { laying, laid: Vec::new(), failed: None }
+            Into::Ground { laying, laid: Vec::new(), written: 0, failed: None }
+        } else {
+            Into::Pages(Vec::with_capacity(frame.count()))
         };
-        Ok(Self { parent, ledger, into })
+        Ok(Self { parent, ledger, zero: Page::copy(ledger, &ZERO_PAGE), into })
     }
 
     /// Pages that follow each other, in rising order.
     pub fn take(&mut self, first: u32, pages: &[u8]) {
         match &mut self.into {
             Into::Pages(taken) => {
-                let pages = pages.chunks_exact(PAGE).map(|page| Page::copy(self.ledger, page));
-                taken.extend((first..).zip(pages));
+                let page =
+                    |page: &[u8]| if *page == ZERO_PAGE { self.zero.clone() } else { Page::copy(self.ledger, page) };
+                taken.extend((first..).zip(pages.chunks_exact(PAGE).map(page)));
             }
-            Into::Ground { laying, laid, failed } => {
-                laid.push(first..first + (pages.len() / PAGE) as u32);
-                if failed.is_none() {
-                    *failed = laying.put(first, pages).err();
+            Into::Ground { laying, laid, written, failed } => {
+                let pages = pages.as_chunks::<PAGE>().0;
+                laid.push(first..first + pages.len() as u32);
+                let mut at = first;
+                for alike in pages.chunk_by(|one, next| (*one == ZERO_PAGE) == (*next == ZERO_PAGE)) {
+                    // What is zero is so already, and costs nothing as long as nobody writes it.
+                    if alike[0] != ZERO_PAGE && failed.is_none() {
+                        *failed = laying.put(at, alike.as_flattened()).err();
+                        *written += alike.len() * PAGE;
+                    }
+                    at += alike.len() as u32;
                 }
             }
         }
     }
 
     pub fn done(self, image: Image) -> io::Result<Held> {
-        let (laying, laid, failed) = match self.into {
+        let (laying, laid, mut written, failed) = match self.into {
             Into::Pages(changed) => return Ok(self.parent.next(self.ledger, image, &changed)),
-            Into::Ground { laying, laid, failed } => (laying, laid, failed),
+            Into::Ground { laying, laid, written, failed } => (laying, laid, written, failed),
         };
         failed.map_or(Ok(()), Err)?;
-        let mut written: usize = laid.iter().map(|run| run.len() * PAGE).sum();
-        let (mut laid, mut at) = (laid.into_iter().peekable(), 0);
-        // What it has of its parent.
-        while at < self.parent.image.pages() {
-            if let Some(run) = laid.next_if(|run| run.start == at) {
-                at = run.end;
-                continue;
-            }
-            let page = self.parent.page(at);
-            if *page != ZERO_PAGE {
-                laying.put(at, page)?;
-                written += PAGE;
-            }
-            at += 1;
-        }
+        let mut laid = laid.into_iter().peekable();
+        let of_parent = |at: &u32| {
+            while laid.next_if(|run| run.end <= *at).is_some() {}
+            !laid.peek().is_some_and(|run| run.contains(at))
+        };
+        let rest = (0..self.parent.image.pages()).filter(of_parent).map(|at| (at, self.parent.page(at)));
+        laying.fill(rest.filter(|(_, page)| *page != ZERO_PAGE).inspect(|_| written += PAGE))?;
         Ok(self.parent.grounded(self.ledger, image, laying.done()?, written))
     }
 }

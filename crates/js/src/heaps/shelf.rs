@@ -105,6 +105,12 @@ impl Shelf {
         kept.heaps.touch(use_, key).cloned()
     }
 
+    /// Whether the heap, or a guest on it, is here.
+    pub fn has(&self, key: &Digest) -> bool {
+        let kept = self.kept();
+        kept.heaps.found.contains_key(key) || kept.live.found.contains_key(key)
+    }
+
     /// The guest on this heap, if one is alive: it is the caller's now.
     pub fn take_live(&self, key: &Digest) -> Option<Live> {
         self.kept().live.take(key)

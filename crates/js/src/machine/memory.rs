@@ -145,6 +145,11 @@ impl Laying {
         Ok(Self { file, bytes })
     }
 
+    /// Pages in rising order.
+    pub fn fill<'a>(&self, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
+        write(&self.file, pages)
+    }
+
     /// Pages that follow each other.
     pub fn put(&self, first: u32, pages: &[u8]) -> io::Result<()> {
         self.file.write_all_at(pages, u64::from(first) * PAGE as u64)
@@ -167,7 +172,7 @@ impl Ground {
     /// Holds `bytes` of memory, of which `pages` gives those that are not all zero.
     pub fn make<'a>(bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
         let laying = Laying::new(bytes)?;
-        write(&laying.file, pages)?;
+        laying.fill(pages)?;
         laying.done()
     }
 
@@ -213,7 +218,7 @@ fn write<'a>(mut file: &File, pages: impl Iterator<Item = (u32, &'a [u8])>) -> i
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // SAFETY: the range is the mapping made in `make`; slices of it cannot outlive `self`.
+        // SAFETY: the range is the mapping made in `Laying::done`; slices of it cannot outlive `self`.
         unsafe { libc::munmap(self.view.as_ptr().cast(), self.bytes) };
     }
 }

@@ -69,3 +69,35 @@ fn heaps_that_fall_out_of_memory_are_absent_and_can_be_brought_again() {
     wait(session.engine.admit(first.unwrap(), session.chain())).unwrap();
     assert_eq!(session.json("mine"), json!("first"));
 }
+
+/// What is read on the way to a heap is pages over one ground; a ground for each would not fit.
+#[test]
+fn a_chain_of_large_changes_is_read_within_the_budget() {
+    let mut session = Session::new();
+    session.run("const bytes = new Uint8Array(24 << 20).fill(1); 0");
+    for step in 1..=6 {
+        session.run(&format!("bytes.fill({step} + 1, {step} * (3 << 20), {step} * (3 << 20) + (2 << 20)); 0"));
+    }
+    assert!(session.chain().len() >= 3, "{} objects", session.chain().len());
+    let settings = js::Settings { memory_bytes: 96 << 20, ..settings() };
+    let fresh = Arc::new(Engine::start(&settings).unwrap());
+    wait(fresh.admit(session.head.unwrap(), session.chain())).unwrap();
+    session.engine = fresh;
+    let seen = "[0, 1, 6].map(step => bytes[step * (3 << 20)]).concat(bytes.length)";
+    assert_eq!(session.json(seen), json!([1, 2, 7, 24 << 20]));
+}
+
+/// Pages that became zero again cost nothing, however many they are.
+#[test]
+fn what_was_freed_takes_no_memory() {
+    let mut session = Session::new();
+    session.run("let large = new Uint8Array(40 << 20).fill(1); let kept = 7; 0");
+    let settings = js::Settings { memory_bytes: 64 << 20, ..settings() };
+    for code in ["large = null; kept", "kept += 1"] {
+        session.run(code);
+    }
+    let fresh = Arc::new(Engine::start(&settings).unwrap());
+    wait(fresh.admit(session.head.unwrap(), session.chain())).unwrap();
+    session.engine = fresh;
+    assert_eq!(session.json("[large, kept]"), json!([null, 8]));
+}

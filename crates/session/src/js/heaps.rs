@@ -20,7 +20,7 @@ use crate::rows;
 use crate::service::Service;
 
 /// Objects smaller than this are in the transaction that names them.
-const INLINE_BYTES: usize = 64 * 1024;
+pub(super) const INLINE_BYTES: usize = 64 * 1024;
 /// A bound on what is remembered, which can be read again.
 const REMEMBERED: usize = 10_000;
 /// More than any chain has; a ring of damaged rows ends here.

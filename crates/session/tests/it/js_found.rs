@@ -11,7 +11,8 @@ use testkit::faults::{Fault, Operation};
 use testkit::upstream::Rule;
 use tokio::sync::Notify;
 
-use crate::js_house::{JsHouse, Process, code, local, timer, value};
+use crate::house::{self, commit_of};
+use crate::js_house::{JsHouse, Process, code, local, logical, timer, value};
 
 const ORIGIN: &str = "https://api.example.com";
 
@@ -76,6 +77,30 @@ fn two_that_find_it_at_once_end_it_once_and_send_once() {
         let posts = house.house.upstream.calls().into_iter().filter(|call| call.request.method == base::Method::Post);
         assert_eq!(posts.count(), 1, "{wait}");
     }
+}
+
+/// A plan that is shown is stored, so that comes after the run is theirs.
+#[test]
+fn two_that_find_a_run_before_its_write_show_one_plan() {
+    let house = house();
+    let first = house.process();
+    first.block(house::open(&first.service));
+    let write = Call::Plasm { program: r#"Ticket.open(project="OPS", title="from code")"#.to_owned() };
+    let program = json!([timer(1_000), {"await": [write]}, {"set": ["done", 1]}, {"get": "done"}]);
+    let ran = first.run(&RunJs { wait_ms: Some(50), timeout_ms: Some(60_000), ..logical("s0", program) }).unwrap();
+    drop(first);
+    house.time.advance(Duration::from_secs(2));
+    let (one, other) = (house.process(), house.process());
+    assert_eq!((one.resume(), other.resume()), (1, 1));
+    one.rest(50);
+    other.rest(50);
+    let waits = now(&one, &ran);
+    assert_eq!((waits.state, waits.reviews[0].commit.as_str()), (State::WaitingReview, "pc0"), "{waits:?}");
+    let second = one.block(one.service.run(&local(), &commit_of("pc1"))).unwrap_err();
+    assert_eq!(second.code(), "no_commit");
+    house::finished(one.block(one.service.run(&local(), &commit_of("pc0"))));
+    one.rest(2_000);
+    assert_eq!(value(&now(&one, &ran)), json!(1));
 }
 
 /// The others are to leave it alone while it goes on.

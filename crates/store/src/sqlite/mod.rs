@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::TenantId;
-use ports::store::{Batch, Error, Key, Range, Row, Store};
+use ports::store::{Batch, Error, Key, Range, Row, Store, Table};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,7 +26,7 @@ use writer::{Job, Writer};
 /// The file's name in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
 
-/// So many rows at most are read on the caller's own thread.
+/// So many rows at most are read on the caller's own thread, of a table whose rows are no more than their ids.
 const FEW_ROWS: usize = 16;
 
 /// Batches that may wait for the writer before a caller has to wait to hand one over.
@@ -36,7 +36,7 @@ const WAITING_BATCHES: usize = 256;
 pub struct Options {
     /// How long a call waits for another process that is writing.
     pub busy_timeout: Duration,
-    /// Connections for scans, which is also how many of them run at once.
+    /// Connections for scans on threads of their own, which is also how many of those run at once.
     pub readers: usize,
     /// A ceiling for the file, in pages of 4 KiB; beyond it a commit is `Full`.
     pub max_pages: Option<u32>,
@@ -95,8 +95,9 @@ impl Store for SqliteStore {
             let what = || format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
             rows::scan(connection, range).map_err(|fault| fault.looking_for(what))
         };
-        // A few rows are as one.
+        // A few rows without a value are as one with.
         if range.limit <= FEW_ROWS
+            && range.table == Table::OpenExecution
             && let Some(done) = self.readers.read_here(|connection| scan(connection, range))
         {
             return done;

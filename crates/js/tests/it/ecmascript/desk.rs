@@ -73,10 +73,11 @@ impl Desk {
         if self.restless {
             // Between harness and test: nothing is left of it in memory, and it comes back from what was stored.
             self.engine.forget();
-            if let Some(heap) = heap {
-                wait(self.engine.admit(heap, objects.into_iter().map(|(_, object)| object).collect()))
-                    .map_err(|error| error.to_string())?;
-            }
+        }
+        // Without that, too, some large tests before this one may have taken its place.
+        if let Some(heap) = heap.filter(|heap| !self.engine.is_here(*heap)) {
+            wait(self.engine.admit(heap, objects.into_iter().map(|(_, object)| object).collect()))
+                .map_err(|error| error.to_string())?;
         }
         let deadline_ms = if case.wanted == Wanted::Interrupted { 300 } else { 60_000 };
         Ok(self.program((heap, deadline_ms), &case.source, &mut Vec::new()))

@@ -1,12 +1,12 @@
 //! The first moments of a run whose process died, in the process that found it.
-//! Invariant: it becomes ours by compare-and-set before anything that it asks for is done and before anything of it is stored;
-//! at the latest after the time of a short run, so that others that look for such runs leave it alone.
+//! Invariant: it becomes ours by compare-and-set before anything that it asks for is done, and with the first thing of it that is
+//! stored; before that where its step takes long, leaves much to be stored, or asks for a program to be planned.
 //!
 //! Taking it over and storing what its next step came to would be two transactions, each of which costs more than the step.
-//! Where the answer that it waits for is there, the step comes first and both are one. Where it is not, what can be asked
-//! twice without harm is asked while the run is taken over.
+//! Where the answer that it waits for is there, the step comes first and both are one. Where it is not, reads from outside are
+//! asked again while the run is taken over.
 
-use ports::scripts::{Call, Input, Stepped};
+use ports::scripts::{Call, Input, Outcome, Stepped};
 use ports::store::{Batch, Expect};
 
 use super::brief::BRIEF;
@@ -14,6 +14,7 @@ use super::calls::is_effect;
 use super::drive::Run;
 use crate::engine::rows::{Owed, Parked, execution_key};
 use crate::error::Error;
+use crate::js::heaps::INLINE_BYTES;
 use crate::rows;
 
 /// What came of a first step: `None` where there was none, because nothing was at hand.
@@ -23,14 +24,21 @@ impl Run {
     /// `None` where someone else has it by now.
     pub(super) async fn first_step_here(&mut self) -> Result<Option<First>, Error> {
         let Some(answers) = self.at_hand() else {
-            self.ask_ahead()?;
+            self.ask_ahead();
             let claimed = self.claim().await?;
             return self.if_claimed(claimed, None).await;
         };
         let (stepped, claimed) = self.step_and_claim(Input::Settle { answers }).await;
         match (claimed, stepped) {
-            // What is stored next makes it ours.
-            (None, stepped) => Ok(Some(stepped)),
+            (None, Some(stepped)) if !self.stores_more(&stepped) => {
+                // What is stored next makes it ours.
+                self.tell_of_it();
+                Ok(Some(Some(stepped)))
+            }
+            (None, stepped) => {
+                let claimed = self.claim().await?;
+                self.if_claimed(claimed, stepped).await
+            }
             (Some(claimed), stepped) => {
                 let claimed = claimed? && stepped.is_some();
                 self.if_claimed(claimed, stepped).await
@@ -38,8 +46,23 @@ impl Run {
         }
     }
 
+    /// Whether what a step came to is more than the one transaction that makes the run ours: a plan that is shown, or a blob.
+    fn stores_more(&self, stepped: &Result<Stepped, Error>) -> bool {
+        let Ok(stepped) = stepped else { return false };
+        let plans = match &stepped.outcome {
+            Outcome::Waiting { owed } => owed.iter().any(|owed| matches!(owed.call, Call::Plasm { .. })),
+            _ => false,
+        };
+        plans || stepped.heap.object.len() >= INLINE_BYTES
+    }
+
+    fn tell_of_it(&self) {
+        tracing::info!(execution = %self.id, state = %self.at.row.state, "a run whose process died goes on here");
+    }
+
     async fn if_claimed(&mut self, claimed: bool, first: First) -> Result<Option<First>, Error> {
         if claimed {
+            self.tell_of_it();
             self.at.version += 1;
             return Ok(Some(first));
         }
@@ -86,16 +109,11 @@ impl Run {
         Ok(claimed?.is_some())
     }
 
-    /// Asks for what changes nothing, once more.
-    fn ask_ahead(&mut self) -> Result<(), Error> {
-        let forced = self.service.js()?.settings.writes_without_review;
-        let harmless = |owed: &Owed| match &owed.call.call {
-            Call::Fetch { .. } => !is_effect(&owed.call.call),
-            Call::Plasm { .. } => owed.review.is_none() && !forced,
-            Call::Timer { .. } | Call::Plan { .. } => false,
-        };
-        let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return Ok(()) };
-        owed.iter().filter(|owed| owed.answer.is_none() && harmless(owed)).for_each(|owed| self.ask_once(owed));
-        Ok(())
+    /// Asks for what changes nothing, once more. A program is not asked for: it may be one that ends another, and its result is
+    /// stored under a number.
+    fn ask_ahead(&mut self) {
+        let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return };
+        let is_read = |owed: &&Owed| matches!(owed.call.call, Call::Fetch { .. }) && !is_effect(&owed.call.call);
+        owed.iter().filter(is_read).for_each(|owed| self.ask_once(owed));
     }
 }

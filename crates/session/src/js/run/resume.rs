@@ -19,7 +19,7 @@ const FEW: usize = 16;
 const PAGE: usize = 500;
 
 impl Service {
-    /// Takes up every run of these tenants that has no living owner. How many there were.
+    /// Takes up every run of these tenants that has no living owner. How many there were; another process may be faster.
     pub async fn resume_js(self: &Arc<Self>, tenants: &[TenantId]) -> Result<usize, Error> {
         let mut taken = 0;
         for tenant in tenants {
@@ -49,7 +49,7 @@ impl Service {
         Ok(taken)
     }
 
-    /// Makes a run ours if its owner is dead, or if it is ours and nobody drives it.
+    /// Begins with a run whose owner is dead, or that is ours and that nobody drives; it is made ours on the way (`found.rs`).
     pub(super) async fn take_up(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -61,7 +61,6 @@ impl Service {
         if found.row.state.is_final() || js.lives.get(id).is_some() || (owner != me && js.presence.is_alive(owner)) {
             return Ok(false);
         }
-        tracing::info!(execution = %id, state = %found.row.state, "a run whose process died goes on here");
         let at = Versioned { row: ExecutionRow { owner: me, ..found.row }, version: found.version };
         Ok(self.begin(tenant, id, at, Start::Found)?.is_some())
     }
