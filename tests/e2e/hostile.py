@@ -167,6 +167,25 @@ def wrong_requests(server):
         assert not silent, f"{len(silent)} of {len(wrong)}: {silent}"
 
 
+def forms_of_an_answer(server):
+    """In 2026-07-28: one JSON body of a known length, or events where signs of life were asked for."""
+    headers = modern_headers("tools/call", "list_registry")
+    with suite.case("an answer is one JSON body with its length"):
+        message = modern("tools/call", {"name": "list_registry", "arguments": {}})
+        answer = request(server.port, body=json.dumps(message), headers=headers)
+        assert answer.status == 200 and answer.headers["content-type"] == "application/json", answer.headers
+        assert int(answer.headers["content-length"]) == len(answer.body), answer.headers
+        assert json.loads(answer.body)["id"] == 1
+    with suite.case("an answer with progress before it is a stream of events"):
+        message["params"]["_meta"]["progressToken"] = 7
+        answer = request(server.port, body=json.dumps(message), headers=headers)
+        assert answer.headers["content-type"].startswith("text/event-stream"), answer.headers
+        assert b"notifications/progress" in answer.body and answer.message()["id"] == 1, answer.body[:300]
+    with suite.case("a method that is none of the endpoint's is refused with those that are (405)"):
+        answer = request(server.port, "PATCH", body=b"{}")
+        assert answer.status == 405 and "POST" in answer.headers.get("allow", ""), (answer.status, answer.headers)
+
+
 def large_requests(server):
     with suite.case("a program of 10 MB is refused (413)"):
         body = call_with(b'"' + b"x" * 10_000_000 + b'"')
@@ -364,7 +383,15 @@ class SlowPeers:
             alive(server)
 
 
-ATTACKS = [malformed_bodies, wrong_requests, large_requests, strange_programs, strangers, broken_connections]
+ATTACKS = [
+    malformed_bodies,
+    wrong_requests,
+    forms_of_an_answer,
+    large_requests,
+    strange_programs,
+    strangers,
+    broken_connections,
+]
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
+use tokio::time::Instant;
 
 const EVERY: Duration = Duration::from_secs(15);
 
@@ -24,8 +25,10 @@ pub async fn while_running<T>(context: &RequestContext<RoleServer>, work: impl F
 
 async fn telling<T, Told: Future<Output = ()>>(tell: impl Fn(f64) -> Told, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
-    let mut ticks = tokio::time::interval(EVERY);
-    let mut count = 0.0;
+    // Not by the first tick of a clock, which may be a millisecond away: much is done by then.
+    let mut count = 1.0;
+    tell(count).await;
+    let mut ticks = tokio::time::interval_at(Instant::now() + EVERY, EVERY);
     loop {
         tokio::select! {
             biased;
