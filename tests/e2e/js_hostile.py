@@ -2,8 +2,8 @@
 
 Invariants: only the standard library; the server lives to the end; every hostile run ends within its limits and says why;
 what a healthy session answers is its own and right at every moment. $HOSTILE_TIMES says how often each one is run in the crowd
-(default 3; the full measure is 1000), $HOSTILE_TIMEOUT_MS and $HOSTILE_MEMORY_MB what each may take: less of both is as hostile
-and lets a thousand of each be run within the hour.
+(default 3; the full measure is 1000) and $HOSTILE_TIMEOUT_MS what each may take there, or eight times that where it has more
+alone: less is as hostile, and a thousand of each are then run within the hour.
 """
 
 import json
@@ -21,8 +21,9 @@ TIMES = int(os.environ.get("HOSTILE_TIMES", "3"))
 CROWD = 12
 HEALTHY = 6
 # Of one hostile run: what it may take, and what may pass until it is told of, the queue before it included.
-TIMEOUT_MS = int(os.environ.get("HOSTILE_TIMEOUT_MS", "400"))
-MEMORY_MB = int(os.environ.get("HOSTILE_MEMORY_MB", "32"))
+TIMEOUT_MS = 400
+CROWD_TIMEOUT_MS = int(os.environ.get("HOSTILE_TIMEOUT_MS", TIMEOUT_MS))
+MEMORY_MB = 32
 # Healthy sessions rest between two steps, or most of the time of a long run would be theirs.
 REST_SECONDS = 0.01
 TOLD_SECONDS = 60
@@ -135,6 +136,12 @@ def run(port, code, **more):
 
 def hostile(port, code, more):
     return run(port, code, **{"timeout_ms": TIMEOUT_MS, "memory_mb": MEMORY_MB, **more})
+
+
+def in_crowd(more):
+    if CROWD_TIMEOUT_MS == TIMEOUT_MS:
+        return more
+    return {**more, "timeout_ms": min(more.get("timeout_ms", CROWD_TIMEOUT_MS), 8 * CROWD_TIMEOUT_MS)}
 
 
 def ends(ran, wanted):
@@ -255,7 +262,7 @@ def crowd(server):
                     return
                 _, (name, code, wanted, more) = work.pop()
             try:
-                ran = hostile(server.port, code, more)
+                ran = hostile(server.port, code, in_crowd(more))
                 text = json.dumps(ran)
                 # Slow neighbours may take a run's time, so that its deadline comes before its own mistake.
                 good = ends(ran, wanted) or ends(ran, TIMED_OUT)
