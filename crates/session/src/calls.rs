@@ -2,7 +2,7 @@
 //! Invariant: data only; what waits here can be lost.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base::{Digest, LogicalSessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -66,9 +66,4 @@ pub(crate) struct Traces {
     /// When each session was last called, for those of the last minutes.
     pub live: Mutex<HashMap<LogicalSessionId, Timestamp>>,
     pub exporter: Mutex<Option<Arc<dyn Exporter>>>,
-}
-
-/// A panic while holding one of these locks leaves a list, never half a fact.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base::{RunId, Timestamp};
 use lang::plan::Plan;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::ran::{Ran, Told};
 use crate::rows::ClaimRow;
+use crate::shared::lock;
 
 pub(crate) type End = Result<Arc<Ran>, Arc<Error>>;
 
@@ -160,9 +161,4 @@ impl Drop for StopOnDrop {
             self.live.cancel.cancel();
         }
     }
-}
-
-/// A panic while holding one of these locks leaves a list, never half a fact.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 //! Invariant: it holds no session state that is not in the store; what it caches is immutable or can be lost.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
@@ -17,7 +17,7 @@ use crate::indexed::Indexed;
 use crate::live::Lives;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
-use crate::shared::Shared;
+use crate::shared::{Shared, lock};
 use crate::slots::Slots;
 use crate::steadies::{KeptCatalogs, Steadies};
 use crate::tenants::Tenants;
@@ -209,9 +209,4 @@ impl Service {
     pub(crate) fn new_run_id(&self) -> RunId {
         RunId::from_random(self.ports.entropy.bytes())
     }
-}
-
-/// A panic while holding one of these locks leaves a cache, never half a fact.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

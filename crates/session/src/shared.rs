@@ -1,4 +1,4 @@
-//! Things that callers of this process share by name, for as long as one of them holds it.
+//! What callers of this process share: a lock, and things by name, for as long as one of them holds it.
 //! Invariant: whoever asks for a name while somebody has it gets the same one; nothing is kept for a name that nobody has.
 
 use std::borrow::Borrow;
@@ -20,7 +20,7 @@ impl<K: Hash + Eq, T> Shared<K, T> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let mut all = self.all();
+        let mut all = lock(&self.0);
         if let Some(known) = all.get(name).and_then(Weak::upgrade) {
             return known;
         }
@@ -35,11 +35,11 @@ impl<K: Hash + Eq, T> Shared<K, T> {
     where
         K: Borrow<Q>,
     {
-        self.all().get(name).and_then(Weak::upgrade)
+        lock(&self.0).get(name).and_then(Weak::upgrade)
     }
+}
 
-    fn all(&self) -> MutexGuard<'_, HashMap<K, Weak<T>>> {
-        // A holder that panicked left a map that is whole: each change to it is one call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// For what is a cache or a list: each change to it is one call, so that a holder that panicked never left half a fact.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,9 +6,11 @@
 //! each commit makes a reader of SQLite forget its pages, and a client with many sessions has a long row.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use base::{LogicalSessionId, Principal, Slot, TenantId, Timestamp};
+
+use crate::shared::lock;
 
 const KEPT_MS: i64 = 1_000;
 /// Principals whose slots are remembered; they can be read again.
@@ -19,26 +21,21 @@ pub(crate) struct Slots(Mutex<HashMap<(TenantId, Principal), Seen>>);
 
 struct Seen {
     at: Timestamp,
-    slots: Arc<[LogicalSessionId]>,
+    slots: Box<[LogicalSessionId]>,
 }
 
 impl Slots {
     pub fn get(&self, of: &(TenantId, Principal), slot: Slot, now: Timestamp) -> Option<LogicalSessionId> {
-        let known = self.known();
+        let known = lock(&self.0);
         let seen = known.get(of).filter(|seen| (0..KEPT_MS).contains(&now.0.saturating_sub(seen.at.0)))?;
         seen.slots.get(slot.0 as usize).copied()
     }
 
     pub fn put(&self, of: (TenantId, Principal), slots: &[LogicalSessionId], at: Timestamp) {
-        let mut known = self.known();
+        let mut known = lock(&self.0);
         if known.len() >= REMEMBERED {
             known.clear();
         }
         known.insert(of, Seen { at, slots: slots.into() });
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<(TenantId, Principal), Seen>> {
-        // A holder that panicked left a map that is whole: each change to it is one call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

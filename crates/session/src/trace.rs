@@ -10,12 +10,13 @@ use ports::store::{Batch, Expect, Key, Range, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
-use crate::calls::{Call, CallStep, Exporter, Waiting, lock};
+use crate::calls::{Call, CallStep, Exporter, Waiting};
 use crate::error::Error;
 use crate::open::SeedRequest;
 use crate::program::Planned;
 use crate::ran::Ran;
 use crate::service::Service;
+use crate::shared::lock;
 use crate::uri::ResourceUri;
 
 /// What is shown of a long program, and how many steps and receipts of a long run.

@@ -74,7 +74,9 @@ impl Held {
         if self.over.len() <= over_most(self.image.pages()) {
             return Ok(());
         }
-        self.ground = Arc::new(Grounded::of(ledger, &self.image, |at| self.page(at))?);
+        let pages = (0..self.image.pages()).map(|at| (at, self.page(at))).filter(|(_, page)| *page != ZERO_PAGE);
+        let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages)?;
+        self.ground = Arc::new(ground);
         self.over = Vec::new();
         Ok(())
     }
@@ -144,11 +146,6 @@ pub fn over_most(pages: u32) -> usize {
 }
 
 impl Grounded {
-    fn of<'a>(ledger: &Arc<Ledger>, image: &Image, page: impl Fn(u32) -> &'a [u8]) -> io::Result<Self> {
-        let pages = (0..image.pages()).map(|at| (at, page(at))).filter(|(_, page)| *page != ZERO_PAGE);
-        Self::make(ledger, image.memory_bytes() as usize, pages)
-    }
-
     fn make<'a>(ledger: &Arc<Ledger>, bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
         let mut written = 0;
         let ground = Ground::make(bytes, pages.inspect(|_| written += PAGE))?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use base::TenantId;
 use tokio::sync::oneshot;
 
-use super::lock;
+use crate::shared::lock;
 
 pub(crate) struct Fair {
     state: Arc<Mutex<Waiting>>,

@@ -11,9 +11,9 @@ use ports::scripts::Stop;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::lock;
 use super::rows::ExecutionRow;
 use super::view::State;
+use crate::shared::lock;
 
 #[derive(Clone)]
 pub(crate) struct Live {

@@ -8,13 +8,13 @@ mod settings;
 pub(crate) mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base::{Digest, ExecutionId, TenantId, Timestamp};
 use ports::{Presence, Scripts};
 use tokio::sync::Notify;
 
-use crate::shared::Shared;
+use crate::shared::{Shared, lock};
 
 pub(crate) use live::{Listed, Live, Lives};
 pub use settings::JsSettings;
@@ -92,9 +92,4 @@ impl Js {
 /// What tells of a claim's end.
 pub(crate) fn claim_name(id: &str) -> String {
     format!("claim/{id}")
-}
-
-/// A panic while holding one of these locks leaves a cache or a list, never half a fact.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,13 +11,13 @@ use ports::scripts::{self, Heap};
 use ports::store::{Batch, Expect, Write};
 
 use crate::commit::TRIES;
-use crate::engine::lock;
 use crate::engine::rows::{GuestRow, HeapRow, guest_key, heap_key};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use crate::shared::lock;
 
 /// Objects smaller than this are in the transaction that names them.
 pub(super) const INLINE_BYTES: usize = 64 * 1024;

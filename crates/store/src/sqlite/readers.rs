@@ -50,8 +50,9 @@ impl Readers {
         Ok(done.await.map_err(|error| gone(error.into()))??)
     }
 
-    /// One row, or a few small ones, on the caller's thread: from the page cache that is some ten microseconds, and handing it to another thread
-    /// and waking up again took twice as much (docs/benchmarks.md, "Sessions"). `None`: a lock is in the way; use `read`.
+    /// One row, or a few small ones, on the caller's thread: from the page cache that is some ten microseconds, and handing it
+    /// to another thread and waking up again took twice as much (docs/benchmarks.md, "Sessions"). `None`: a lock is in the way;
+    /// use `read`.
     pub fn read_here<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Option<Result<T, Error>> {
         match self.read_with(&self.quick, Duration::ZERO, work) {
             Err(fault) if fault.is_busy() => None,

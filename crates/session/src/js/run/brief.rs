@@ -6,6 +6,7 @@
 //! a run of which nobody was told and that did nothing outside: calls are made after a run is stored.
 
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,16 +139,7 @@ impl Run {
             () = self.service.ports.clock.sleep(BRIEF) => {}
         }
         let begun = {
-            let (accepted, mut stepped) = (self.accepted(began.take()), None);
-            tokio::pin!(accepted);
-            let accepted = loop {
-                // Who has ended gives its place to others, however long the storage takes.
-                tokio::select! {
-                    biased;
-                    ended = &mut step, if stepped.is_none() => stepped = Some(ended),
-                    accepted = &mut accepted => break accepted,
-                }
-            };
+            let (stepped, accepted) = beside(step.as_mut(), self.accepted(began.take())).await;
             match accepted {
                 Err(error) => Begun::Refused(error),
                 Ok(row) => {
@@ -240,6 +232,23 @@ impl Run {
     async fn accepted(&self, began: Option<Began>) -> Result<ExecutionRow, Error> {
         let turn = began.map(|began| began.turn);
         self.service.take(&of_tenant(&self.tenant), self.id, self.at.row.clone(), turn).await
+    }
+}
+
+/// Stores while a step goes on, and says what came of the step if that ended before. Who has ended gives its place to others,
+/// however long the storage takes.
+pub(super) async fn beside<S, T>(
+    mut step: Pin<&mut impl Future<Output = S>>,
+    stores: impl Future<Output = T>,
+) -> (Option<S>, T) {
+    let mut stepped = None;
+    tokio::pin!(stores);
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut step, if stepped.is_none() => stepped = Some(ended),
+            stored = &mut stores => return (stepped, stored),
+        }
     }
 }
 

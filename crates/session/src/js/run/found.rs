@@ -9,7 +9,7 @@
 use ports::scripts::{Call, Input, Outcome, Stepped};
 use ports::store::{Batch, Expect};
 
-use super::brief::BRIEF;
+use super::brief::{BRIEF, beside};
 use super::calls::is_effect;
 use super::drive::Run;
 use crate::engine::rows::{Owed, Parked, execution_key};
@@ -79,15 +79,7 @@ impl Run {
             stepped = &mut step => return (Some(stepped), None),
             () = self.service.ports.clock.sleep(BRIEF) => {}
         }
-        let (claim, mut stepped) = (self.claim(), None);
-        tokio::pin!(claim);
-        let claimed = loop {
-            tokio::select! {
-                biased;
-                ended = &mut step, if stepped.is_none() => stepped = Some(ended),
-                claimed = &mut claim => break claimed,
-            }
-        };
+        let (mut stepped, claimed) = beside(step.as_mut(), self.claim()).await;
         if stepped.is_none() && matches!(claimed, Ok(true)) {
             tokio::select! {
                 biased;
