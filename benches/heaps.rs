@@ -14,6 +14,10 @@ use ports::Scripts;
 use ports::scripts::{Completion, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings};
 use tokio::runtime::{Builder, Runtime};
 
+/// The binary's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Milliseconds and bytes a step, measured on this kind of machine with V8 10.2.
 const V8_SMALL: (f64, f64) = (15.6, 466_000.0);
 const V8_LARGE: (f64, f64) = (155.0, 2_460_000.0);

@@ -42,6 +42,20 @@ pub trait Scripts: Send + Sync {
 
     async fn step(&self, step: Step) -> Result<Stepped, Error>;
 
+    /// Takes the objects of the heap that the step stands on first, if there are any: [`Scripts::admit`] and [`Scripts::step`]
+    /// without the way from the one to the other.
+    async fn step_from(&self, objects: Vec<Vec<u8>>, step: Step) -> Result<Stepped, Error> {
+        if let (Some(heap), false) = (step.heap, objects.is_empty()) {
+            self.admit(heap, objects).await?;
+        }
+        self.step(step).await
+    }
+
+    /// Makes what the next step on this heap will need, while there is time for it. Nothing is wrong where nothing was made.
+    async fn ready(&self, _key: Digest) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// One object that holds the whole heap, needing no parent.
     async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error>;
 

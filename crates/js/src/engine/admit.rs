@@ -11,7 +11,8 @@ use crate::image::{self, Frame, PAGE};
 
 use super::Core;
 use super::boot::{Running, StartError};
-use super::step::{ended, restore};
+use super::guest::restore;
+use super::step::ended;
 use super::workers::Bench;
 
 /// For looking at the globals of a heap.

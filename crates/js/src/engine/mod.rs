@@ -6,6 +6,7 @@ mod boot;
 mod chain;
 #[cfg(test)]
 mod forged;
+mod guest;
 mod step;
 mod ticker;
 mod turns;
@@ -88,10 +89,12 @@ impl Engine {
         let engines = Engines::new(settings)?;
         let shelf = crate::heaps::Shelf::new(settings.memory_bytes, settings.live);
         let ours = workers::on_a_deep_stack(|| engines.boot(guest, shelf.ledger()))?;
-        Ok(Self {
-            core: Arc::new(Core { engines, shelf, ours, closing: Stop::default(), restless: settings.restless }),
-            workers: Workers::start(settings)?,
-        })
+        let core = Arc::new(Core { engines, shelf, ours, closing: Stop::default(), restless: settings.restless });
+        let idle = core.clone();
+        let workers = Workers::start(settings, Arc::new(move |bench| idle.prepare(bench)))?;
+        // They do what they do after every job before the first one.
+        workers.take(Box::new(|_| {})).map_err(|error| StartError::Io(std::io::Error::other(error)))?;
+        Ok(Self { core, workers })
     }
 
     /// Lets every heap in memory go: each that is asked for is absent until it is admitted again.
@@ -155,6 +158,21 @@ impl Scripts for Engine {
 
     async fn step(&self, step: Step) -> Result<Stepped, Error> {
         self.there(move |core, bench| core.step(bench, step)).await
+    }
+
+    async fn step_from(&self, objects: Vec<Vec<u8>>, step: Step) -> Result<Stepped, Error> {
+        self.there(move |core, bench| {
+            if let (Some(heap), false) = (step.heap, objects.is_empty()) {
+                core.admit(bench, heap, &objects)?;
+                drop(objects);
+            }
+            core.step(bench, step)
+        })
+        .await
+    }
+
+    async fn ready(&self, key: Digest) -> Result<(), Error> {
+        self.there(move |core, bench| core.ready(bench, key)).await
     }
 
     async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {

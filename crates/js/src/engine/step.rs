@@ -13,7 +13,7 @@ use crate::machine::{Cut, Instance, Owed, Standing};
 
 use super::boot::Running;
 use super::workers::Bench;
-use super::{Core, chain, turns};
+use super::{Core, chain, guest, turns};
 
 impl Core {
     pub fn step(&self, bench: &mut Bench, step: Step) -> Result<Stepped, Error> {
@@ -25,7 +25,10 @@ impl Core {
         let running = self.engine_of(&held)?;
         let _ticking = self.engines.ticker.running();
         let cut = |cut| ended(cut, &step.limits);
-        let mut instance = instance.map_or_else(|| restore(&running, &held, &step.limits), Ok).map_err(cut)?;
+        let (mut instance, is_new) = match instance {
+            Some(instance) => (instance, false),
+            None => (guest::standing_on(self, bench, (&running, &held), &step.limits).map_err(cut)?, true),
+        };
         instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
         let start = held.clone();
         let before = Before::put(&mut instance, &step.input).map_err(|fault| fault.error(&step.limits))?;
@@ -49,9 +52,12 @@ impl Core {
         self.shelf.put(next.clone());
         // Every page that a guest has written is looked through in every step: one that has written more than a heap may have
         // over its ground is not kept, mapping the heap anew costs less.
+        if is_new {
+            next.was_written(&bench.dirty);
+        }
         if bench.dirty.len() <= over_most(next.image.pages()) {
-            let _counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
-            self.shelf.put_live(Live { instance, held: next, _counted });
+            let counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
+            bench.gone = self.shelf.put_live(Live::new(instance, next, counted));
         }
         Ok(Stepped { heap, outcome, console: console.text, console_dropped: console.dropped })
     }
@@ -64,20 +70,6 @@ impl Core {
         let engine = held.image.engine();
         self.engines.get(&engine).ok_or(Error::NoEngine { heap: held.key(), engine })
     }
-}
-
-/// A new guest with this heap as its memory.
-pub fn restore(running: &Running, held: &Held, limits: &Limits) -> Result<Instance, Cut> {
-    let fails = |error: std::io::Error| Cut::Trap(wasmtime::Error::new(error));
-    let mut instance = Instance::start(&running.linked)?;
-    instance.allow(limits.memory_bytes);
-    instance.grow(held.image.memory_bytes())?;
-    let mut view = instance.view();
-    view.stand_on(held.ground()).map_err(fails)?;
-    for (at, page) in held.over() {
-        view.page_mut(*at).ok_or(Cut::Lied("a page outside its memory"))?.copy_from_slice(page.bytes());
-    }
-    Ok(instance)
 }
 
 pub fn ended(cut: Cut, limits: &Limits) -> Error {

@@ -12,7 +12,8 @@ use crate::machine::{Cut, Instance};
 
 use super::admit::refused;
 use super::boot::Running;
-use super::step::{ended, restore};
+use super::guest::restore;
+use super::step::ended;
 use super::workers::Bench;
 use super::{Core, chain};
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use ports::scripts::Error;
 
+use crate::heaps::Live;
 use crate::image::{self, Codec};
 
 use super::Settings;
@@ -33,15 +34,19 @@ const LEISURE: Duration = Duration::from_secs(2);
 pub struct Bench {
     pub codec: Codec,
     pub dirty: Vec<u32>,
+    /// Guests that had to go, dropped after the answer: giving their memory back takes as long as a step.
+    pub gone: Vec<Live>,
 }
 
 impl Bench {
     pub fn new() -> Result<Self, image::Error> {
-        Ok(Self { codec: Codec::new()?, dirty: Vec::new() })
+        Ok(Self { codec: Codec::new()?, dirty: Vec::new(), gone: Vec::new() })
     }
 }
 
 type Job = Box<dyn FnOnce(&mut Bench) + Send>;
+/// What a thread does when there are no jobs.
+type Leisure = Arc<dyn Fn(&mut Bench) + Send + Sync>;
 
 pub struct Workers {
     queue: Arc<Queue>,
@@ -58,6 +63,7 @@ struct Queue {
     most_jobs: usize,
     steady: usize,
     most_threads: usize,
+    leisure: Leisure,
 }
 
 #[derive(Default)]
@@ -79,7 +85,7 @@ impl Waiting {
 }
 
 impl Workers {
-    pub fn start(settings: &Settings) -> Result<Self, StartError> {
+    pub fn start(settings: &Settings, leisure: Leisure) -> Result<Self, StartError> {
         let steady = settings.threads.max(1);
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
@@ -88,6 +94,7 @@ impl Workers {
             most_jobs: settings.queue.max(1),
             steady,
             most_threads: settings.most_threads.max(steady),
+            leisure,
         });
         let mut workers = Self { queue, overseer: None };
         for _ in 0..steady {
@@ -135,10 +142,13 @@ impl Queue {
         let mut bench = Bench::new()?;
         let queue = self.clone();
         let thread = deep().spawn(move || {
-            while let Some(job) = queue.next() {
+            loop {
                 // A panic of ours is one run's misfortune: its answer is never sent, which its caller sees.
-                if catch_unwind(AssertUnwindSafe(|| job(&mut bench))).is_err() {
-                    tracing::error!("a JavaScript step panicked");
+                let done = catch_unwind(AssertUnwindSafe(|| queue.one(&mut bench)));
+                match done {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => tracing::error!("a JavaScript step panicked"),
                 }
             }
         })?;
@@ -147,6 +157,17 @@ impl Queue {
         waiting.handles.retain(|thread| !thread.is_finished());
         waiting.handles.push(thread);
         Ok(())
+    }
+
+    /// One job, and after it what there is time for; whether there may be more.
+    fn one(&self, bench: &mut Bench) -> bool {
+        let Some(job) = self.next() else { return false };
+        job(bench);
+        if self.waiting().jobs.is_empty() {
+            (self.leisure)(bench);
+        }
+        bench.gone.clear();
+        true
     }
 
     /// The next job; `None` when this thread is to end.

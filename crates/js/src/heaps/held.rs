@@ -2,7 +2,7 @@
 //! Invariant: reading a page gives what the image's digest of it says; a page that is not there is zero.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base::Digest;
 
@@ -13,6 +13,8 @@ use super::page::{Entry, Ledger, Page};
 
 /// No object needs more than this many others to be read.
 pub const LINKS_MOST: u32 = 32;
+/// A program that writes more than this says little about the next one.
+const LIKELY_MOST: usize = 96;
 /// As many objects of one weight in a row become one of the next weight.
 const ROW: u32 = 3;
 
@@ -33,6 +35,9 @@ pub struct Held {
 
 struct Grounded {
     ground: Ground,
+    /// What the first guest here wrote, and before there was one, what the first of the ground before it did; in rising order.
+    written: OnceLock<Arc<[u32]>>,
+    written_before: Arc<[u32]>,
     _counted: Entry,
 }
 
@@ -40,7 +45,7 @@ impl Held {
     /// The image an engine boots with.
     pub fn base(ledger: &Arc<Ledger>, image: Image, memory: &[u8]) -> io::Result<Self> {
         let pages = (0..).zip(memory.chunks_exact(PAGE)).filter(|(_, page)| *page != ZERO_PAGE);
-        let ground = Arc::new(Grounded::make(ledger, memory.len(), pages)?);
+        let ground = Arc::new(Grounded::make(ledger, memory.len(), pages, Arc::default())?);
         // There is one, for as long as its engine is there.
         let _counted = ledger.take(0);
         Ok(Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted })
@@ -65,7 +70,12 @@ impl Held {
     /// The same on a ground that holds all of it, of which so many bytes were written.
     pub(super) fn grounded(&self, ledger: &Arc<Ledger>, image: Image, ground: Ground, written: usize) -> Self {
         let _counted = ledger.take(image.own_bytes(&self.image));
-        let ground = Arc::new(Grounded { ground, _counted: ledger.take(written) });
+        let ground = Arc::new(Grounded {
+            ground,
+            written: OnceLock::new(),
+            written_before: self.likely(),
+            _counted: ledger.take(written),
+        });
         Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted }
     }
 
@@ -75,7 +85,7 @@ impl Held {
             return Ok(());
         }
         let pages = (0..self.image.pages()).map(|at| (at, self.page(at))).filter(|(_, page)| *page != ZERO_PAGE);
-        let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages)?;
+        let ground = Grounded::make(ledger, self.image.memory_bytes() as usize, pages, self.likely())?;
         self.ground = Arc::new(ground);
         self.over = Vec::new();
         Ok(())
@@ -89,8 +99,29 @@ impl Held {
         &self.ground.ground
     }
 
+    /// Whether both are pages over the same ground.
+    pub fn stands_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.ground, &other.ground)
+    }
+
     pub fn over(&self) -> &[(u32, Arc<Page>)] {
         &self.over
+    }
+
+    pub fn is_over(&self, at: u32) -> bool {
+        self.over.binary_search_by_key(&at, |(page, _)| *page).is_ok()
+    }
+
+    /// The pages that a guest here is likely to write, in rising order.
+    pub fn likely(&self) -> Arc<[u32]> {
+        self.ground.written.get().unwrap_or(&self.ground.written_before).clone()
+    }
+
+    /// Tells what a guest here wrote. The first word counts: later ones would hold all that was thought likely before.
+    pub fn was_written(&self, pages: &[u32]) {
+        if pages.len() <= LIKELY_MOST {
+            self.ground.written.get_or_init(|| pages.into());
+        }
     }
 
     pub fn page(&self, at: u32) -> &[u8] {
@@ -146,9 +177,14 @@ pub fn over_most(pages: u32) -> usize {
 }
 
 impl Grounded {
-    fn make<'a>(ledger: &Arc<Ledger>, bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
-        let mut written = 0;
-        let ground = Ground::make(bytes, pages.inspect(|_| written += PAGE))?;
-        Ok(Self { ground, _counted: ledger.take(written) })
+    fn make<'a>(
+        ledger: &Arc<Ledger>,
+        bytes: usize,
+        pages: impl Iterator<Item = (u32, &'a [u8])>,
+        written_before: Arc<[u32]>,
+    ) -> io::Result<Self> {
+        let mut filled = 0;
+        let ground = Ground::make(bytes, pages.inspect(|_| filled += PAGE))?;
+        Ok(Self { ground, written: OnceLock::new(), written_before, _counted: ledger.take(filled) })
     }
 }

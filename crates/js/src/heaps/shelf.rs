@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use base::Digest;
 
@@ -11,12 +12,26 @@ use crate::machine::Instance;
 use super::held::Held;
 use super::page::{Entry, Ledger};
 
+/// A guest that was not asked for so long is given to another heap.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// Of guests that may be given away, so many are looked at.
+const LOOKED_AT: usize = 64;
+
 /// A guest whose memory is this heap.
 pub struct Live {
     pub instance: Instance,
     pub held: Arc<Held>,
+    /// Since when nobody asks for it.
+    since: Instant,
     /// Of the pages it has written; counted as long as it lives.
-    pub _counted: Entry,
+    _counted: Entry,
+}
+
+impl Live {
+    pub fn new(instance: Instance, held: Arc<Held>, counted: Entry) -> Self {
+        Self { instance, held, since: Instant::now(), _counted: counted }
+    }
 }
 
 pub struct Shelf {
@@ -35,6 +50,7 @@ struct Kept {
 
 /// By key, and in the order of their last use. One key may have several.
 struct Recent<T> {
+    /// With their last use, in its order.
     found: HashMap<Digest, Vec<(u64, T)>>,
     order: BTreeMap<u64, Digest>,
 }
@@ -77,8 +93,26 @@ impl<T> Recent<T> {
 
     fn oldest(&mut self) -> Option<T> {
         let (used, key) = self.order.first_key_value().map(|(used, key)| (*used, *key))?;
-        let at = self.found.get(&key)?.iter().position(|(at, _)| *at == used)?;
+        let at = self.found.get(&key)?.binary_search_by_key(&used, |(at, _)| *at).ok()?;
         self.remove(&key, at)
+    }
+
+    /// The oldest one of which this is so, if it is among the first of which `old` is.
+    fn oldest_that(&mut self, old: impl Fn(&T) -> bool, so: impl Fn(&T) -> bool) -> Option<T> {
+        let mut found = None;
+        for (used, key) in self.order.iter().take(LOOKED_AT) {
+            let all = self.found.get(key)?;
+            let at = all.binary_search_by_key(used, |(at, _)| *at).ok()?;
+            let (_, value) = all.get(at)?;
+            if !old(value) {
+                break;
+            }
+            if so(value) {
+                found = Some((*key, at));
+                break;
+            }
+        }
+        found.and_then(|(key, at)| self.remove(&key, at))
     }
 
     fn len(&self) -> usize {
@@ -111,9 +145,32 @@ impl Shelf {
         kept.heaps.found.contains_key(key) || kept.live.found.contains_key(key)
     }
 
+    pub fn has_live(&self, key: &Digest) -> bool {
+        self.kept().live.found.contains_key(key)
+    }
+
     /// The guest on this heap, if one is alive: it is the caller's now.
     pub fn take_live(&self, key: &Digest) -> Option<Live> {
         self.kept().live.take(key)
+    }
+
+    /// A guest that can be made to stand on this heap, which nobody will miss: one that belongs to nobody, one that was idle for
+    /// long, or, where there are as many as there may be, the one that was idle longest.
+    pub fn take_spare(&self, held: &Held, base: &Held) -> Option<Live> {
+        let fits = |live: &Live| live.held.stands_beside(held) && live.instance.pages() <= held.image.pages();
+        let mut kept = self.kept();
+        if held.stands_beside(base)
+            && let Some(spare) = kept.live.take(&base.key()).filter(fits)
+        {
+            return Some(spare);
+        }
+        let full = kept.live.len() >= self.live_most;
+        kept.live.oldest_that(|live| full || live.since.elapsed() >= IDLE, fits)
+    }
+
+    /// Whether there is no guest that belongs to nobody.
+    pub fn wants_spare(&self, base: &Held) -> bool {
+        self.live_most > 0 && !self.has_live(&base.key())
     }
 
     pub fn put(&self, held: Arc<Held>) {
@@ -126,12 +183,18 @@ impl Shelf {
     }
 
     /// Sessions that came to the same heap each have a guest on it: one for all would be a mapping made and written anew for
-    /// each of the others, four times the cost of a step.
-    pub fn put_live(&self, live: Live) {
+    /// each of the others, four times the cost of a step. Who has to go for it: to be dropped when there is time.
+    #[must_use]
+    pub fn put_live(&self, live: Live) -> Vec<Live> {
         let mut kept = self.kept();
         let use_ = kept.next_use();
         kept.live.put(use_, live.held.key(), live);
+        let mut gone = Vec::new();
+        while kept.live.len() > self.live_most {
+            gone.extend(kept.live.oldest());
+        }
         self.shrink(kept);
+        gone
     }
 
     /// Lets all go.
@@ -142,10 +205,6 @@ impl Shelf {
 
     /// Lets the least recently used go until all is within the budget.
     fn shrink(&self, mut kept: MutexGuard<'_, Kept>) {
-        let mut gone = Vec::new();
-        while kept.live.len() > self.live_most {
-            gone.extend(kept.live.oldest());
-        }
         // Freeing is what makes the ledger smaller, so it happens one at a time here, and only when it must.
         while self.ledger.bytes() > self.budget {
             let live_first = kept.live.oldest_use() < kept.heaps.oldest_use();
@@ -157,8 +216,6 @@ impl Shelf {
                 break;
             }
         }
-        drop(kept);
-        drop(gone);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

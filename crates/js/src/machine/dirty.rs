@@ -75,6 +75,11 @@ impl Dirty {
         })
     }
 
+    /// Whether it is found without looking at every page.
+    pub fn is_exact(&self) -> bool {
+        self.way != Way::Every
+    }
+
     /// Into `pages`, in rising order, the pages of `memory` that may have been written.
     pub fn pages(&self, memory: &[u8], pages: &mut Vec<u32>) {
         pages.clear();

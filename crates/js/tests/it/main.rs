@@ -8,6 +8,7 @@ mod completion;
 mod ecmascript;
 mod engines;
 mod globals;
+mod guests;
 mod hostile;
 mod image;
 mod limits;
