@@ -72,6 +72,7 @@ pub struct TinyScripts {
     wake: Notify,
     /// Steps under way, and the most there were at once.
     under_way: Mutex<(usize, usize)>,
+    made_ready: Mutex<Vec<Digest>>,
 }
 
 impl Default for TinyScripts {
@@ -91,6 +92,7 @@ impl TinyScripts {
             released: Mutex::default(),
             wake: Notify::new(),
             under_way: Mutex::default(),
+            made_ready: Mutex::default(),
         }
     }
 
@@ -111,6 +113,11 @@ impl TinyScripts {
 
     pub fn most_at_once(&self) -> usize {
         lock(&self.under_way).1
+    }
+
+    /// Heaps that were here when something was made for their next step.
+    pub fn made_ready(&self) -> Vec<Digest> {
+        lock(&self.made_ready).clone()
     }
 
     fn state_of(&self, key: Digest) -> Result<(State, Digest), Error> {
@@ -332,6 +339,12 @@ impl Scripts for TinyScripts {
         let stepped = self.go(&step).await;
         lock(&self.under_way).0 -= 1;
         stepped
+    }
+
+    async fn ready(&self, key: Digest) -> Result<(), Error> {
+        self.state_of(key)?;
+        lock(&self.made_ready).push(key);
+        Ok(())
     }
 
     async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {

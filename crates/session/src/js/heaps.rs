@@ -72,21 +72,39 @@ impl Service {
     /// Brings a heap into the engine, with everything it stands on that is not there.
     pub(super) async fn bring(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
         let scripts = &self.js()?.scripts;
-        let mut objects = self.chain(tenant, key, |heap| scripts.is_here(heap)).await?;
-        // What is wrong is named by the heap that is: a second try for each thing that may be missing.
-        for _ in 0..2 {
-            match scripts.admit(key, objects.clone()).await {
-                Err(scripts::Error::NoEngine { heap, engine }) => self.bring_engine(tenant, heap, engine).await?,
+        let mut tried = 0;
+        loop {
+            let objects = self.chain(tenant, key, |heap| tried == 0 && scripts.is_here(heap)).await?;
+            // What is wrong is named by the heap that is: a second try for each thing that may be missing.
+            match scripts.admit(key, objects).await {
+                Err(scripts::Error::NoEngine { heap, engine }) if tried < 2 => {
+                    self.bring_engine(tenant, heap, engine).await?
+                }
                 // What it stands on was there a moment ago.
-                Err(scripts::Error::Absent(_)) => objects = self.chain(tenant, key, |_| false).await?,
+                Err(scripts::Error::Absent(_)) if tried < 2 => {}
                 ended => return ended.map_err(|error| of_engine(error).into()),
             }
+            tried += 1;
         }
-        scripts.admit(key, objects).await.map_err(|error| of_engine(error).into())
+    }
+
+    /// Brings a heap that the next step will stand on, and has what that step needs made. What goes wrong goes wrong again in the
+    /// step, which has someone to tell.
+    pub(super) async fn get_ready(&self, tenant: &TenantId, key: Digest) {
+        let Ok(js) = self.js() else { return };
+        let _place = js.fair.place(tenant).await;
+        let brought = if js.scripts.is_here(key) { Ok(()) } else { self.bring(tenant, key).await };
+        let ready = match brought {
+            Ok(()) => js.scripts.ready(key).await.map_err(|error| of_engine(error).into()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ready {
+            tracing::debug!(heap = key.short(), %error, "nothing is made ready for a step");
+        }
     }
 
     /// The objects of a heap, the oldest first, from the one whose parent is here, or from the whole one.
-    async fn chain(
+    pub(super) async fn chain(
         &self,
         tenant: &TenantId,
         key: Digest,

@@ -151,3 +151,29 @@ fn a_read_is_asked_again_by_whoever_has_it() {
     assert_eq!(value(&now(&p, &ran)), json!(1));
     assert_eq!(house.house.upstream.calls().len(), 2);
 }
+
+/// What may wait for days is brought when its answer is there.
+#[test]
+fn the_heap_is_there_before_an_answer_that_comes_soon() {
+    let house = house();
+    let gate = Arc::new(Notify::new());
+    house.house.upstream.add(Rule::get("/slow").bytes(200, "yes").waits_for(&gate));
+    let write = Call::Plasm { program: r#"Ticket.open(project="OPS", title="from code")"#.to_owned() };
+    for (waits, soon) in
+        [(fetch("GET", "/slow"), true), (timer(900), true), (timer(60_000), false), (json!({"await": [write]}), false)]
+    {
+        let p = house.process();
+        p.block(house::open(&p.service));
+        let program = json!([{"set": ["n", 1]}, waits, {"add": ["n", 1]}, {"get": "n"}]);
+        let asked = RunJs { wait_ms: Some(0), timeout_ms: Some(600_000), ..logical("s0", program) };
+        let ran = p.run(&asked).unwrap();
+        p.rest(5);
+        drop(p);
+        let p = house.process();
+        p.resume();
+        p.rest(10);
+        assert_eq!(p.engine.made_ready().len(), usize::from(soon), "{waits} {:?}", now(&p, &ran));
+        p.block(p.service.cancel_execution(&local(), &ran.id.to_string())).unwrap();
+        p.rest(10);
+    }
+}

@@ -187,8 +187,14 @@ impl Run {
         });
         let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
+        // What is known to be missing is brought before it is asked for.
+        let mut missing = heap.filter(|heap| !js.scripts.is_here(*heap));
         let mut tried = 0;
         loop {
+            let objects = match missing.take() {
+                Some(heap) => self.service.chain(&self.tenant, heap, |at| tried == 0 && js.scripts.is_here(at)).await?,
+                None => Vec::new(),
+            };
             let deadline_ms = self.left_ms();
             if deadline_ms == 0 {
                 return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
@@ -196,25 +202,20 @@ impl Run {
             let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
             let (surroundings, stop) = (surroundings.clone(), stop.clone());
             let step = Step { heap, input: input.clone(), limits, surroundings, stop };
-            // What is known to be missing is brought before it is asked for.
-            let stepped = match heap.filter(|heap| tried == 0 && !js.scripts.is_here(*heap)) {
-                Some(missing) => Err(scripts::Error::Absent(missing)),
-                None => js.scripts.step(step).await,
-            };
-            match stepped {
-                Err(scripts::Error::Absent(key)) if tried < TRIES => self.service.bring(&self.tenant, key).await?,
+            match js.scripts.step_from(objects, step).await {
+                Err(scripts::Error::Absent(_)) if tried < TRIES => tried += 1,
                 Err(scripts::Error::NoEngine { heap, engine }) if tried < TRIES => {
                     self.service.bring_engine(&self.tenant, heap, engine).await?;
+                    tried += 1;
                 }
                 Err(scripts::Error::Busy) => {
                     let asked = self.service.now();
                     self.service.ports.clock.sleep(ENGINE_AGAIN).await;
                     self.waited(asked);
-                    continue;
                 }
                 stepped => return stepped.map_err(|error| of_engine(error).into()),
             }
-            tried += 1;
+            missing = heap.filter(|heap| !js.scripts.is_here(*heap));
         }
     }
 

@@ -17,6 +17,9 @@ use crate::error::Error;
 use crate::js::heaps::INLINE_BYTES;
 use crate::rows;
 
+/// Within this a timer is soon over.
+const SOON_MS: i64 = 1_000;
+
 /// What came of a first step: `None` where there was none, because nothing was at hand.
 type First = Option<Result<Stepped, Error>>;
 
@@ -25,8 +28,8 @@ impl Run {
     pub(super) async fn first_step_here(&mut self) -> Result<Option<First>, Error> {
         let Some(answers) = self.at_hand() else {
             self.ask_ahead();
-            let claimed = self.claim().await?;
-            return self.if_claimed(claimed, None).await;
+            let (claimed, ()) = tokio::join!(self.claim(), self.get_ready());
+            return self.if_claimed(claimed?, None).await;
         };
         let (stepped, claimed) = self.step_and_claim(Input::Settle { answers }).await;
         match (claimed, stepped) {
@@ -99,6 +102,23 @@ impl Run {
             self.live.stop.stop();
         }
         Ok(claimed?.is_some())
+    }
+
+    /// While reads are under way, or a timer runs that is soon over, the heap is brought and a guest put on it: of all that going
+    /// on elsewhere costs, only the step and its transaction come after the answer. Not for what may wait for long, as a review:
+    /// a process that starts finds everything that waits.
+    async fn get_ready(&self) {
+        let Some(parked) = &self.at.row.parked else { return };
+        let soon = self.moment().plus_ms(SOON_MS);
+        let is_soon = |owed: &Owed| match &owed.call.call {
+            Call::Timer { .. } => owed.due.is_some_and(|due| due <= soon),
+            Call::Fetch { .. } => self.asked.contains(&owed.call.id),
+            Call::Plasm { .. } | Call::Plan { .. } => false,
+        };
+        let others = |owed: &Owed| matches!(owed.call.call, Call::Plasm { .. } | Call::Plan { .. });
+        if parked.owed.iter().any(is_soon) && !parked.owed.iter().any(others) {
+            self.service.get_ready(&self.tenant, parked.heap).await;
+        }
     }
 
     /// Asks for what changes nothing, once more. A program is not asked for: it may be one that ends another, and its result is
