@@ -52,6 +52,14 @@ pub struct Exec {
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct Patience {
+    /// How long to wait for the end of the run.
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Listing {
     /// The last one of the list before.
     #[serde(default)]
@@ -136,8 +144,13 @@ pub async fn list(
     Ok(Json(js::list(&found)))
 }
 
-pub async fn one(State(service): State<Arc<Service>>, AsCaller(caller): AsCaller, Path(id): Path<String>) -> Answered {
-    let found = service.execution(&caller, &id).await.map_err(problem)?;
+pub async fn one(
+    State(service): State<Arc<Service>>,
+    AsCaller(caller): AsCaller,
+    Path(id): Path<String>,
+    Queried(patience): Queried<Patience>,
+) -> Answered {
+    let found = service.execution_within(&caller, &id, patience.wait_ms).await.map_err(problem)?;
     Ok(Json(js::execution(&found)))
 }
 

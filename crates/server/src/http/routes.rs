@@ -85,7 +85,8 @@ fn scripts() -> Vec<Route> {
             .query::<js::Listing>()
             .answers(&[Answer::any(200, "Them.")]),
         route(Method::Get, "/api/executions/{id}", "getExecution", get(js::one))
-            .about("State and result of a run.")
+            .about("State and result of a run, at once or when it has ended.")
+            .query::<js::Patience>()
             .answers(&[Answer::any(200, "It.")]),
         route(Method::Get, "/api/executions/{id}/output", "getExecutionOutput", get(js::output))
             .about("Console output of a run, by lines or bytes.")

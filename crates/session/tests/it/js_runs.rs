@@ -5,7 +5,7 @@ use serde_json::json;
 use session::{InSession, JsError, JsSettings, OutputRequest, RunJs, State, Tags};
 
 use crate::house;
-use crate::js_house::{JsHouse, code, completed, later, local, logical, named, timer, value};
+use crate::js_house::{JsHouse, Process, code, completed, later, local, logical, named, timer, value};
 
 #[test]
 fn a_run_answers_its_value_and_leaves_a_heap_that_another_one_can_stand_on() {
@@ -313,6 +313,23 @@ fn headers_are_seen_and_never_kept() {
         key.table != ports::store::Table::Execution && row.value.windows(10).any(|part| part == b"secret-ish")
     });
     assert_eq!(held.count(), 0);
+}
+
+#[test]
+fn who_asks_about_a_run_may_wait_for_its_end() {
+    let house = JsHouse::new();
+    let p = house.process();
+    let ran = p.run(&later("agent", json!([timer(1_000), {"set": ["x", 5]}, {"get": "x"}]))).unwrap();
+    let id = ran.id.to_string();
+    let within = |p: &Process, ms| p.block(p.service.execution_within(&local(), &id, ms)).unwrap();
+    assert_eq!(within(&p, 0).state, State::Running);
+    assert_eq!(within(&p, 300).state, State::Running);
+    let other = house.process();
+    assert_eq!(within(&other, 250).state, State::Running, "it goes on elsewhere");
+    assert_eq!(value(&within(&p, 60_000)), json!(5));
+    assert_eq!(value(&within(&other, 60_000)), json!(5));
+    let unknown = p.block(p.service.execution_within(&local(), "nope", 60_000)).unwrap_err();
+    assert_eq!(unknown.code(), "no_execution");
 }
 
 #[test]

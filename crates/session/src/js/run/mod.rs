@@ -29,6 +29,9 @@ use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
+/// Between two looks at a run that goes on elsewhere.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 impl Service {
     pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
         let settings = &self.js()?.settings;
@@ -77,6 +80,29 @@ impl Service {
     pub async fn execution(&self, caller: &Caller, id: &str) -> Result<Execution, Error> {
         let (id, found) = self.execution_row(caller, id).await?;
         Ok(self.with_hindrance(view(id, &found.row)))
+    }
+
+    /// The same when there is something to say, its end or a write that waits for a commit, or after this long.
+    pub async fn execution_within(&self, caller: &Caller, id: &str, wait_ms: u64) -> Result<Execution, Error> {
+        let js = self.js()?;
+        let wait = Duration::from_millis(wait_ms.min(js.settings.most_timeout_ms));
+        let (clock, began) = (self.ports.clock.as_ref(), self.now());
+        loop {
+            let now = self.execution(caller, id).await?;
+            let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
+            let left = wait.saturating_sub(Duration::from_millis(waited));
+            if now.state.is_final() || now.state == State::WaitingReview || left.is_zero() {
+                return Ok(now);
+            }
+            if let Some(live) = js.lives.get(now.id) {
+                let row = live.settled(clock, left).await;
+                if row.state.is_final() || row.state == State::WaitingReview {
+                    return Ok(view(now.id, &row));
+                }
+            }
+            // Another process has it, or nobody yet.
+            clock.sleep(left.min(LOOK_AGAIN)).await;
+        }
     }
 
     /// The newest first, after one of them.

@@ -18,6 +18,14 @@ struct One {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+struct Look {
+    execution_id: String,
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Output {
     execution_id: String,
     #[serde(default)]
@@ -37,7 +45,7 @@ struct Nothing {}
 pub fn tool(name: Name) -> Option<Tool> {
     let one = schema::of::<One>;
     Some(match name {
-        Name::GetExecution => describe(name, "Look at a run", "State and result of a run.", one(), true),
+        Name::GetExecution => describe(name, "Look at a run", "State and result of a run.", schema::of::<Look>(), true),
         Name::GetExecutionOutput => {
             describe(name, "Run output", "Console output, by lines or bytes.", schema::of::<Output>(), true)
         }
@@ -48,11 +56,11 @@ pub fn tool(name: Name) -> Option<Tool> {
 }
 
 pub async fn get(service: &Service, caller: &Caller, given: JsonObject) -> Answer {
-    let given: One = match arguments(Name::GetExecution, given) {
+    let given: Look = match arguments(Name::GetExecution, given) {
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    match service.execution(caller, &given.execution_id).await {
+    match service.execution_within(caller, &given.execution_id, given.wait_ms).await {
         Ok(found) => Answer::structured(js::execution(&found), None),
         Err(error) => Answer::failed(&error),
     }
