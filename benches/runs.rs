@@ -24,6 +24,10 @@ use serde_json::json;
 use tokamak::Tokamak;
 use wire::{Wire, message};
 
+/// The binary's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SESSIONS: usize = 64;
 const SECONDS: u64 = 5;
 const STEPS: usize = 10_000;
