@@ -150,6 +150,8 @@ impl Process {
         let look = self.runtime.as_ref().unwrap().spawn(async move {
             let began = Instant::now();
             assert_eq!(service.resume_js(&[TenantId::local()]).await.unwrap(), 1);
+            // Who waits is not in the way.
+            tokio::task::yield_now().await;
             let ended = service.execution_within(&Caller::local(), &id, 10_000).await.unwrap();
             assert_eq!(ended.state, State::Completed, "{ended:?}");
             began.elapsed()

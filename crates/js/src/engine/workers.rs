@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use ports::scripts::Error;
@@ -55,8 +55,6 @@ pub struct Workers {
 
 struct Queue {
     waiting: Mutex<Waiting>,
-    /// A job came, or the end.
-    more: Condvar,
     /// A job came and no thread was free, or the end.
     crowded: Condvar,
     /// Jobs that may wait.
@@ -69,7 +67,10 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<(Instant, Job)>,
-    idle: usize,
+    /// Threads that sleep. The one that slept last is woken first: what it needs is still near its processor.
+    idle: Vec<Thread>,
+    /// Those that were woken and have not taken their job yet.
+    woken: usize,
     threads: usize,
     /// Whether the overseer looks by itself. Waking it up for each job would cost as much as the job.
     overseen: bool,
@@ -80,7 +81,14 @@ struct Waiting {
 impl Waiting {
     /// More jobs than threads that are free. One that was woken counts as free until it has taken its job.
     fn is_crowded(&self) -> bool {
-        self.jobs.len() > self.idle
+        self.jobs.len() > self.idle.len() + self.woken
+    }
+
+    /// A thread for one more job, if one sleeps.
+    fn wake(&mut self) -> Option<Thread> {
+        let thread = self.idle.pop()?;
+        self.woken += 1;
+        Some(thread)
     }
 }
 
@@ -89,7 +97,6 @@ impl Workers {
         let steady = settings.threads.max(1);
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
-            more: Condvar::new(),
             crowded: Condvar::new(),
             most_jobs: settings.queue.max(1),
             steady,
@@ -112,9 +119,12 @@ impl Workers {
             return Err(Error::Busy);
         }
         waiting.jobs.push_back((Instant::now(), job));
+        let woken = waiting.wake();
         let crowded = waiting.is_crowded() && !waiting.overseen;
         drop(waiting);
-        self.queue.more.notify_one();
+        if let Some(thread) = woken {
+            thread.unpark();
+        }
         if crowded {
             self.queue.crowded.notify_one();
         }
@@ -124,8 +134,12 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.queue.waiting().closed = true;
-        self.queue.more.notify_all();
+        let asleep = {
+            let mut waiting = self.queue.waiting();
+            waiting.closed = true;
+            std::mem::take(&mut waiting.idle)
+        };
+        asleep.iter().for_each(Thread::unpark);
         self.queue.crowded.notify_all();
         if let Some(overseer) = self.overseer.take() {
             let _ = overseer.join();
@@ -180,11 +194,21 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            waiting.idle += 1;
-            let (woken, wait) = self.more.wait_timeout(waiting, LEISURE).unwrap_or_else(PoisonError::into_inner);
-            waiting = woken;
-            waiting.idle -= 1;
-            if wait.timed_out() && waiting.jobs.is_empty() && waiting.threads > self.steady {
+            let me = thread::current();
+            waiting.idle.push(me.clone());
+            let since = Instant::now();
+            drop(waiting);
+            // A wake-up that was meant for nobody is one look more.
+            thread::park_timeout(LEISURE);
+            waiting = self.waiting();
+            // Who is not in the list any more was taken out of it to be woken.
+            let asleep = waiting.idle.iter().position(|thread| thread.id() == me.id());
+            match asleep {
+                Some(at) => drop(waiting.idle.remove(at)),
+                None => waiting.woken = waiting.woken.saturating_sub(1),
+            }
+            let late = asleep.is_some() && since.elapsed() >= LEISURE;
+            if late && waiting.jobs.is_empty() && waiting.threads > self.steady {
                 waiting.threads -= 1;
                 return None;
             }

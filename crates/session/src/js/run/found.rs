@@ -28,6 +28,8 @@ impl Run {
     pub(super) async fn first_step_here(&mut self) -> Result<Option<First>, Error> {
         let Some(answers) = self.at_hand() else {
             self.ask_ahead();
+            // They leave first.
+            tokio::task::yield_now().await;
             let (claimed, ()) = tokio::join!(self.claim(), self.get_ready());
             return self.if_claimed(claimed?, None).await;
         };
