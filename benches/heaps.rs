@@ -72,9 +72,10 @@ impl Run {
             head = stepped.heap.key;
         });
         hot.row("hot step", "0.15", v8.0);
-        // The guest that is alive has gone on from here, so the image is mapped anew.
+        // The guest that is alive has gone on from here, and others have not been idle for long, so the image is mapped anew.
         let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
-        cached.row("cached, not alive", "0.5", v8.0);
+        cached.row("cached, not alive, new guest", "0.5", v8.0);
+        self.passed_on(make, work).row("cached, not alive, passed on", "0.5", v8.0);
         let whole = wait(self.engine.whole(head)).unwrap();
         println!("  whole heap as one object       {:>9.0} bytes", whole.len());
         self.cold(head, &whole, work).row("from a stored object, verified", "20", v8.0);
@@ -85,6 +86,15 @@ impl Run {
                 v8.1 / bytes
             );
         }
+    }
+
+    /// With as many guests as there may be, one that stood on another heap is made to stand on this one.
+    fn passed_on(&self, make: &str, work: &str) -> Took {
+        const LIVE: usize = 4;
+        let few = Arc::new(Engine::start(&Settings { live: LIVE, ..self.settings.clone() }).unwrap());
+        let made = step(&few, None, make).heap.key;
+        (0..LIVE).for_each(|_| drop(step(&few, Some(made), work)));
+        rounds(ROUNDS / 4, || drop(step(&few, Some(made), work)))
     }
 
     fn cold(&self, key: Digest, whole: &[u8], work: &str) -> Took {

@@ -2,6 +2,8 @@
 //! Invariant: nothing panics, and an object that is accepted gives the very memory that its key names.
 #![no_main]
 
+use std::sync::Mutex;
+
 use base::Digest;
 use image::{Change, Codec, Frame, Image, PAGE};
 use libfuzzer_sys::fuzz_target;
@@ -37,9 +39,12 @@ fuzz_target!(|bytes: &[u8]| {
     if frame.memory_bytes > 64 << 20 {
         return;
     }
-    let mut pages = Vec::new();
-    let mut take = |first: u32, run: &[u8]| pages.extend((first..).zip(run.chunks(PAGE).map(<[u8]>::to_vec)));
-    let decoded = codec.decode(&frame, &base, |page| page_of(&old, page), &mut take);
+    let pages = Mutex::new(Vec::new());
+    let take = |first: u32, run: &[u8]| {
+        pages.lock().unwrap().extend((first..).zip(run.chunks(PAGE).map(<[u8]>::to_vec)));
+    };
+    let decoded = codec.decode(&frame, &base, |page| page_of(&old, page), &take);
+    let pages = pages.into_inner().unwrap();
     let mut memory = old.clone();
     let applied = codec.apply(frame.key, &object, &base, &mut memory);
     assert_eq!(decoded.is_ok(), applied.is_ok(), "two ways to read an object");

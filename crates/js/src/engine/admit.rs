@@ -2,6 +2,7 @@
 //! Invariant: nothing is taken in before all of it was verified; what is refused is named.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::Digest;
 use ports::scripts::{Error, Global, Limits, Stop, Surroundings};
@@ -52,17 +53,19 @@ impl Core {
         (frame, reads): (&Frame<'_>, Reads),
     ) -> Result<Held, Error> {
         let fault = |error: std::io::Error| Error::Engine(error.into());
-        let mut reading = Reading::new(parent, self.shelf.ledger(), frame, reads).map_err(fault)?;
-        let mut is_empty = true;
-        let mut take = |first: u32, pages: &[u8]| {
+        let reading = Reading::new(parent, self.shelf.ledger(), frame, reads).map_err(fault)?;
+        let is_empty = AtomicBool::new(true);
+        let take = |first: u32, pages: &[u8]| {
             let of_stack = running.stack_pages.saturating_sub(first) as usize * PAGE;
-            is_empty &= pages.iter().take(of_stack).all(|byte| *byte == 0);
+            if pages.iter().take(of_stack).any(|byte| *byte != 0) {
+                is_empty.store(false, Ordering::Relaxed);
+            }
             reading.take(first, pages);
         };
-        let image = bench.codec.decode(frame, &parent.image, |at| parent.page(at), &mut take);
+        let image = bench.codec.decode(frame, &parent.image, |at| parent.page(at), &take);
         let image = image.map_err(|error| refused(frame.key, error))?;
         // The stack of a heap is empty. One that is not is no heap of this engine.
-        if !is_empty {
+        if !is_empty.into_inner() {
             return Err(Error::Damaged(frame.key));
         }
         let mut held = reading.done(image).map_err(fault)?;

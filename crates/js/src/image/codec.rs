@@ -68,7 +68,9 @@ impl Codec {
             if change.old.len() != PAGE || change.new.len() != PAGE {
                 return Err(Error::NoPage(page));
             }
-            self.pages.extend(change.old.iter().zip(change.new).map(|(old, new)| old ^ new));
+            let start = self.pages.len();
+            self.pages.extend_from_slice(change.old);
+            xor(&mut self.pages[start..], change.new);
             changed.push((page, digest));
         }
         let parent = (!parent.is_base()).then(|| parent.key());
@@ -79,14 +81,14 @@ impl Codec {
         Ok(object)
     }
 
-    /// The image of an object. `take` gets its changed pages, verified and in rising order: the number of the first, and it with
-    /// those that follow it. `read` gives a page of the parent's memory. After an error what was taken is worth nothing.
+    /// The image of an object. `take` gets its changed pages, verified, in any order: the number of the first, and it with those
+    /// that follow it. `read` gives a page of the parent's memory. After an error what was taken is worth nothing.
     pub fn decode<'p>(
         &mut self,
         frame: &Frame<'_>,
         parent: &Image,
         read: impl Fn(u32) -> &'p [u8],
-        take: &mut (dyn FnMut(u32, &[u8]) + Send),
+        take: &(dyn Fn(u32, &[u8]) + Sync),
     ) -> Result<Image, Error> {
         let (image, changed) = frame.image(parent)?;
         let whole = |page: u32, difference: &mut Page| {
@@ -107,27 +109,33 @@ impl Codec {
         Ok(image)
     }
 
-    /// Unpacks here, hashes and gives on another thread: either takes as long as the other, and a large heap is waited for.
+    /// Unpacks here, hashes and gives on another thread, which takes twice as long: when that is behind, it is done here as well. A
+    /// large heap is waited for.
     fn side_by_side(
         &mut self,
         frame: &Frame<'_>,
         changed: &[(u32, [u8; 32])],
         whole: impl Fn(u32, &mut Page),
-        take: &mut (dyn FnMut(u32, &[u8]) + Send),
+        take: &(dyn Fn(u32, &[u8]) + Sync),
     ) -> Result<bool, Error> {
-        let (send, receive) = mpsc::sync_channel::<Vec<u8>>(ROWS);
+        let (send, receive) = mpsc::sync_channel::<(usize, Vec<u8>)>(ROWS);
         let (give_back, spare) = mpsc::channel();
+        let give = |first: usize, row: &[u8]| {
+            let changed = changed.get(first..first + row.len() / PAGE).unwrap_or_default();
+            verified(frame, changed, row)?;
+            let mut rest = row;
+            for run in changed.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
+                let (pages, after) = rest.split_at(run.len() * PAGE);
+                take(run[0].0, pages);
+                rest = after;
+            }
+            Ok(())
+        };
         thread::scope(|scope| {
             let hashing = thread::Builder::new().name("heap-digests".to_owned());
             let hashing = hashing.spawn_scoped(scope, move || {
-                for (row, changed) in receive.into_iter().zip(changed.chunks(ROW)) {
-                    verified(frame, changed, &row)?;
-                    let mut rest = row.as_slice();
-                    for run in changed.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
-                        let (pages, after) = rest.split_at(run.len() * PAGE);
-                        take(run[0].0, pages);
-                        rest = after;
-                    }
+                for (first, row) in receive {
+                    give(first, &row)?;
                     // Fresh memory costs as much as unpacking into it does.
                     let _ = give_back.send(row);
                 }
@@ -138,12 +146,20 @@ impl Codec {
             let unpacked = self.differences(frame, changed.len(), |at, difference| {
                 whole(changed[at].0, difference);
                 row.extend_from_slice(difference);
-                if row.len() == ROW * PAGE || at + 1 == changed.len() {
-                    let mut next = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(ROW * PAGE));
-                    next.clear();
-                    // Where nobody listens, a page was wrong, which the other one says.
-                    let _ = send.send(std::mem::replace(&mut row, next));
+                if row.len() < ROW * PAGE && at + 1 < changed.len() {
+                    return Ok(());
                 }
+                let first = at + 1 - row.len() / PAGE;
+                match send.try_send((first, std::mem::take(&mut row))) {
+                    Ok(()) => row = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(ROW * PAGE)),
+                    Err(mpsc::TrySendError::Full((_, mine))) => {
+                        give(first, &mine)?;
+                        row = mine;
+                    }
+                    // Where nobody listens, a page was wrong, which the other one says.
+                    Err(mpsc::TrySendError::Disconnected((_, mine))) => row = mine,
+                }
+                row.clear();
                 Ok(())
             });
             drop(send);

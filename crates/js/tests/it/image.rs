@@ -1,6 +1,8 @@
 //! The heap codec from outside: what is written is read back, and nothing else is ever read.
 //! Invariant: every way to damage an object ends in an error that names the heap it was to be.
 
+use std::sync::Mutex;
+
 use base::Digest;
 use js::image::{Change, Codec, Damage, Error, Frame, GRAIN, Image, PAGE, ZERO_PAGE};
 use proptest::prelude::*;
@@ -289,9 +291,13 @@ type Pages = Vec<(u32, Vec<u8>)>;
 
 /// The image of an object, and its changed pages.
 fn decoded(codec: &mut Codec, frame: &Frame<'_>, base: &Image, old: &[u8]) -> Result<(Image, Pages), Error> {
-    let mut taken = Vec::new();
-    let mut take = |first: u32, pages: &[u8]| taken.extend((first..).zip(pages.chunks(PAGE).map(<[u8]>::to_vec)));
-    let image = codec.decode(frame, base, |page| page_of(old, page), &mut take)?;
+    let taken = Mutex::new(Vec::new());
+    let take = |first: u32, pages: &[u8]| {
+        taken.lock().unwrap().extend((first..).zip(pages.chunks(PAGE).map(<[u8]>::to_vec)));
+    };
+    let image = codec.decode(frame, base, |page| page_of(old, page), &take)?;
+    let mut taken = taken.into_inner().unwrap();
+    taken.sort();
     Ok((image, taken))
 }
 
