@@ -44,9 +44,9 @@ pub trait Scripts: Send + Sync {
 
     /// Takes the objects of the heap that the step stands on first, if there are any: [`Scripts::admit`] and [`Scripts::step`]
     /// without the way from the one to the other.
-    async fn step_from(&self, objects: Vec<Vec<u8>>, step: Step) -> Result<Stepped, Error> {
+    async fn step_from(&self, objects: Arc<Vec<Vec<u8>>>, step: Step) -> Result<Stepped, Error> {
         if let (Some(heap), false) = (step.heap, objects.is_empty()) {
-            self.admit(heap, objects).await?;
+            self.admit(heap, objects.to_vec()).await?;
         }
         self.step(step).await
     }

@@ -108,17 +108,17 @@ impl Core {
     }
 
     fn prepared(&self, bench: &mut Bench, base: &Arc<Held>) -> Result<Instance, Cut> {
-        let mut instance = restore(&self.ours, base, &TRIAL)?;
-        if base.likely().is_empty() {
-            // What a program writes is not known before one ran.
+        if !base.is_likely_known() {
+            // What a program writes is not known before one ran. That guest may have grown.
+            let mut trial = restore(&self.ours, base, &TRIAL)?;
             let _ticking = self.engines.ticker.running();
-            instance.begin(&TRIAL, [&Stop::default(), &self.closing], &Surroundings::default())?;
-            instance.evaluate("0")?;
-            instance.advance()?;
-            move_to(&mut instance, bench, base, &TRIAL)?;
+            trial.begin(&TRIAL, [&Stop::default(), &self.closing], &Surroundings::default())?;
+            trial.evaluate("0")?;
+            trial.advance()?;
+            Dirty::here().pages(trial.view().0, &mut bench.dirty);
             base.was_written(&bench.dirty);
         }
-        Ok(instance)
+        restore(&self.ours, base, &TRIAL)
     }
 }
 

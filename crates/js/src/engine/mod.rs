@@ -160,11 +160,10 @@ impl Scripts for Engine {
         self.there(move |core, bench| core.step(bench, step)).await
     }
 
-    async fn step_from(&self, objects: Vec<Vec<u8>>, step: Step) -> Result<Stepped, Error> {
+    async fn step_from(&self, objects: Arc<Vec<Vec<u8>>>, step: Step) -> Result<Stepped, Error> {
         self.there(move |core, bench| {
             if let (Some(heap), false) = (step.heap, objects.is_empty()) {
                 core.admit(bench, heap, &objects)?;
-                drop(objects);
             }
             core.step(bench, step)
         })

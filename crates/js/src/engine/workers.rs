@@ -156,14 +156,17 @@ impl Queue {
         let mut bench = Bench::new()?;
         let queue = self.clone();
         let thread = deep().spawn(move || {
-            loop {
+            while let Some(job) = queue.next() {
                 // A panic of ours is one run's misfortune: its answer is never sent, which its caller sees.
-                let done = catch_unwind(AssertUnwindSafe(|| queue.one(&mut bench)));
-                match done {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(_) => tracing::error!("a JavaScript step panicked"),
+                if catch_unwind(AssertUnwindSafe(|| job(&mut bench))).is_err() {
+                    tracing::error!("a JavaScript step panicked");
                 }
+                bench.gone.clear();
+                let free = queue.waiting().jobs.is_empty();
+                if free && catch_unwind(AssertUnwindSafe(|| (queue.leisure)(&mut bench))).is_err() {
+                    tracing::error!("a JavaScript thread panicked between two steps");
+                }
+                bench.gone.clear();
             }
         })?;
         let mut waiting = self.waiting();
@@ -173,19 +176,9 @@ impl Queue {
         Ok(())
     }
 
-    /// One job, and after it what there is time for; whether there may be more.
-    fn one(&self, bench: &mut Bench) -> bool {
-        let Some(job) = self.next() else { return false };
-        job(bench);
-        if self.waiting().jobs.is_empty() {
-            (self.leisure)(bench);
-        }
-        bench.gone.clear();
-        true
-    }
-
     /// The next job; `None` when this thread is to end.
     fn next(&self) -> Option<Job> {
+        let (me, mut late) = (thread::current(), false);
         let mut waiting = self.waiting();
         loop {
             if let Some((_, job)) = waiting.jobs.pop_front() {
@@ -194,8 +187,9 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            let me = thread::current();
-            waiting.idle.push(me.clone());
+            // One that looked and found nothing has not worked since.
+            let at = if late { 0 } else { waiting.idle.len() };
+            waiting.idle.insert(at, me.clone());
             let since = Instant::now();
             drop(waiting);
             // A wake-up that was meant for nobody is one look more.
@@ -207,7 +201,7 @@ impl Queue {
                 Some(at) => drop(waiting.idle.remove(at)),
                 None => waiting.woken = waiting.woken.saturating_sub(1),
             }
-            let late = asleep.is_some() && since.elapsed() >= LEISURE;
+            late = asleep.is_some() && since.elapsed() >= LEISURE;
             if late && waiting.jobs.is_empty() && waiting.threads > self.steady {
                 waiting.threads -= 1;
                 return None;

@@ -35,7 +35,8 @@ pub struct Held {
 
 struct Grounded {
     ground: Ground,
-    /// What the first guest here wrote, and before there was one, what the first of the ground before it did; in rising order.
+    /// What the first guest here had written after its step, and before there was one, what the first one on the ground before had;
+    /// in rising order.
     written: OnceLock<Arc<[u32]>>,
     written_before: Arc<[u32]>,
     _counted: Entry,
@@ -117,11 +118,15 @@ impl Held {
         self.ground.written.get().unwrap_or(&self.ground.written_before).clone()
     }
 
-    /// Tells what a guest here wrote. The first word counts: later ones would hold all that was thought likely before.
+    /// Whether a guest here has told what it wrote.
+    pub fn is_likely_known(&self) -> bool {
+        self.ground.written.get().is_some()
+    }
+
+    /// Tells what a guest here wrote, with what was thought likely before; so that does not grow, the first word counts.
     pub fn was_written(&self, pages: &[u32]) {
-        if pages.len() <= LIKELY_MOST {
-            self.ground.written.get_or_init(|| pages.into());
-        }
+        let pages = if pages.len() <= LIKELY_MOST { pages } else { &self.ground.written_before };
+        self.ground.written.get_or_init(|| pages.into());
     }
 
     pub fn page(&self, at: u32) -> &[u8] {

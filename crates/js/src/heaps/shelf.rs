@@ -73,6 +73,10 @@ impl<T> Recent<T> {
         self.remove(key, last)
     }
 
+    fn last(&self, key: &Digest) -> Option<&T> {
+        self.found.get(key)?.last().map(|(_, value)| value)
+    }
+
     fn remove(&mut self, key: &Digest, at: usize) -> Option<T> {
         let all = self.found.get_mut(key).filter(|all| at < all.len())?;
         let (used, value) = all.remove(at);
@@ -159,10 +163,8 @@ impl Shelf {
     pub fn take_spare(&self, held: &Held, base: &Held) -> Option<Live> {
         let fits = |live: &Live| live.held.stands_beside(held) && live.instance.pages() <= held.image.pages();
         let mut kept = self.kept();
-        if held.stands_beside(base)
-            && let Some(spare) = kept.live.take(&base.key()).filter(fits)
-        {
-            return Some(spare);
+        if kept.live.last(&base.key()).is_some_and(fits) {
+            return kept.live.take(&base.key());
         }
         let full = kept.live.len() >= self.live_most;
         kept.live.oldest_that(|live| full || live.since.elapsed() >= IDLE, fits)

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use base::{Digest, ExecutionId, TenantId, Timestamp};
 use ports::{Presence, Scripts};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::shared::{Shared, lock};
 
@@ -30,6 +30,8 @@ pub(crate) struct Js {
     pub settings: JsSettings,
     pub lives: Lives,
     pub fair: fair::Fair,
+    /// For what is done for steps to come.
+    pub making_ready: Semaphore,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
     changes: Shared<String, Notify>,
     /// Engines whose programs were known to be stored at this moment.
@@ -53,6 +55,7 @@ impl Js {
             settings,
             lives: Lives::default(),
             fair: fair::Fair::new(at_once),
+            making_ready: Semaphore::new(2 * at_once),
             changes: Shared::default(),
             guests: Mutex::default(),
             links: Mutex::default(),

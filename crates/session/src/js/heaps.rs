@@ -72,27 +72,27 @@ impl Service {
     /// Brings a heap into the engine, with everything it stands on that is not there.
     pub(super) async fn bring(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
         let scripts = &self.js()?.scripts;
-        let mut tried = 0;
+        let (mut whole, mut tried) = (false, 0);
         loop {
-            let objects = self.chain(tenant, key, |heap| tried == 0 && scripts.is_here(heap)).await?;
+            let objects = self.chain(tenant, key, |heap| !whole && scripts.is_here(heap)).await?;
             // What is wrong is named by the heap that is: a second try for each thing that may be missing.
             match scripts.admit(key, objects).await {
                 Err(scripts::Error::NoEngine { heap, engine }) if tried < 2 => {
                     self.bring_engine(tenant, heap, engine).await?
                 }
                 // What it stands on was there a moment ago.
-                Err(scripts::Error::Absent(_)) if tried < 2 => {}
+                Err(scripts::Error::Absent(_)) if tried < 2 => whole = true,
                 ended => return ended.map_err(|error| of_engine(error).into()),
             }
             tried += 1;
         }
     }
 
-    /// Brings a heap that the next step will stand on, and has what that step needs made. What goes wrong goes wrong again in the
-    /// step, which has someone to tell.
+    /// Brings a heap that the next step will stand on, and has what that step needs made, unless that is done for others already:
+    /// steps are not to wait for what may be of use. What goes wrong goes wrong again in the step, which has someone to tell.
     pub(super) async fn get_ready(&self, tenant: &TenantId, key: Digest) {
         let Ok(js) = self.js() else { return };
-        let _place = js.fair.place(tenant).await;
+        let Ok(_permit) = js.making_ready.try_acquire() else { return };
         let brought = if js.scripts.is_here(key) { Ok(()) } else { self.bring(tenant, key).await };
         let ready = match brought {
             Ok(()) => js.scripts.ready(key).await.map_err(|error| of_engine(error).into()),

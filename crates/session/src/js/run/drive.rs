@@ -3,8 +3,8 @@
 //! done nothing.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::{ExecutionId, TenantId, Timestamp};
@@ -13,6 +13,7 @@ use ports::store::{Batch, Expect};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::brief::{Brief, First};
 use super::calls::Heard;
@@ -28,6 +29,7 @@ use crate::js::output::piece_writes;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use crate::shared::lock;
 
 /// How often something is tried again while the storage fails, and how long between two tries.
 const TRIES: usize = 5;
@@ -61,6 +63,8 @@ pub(super) struct Run {
     pub asked: HashSet<u64>,
     /// Calls that were first owed to this process: no other one can have begun them.
     pub ours: HashSet<u64>,
+    /// What makes something ready for its next step.
+    pub ready: Mutex<Option<AbortOnDropHandle<()>>>,
     /// How long its steps have waited for others to leave the processors: not its own time.
     waited_ms: AtomicU64,
 }
@@ -72,7 +76,8 @@ impl Run {
         let live = Live { id, tenant: tenant.clone(), stop, leave, seen };
         let (calls, asked, ours) = (JoinSet::new(), HashSet::new(), HashSet::new());
         let (tail, waited_ms) = (None, AtomicU64::new(0));
-        (Self { service, tenant, id, at, live: live.clone(), tell, tail, calls, asked, ours, waited_ms }, live)
+        let ready = Mutex::default();
+        (Self { service, tenant, id, at, live: live.clone(), tell, tail, calls, asked, ours, ready, waited_ms }, live)
     }
 
     /// For as long as someone has it, who waits for the run goes on waiting.
@@ -187,14 +192,20 @@ impl Run {
         });
         let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
+        let ready = lock(&self.ready).take();
+        if let Some(ready) = ready {
+            // What went wrong there goes wrong again here.
+            let _ = ready.await;
+        }
         // What is known to be missing is brought before it is asked for.
         let mut missing = heap.filter(|heap| !js.scripts.is_here(*heap));
-        let mut tried = 0;
+        let (mut objects, mut tried) = (Arc::default(), 0);
         loop {
-            let objects = match missing.take() {
-                Some(heap) => self.service.chain(&self.tenant, heap, |at| tried == 0 && js.scripts.is_here(at)).await?,
-                None => Vec::new(),
-            };
+            if let (Some(heap), Some(key)) = (heap, missing.take()) {
+                // What it stands on was there a moment ago, where that is missing.
+                let is_here = |at| key == heap && js.scripts.is_here(at);
+                objects = Arc::new(self.service.chain(&self.tenant, heap, is_here).await?);
+            }
             let deadline_ms = self.left_ms();
             if deadline_ms == 0 {
                 return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
@@ -202,8 +213,8 @@ impl Run {
             let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
             let (surroundings, stop) = (surroundings.clone(), stop.clone());
             let step = Step { heap, input: input.clone(), limits, surroundings, stop };
-            match js.scripts.step_from(objects, step).await {
-                Err(scripts::Error::Absent(_)) if tried < TRIES => tried += 1,
+            match js.scripts.step_from(objects.clone(), step).await {
+                Err(scripts::Error::Absent(key)) if tried < TRIES => (missing, tried) = (Some(key), tried + 1),
                 Err(scripts::Error::NoEngine { heap, engine }) if tried < TRIES => {
                     self.service.bring_engine(&self.tenant, heap, engine).await?;
                     tried += 1;
@@ -215,7 +226,6 @@ impl Run {
                 }
                 stepped => return stepped.map_err(|error| of_engine(error).into()),
             }
-            missing = heap.filter(|heap| !js.scripts.is_here(*heap));
         }
     }
 

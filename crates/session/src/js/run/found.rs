@@ -8,6 +8,7 @@
 
 use ports::scripts::{Call, Input, Outcome, Stepped};
 use ports::store::{Batch, Expect};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::brief::{BRIEF, beside};
 use super::calls::is_effect;
@@ -16,6 +17,7 @@ use crate::engine::rows::{Owed, Parked, execution_key};
 use crate::error::Error;
 use crate::js::heaps::INLINE_BYTES;
 use crate::rows;
+use crate::shared::lock;
 
 /// Within this a timer is soon over.
 const SOON_MS: i64 = 1_000;
@@ -30,8 +32,11 @@ impl Run {
             self.ask_ahead();
             // They leave first.
             tokio::task::yield_now().await;
-            let (claimed, ()) = tokio::join!(self.claim(), self.get_ready());
-            return self.if_claimed(claimed?, None).await;
+            let claimed = self.claim().await?;
+            if claimed {
+                self.get_ready();
+            }
+            return self.if_claimed(claimed, None).await;
         };
         let (stepped, claimed) = self.step_and_claim(Input::Settle { answers }).await;
         match (claimed, stepped) {
@@ -109,24 +114,25 @@ impl Run {
     /// While reads are under way, or a timer runs that is soon over, the heap is brought and a guest put on it: of all that going
     /// on elsewhere costs, only the step and its transaction come after the answer. Not for what may wait for long, as a review:
     /// a process that starts finds everything that waits.
-    async fn get_ready(&self) {
-        let Some(parked) = &self.at.row.parked else { return };
+    fn get_ready(&self) {
+        let Some(parked) = self.at.row.parked.as_ref().filter(|_| self.left_ms() > 0) else { return };
         let soon = self.moment().plus_ms(SOON_MS);
         let is_soon = |owed: &Owed| match &owed.call.call {
             Call::Timer { .. } => owed.due.is_some_and(|due| due <= soon),
             Call::Fetch { .. } => self.asked.contains(&owed.call.id),
             Call::Plasm { .. } | Call::Plan { .. } => false,
         };
-        let others = |owed: &Owed| matches!(owed.call.call, Call::Plasm { .. } | Call::Plan { .. });
-        if parked.owed.iter().any(is_soon) && !parked.owed.iter().any(others) {
-            self.service.get_ready(&self.tenant, parked.heap).await;
+        if parked.owed.iter().any(is_soon) {
+            let (service, tenant, heap) = (self.service.clone(), self.tenant.clone(), parked.heap);
+            let ready = tokio::spawn(async move { service.get_ready(&tenant, heap).await });
+            *lock(&self.ready) = Some(AbortOnDropHandle::new(ready));
         }
     }
 
     /// Asks for what changes nothing, once more. A program is not asked for: it may be one that ends another, and its result is
     /// stored under a number.
     fn ask_ahead(&mut self) {
-        let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return };
+        let Some(Parked { owed, .. }) = self.at.row.parked.clone().filter(|_| self.left_ms() > 0) else { return };
         let is_read = |owed: &&Owed| matches!(owed.call.call, Call::Fetch { .. }) && !is_effect(&owed.call.call);
         owed.iter().filter(is_read).for_each(|owed| self.ask_once(owed));
     }

@@ -29,8 +29,9 @@ use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
-/// Between two looks at a run that goes on elsewhere.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Between two looks at a run that goes on elsewhere: at first, and at most.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LOOK_SELDOM: Duration = Duration::from_secs(1);
 
 impl Service {
     pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
@@ -87,21 +88,26 @@ impl Service {
         let js = self.js()?;
         let wait = Duration::from_millis(wait_ms.min(js.settings.most_timeout_ms));
         let (clock, began) = (self.ports.clock.as_ref(), self.now());
+        let left = || {
+            let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
+            wait.saturating_sub(Duration::from_millis(waited))
+        };
+        let says = |state: State| state.is_final() || state == State::WaitingReview;
+        let mut pause = LOOK_AGAIN;
         loop {
             let now = self.execution(caller, id).await?;
-            let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
-            let left = wait.saturating_sub(Duration::from_millis(waited));
-            if now.state.is_final() || now.state == State::WaitingReview || left.is_zero() {
+            if says(now.state) || left().is_zero() {
                 return Ok(now);
             }
             if let Some(live) = js.lives.get(now.id) {
-                let row = live.settled(clock, left).await;
-                if row.state.is_final() || row.state == State::WaitingReview {
-                    return Ok(view(now.id, &row));
+                let row = live.settled(clock, left()).await;
+                if says(row.state) {
+                    return Ok(self.with_hindrance(view(now.id, &row)));
                 }
             }
             // Another process has it, or nobody yet.
-            clock.sleep(left.min(LOOK_AGAIN)).await;
+            clock.sleep(left().min(pause)).await;
+            pause = (pause * 2).min(LOOK_SELDOM);
         }
     }
 

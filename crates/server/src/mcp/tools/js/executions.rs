@@ -45,11 +45,11 @@ struct Nothing {}
 pub fn tool(name: Name) -> Option<Tool> {
     let one = schema::of::<One>;
     Some(match name {
-        Name::GetExecution => describe(name, "Look at a run", "State and result of a run.", schema::of::<Look>(), true),
-        Name::GetExecutionOutput => {
-            describe(name, "Run output", "Console output, by lines or bytes.", schema::of::<Output>(), true)
+        Name::GetExecution => {
+            describe(name, "Run state", "A run; wait_ms waits for its end.", schema::of::<Look>(), true)
         }
-        Name::CancelExecution => describe(name, "Stop a run", "Stop a run.", one(), false),
+        Name::GetExecutionOutput => describe(name, "Run output", "Console output.", schema::of::<Output>(), true),
+        Name::CancelExecution => describe(name, "Stop run", "Stop a run.", one(), false),
         Name::ListExecutions => describe(name, "List runs", "Newest first.", schema::of::<Nothing>(), true),
         _ => return None,
     })
