@@ -41,6 +41,14 @@ def runs(server):
         again = good(agent.tool("get_execution", execution_id=ran["execution_id"]))
         assert again == {k: v for k, v in ran.items() if k != "output"}, again
         first = ran["heap"]
+    with suite.case("who asks about a run may wait for its end"):
+        slow = good(nobody.tool("run_js", code="await new Promise(done => setTimeout(done, 400)); 'late'", wait_ms=0))
+        assert slow["status"] in ("queued", "running"), slow
+        assert good(nobody.tool("get_execution", execution_id=slow["execution_id"], wait_ms=20))["status"] == "running"
+        ended = good(nobody.tool("get_execution", execution_id=slow["execution_id"], wait_ms=20000))
+        assert ended["status"] == "completed" and ended["result"] == "late", ended
+        refused = bad(nobody.tool("get_execution", execution_id=slow["execution_id"], wait_ms=-1))
+        assert "wait_ms" in refused or "bad_arguments" in refused, refused
     with suite.case("an explicit heap is stood on; without one a named session starts fresh"):
         ran = good(agent.tool("run_js", code="[x, y]", heap=first))
         assert ran["result"] == [1, 2], ran
@@ -279,6 +287,8 @@ def over_http(server):
         assert status == 200 and ran["status"] == "completed", ran
         id, heap = ran["execution_id"], ran["heap"]
         assert api("GET", f"/api/executions/{id}")[1]["heap"] == heap
+        assert api("GET", f"/api/executions/{id}?wait_ms=5000")[1]["heap"] == heap
+        assert api("GET", f"/api/executions/{id}?wait_ms=soon")[0] == 400
         assert api("GET", f"/api/executions/{id}/output?line_offset=0")[1]["data"] == "x\n"
         assert api("GET", "/api/executions?limit=1")[1]["executions"][0]["execution_id"] == id
         assert "by http" in api("GET", "/api/sessions")[1]["sessions"]
