@@ -98,8 +98,10 @@ fn two_that_find_a_run_before_its_write_show_one_plan() {
     assert_eq!((waits.state, waits.reviews[0].commit.as_str()), (State::WaitingReview, "pc0"), "{waits:?}");
     let second = one.block(one.service.run(&local(), &commit_of("pc1"))).unwrap_err();
     assert_eq!(second.code(), "no_commit");
+    let within = |ms| one.block(one.service.execution_within(&local(), &ran.id.to_string(), ms)).unwrap();
+    assert_eq!(within(60_000).state, State::WaitingReview, "someone outside is waited for");
     house::finished(one.block(one.service.run(&local(), &commit_of("pc0"))));
-    one.rest(2_000);
+    assert_eq!(value(&within(60_000)), json!(1), "a review that was given is not waited for");
     assert_eq!(value(&now(&one, &ran)), json!(1));
 }
 

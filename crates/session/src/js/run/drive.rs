@@ -240,10 +240,12 @@ impl Run {
             // Not the run's fault, and perhaps over soon: it stays as it is and is taken up again.
             error @ (Error::Store(_) | Error::Blobs(_)) => Err(error),
             error => {
-                tracing::warn!(execution = %self.id, error = &error as &dyn std::error::Error, "a run failed");
                 let name = match &error {
                     Error::Js(JsError::Engine(scripts::Error::Memory(_))) => "RangeError".to_owned(),
-                    other => other.code().to_owned(),
+                    other => {
+                        tracing::warn!(execution = %self.id, error = other as &dyn std::error::Error, "a run failed");
+                        other.code().to_owned()
+                    }
                 };
                 let message = match &error {
                     Error::Js(JsError::Engine(cause)) => cause.to_string(),

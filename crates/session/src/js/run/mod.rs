@@ -11,6 +11,7 @@ mod found;
 mod park;
 mod queue;
 mod resume;
+mod within;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,10 +29,6 @@ use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-
-/// Between two looks at a run that goes on elsewhere: at first, and at most.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-const LOOK_SELDOM: Duration = Duration::from_secs(1);
 
 impl Service {
     pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
@@ -81,34 +78,6 @@ impl Service {
     pub async fn execution(&self, caller: &Caller, id: &str) -> Result<Execution, Error> {
         let (id, found) = self.execution_row(caller, id).await?;
         Ok(self.with_hindrance(view(id, &found.row)))
-    }
-
-    /// The same when there is something to say, its end or a write that waits for a commit, or after this long.
-    pub async fn execution_within(&self, caller: &Caller, id: &str, wait_ms: u64) -> Result<Execution, Error> {
-        let js = self.js()?;
-        let wait = Duration::from_millis(wait_ms.min(js.settings.most_timeout_ms));
-        let (clock, began) = (self.ports.clock.as_ref(), self.now());
-        let left = || {
-            let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
-            wait.saturating_sub(Duration::from_millis(waited))
-        };
-        let says = |state: State| state.is_final() || state == State::WaitingReview;
-        let mut pause = LOOK_AGAIN;
-        loop {
-            let now = self.execution(caller, id).await?;
-            if says(now.state) || left().is_zero() {
-                return Ok(now);
-            }
-            if let Some(live) = js.lives.get(now.id) {
-                let row = live.settled(clock, left()).await;
-                if says(row.state) {
-                    return Ok(self.with_hindrance(view(now.id, &row)));
-                }
-            }
-            // Another process has it, or nobody yet.
-            clock.sleep(left().min(pause)).await;
-            pause = (pause * 2).min(LOOK_SELDOM);
-        }
     }
 
     /// The newest first, after one of them.
