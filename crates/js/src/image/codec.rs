@@ -23,8 +23,8 @@ type Changed = Vec<(u32, [u8; 32])>;
 
 /// So many pages are worth a second thread, which gets them by rows and is never more than so many rows behind.
 const MANY: usize = 512;
-const ROW: usize = 64;
-const ROWS: usize = 8;
+const ROW: usize = 16;
+const ROWS: usize = 16;
 
 /// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
 #[derive(Debug, Clone, Copy)]
