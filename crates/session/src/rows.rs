@@ -229,6 +229,11 @@ pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
 }
 
+/// The number of a commit, from how it is shown: `pc3`.
+pub fn commit_number(shown: &str) -> Option<u64> {
+    shown.strip_prefix("pc")?.parse().ok()
+}
+
 /// Commits of a session, by their numbers.
 pub fn commit_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::PlanCommit, format!("{session}/{number:010}"))

@@ -157,7 +157,7 @@ impl Scripts for Engine {
     }
 
     async fn step(&self, step: Step) -> Result<Stepped, Error> {
-        self.there(move |core, bench| core.step(bench, step)).await
+        self.step_from(Arc::default(), step).await
     }
 
     async fn step_from(&self, objects: Arc<Vec<Vec<u8>>>, step: Step) -> Result<Stepped, Error> {

@@ -55,9 +55,12 @@ impl Core {
         if is_new {
             next.was_written(&bench.dirty);
         }
-        let counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
-        let (stays, live) = (bench.dirty.len() <= over_most(next.image.pages()), Live::new(instance, next, counted));
-        bench.gone.extend(if stays { self.shelf.put_live(live) } else { vec![live] });
+        if bench.dirty.len() <= over_most(next.image.pages()) {
+            let counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
+            bench.gone.extend(self.shelf.put_live(Live::new(instance, next, counted)));
+        } else {
+            bench.gone.push(instance);
+        }
         Ok(Stepped { heap, outcome, console: console.text, console_dropped: console.dropped })
     }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use ports::scripts::Error;
 
-use crate::heaps::Live;
 use crate::image::{self, Codec};
+use crate::machine::Instance;
 
 use super::Settings;
 use super::boot::StartError;
@@ -35,7 +35,7 @@ pub struct Bench {
     pub codec: Codec,
     pub dirty: Vec<u32>,
     /// Guests that had to go, dropped after the answer: giving their memory back takes as long as a step.
-    pub gone: Vec<Live>,
+    pub gone: Vec<Instance>,
 }
 
 impl Bench {

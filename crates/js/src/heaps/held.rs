@@ -71,12 +71,7 @@ impl Held {
     /// The same on a ground that holds all of it, of which so many bytes were written.
     pub(super) fn grounded(&self, ledger: &Arc<Ledger>, image: Image, ground: Ground, written: usize) -> Self {
         let _counted = ledger.take(image.own_bytes(&self.image));
-        let ground = Arc::new(Grounded {
-            ground,
-            written: OnceLock::new(),
-            written_before: self.likely(),
-            _counted: ledger.take(written),
-        });
+        let ground = Arc::new(Grounded::new(ground, self.likely(), ledger.take(written)));
         Self { image, ground, over: Vec::new(), parent: None, links: 0, weight: 0, _counted }
     }
 
@@ -190,6 +185,10 @@ impl Grounded {
     ) -> io::Result<Self> {
         let mut filled = 0;
         let ground = Ground::make(bytes, pages.inspect(|_| filled += PAGE))?;
-        Ok(Self { ground, written: OnceLock::new(), written_before, _counted: ledger.take(filled) })
+        Ok(Self::new(ground, written_before, ledger.take(filled)))
+    }
+
+    fn new(ground: Ground, written_before: Arc<[u32]>, counted: Entry) -> Self {
+        Self { ground, written: OnceLock::new(), written_before, _counted: counted }
     }
 }

@@ -185,15 +185,16 @@ impl Shelf {
     }
 
     /// Sessions that came to the same heap each have a guest on it: one for all would be a mapping made and written anew for
-    /// each of the others, four times the cost of a step. Who has to go for it: to be dropped when there is time.
+    /// each of the others, four times the cost of a step. Who has to go for it: to be dropped when there is time,
+    /// and counted no more, or heaps would go for what goes anyway.
     #[must_use]
-    pub fn put_live(&self, live: Live) -> Vec<Live> {
+    pub fn put_live(&self, live: Live) -> Vec<Instance> {
         let mut kept = self.kept();
         let use_ = kept.next_use();
         kept.live.put(use_, live.held.key(), live);
         let mut gone = Vec::new();
         while kept.live.len() > self.live_most {
-            gone.extend(kept.live.oldest());
+            gone.extend(kept.live.oldest().map(|live| live.instance));
         }
         self.shrink(kept);
         gone

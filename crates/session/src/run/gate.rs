@@ -79,8 +79,7 @@ impl Service {
         request: &RunRequest,
     ) -> Result<Gate, Error> {
         let unknown = || Error::NoCommit(base::shown(commit, 40));
-        let number = commit.trim().trim_matches('`').strip_prefix("pc").and_then(|n| n.parse::<u64>().ok());
-        let number = number.ok_or_else(unknown)?;
+        let number = rows::commit_number(commit.trim().trim_matches('`')).ok_or_else(unknown)?;
         let key = commit_key(caller, session, number);
         for _ in 0..TRIES {
             let Some(found): Option<Versioned<ClaimRow>> = self.fetch(&key).await? else {

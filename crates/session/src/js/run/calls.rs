@@ -279,7 +279,7 @@ impl Asks {
     async fn reviewed(&self, session: &Session, commit: &str) -> Result<Arc<Ran>, Error> {
         let caller = &self.caller;
         let missing = || Error::NoCommit(commit.to_owned());
-        let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
+        let number = crate::rows::commit_number(commit).ok_or_else(missing)?;
         let key = crate::rows::commit_key(&caller.tenant, session.id, number);
         let js = self.service.js()?;
         let changes = js.changes_of(&claim_name(&key.id));

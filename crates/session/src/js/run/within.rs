@@ -9,7 +9,7 @@ use crate::engine::rows::{ExecutionRow, SessionName};
 use crate::engine::view::{Execution, State};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows::{Claim, ClaimRow, commit_key};
+use crate::rows::{Claim, ClaimRow, commit_key, commit_number};
 use crate::service::Service;
 
 /// Between two looks at a run that goes on elsewhere: at first, and at most.
@@ -52,9 +52,8 @@ impl Service {
             return Ok(row.state.is_final() || row.state == State::WaitingReview);
         };
         for (commit, _) in parked.owed.iter().filter_map(|owed| owed.review.as_ref()) {
-            let number = commit.strip_prefix("pc").and_then(|number| number.parse().ok());
-            let Some(key) = number.map(|number| commit_key(&caller.tenant, *session, number)) else { return Ok(true) };
-            let claim: Option<Versioned<ClaimRow>> = self.fetch(&key).await?;
+            let Some(number) = commit_number(commit) else { return Ok(true) };
+            let claim: Option<Versioned<ClaimRow>> = self.fetch(&commit_key(&caller.tenant, *session, number)).await?;
             if claim.is_none_or(|claim| matches!(claim.row.state, Claim::Unused)) {
                 return Ok(true);
             }
