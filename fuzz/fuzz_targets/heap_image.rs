@@ -20,9 +20,18 @@ fuzz_target!(|bytes: &[u8]| {
     let mut old = vec![0; MEMORY];
     old[5 * PAGE..9 * PAGE].fill(3);
     let Ok(base) = Image::base(Digest::of(b"engine"), &old) else { return };
-    let object = match mode % 3 {
+    let object = match mode % 5 {
         0 => bytes.to_vec(),
         1 => signed([b"TOKAHEAP\0\x01".as_slice(), &[0; 32], bytes].concat()),
+        2 => signed([b"TOKAHEAP\0\x02".as_slice(), &[0; 32], bytes].concat()),
+        // Everything is right but what is packed.
+        3 => {
+            let mut object = good(&mut codec, &base, &old, bytes);
+            let entries = object.get(117..121).map_or(0, |count| usize::from(count[3]) + 256 * usize::from(count[2]));
+            object.truncate(121 + 36 * entries);
+            object.extend(zstd::bulk::compress(bytes, 1).unwrap_or_default());
+            signed(object)
+        }
         _ => {
             let mut object = good(&mut codec, &base, &old, bytes);
             object.truncate(object.len().saturating_sub(32));

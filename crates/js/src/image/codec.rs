@@ -8,11 +8,12 @@ use std::thread;
 use base::Digest;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-use super::frame::{self, Payload};
+use super::frame::{self, Packing, Payload};
+use super::runs;
 use super::tree::digest_of;
 use super::{Damage, Error, Frame, Image, PAGE, ZERO_PAGE};
 
-/// Pages differ in a few bytes and are zero elsewhere once they are XORed: more effort finds nothing more.
+/// Pages differ in a few words, and nothing else is packed: more effort finds nothing more.
 const LEVEL: i32 = 1;
 /// As much as `LEVEL` ever looks back, so that a frame cannot ask for more memory.
 const WINDOW_LOG: u32 = 20;
@@ -38,8 +39,8 @@ pub struct Change<'a> {
 pub struct Codec {
     compressor: zstd::bulk::Compressor<'static>,
     decoder: Decoder<'static>,
-    /// XORed pages on their way into an object.
-    pages: Vec<u8>,
+    /// What differs, on its way into an object.
+    runs: Vec<u8>,
 }
 
 impl Codec {
@@ -47,7 +48,7 @@ impl Codec {
         let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|_| Error::Compress)?;
         let mut decoder = Decoder::new().map_err(|_| Error::Compress)?;
         decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Error::Compress)?;
-        Ok(Self { compressor, decoder, pages: Vec::new() })
+        Ok(Self { compressor, decoder, runs: Vec::new() })
     }
 
     /// The object of `next` against `parent`. The changes may come in any order and name pages that are the same after all.
@@ -61,16 +62,14 @@ impl Codec {
         let mut sorted: Vec<&Change<'_>> = changes.iter().collect();
         sorted.sort_by_key(|change| change.page);
         let mut rest = sorted.into_iter();
-        self.pages.clear();
+        self.runs.clear();
         for page in differing {
             let change = rest.find(|change| change.page == page).ok_or(Error::Incomplete(key))?;
             let digest = next.digest(page).ok_or(Error::NoPage(page))?;
             if change.old.len() != PAGE || change.new.len() != PAGE {
                 return Err(Error::NoPage(page));
             }
-            let start = self.pages.len();
-            self.pages.extend_from_slice(change.old);
-            xor(&mut self.pages[start..], change.new);
+            runs::add(&mut self.runs, change.old, change.new);
             changed.push((page, digest));
         }
         let parent = (!parent.is_base()).then(|| parent.key());
@@ -207,47 +206,71 @@ impl Codec {
             return frame.hold(frame.packed.is_empty(), Damage::Packed);
         }
         self.decoder.reinit().map_err(|_| Error::Compress)?;
-        let mut input = InBuffer::around(frame.packed);
+        let mut stream = Stream { decoder: &mut self.decoder, input: InBuffer::around(frame.packed), ended: false };
         let mut page: Page = ZERO_PAGE;
-        let mut ended = false;
         for at in 0..count {
-            let mut output = OutBuffer::around(page.as_mut_slice());
-            while output.pos() < PAGE {
-                let before = (input.pos(), output.pos());
-                let left = if ended { None } else { self.decoder.run(&mut input, &mut output).ok() };
-                ended = left.ok_or(packed())? == 0;
-                if !ended && before == (input.pos(), output.pos()) {
-                    return Err(packed());
-                }
-            }
+            let read = match frame.packing {
+                Packing::Whole => stream.fill(&mut page).map(Some),
+                Packing::Runs => runs::read(&mut page, |bytes| stream.fill(bytes)),
+            };
+            read.ok().flatten().ok_or_else(packed)?;
             each(at, &mut page)?;
         }
-        // What is left may only be the end of the frame.
-        let mut more = [0; 1];
-        while !ended {
-            let before = input.pos();
-            let mut output = OutBuffer::around(more.as_mut_slice());
-            ended = self.decoder.run(&mut input, &mut output).map_err(|_| packed())? == 0;
-            if output.pos() > 0 || (!ended && before == input.pos()) {
-                return Err(packed());
-            }
-        }
-        frame.hold(input.pos() == frame.packed.len(), Damage::Packed)
+        stream.end().map_err(|Broken| packed())
     }
 
-    /// Appends the collected pages to an object.
+    /// Appends what was collected to an object.
     pub(super) fn pack(&mut self, object: &mut Vec<u8>) -> Result<(), Error> {
-        if self.pages.is_empty() {
+        if self.runs.is_empty() {
             return Ok(());
         }
-        let packed = self.compressor.compress(&self.pages).map_err(|_| Error::Compress)?;
+        let packed = self.compressor.compress(&self.runs).map_err(|_| Error::Compress)?;
         object.extend_from_slice(&packed);
         Ok(())
     }
 
     pub(super) fn collect<'p>(&mut self, pages: impl Iterator<Item = &'p Page>) {
-        self.pages.clear();
-        pages.for_each(|page| self.pages.extend_from_slice(page));
+        self.runs.clear();
+        pages.for_each(|difference| runs::add(&mut self.runs, &ZERO_PAGE, difference));
+    }
+}
+
+/// One zstd frame, read in pieces.
+struct Stream<'d, 'i> {
+    decoder: &'d mut Decoder<'static>,
+    input: InBuffer<'i>,
+    ended: bool,
+}
+
+struct Broken;
+
+impl Stream<'_, '_> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Broken> {
+        let length = bytes.len();
+        let mut output = OutBuffer::around(bytes);
+        while output.pos() < length {
+            let before = (self.input.pos(), output.pos());
+            let left = if self.ended { None } else { self.decoder.run(&mut self.input, &mut output).ok() };
+            self.ended = left.ok_or(Broken)? == 0;
+            if !self.ended && before == (self.input.pos(), output.pos()) {
+                return Err(Broken);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left may only be the end of the frame.
+    fn end(mut self) -> Result<(), Broken> {
+        let mut more = [0; 1];
+        while !self.ended {
+            let before = self.input.pos();
+            let mut output = OutBuffer::around(more.as_mut_slice());
+            self.ended = self.decoder.run(&mut self.input, &mut output).map_err(|_| Broken)? == 0;
+            if output.pos() > 0 || (!self.ended && before == self.input.pos()) {
+                return Err(Broken);
+            }
+        }
+        if self.input.pos() == self.input.src.len() { Ok(()) } else { Err(Broken) }
     }
 }
 

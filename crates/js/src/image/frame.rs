@@ -7,7 +7,23 @@ use super::tree::{PageDigest, pages_of};
 use super::{Damage, Error, PAGE};
 
 pub const MAGIC: [u8; 8] = *b"TOKAHEAP";
+/// How a key is made.
 const FORMAT: u16 = 1;
+
+/// How pages are packed: what the format before the key says. Old objects are read for ever; the key tells nothing of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// Whole pages.
+    Whole = 1,
+    /// What of them differs (`runs.rs`).
+    Runs = 2,
+}
+
+impl Packing {
+    fn of(format: u16) -> Option<Self> {
+        [Self::Whole, Self::Runs].into_iter().find(|packing| *packing as u16 == format)
+    }
+}
 
 const KEY_AT: usize = 10;
 const PAYLOAD_AT: usize = 42;
@@ -48,6 +64,7 @@ pub struct Frame<'a> {
     pub pages: u32,
     pub(super) root: [u8; 32],
     entries: &'a [u8],
+    pub(super) packing: Packing,
     pub(super) packed: &'a [u8],
 }
 
@@ -60,9 +77,7 @@ impl<'a> Frame<'a> {
         let format = u16::from_be_bytes(rest.array()?);
         let key = Digest::from_bytes(rest.array()?);
         rest.key = Some(key);
-        if format != FORMAT {
-            return Err(Error::Damaged { key, damage: Damage::Format(format) });
-        }
+        let packing = Packing::of(format).ok_or(Error::Damaged { key, damage: Damage::Format(format) })?;
         let payload: [u8; PAYLOAD] = rest.array()?;
         rest.hold(Digest::of(&payload) == key, Damage::Payload)?;
         let engine = Digest::from_bytes(part(&payload, 2));
@@ -85,7 +100,7 @@ impl<'a> Frame<'a> {
         let count = u32::from_be_bytes(rest.array()?) as usize;
         let entries = rest.take(count.saturating_mul(ENTRY))?;
         let root = part(&payload, 42);
-        Ok(Frame { key, parent, engine, memory_bytes, pages, root, entries, packed: rest.bytes })
+        Ok(Frame { key, parent, engine, memory_bytes, pages, root, entries, packing, packed: rest.bytes })
     }
 
     /// The frame of an object that was asked for by this key.
@@ -123,7 +138,7 @@ impl<'a> Frame<'a> {
 pub(super) fn open(payload: &Payload, parent: Option<Digest>, changed: &[(u32, PageDigest)]) -> Vec<u8> {
     let mut object = Vec::with_capacity(PAYLOAD_AT + PAYLOAD + 37 + changed.len() * ENTRY + 1024);
     object.extend_from_slice(&MAGIC);
-    object.extend_from_slice(&FORMAT.to_be_bytes());
+    object.extend_from_slice(&(Packing::Runs as u16).to_be_bytes());
     debug_assert_eq!(object.len(), KEY_AT);
     object.extend_from_slice(payload.key().as_bytes());
     object.extend_from_slice(&payload.bytes());

@@ -7,12 +7,12 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0-9 | `TOKAHEAP` and the format as two bytes |
+//! | 0-9 | `TOKAHEAP` and how pages are packed, as two bytes |
 //! | 10-41 | SHA-256 of the payload: the key |
 //! | 42-115 | payload: format (2), engine (32), memory in bytes (8), root (32) |
 //! | 116 | 0: the parent is the engine's base image; 1: its key follows (32) |
 //! | then | how many pages changed (4); for each, in rising order, its number (4) and its digest (32) |
-//! | then | one zstd frame: each changed page XOR its parent's |
+//! | then | one zstd frame: each changed page XOR its parent's, whole (packing 1) or without what is the same (2, `runs.rs`) |
 //! | last 32 | SHA-256 of all of the above |
 //!
 //! Numbers are big-endian. A memory may come back to what it once was, and so to a key that is already stored. A store must
@@ -21,6 +21,7 @@
 mod codec;
 mod frame;
 mod merge;
+mod runs;
 mod tree;
 
 pub use codec::{Change, Codec};

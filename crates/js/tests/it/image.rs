@@ -260,31 +260,49 @@ fn forged_pages_are_refused() {
     let mut house = House::new();
     let (old, base, next, object) = sample(&mut house);
     let key = next.key();
-    let packed = |bytes: &[u8]| {
-        forged(object.clone(), |object| {
-            object.truncate(193);
-            object.extend_from_slice(bytes);
-        })
+    let mut new = old.clone();
+    house.codec.apply(key, &object, &base, &mut new).unwrap();
+    let whole = differences(&old, &new, &base.differing(&next));
+    let runs = zstd::bulk::decompress(&object[193..object.len() - 32], 2 * PAGE).unwrap();
+    assert!(runs.len() < 100 && object[9] == 2, "what differs, and nothing else");
+    for (packing, right, wrong) in [(1, whole, vec![0; 2 * PAGE]), (2, runs, vec![0; 4])] {
+        let packed = |bytes: &[u8]| {
+            forged(object.clone(), |object| {
+                object[9] = packing;
+                object.truncate(193);
+                object.extend_from_slice(bytes);
+            })
+        };
+        let compress = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+        let mut damage = |bytes: &[u8]| damage_of(&mut house, &base, &old, key, &packed(bytes));
+        assert_eq!(damage(&compress(&wrong)), Damage::Page(2));
+        assert_eq!(damage(&[]), Damage::Packed);
+        assert_eq!(damage(b"not zstd"), Damage::Packed);
+        // 16 GiB of zeros in 1.5 MB would be a bomb; a page is all that is ever unpacked before it is looked at.
+        assert_eq!(damage(&compress(&vec![0; 64 << 20])), Damage::Page(2));
+        assert_eq!(damage(&compress(&[right.as_slice(), &[0]].concat())), Damage::Packed);
+        assert_eq!(damage(&compress(&right[..right.len() - 1])), Damage::Packed);
+        let (first, second) = right.split_at(right.len() / 2);
+        assert_eq!(damage(&[compress(first), compress(second)].concat()), Damage::Packed, "two frames");
+        assert_eq!(damage(&[compress(&right), compress(b"")].concat()), Damage::Packed);
+        let swallowed = [compress(&right).as_slice(), &[0x50, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7]].concat();
+        assert_eq!(damage(&swallowed), Damage::Packed, "a skippable frame");
+        // Also what an earlier version packed is read, for ever.
+        let mut restored = old.clone();
+        house.codec.apply(key, &packed(&compress(&right)), &base, &mut restored).unwrap();
+        assert!(restored == new);
+    }
+    let unknown = forged(object.clone(), |object| object[9] = 3);
+    assert_eq!(damage_of(&mut house, &base, &old, key, &unknown), Damage::Format(3));
+}
+
+/// Whole pages, new XOR old.
+fn differences(old: &[u8], new: &[u8], pages: &[u32]) -> Vec<u8> {
+    let difference = |page: &u32| {
+        let (old, new) = (page_of(old, *page), page_of(new, *page));
+        old.iter().zip(new).map(|(old, new)| old ^ new).collect::<Vec<u8>>()
     };
-    let compress = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
-    let wrong = [ZERO_PAGE.as_slice(), ZERO_PAGE.as_slice()].concat();
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&compress(&wrong))), Damage::Page(2));
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&[])), Damage::Packed);
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(b"not zstd")), Damage::Packed);
-    // 16 GiB of zeros in 1.5 MB would be a bomb; a page is all that is ever unpacked before it is looked at.
-    let bomb = compress(&vec![0; 64 << 20]);
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&bomb)), Damage::Page(2));
-    let right = zstd::bulk::decompress(&object[193..object.len() - 32], 2 * PAGE).unwrap();
-    let longer = [right.as_slice(), &[0]].concat();
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&compress(&longer))), Damage::Packed);
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&compress(&right[..2 * PAGE - 1]))), Damage::Packed);
-    let two_frames = [compress(&right[..PAGE]), compress(&right[PAGE..])].concat();
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&two_frames)), Damage::Packed);
-    let after = [compress(&right), compress(b"")].concat();
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&after)), Damage::Packed);
-    let swallowed = [compress(&right).as_slice(), &[0x50, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7]].concat();
-    assert_eq!(damage_of(&mut house, &base, &old, key, &packed(&swallowed)), Damage::Packed, "a skippable frame");
-    house.codec.apply(key, &packed(&compress(&right)), &base, &mut old.clone()).unwrap();
+    pages.iter().flat_map(difference).collect()
 }
 
 type Pages = Vec<(u32, Vec<u8>)>;
@@ -316,9 +334,10 @@ fn a_large_heap_is_read_and_its_forged_pages_are_refused() {
     assert!(image.key() == next.key() && numbers.len() > 900 && numbers.is_sorted());
     assert!(pages.iter().all(|(page, bytes)| *bytes == page_of(&new, *page)));
     let packed_at = 121 + 36 * numbers.len();
-    let right = zstd::bulk::decompress(&object[packed_at..object.len() - 32], new.len()).unwrap();
+    let right = differences(&old, &new, &numbers);
     let mut refused = |pages: &[u8]| {
         let object = forged(object.clone(), |object| {
+            object[9] = 1;
             object.truncate(packed_at);
             object.extend_from_slice(&zstd::bulk::compress(pages, 1).unwrap());
         });
@@ -356,8 +375,8 @@ fn forged_payloads_are_another_heap_or_none() {
     let engine = Digest::from_bytes([7; 32]);
     let found = house.codec.apply(key, &foreign, &base, &mut old.clone()).unwrap_err();
     assert_eq!(found, Error::Engine { key, engine });
-    let newer = forged(object.clone(), |bytes| bytes[9] = 2);
-    assert_eq!(damage_of(&mut house, &base, &old, next.key(), &newer), Damage::Format(2));
+    let newer = forged(object.clone(), |bytes| bytes[9] = 3);
+    assert_eq!(damage_of(&mut house, &base, &old, next.key(), &newer), Damage::Format(3));
     let (key, inner) = renamed(object, |bytes| bytes[43] = 9);
     assert_eq!(damage_of(&mut house, &base, &old, key, &inner), Damage::Format(9));
 }
