@@ -98,6 +98,9 @@ impl Core {
     /// Makes a guest that belongs to nobody, where there is none, so that the next heap that comes from storage has one.
     pub fn prepare(&self, bench: &mut Bench) {
         let base = &self.ours.base;
+        // Threads that have worked together rest together.
+        let Ok(_one) = self.preparing.try_lock() else { return };
+        self.shelf.ledger().stock();
         if !Dirty::here().is_exact() || !self.shelf.wants_spare(base) {
             return;
         }
@@ -108,15 +111,19 @@ impl Core {
     }
 
     fn prepared(&self, bench: &mut Bench, base: &Arc<Held>) -> Result<Instance, Cut> {
-        if !base.is_likely_known() {
-            // What a program writes is not known before one ran. That guest may have grown.
+        if !base.is_tried() {
+            // What a program writes is not known before one ran. That guest has grown: it is for no heap that has not.
             let mut trial = restore(&self.ours, base, &TRIAL)?;
             let _ticking = self.engines.ticker.running();
             trial.begin(&TRIAL, [&Stop::default(), &self.closing], &Surroundings::default())?;
-            trial.evaluate("0")?;
+            trial.evaluate("await new Promise(done => setTimeout(done)); 0")?;
+            trial.advance()?;
+            for call in trial.owed()? {
+                trial.settle(call.id, &Ok(serde_json::Value::Null))?;
+            }
             trial.advance()?;
             Dirty::here().pages(trial.view().0, &mut bench.dirty);
-            base.was_written(&bench.dirty);
+            base.was_tried(&bench.dirty);
         }
         restore(&self.ours, base, &TRIAL)
     }
@@ -137,6 +144,15 @@ mod tests {
         core.step(bench, Step { heap, input, limits, surroundings, stop }).unwrap().heap.key
     }
 
+    /// With the guest that belongs to nobody.
+    fn started(live: usize) -> Engine {
+        let engine = Engine::start(&Settings { live, ..Settings::default() }).unwrap();
+        while engine.core.shelf.wants_spare(&engine.core.ours.base) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        engine
+    }
+
     /// Where its memory lies tells which guest it is.
     fn place(core: &Core, key: Digest) -> Option<*const u8> {
         let mut live = core.shelf.take_live(&key)?;
@@ -147,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_full_house_gives_the_guest_that_was_idle_longest_to_the_next_heap() {
-        let engine = Engine::start(&Settings { live: 2, ..Settings::default() }).unwrap();
+        let engine = started(2);
+        let _nobody_prepares = engine.core.preparing.lock().unwrap();
         on_a_deep_stack(|| {
             let (core, mut bench) = (&*engine.core, Bench::new().unwrap());
             let made: Vec<Digest> = (0..3).map(|at| step(core, &mut bench, None, &format!("let n = {at}"))).collect();
@@ -165,7 +182,8 @@ mod tests {
 
     #[test]
     fn one_that_is_larger_than_a_heap_is_not_for_it() {
-        let engine = Engine::start(&Settings { live: 1, ..Settings::default() }).unwrap();
+        let engine = started(1);
+        let _nobody_prepares = engine.core.preparing.lock().unwrap();
         on_a_deep_stack(|| {
             let (core, mut bench) = (&*engine.core, Bench::new().unwrap());
             let small = step(core, &mut bench, None, "let n = 1");

@@ -13,7 +13,7 @@ mod turns;
 mod workers;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use base::Digest;
@@ -77,6 +77,8 @@ struct Core {
     /// Ends every step when the engine goes.
     closing: Stop,
     restless: bool,
+    /// Held by who makes things ready for steps to come.
+    preparing: Mutex<()>,
 }
 
 impl Engine {
@@ -89,7 +91,8 @@ impl Engine {
         let engines = Engines::new(settings)?;
         let shelf = crate::heaps::Shelf::new(settings.memory_bytes, settings.live);
         let ours = workers::on_a_deep_stack(|| engines.boot(guest, shelf.ledger()))?;
-        let core = Arc::new(Core { engines, shelf, ours, closing: Stop::default(), restless: settings.restless });
+        let (closing, restless, preparing) = (Stop::default(), settings.restless, Mutex::default());
+        let core = Arc::new(Core { engines, shelf, ours, closing, restless, preparing });
         let idle = core.clone();
         let workers = Workers::start(settings, Arc::new(move |bench| idle.prepare(bench)))?;
         // They do what they do after every job before the first one.

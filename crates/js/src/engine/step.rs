@@ -25,9 +25,9 @@ impl Core {
         let running = self.engine_of(&held)?;
         let _ticking = self.engines.ticker.running();
         let cut = |cut| ended(cut, &step.limits);
-        let (mut instance, is_new) = match instance {
-            Some(instance) => (instance, false),
-            None => (guest::standing_on(self, bench, (&running, &held), &step.limits).map_err(cut)?, true),
+        let mut instance = match instance {
+            Some(instance) => instance,
+            None => guest::standing_on(self, bench, (&running, &held), &step.limits).map_err(cut)?,
         };
         instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
         let start = held.clone();
@@ -52,9 +52,7 @@ impl Core {
         self.shelf.put(next.clone());
         // Every page that a guest has written is looked through in every step: one that has written more than a heap may have
         // over its ground is not kept, mapping the heap anew costs less.
-        if is_new {
-            next.was_written(&bench.dirty);
-        }
+        next.was_written(matches!(step.input, Input::Settle { .. }), &bench.dirty);
         if bench.dirty.len() <= over_most(next.image.pages()) {
             let counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
             bench.gone.extend(self.shelf.put_live(Live::new(instance, next, counted)));

@@ -27,6 +27,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How often is looked whether one does, and how many looks at an empty queue end that.
 const LOOK: Duration = Duration::from_millis(10);
 const QUIET: u32 = 200;
+/// How long a thread waits for another job before it does what can be done later.
+const MOMENT: Duration = Duration::from_millis(1);
+/// So many pages of guests that had to go are kept until then.
+const GONE_PAGES: u32 = 8192;
 /// How long a thread beyond the steady ones waits for another job.
 const LEISURE: Duration = Duration::from_secs(2);
 
@@ -156,17 +160,17 @@ impl Queue {
         let mut bench = Bench::new()?;
         let queue = self.clone();
         let thread = deep().spawn(move || {
-            while let Some(job) = queue.next() {
+            let mut worked = false;
+            while let Some(job) = queue.next(&mut bench, worked) {
+                worked = true;
                 // A panic of ours is one run's misfortune: its answer is never sent, which its caller sees.
                 if catch_unwind(AssertUnwindSafe(|| job(&mut bench))).is_err() {
                     tracing::error!("a JavaScript step panicked");
                 }
-                bench.gone.clear();
-                let free = queue.waiting().jobs.is_empty();
-                if free && catch_unwind(AssertUnwindSafe(|| (queue.leisure)(&mut bench))).is_err() {
-                    tracing::error!("a JavaScript thread panicked between two steps");
+                let large = bench.gone.iter().map(Instance::pages).sum::<u32>() > GONE_PAGES;
+                if large || !queue.waiting().jobs.is_empty() {
+                    bench.gone.clear();
                 }
-                bench.gone.clear();
             }
         })?;
         let mut waiting = self.waiting();
@@ -176,9 +180,10 @@ impl Queue {
         Ok(())
     }
 
-    /// The next job; `None` when this thread is to end.
-    fn next(&self) -> Option<Job> {
-        let (me, mut late) = (thread::current(), false);
+    /// The next job; `None` when this thread is to end. What is done between two jobs is done when none has come for a moment:
+    /// whoever got the answer of the last one goes on with it, mostly on the same processor.
+    fn next(&self, bench: &mut Bench, worked: bool) -> Option<Job> {
+        let (me, mut late, mut rested) = (thread::current(), false, !worked);
         let mut waiting = self.waiting();
         loop {
             if let Some((_, job)) = waiting.jobs.pop_front() {
@@ -193,7 +198,7 @@ impl Queue {
             let since = Instant::now();
             drop(waiting);
             // A wake-up that was meant for nobody is one look more.
-            thread::park_timeout(LEISURE);
+            thread::park_timeout(if rested { LEISURE } else { MOMENT });
             waiting = self.waiting();
             // Who is not in the list any more was taken out of it to be woken.
             let asleep = waiting.idle.iter().position(|thread| thread.id() == me.id());
@@ -201,12 +206,27 @@ impl Queue {
                 Some(at) => drop(waiting.idle.remove(at)),
                 None => waiting.woken = waiting.woken.saturating_sub(1),
             }
-            late = asleep.is_some() && since.elapsed() >= LEISURE;
+            let idle = asleep.map_or(Duration::ZERO, |_| since.elapsed());
+            late = idle >= LEISURE;
             if late && waiting.jobs.is_empty() && waiting.threads > self.steady {
                 waiting.threads -= 1;
                 return None;
             }
+            if (late || !rested && idle >= MOMENT) && waiting.jobs.is_empty() {
+                drop(waiting);
+                self.rest(bench);
+                rested = true;
+                waiting = self.waiting();
+            }
         }
+    }
+
+    fn rest(&self, bench: &mut Bench) {
+        bench.gone.clear();
+        if catch_unwind(AssertUnwindSafe(|| (self.leisure)(bench))).is_err() {
+            tracing::error!("a JavaScript thread panicked between two steps");
+        }
+        bench.gone.clear();
     }
 
     /// Starts a thread for a job that has waited too long. Looks now and then while there is work, and sleeps when there is

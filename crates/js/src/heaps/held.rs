@@ -1,8 +1,9 @@
 //! One heap: its digests, the ground it stands on, and the pages it has over that ground.
 //! Invariant: reading a page gives what the image's digest of it says; a page that is not there is zero.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Digest;
 
@@ -15,6 +16,8 @@ use super::page::{Entry, Ledger, Page};
 pub const LINKS_MOST: u32 = 32;
 /// A program that writes more than this says little about the next one.
 const LIKELY_MOST: usize = 96;
+/// So often it is heard what steps of one sort have written.
+const LIKELY_TOLD: u32 = 2;
 /// As many objects of one weight in a row become one of the next weight.
 const ROW: u32 = 3;
 
@@ -35,11 +38,17 @@ pub struct Held {
 
 struct Grounded {
     ground: Ground,
-    /// What the first guest here had written after its step, and before there was one, what the first one on the ground before had;
-    /// in rising order.
-    written: OnceLock<Arc<[u32]>>,
-    written_before: Arc<[u32]>,
+    likely: Mutex<Likely>,
     _counted: Entry,
+}
+
+/// The pages that a guest on a ground is likely to write, in rising order: what the first ones there had written, and before
+/// there was one, those on the ground before.
+struct Likely {
+    pages: Arc<[u32]>,
+    /// How often that was told, of steps that begin a program and of those that go on with one.
+    told: [u32; 2],
+    tried: bool,
 }
 
 impl Held {
@@ -110,18 +119,33 @@ impl Held {
 
     /// The pages that a guest here is likely to write, in rising order.
     pub fn likely(&self) -> Arc<[u32]> {
-        self.ground.written.get().unwrap_or(&self.ground.written_before).clone()
+        self.ground.likely().pages.clone()
     }
 
-    /// Whether a guest here has told what it wrote.
-    pub fn is_likely_known(&self) -> bool {
-        self.ground.written.get().is_some()
+    /// Whether it was tried what a guest here writes.
+    pub fn is_tried(&self) -> bool {
+        self.ground.likely().tried
     }
 
-    /// Tells what a guest here wrote, with what was thought likely before; so that does not grow, the first word counts.
-    pub fn was_written(&self, pages: &[u32]) {
-        let pages = if pages.len() <= LIKELY_MOST { pages } else { &self.ground.written_before };
-        self.ground.written.get_or_init(|| pages.into());
+    /// Tells what a guest here wrote when that was tried; those that do real work know better.
+    pub fn was_tried(&self, pages: &[u32]) {
+        let mut likely = self.ground.likely();
+        likely.tried = true;
+        if likely.told == [0; 2] && pages.len() <= LIKELY_MOST {
+            likely.pages = pages.into();
+        }
+    }
+
+    /// Tells what a guest here wrote. A step that goes on with a program writes other pages than one that begins one: the first
+    /// few of both count, and no more, so that it does not grow.
+    pub fn was_written(&self, goes_on: bool, pages: &[u32]) {
+        let mut likely = self.ground.likely();
+        let (sort, first) = (usize::from(goes_on), likely.told == [0; 2]);
+        if likely.told[sort] == LIKELY_TOLD || pages.len() > LIKELY_MOST {
+            return;
+        }
+        likely.told[sort] += 1;
+        likely.pages = if first { pages.into() } else { union(&likely.pages, pages) };
     }
 
     pub fn page(&self, at: u32) -> &[u8] {
@@ -189,6 +213,20 @@ impl Grounded {
     }
 
     fn new(ground: Ground, written_before: Arc<[u32]>, counted: Entry) -> Self {
-        Self { ground, written: OnceLock::new(), written_before, _counted: counted }
+        Self {
+            ground,
+            likely: Mutex::new(Likely { pages: written_before, told: [0; 2], tried: false }),
+            _counted: counted,
+        }
     }
+
+    fn likely(&self) -> MutexGuard<'_, Likely> {
+        self.likely.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Both, as far as that is not too much.
+fn union(one: &Arc<[u32]>, other: &[u32]) -> Arc<[u32]> {
+    let both: BTreeSet<u32> = one.iter().chain(other).copied().collect();
+    if both.len() <= LIKELY_MOST { both.into_iter().collect() } else { one.clone() }
 }
