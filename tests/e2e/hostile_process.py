@@ -15,6 +15,7 @@ import tempfile
 import termios
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness import TOKAMAK, LegacySession, Server, modern, refusal_of, text_of
@@ -309,6 +310,31 @@ def stops(suite):
             idle.recv(4096)
             ended_well(server.stop(12))
             half.close()
+    with suite.case("stop: SIGTERM answers who waits for a run, which goes on after the next start"):
+        code = "await new Promise(done => setTimeout(done, 6000)); 'whole'"
+        settings = Path(tempfile.mkdtemp()) / "tokamak.toml"
+        settings.write_text("drain_seconds = 3\n")
+        with Server(arguments=("--config", str(settings))) as first:
+            waiting = LegacySession(first.port)
+            waiting.initialize()
+            also = LegacySession(first.port)
+            also.initialize()
+            with ThreadPoolExecutor(2) as pool:
+                ran = pool.submit(lambda: waiting.call("run_js", {"code": code, "wait_ms": 60000}).message())
+                time.sleep(0.7)
+                id = json.loads(text_of(also.call("list_executions", {}).message()))["executions"][0]["execution_id"]
+                asked = {"execution_id": id, "wait_ms": 60000}
+                seen = pool.submit(lambda: also.call("get_execution", asked).message())
+                time.sleep(0.3)
+                ended_well(first.stop(12))
+                for answer in (ran.result(1), seen.result(1)):
+                    told = json.loads(text_of(answer))
+                    assert (told["execution_id"], told["status"]) == (id, "running"), told
+        with Server(data=first.data) as second:
+            back = LegacySession(second.port)
+            back.initialize()
+            told = json.loads(text_of(back.call("get_execution", asked).message()))
+            assert (told["status"], told["result"]) == ("completed", "whole"), told
     with suite.case("stop: a second SIGTERM does not spoil it"):
         with Server() as server:
             server.process.terminate()

@@ -20,6 +20,16 @@ pub trait Store: Send + Sync {
     /// Rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after `after` (exclusive).
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error>;
 
+    /// What a scan finds, each with the row of another table under the same id: one read where the store can do that.
+    async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
+        let mut found = Vec::new();
+        for (id, _) in self.scan(range).await? {
+            let row = self.get(&Key::new(&range.tenant, other, id.as_str())).await?;
+            found.push((id, row));
+        }
+        Ok(found)
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
     /// Everyone who has a row, in the order of their ids: for what the operator does to all of them.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use base::{Auth, Response, TenantId};
-use ports::store::{Batch, Key, Range, Row};
+use ports::store::{Batch, Key, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -99,6 +99,10 @@ impl Store for MeteredStore {
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, store::Error> {
         self.inner.scan(range).await
+    }
+
+    async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, store::Error> {
+        self.inner.scan_with(range, other).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {

@@ -37,6 +37,8 @@ pub enum Fault {
     Full,
     /// Nothing happened, and the caller sees `Conflict` on the batch's first key. Only for `Commit`.
     Conflict,
+    /// What is there is not what was written. Only for `Get`.
+    Damaged,
     /// It happened, and the caller sees `Unavailable`: the answer was lost.
     LostAfter,
 }
@@ -103,8 +105,12 @@ impl Faults {
 }
 
 fn check(operation: Operation, fault: Fault) {
-    let possible = fault != Fault::Conflict || operation == Operation::Commit;
-    assert!(possible, "{operation:?} cannot end in a conflict; only Commit can");
+    let possible = match fault {
+        Fault::Conflict => operation == Operation::Commit,
+        Fault::Damaged => operation == Operation::Get,
+        Fault::Unavailable | Fault::Full | Fault::LostAfter => true,
+    };
+    assert!(possible, "{operation:?} cannot end in {fault:?}");
 }
 
 fn cause(operation: Operation, fault: Fault) -> Cause {
@@ -169,6 +175,9 @@ fn before_row(faults: &Faults, operation: Operation, first: Option<Key>) -> Resu
         (Some(Fault::LostAfter), _) => Ok(Some(Fault::LostAfter)),
         (Some(Fault::Conflict), Some(key)) => Err(store::Error::Conflict(key)),
         (Some(Fault::Full), _) => Err(store::Error::Full(cause(operation, Fault::Full))),
+        (Some(Fault::Damaged), _) => {
+            Err(store::Error::Damaged { what: "a row".to_owned(), cause: cause(operation, Fault::Damaged) })
+        }
         (Some(fault @ (Fault::Unavailable | Fault::Conflict)), _) => {
             Err(store::Error::Unavailable(cause(operation, fault)))
         }
@@ -228,7 +237,9 @@ fn before_blob(faults: &Faults, operation: Operation) -> Result<Option<Fault>, b
         None => Ok(None),
         Some(Fault::LostAfter) => Ok(Some(Fault::LostAfter)),
         Some(Fault::Full) => Err(blobs::Error::Full(cause(operation, Fault::Full))),
-        Some(fault @ (Fault::Unavailable | Fault::Conflict)) => Err(blobs::Error::Unavailable(cause(operation, fault))),
+        Some(fault @ (Fault::Unavailable | Fault::Conflict | Fault::Damaged)) => {
+            Err(blobs::Error::Unavailable(cause(operation, fault)))
+        }
     }
 }
 

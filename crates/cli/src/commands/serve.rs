@@ -20,6 +20,8 @@ use crate::{beside, log, tenants};
 
 /// A start does not wait longer for storage over a network.
 const LOOK_AT_BLOBS: Duration = Duration::from_secs(5);
+/// Who still waits for a run this long before the time to finish is over is told how it stands.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 const LOOK_FOR_RUNS: Duration = Duration::from_secs(5);
 
 pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
@@ -40,6 +42,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         warn(&config, &service, away);
         catalogs.watch(service.clone(), stop.clone());
         resume(&config, &service, stop.clone());
+        tell_who_waits(&config, &service, stop.clone());
         let beside = beside::start(&service, &config, &ended)?;
         let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
@@ -64,6 +67,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     warn(&config, &service, away);
     catalogs.watch(service.clone(), stop.clone());
     resume(&config, &service, stop.clone());
+    tell_who_waits(&config, &service, stop.clone());
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
@@ -104,6 +108,22 @@ fn warn(config: &Config, service: &Service, away: Option<String>) {
         tracing::warn!("{away}; what needs blobs fails until it is back");
     }
     warn_of_tenants(config, &service.registry());
+}
+
+/// Who waits for a run that takes longer than the server has left is told how it stands, before the time to finish is over. Not
+/// at once: while someone waits the server stays, and a request that the run has sent may still be answered.
+fn tell_who_waits(config: &Config, service: &Arc<Service>, stop: CancellationToken) {
+    let drain = Duration::from_secs(config.drain_seconds);
+    let wait = drain.saturating_sub(LAST_WORDS.min(drain / 2));
+    // It keeps nobody: what ends with the service ends when the server does.
+    let service = Arc::downgrade(service);
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        tokio::time::sleep(wait).await;
+        if let Some(service) = service.upgrade() {
+            service.tell_who_waits();
+        }
+    });
 }
 
 /// Runs of JavaScript whose process died go on here: at once, and whenever another process on this data folder dies.

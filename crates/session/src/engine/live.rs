@@ -32,8 +32,9 @@ impl Live {
         self.stop.stop();
     }
 
-    /// Waits until there is something to say: its end, a write that waits for a commit, or so much time has passed.
-    pub async fn settled(&self, clock: &dyn Clock, wait: Duration) -> Arc<ExecutionRow> {
+    /// Waits until there is something to say: its end, a write that waits for a commit, or so much time has passed; or the
+    /// server ends.
+    pub async fn settled(&self, clock: &dyn Clock, wait: Duration, ends: &CancellationToken) -> Arc<ExecutionRow> {
         let mut seen = self.seen.clone();
         let settled = async {
             // An error: its task has left it as it is now.
@@ -43,6 +44,7 @@ impl Live {
             biased;
             () = settled => {}
             () = clock.sleep(wait) => {}
+            () = ends.cancelled() => {}
         }
         self.seen.borrow().clone()
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use base::{Digest, ExecutionId, TenantId, Timestamp};
 use ports::{Presence, Scripts};
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use crate::shared::{Shared, lock};
 
@@ -30,6 +31,8 @@ pub(crate) struct Js {
     pub settings: JsSettings,
     pub lives: Lives,
     pub fair: fair::Fair,
+    /// Whoever waits for a run waits no longer: the server ends.
+    pub ends: CancellationToken,
     /// For what is done for steps to come.
     pub making_ready: Semaphore,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
@@ -55,6 +58,7 @@ impl Js {
             settings,
             lives: Lives::default(),
             fair: fair::Fair::new(at_once),
+            ends: CancellationToken::new(),
             making_ready: Semaphore::new(2 * at_once),
             changes: Shared::default(),
             guests: Mutex::default(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Origin;
+use base::{Origin, TenantId};
 use ports::scripts::Call;
+use ports::store::{Batch, Expect, Key, Table};
 use serde_json::{Value, json};
 use session::{Execution, RunJs, State};
 use testkit::faults::{Fault, Operation};
@@ -12,7 +13,7 @@ use testkit::upstream::Rule;
 use tokio::sync::Notify;
 
 use crate::house::{self, commit_of};
-use crate::js_house::{JsHouse, Process, code, local, logical, timer, value};
+use crate::js_house::{JsHouse, Process, code, later, local, logical, timer, value};
 
 const ORIGIN: &str = "https://api.example.com";
 
@@ -179,4 +180,59 @@ fn the_heap_is_there_before_an_answer_that_comes_soon() {
         p.block(p.service.cancel_execution(&local(), &ran.id.to_string())).unwrap();
         p.rest(10);
     }
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_not_in_the_way_of_the_others() {
+    for unreadable in [true, false] {
+        let house = JsHouse::new();
+        let p = house.process();
+        let older = p.run(&later("older", json!([timer(10_000), {"set": ["x", 1]}, {"get": "x"}]))).unwrap();
+        house.time.advance(Duration::from_millis(10));
+        let newer = p.run(&later("newer", json!([timer(10_000)]))).unwrap();
+        drop(p);
+        let other = house.process();
+        if unreadable {
+            let key = Key::new(&TenantId::local(), Table::Execution, newer.id.newest_first());
+            let store = house.house.ports().store;
+            other.block(store.commit(Batch::default().put(key, b"{".to_vec(), Expect::Any))).unwrap();
+        } else {
+            // The newest comes first: with the others, and then alone.
+            [1, 2].into_iter().for_each(|nth| house.house.faults.fail(Operation::Get, nth, Fault::Damaged));
+        }
+        assert_eq!(other.resume(), 1);
+        other.rest(20_000);
+        assert_eq!(value(&other.execution(&older.id.to_string())), json!(1));
+    }
+}
+
+#[test]
+fn whoever_waits_is_told_how_it_stands_when_the_server_ends() {
+    let house = JsHouse::new();
+    let p = house.process();
+    let asked = RunJs { wait_ms: Some(20_000), ..code(json!([timer(25_000), {"set": ["x", 7]}, {"get": "x"}])) };
+    let (began, service) = (house.time.now(), p.service.clone());
+    let (ran, seen) = p.block(async {
+        let ran = tokio::spawn({
+            let service = service.clone();
+            async move { service.run_js(&local(), &asked).await.unwrap() }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let id = service.executions(&local(), None, 1).await.unwrap()[0].id.to_string();
+        let seen = tokio::spawn({
+            let service = service.clone();
+            async move { service.execution_within(&local(), &id, 20_000).await.unwrap() }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!ran.is_finished() && !seen.is_finished());
+        service.tell_who_waits();
+        (ran.await.unwrap(), seen.await.unwrap())
+    });
+    assert_eq!((ran.state, seen.state, ran.id), (State::Running, State::Running, seen.id));
+    assert!(house.time.now().0 - began.0 < 10_000, "nobody waited longer");
+    drop(p);
+    let other = house.process();
+    assert_eq!(other.resume(), 1);
+    other.rest(30_000);
+    assert_eq!(value(&other.execution(&ran.id.to_string())), json!(7));
 }

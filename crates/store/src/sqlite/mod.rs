@@ -26,7 +26,7 @@ use writer::{Job, Writer};
 /// The file's name in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
 
-/// So many rows at most are read on the caller's own thread, of a table whose rows are no more than their ids.
+/// So many rows at most are read on the caller's own thread: runs that have not ended, each of which is read there alone as well.
 const FEW_ROWS: usize = 16;
 
 /// Batches that may wait for the writer before a caller has to wait to hand one over.
@@ -95,7 +95,15 @@ impl Store for SqliteStore {
             let what = || format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
             rows::scan(connection, range).map_err(|fault| fault.looking_for(what))
         };
-        // A few rows without a value are as one with.
+        let range = range.clone();
+        self.readers.read(move |connection| scan(connection, &range)).await
+    }
+
+    async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
+        let scan = move |connection: &Connection, range: &Range| {
+            let what = || format!("the place of rows {}/{}… in {FILE_NAME}", other.name(), range.prefix);
+            rows::scan_with(connection, range, other).map_err(|fault| fault.looking_for(what))
+        };
         if range.limit <= FEW_ROWS
             && range.table == Table::OpenExecution
             && let Some(done) = self.readers.read_here(|connection| scan(connection, range))

@@ -13,6 +13,9 @@ const SCAN_FROM: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
 const SCAN_AFTER: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
+/// Of the index alone: no row is read.
+const IDS_FROM: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
+const IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
 const AT: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
 const ADD: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const CHANGE: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
@@ -25,9 +28,19 @@ pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, Fault> {
 }
 
 pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>, Fault> {
+    each(connection, range, [SCAN_FROM, SCAN_AFTER], |id, row| read(row, 1)?.checked(&range.tenant, range.table, id))
+}
+
+/// What `take` makes of every row of a range, by one of two statements: from its prefix on, or after a place.
+fn each<T>(
+    connection: &Connection,
+    range: &Range,
+    [from, after]: [&str; 2],
+    mut take: impl FnMut(&str, &rusqlite::Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<(String, T)>, Fault> {
     let (sql, start) = match &range.after {
-        Some(after) if *after >= range.prefix => (SCAN_AFTER, after),
-        _ => (SCAN_FROM, &range.prefix),
+        Some(place) if *place >= range.prefix => (after, place),
+        _ => (from, &range.prefix),
     };
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![range.tenant.as_str(), range.table.name(), start])?;
@@ -39,9 +52,20 @@ pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>
         if !id.starts_with(&range.prefix) {
             break;
         }
-        let sound = read(row, 1)?.checked(&range.tenant, range.table, &id)?;
-        found.push((id, sound));
+        let taken = take(&id, row)?;
+        found.push((id, taken));
     }
+    Ok(found)
+}
+
+/// In one transaction: after another process has written, each begins with an empty cache.
+pub fn scan_with(connection: &Connection, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Fault> {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut found = each(&snapshot, range, [IDS_FROM, IDS_AFTER], |_, _| Ok(None))?;
+    for (id, row) in &mut found {
+        *row = get(&snapshot, &Key::new(&range.tenant, other, id.as_str()))?;
+    }
+    snapshot.finish()?;
     Ok(found)
 }
 

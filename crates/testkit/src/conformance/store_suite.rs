@@ -18,6 +18,7 @@ pub async fn store<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) 
     scans_are_in_the_order_of_bytes(&*make().await).await;
     prefixes_are_plain_text(&*make().await).await;
     scans_go_on_after_a_place(&*make().await).await;
+    a_scan_finds_rows_of_another_table(&*make().await).await;
     any_bytes_and_long_ids_fit(&*make().await).await;
     concurrent_increments_are_all_counted(make().await).await;
     every_tenant_with_a_row_is_known(&*make().await).await;
@@ -198,6 +199,28 @@ async fn prefixes_are_plain_text<S: Store + ?Sized>(store: &S) {
         wanted.sort_unstable();
         assert_eq!(scan(store, prefix, None, 100).await, wanted, "prefix {prefix:?}");
     }
+}
+
+async fn a_scan_finds_rows_of_another_table<S: Store + ?Sized>(store: &S) {
+    let at = |tenant_name: &str, table, id: &str| Key::new(&tenant(tenant_name), table, id);
+    let mut batch = Batch::default();
+    for (table, id) in [(Table::OpenExecution, "a"), (Table::OpenExecution, "b"), (Table::OpenExecution, "c")] {
+        batch = batch.put(at("acme", table, id), Vec::new(), Expect::Absent);
+    }
+    for (name, id) in [("acme", "a"), ("acme", "c"), ("acme", "d"), ("other", "b")] {
+        batch = batch.put(at(name, Table::Execution, id), id.as_bytes().to_vec(), Expect::Absent);
+    }
+    write(store, batch).await;
+    write(store, put(&at("acme", Table::Execution, "c"), b"again", Expect::Version(1))).await;
+    let found = async |after: Option<&str>, limit| {
+        let (prefix, after) = (String::new(), after.map(str::to_owned));
+        let range = Range { tenant: tenant("acme"), table: Table::OpenExecution, prefix, after, limit };
+        store.scan_with(&range, Table::Execution).await.expect("a scan")
+    };
+    let all = [("a".to_owned(), row(1, b"a")), ("b".to_owned(), None), ("c".to_owned(), row(2, b"again"))];
+    assert_eq!(found(None, 9).await, all, "another tenant's row is none");
+    assert_eq!(found(None, 1).await, all[..1]);
+    assert_eq!(found(Some("a"), 100).await, all[1..], "also more than are read at once");
 }
 
 async fn scans_go_on_after_a_place<S: Store + ?Sized>(store: &S) {

@@ -61,8 +61,15 @@ impl Service {
         };
         let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
         let wait = wait.saturating_sub(Duration::from_millis(waited));
-        let row = live.settled(self.ports.clock.as_ref(), wait).await;
+        let row = live.settled(self.ports.clock.as_ref(), wait, &self.js()?.ends).await;
         Ok(self.with_hindrance(view(id, &row)))
+    }
+
+    /// Tells whoever waits for a run how it stands. It is stored: another process, or this one when it is back, goes on with it.
+    pub fn tell_who_waits(&self) {
+        if let Some(js) = &self.js {
+            js.ends.cancel();
+        }
     }
 
     /// Says why a run that has not ended does not go on, where that is known here.

@@ -5,48 +5,71 @@
 use std::sync::Arc;
 
 use base::{ExecutionId, TenantId};
-use ports::store::{Range, Table};
+use ports::store::{self, Key, Range, Row, Table};
 
 use super::drive::{Run, Start};
 use crate::engine::rows::{ExecutionRow, execution_key};
 use crate::engine::{Listed, Live};
 use crate::error::Error;
 use crate::load::Versioned;
+use crate::rows;
 use crate::service::Service;
 
-/// Mostly there are few, which are read at once; many are read by many.
+/// So many are read at once, each of which may be large.
 const FEW: usize = 16;
-const PAGE: usize = 500;
 
 impl Service {
     /// Takes up every run of these tenants that has no living owner. How many there were; another process may be faster.
     pub async fn resume_js(self: &Arc<Self>, tenants: &[TenantId]) -> Result<usize, Error> {
         let mut taken = 0;
         for tenant in tenants {
-            let (mut after, mut limit) = (None, FEW);
+            let mut after = None;
             loop {
                 let range = Range {
                     tenant: tenant.clone(),
                     table: Table::OpenExecution,
                     prefix: String::new(),
                     after: after.take(),
-                    limit,
+                    limit: FEW,
                 };
-                let page = self.ports.store.scan(&range).await?;
-                for (key, _) in &page {
-                    let id = ExecutionId::from_newest_first(key).map_err(|_| Error::Damaged(key.clone()))?;
-                    let found: Option<Versioned<ExecutionRow>> = self.fetch(&execution_key(tenant, id)).await?;
-                    if let Some(found) = found {
-                        taken += usize::from(self.take_up(tenant, id, found).await?);
+                let page = self.open_runs(&range).await?;
+                for (key, found) in &page {
+                    // One that cannot be read is not in the way of the others.
+                    match found.as_ref().map(|found| run_of(key, found)).transpose() {
+                        Ok(Some((id, found))) => taken += usize::from(self.take_up(tenant, id, found).await?),
+                        Ok(None) => {}
+                        Err(error) => {
+                            tracing::error!(tenant = tenant.as_str(), run = key, %error, "an open run cannot be read")
+                        }
                     }
                 }
                 match page.last() {
-                    Some((last, _)) if page.len() == limit => (after, limit) = (Some(last.clone()), PAGE),
+                    Some((last, _)) if page.len() == FEW => after = Some(last.clone()),
                     _ => break,
                 }
             }
         }
         Ok(taken)
+    }
+
+    async fn open_runs(&self, range: &Range) -> Result<Vec<(String, Option<Row>)>, Error> {
+        let store = &self.ports.store;
+        match store.scan_with(range, Table::Execution).await {
+            Err(store::Error::Damaged { .. }) => {}
+            found => return Ok(found?),
+        }
+        let mut page = Vec::new();
+        for (key, _) in store.scan(range).await? {
+            let found = match store.get(&Key::new(&range.tenant, Table::Execution, key.as_str())).await {
+                Err(error @ store::Error::Damaged { .. }) => {
+                    tracing::error!(tenant = range.tenant.as_str(), run = key, %error, "an open run cannot be read");
+                    None
+                }
+                found => found?,
+            };
+            page.push((key, found));
+        }
+        Ok(page)
     }
 
     /// Begins with a run whose owner is dead, or that is ours and that nobody drives; it is made ours on the way (`found.rs`).
@@ -58,6 +81,14 @@ impl Service {
     ) -> Result<bool, Error> {
         let js = self.js()?;
         let (me, owner) = (js.presence.me(), found.row.owner);
+        let found = match owner == me {
+            // One of ours may have ended since it was read.
+            true => match self.fetch(&execution_key(tenant, id)).await? {
+                Some(found) => found,
+                None => return Ok(false),
+            },
+            false => found,
+        };
         if found.row.state.is_final() || js.lives.get(id).is_some() || (owner != me && js.presence.is_alive(owner)) {
             return Ok(false);
         }
@@ -93,4 +124,9 @@ impl Service {
         tokio::spawn(tracing::Instrument::in_current_span(task));
         Ok(Some(live))
     }
+}
+
+fn run_of(key: &str, found: &Row) -> Result<(ExecutionId, Versioned<ExecutionRow>), Error> {
+    let id = ExecutionId::from_newest_first(key).map_err(|_| Error::Damaged(key.to_owned()))?;
+    Ok((id, Versioned { row: rows::read(key, &found.value)?, version: found.version }))
 }

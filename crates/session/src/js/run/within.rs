@@ -17,7 +17,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const LOOK_SELDOM: Duration = Duration::from_millis(250);
 
 impl Service {
-    /// A run when there is something to say, its end or a write that waits for a commit, or after this long.
+    /// A run when there is something to say, its end or a write that waits for a commit, or after this long, or when the server
+    /// ends.
     pub async fn execution_within(&self, caller: &Caller, id: &str, wait_ms: u64) -> Result<Execution, Error> {
         let js = self.js()?;
         let wait = Duration::from_millis(wait_ms.min(js.settings.most_timeout_ms));
@@ -29,17 +30,20 @@ impl Service {
         let mut pause = LOOK_AGAIN;
         loop {
             let (id, found) = self.execution_row(caller, id).await?;
-            if left().is_zero() || self.says(caller, &found.row).await? {
+            if left().is_zero() || js.ends.is_cancelled() || self.says(caller, &found.row).await? {
                 return Ok(self.with_hindrance(view(id, &found.row)));
             }
             // One whose review was given goes on in a moment, which is not told.
             if let Some(live) = js.lives.get(id).filter(|_| found.row.state != State::WaitingReview) {
-                let row = live.settled(clock, left()).await;
+                let row = live.settled(clock, left(), &js.ends).await;
                 if self.says(caller, &row).await? {
                     return Ok(self.with_hindrance(view(id, &row)));
                 }
             }
-            clock.sleep(left().min(pause)).await;
+            tokio::select! {
+                () = clock.sleep(left().min(pause)) => {}
+                () = js.ends.cancelled() => {}
+            }
             pause = (pause * 2).min(LOOK_SELDOM);
         }
     }
