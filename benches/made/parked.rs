@@ -33,6 +33,7 @@ pub fn measure() {
     Process::on(folder.path()).run(&RunJs { code: "1".to_owned(), ..RunJs::default() });
     within(folder.path());
     for (what, make) in [("small heap", "1"), ("20,000 objects", LARGE)] {
+        stays(folder.path(), (what, make));
         for awaits in [Awaits::Call, Awaits::Timer] {
             elsewhere(folder.path(), (what, make), awaits);
         }
@@ -53,6 +54,24 @@ fn within(folder: &Path) {
     };
     let each = (took(11) - took(1)) / 10.0;
     println!("{:<70} {each:>9.3} ms", "park durably and go on in the same process, each");
+}
+
+/// The same run as below in a process that lives: all that it takes beyond its call, its two steps and two transactions.
+fn stays(folder: &Path, (what, make): (&str, &str)) {
+    let process = Process::on(folder);
+    let made = process.run(&RunJs { code: make.to_owned(), ..RunJs::default() }).heap.unwrap().to_string();
+    process.slow.answer_from_now_on();
+    let mut times = Vec::new();
+    for round in 0..ROUNDS / 2 {
+        let code = format!("globalThis.a = {round}; await fetch('{SLOW}/'); a + 1");
+        let asked = RunJs { code, heap: Some(made.clone()), require_heap: true, ..RunJs::default() };
+        std::thread::sleep(Duration::from_millis(WAIT_MS));
+        let took = timed(|| assert_eq!(process.run(&asked).state, State::Completed));
+        times.push(took.saturating_sub(process.slow.took()));
+    }
+    times.sort();
+    let name = format!("the whole run beyond its call, in one process, {what}");
+    println!("{name:<70} {:>9.3} ms", times[times.len() / 2].as_secs_f64() * 1e3);
 }
 
 /// What the run waits for while its process dies.
