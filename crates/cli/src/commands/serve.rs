@@ -41,8 +41,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         output.notice(&ready("stdio", &config, service.registry().len()));
         warn(&config, &service, away);
         catalogs.watch(service.clone(), stop.clone());
-        resume(&config, &service, stop.clone());
-        tell_who_waits(&config, &service, stop.clone());
+        attend(&config, &service, &stop);
         let beside = beside::start(&service, &config, &ended)?;
         let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
@@ -66,8 +65,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     output.notice(&ready(&url, &config, service.registry().len()));
     warn(&config, &service, away);
     catalogs.watch(service.clone(), stop.clone());
-    resume(&config, &service, stop.clone());
-    tell_who_waits(&config, &service, stop.clone());
+    attend(&config, &service, &stop);
     if args.connect_help {
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
@@ -108,6 +106,12 @@ fn warn(config: &Config, service: &Service, away: Option<String>) {
         tracing::warn!("{away}; what needs blobs fails until it is back");
     }
     warn_of_tenants(config, &service.registry());
+}
+
+/// What is done for runs of JavaScript beside serving.
+fn attend(config: &Config, service: &Arc<Service>, stop: &CancellationToken) {
+    resume(config, service, stop.clone());
+    tell_who_waits(config, service, stop.clone());
 }
 
 /// Who waits for a run that takes longer than the server has left is told how it stands, before the time to finish is over. Not
