@@ -95,7 +95,8 @@ impl Core {
         bench.gone.extend(self.shelf.put_live(Live::new(instance, held, counted)));
     }
 
-    /// Makes a guest that belongs to nobody, where there is none, so that the next heap that comes from storage has one.
+    /// Makes a guest that belongs to nobody, where there is none, so that the next heap that comes from storage has one; and pages
+    /// for what steps change.
     pub fn prepare(&self, bench: &mut Bench) {
         let base = &self.ours.base;
         // Threads that have worked together rest together.

@@ -31,14 +31,14 @@ const QUIET: u32 = 200;
 const MOMENT: Duration = Duration::from_millis(1);
 /// So many pages of guests that had to go are kept until then.
 const GONE_PAGES: u32 = 8192;
-/// How long a thread beyond the steady ones waits for another job.
+/// How long a thread beyond the steady ones waits for another job; a steady one looks then again for what can be done.
 const LEISURE: Duration = Duration::from_secs(2);
 
 /// What a thread keeps from one job to the next.
 pub struct Bench {
     pub codec: Codec,
     pub dirty: Vec<u32>,
-    /// Guests that had to go, dropped after the answer: giving their memory back takes as long as a step.
+    /// Guests that had to go, dropped some time after the answer: giving their memory back takes as long as a step.
     pub gone: Vec<Instance>,
 }
 

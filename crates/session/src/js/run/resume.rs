@@ -52,6 +52,7 @@ impl Service {
         Ok(taken)
     }
 
+    /// Runs that have not ended, each with its row; together, or one by one where one of them is damaged.
     async fn open_runs(&self, range: &Range) -> Result<Vec<(String, Option<Row>)>, Error> {
         let store = &self.ports.store;
         match store.scan_with(range, Table::Execution).await {
@@ -80,8 +81,8 @@ impl Service {
         found: Versioned<ExecutionRow>,
     ) -> Result<bool, Error> {
         let js = self.js()?;
-        let (me, owner) = (js.presence.me(), found.row.owner);
-        let found = match owner == me {
+        let me = js.presence.me();
+        let found = match found.row.owner == me {
             // One of ours may have ended since it was read.
             true => match self.fetch(&execution_key(tenant, id)).await? {
                 Some(found) => found,
@@ -89,6 +90,7 @@ impl Service {
             },
             false => found,
         };
+        let owner = found.row.owner;
         if found.row.state.is_final() || js.lives.get(id).is_some() || (owner != me && js.presence.is_alive(owner)) {
             return Ok(false);
         }
