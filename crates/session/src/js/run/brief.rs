@@ -1,6 +1,6 @@
-//! A short run, stored once: as it ended.
-//! Invariant: nobody hears of a run before it is stored. One that ends in its first step, in a session that nobody changed
-//! meanwhile, is stored with its end; any other is accepted first, as if it had not begun, and goes on from there.
+//! A run whose first step is short, stored once: as it ended, or as it waits.
+//! Invariant: nobody hears of a run before it is stored. One that ends or waits after its first step, in a session that nobody
+//! changed meanwhile, is stored with that; any other is accepted first, as if it had not begun, and goes on from there.
 //!
 //! A run that is accepted and then ended is two transactions, and most runs take less time than either. What a kill loses is
 //! a run of which nobody was told and that did nothing outside: calls are made after a run is stored.
@@ -11,18 +11,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::ExecutionId;
-use ports::scripts::{self, Input, Outcome, Stepped, Stop};
+use ports::scripts::{self, HostCall, Input, Outcome, Stepped, Stop};
+use ports::store::{Batch, Expect};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::accept::{input, queue_name};
 use super::drive::{Run, Start};
 use super::end::{Ended, Ending, of_tenant};
+use super::park::{Plans, Waiting};
 use crate::caller::Caller;
+use crate::commit::unchanged;
 use crate::engine::Live;
-use crate::engine::rows::{ExecutionRow, JsSessionRow};
+use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow};
 use crate::engine::view::{State, Uncaught};
 use crate::error::{Error, JsError};
+use crate::js::heaps::INLINE_BYTES;
+use crate::js::output::piece_writes;
 use crate::load::Versioned;
+use crate::rows;
 use crate::service::Service;
 
 /// A run that takes longer is stored while it goes on. The next one of its session waits for that to be stored.
@@ -168,23 +174,16 @@ impl Run {
         mut began: Option<Began>,
         mut told: Option<Told>,
     ) -> First {
-        let end = match &stepped {
-            Ok(Stepped { outcome: Outcome::Completed(_), .. }) => Some((State::Completed, None)),
-            Ok(Stepped { outcome: Outcome::Threw(thrown), .. }) => {
-                Some((State::Failed, Some(Uncaught::from(thrown.clone()))))
-            }
-            _ => None,
-        };
-        if let (Ok(stepped), Some((state, error))) = (&stepped, end) {
-            match self.stored_ended(stepped, (state, error), began.take()).await {
+        if let Ok(stepped) = &stepped {
+            match self.stored_at_once(stepped, &mut began).await {
                 Ok(true) => {
                     tell(&mut told, Ok(()));
-                    return First::Break(Ok(()));
+                    return if self.at.row.state.is_final() { First::Break(Ok(())) } else { First::Continue(None) };
                 }
                 Ok(false) => {}
-                // It is accepted, if that can be stored, and its end is tried again.
+                // It is accepted, if that can be stored, and this is tried again.
                 Err(error) => {
-                    tracing::warn!(execution = %self.id, %error, "the end of a run could not be kept at once")
+                    tracing::warn!(execution = %self.id, %error, "what a first step came to could not be kept at once")
                 }
             }
             self.forget_output();
@@ -200,10 +199,25 @@ impl Run {
         self.now(Versioned { row, version: 1 });
         tell(&mut told, Ok(()));
         match same {
+            // Its end was stored, or that it waits, though that was not heard.
+            _ if self.at.row.state.is_final() => First::Break(Ok(())),
+            _ if self.at.row.parked.is_some() => First::Continue(None),
             true => First::Continue(Some(stepped)),
-            // Its end was stored, though that was not heard.
-            false if self.at.row.state.is_final() => First::Break(Ok(())),
             false => First::Continue(None),
+        }
+    }
+
+    /// False where the run is to be accepted first.
+    async fn stored_at_once(&mut self, stepped: &Stepped, began: &mut Option<Began>) -> Result<bool, Error> {
+        match &stepped.outcome {
+            Outcome::Completed(_) => self.stored_ended(stepped, (State::Completed, None), began.take()).await,
+            Outcome::Threw(thrown) => {
+                let error = Some(Uncaught::from(thrown.clone()));
+                self.stored_ended(stepped, (State::Failed, error), began.take()).await
+            }
+            // One that nothing will settle has failed.
+            Outcome::Waiting { owed } if owed.is_empty() => Ok(false),
+            Outcome::Waiting { owed } => Box::pin(self.stored_waiting(stepped, owed, began.as_ref())).await,
         }
     }
 
@@ -227,6 +241,45 @@ impl Run {
             }
             Ended::Changed(_) | Ended::Moved => Ok(false),
         }
+    }
+
+    /// A run whose first step waits for something, with its place in the queue. False where its session is not as it was, a write
+    /// waits for a review, or its heap is one that takes a while to store: who asked is told of the run before that.
+    async fn stored_waiting(
+        &mut self,
+        stepped: &Stepped,
+        owed: &[HostCall],
+        began: Option<&Began>,
+    ) -> Result<bool, Error> {
+        if stepped.heap.object.len() >= INLINE_BYTES {
+            return Ok(false);
+        }
+        let Some(Waiting { next, pieces }) = self.waiting(stepped, owed, Plans::Refused).await? else {
+            return Ok(false);
+        };
+        let (tenant, id) = (&self.tenant, self.id);
+        let mut batch = Batch::default()
+            .put(js_rows::execution_key(tenant, id), rows::write(&next), Expect::Absent)
+            .put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
+        batch.writes.extend(piece_writes(tenant, id, pieces));
+        if let Some(Began { session: Versioned { row, version }, .. }) = began {
+            let mut row = row.clone();
+            row.waiting.push(id);
+            row.used = self.moment();
+            batch = batch.put(js_rows::session_key(tenant, &row.name), rows::write(&row), unchanged(*version));
+        }
+        // The same heap may be in storage, which is looked for when that is in the way.
+        for look in [false, true] {
+            let heap = self.service.heap_write(tenant, &stepped.heap, look).await?;
+            let mut all = batch.clone();
+            all.writes.extend(heap.write);
+            if self.service.try_commit(all).await?.is_some() {
+                self.service.remember_links(tenant, stepped.heap.key, heap.links)?;
+                self.now(Versioned { row: next, version: 1 });
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn accepted(&self, began: Option<Began>) -> Result<ExecutionRow, Error> {

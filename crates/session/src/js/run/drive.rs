@@ -125,7 +125,7 @@ impl Run {
                         return Box::pin(self.finish(State::Failed, Some(error), Some(&stepped))).await;
                     }
                     Outcome::Waiting { owed } => {
-                        if !Box::pin(self.park(&stepped, owed.clone())).await? {
+                        if !Box::pin(self.park(&stepped, owed)).await? {
                             return Ok(());
                         }
                     }

@@ -11,10 +11,39 @@ use crate::engine::rows::{ExecutionRow, Owed, Parked, SessionName};
 use crate::engine::view::State;
 use crate::error::Error;
 use crate::load::Session;
+use crate::program::Planned;
+
+/// What stores a run that waits.
+pub(super) struct Waiting {
+    pub next: ExecutionRow,
+    /// Of its console output.
+    pub pieces: Vec<(usize, String)>,
+}
+
+/// What becomes of the plan of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plans {
+    Kept,
+    /// It would be a transaction of its own, for a run that is not stored yet.
+    Refused,
+}
 
 impl Run {
     /// False where it is not ours any more.
-    pub(super) async fn park(&mut self, stepped: &Stepped, owed: Vec<HostCall>) -> Result<bool, Error> {
+    pub(super) async fn park(&mut self, stepped: &Stepped, owed: &[HostCall]) -> Result<bool, Error> {
+        match self.waiting(stepped, owed, Plans::Kept).await? {
+            Some(Waiting { next, pieces }) => self.commit(next, Some(&stepped.heap), pieces).await,
+            None => Ok(false),
+        }
+    }
+
+    /// `None` where a plan is refused.
+    pub(super) async fn waiting(
+        &mut self,
+        stepped: &Stepped,
+        owed: &[HostCall],
+        plans: Plans,
+    ) -> Result<Option<Waiting>, Error> {
         let known = self.at.row.parked.clone().map(|parked| parked.owed).unwrap_or_default();
         let mut list = Vec::new();
         for call in owed {
@@ -22,7 +51,8 @@ impl Run {
                 Some(known) => list.push(known.clone()),
                 None => {
                     self.ours.insert(call.id);
-                    list.push(self.newly_owed(call).await?);
+                    let Some(owed) = self.newly_owed(call.clone(), plans).await? else { return Ok(None) };
+                    list.push(owed);
                 }
             }
         }
@@ -31,34 +61,39 @@ impl Run {
         let parked = Some(Parked { heap: stepped.heap.key, owed: list });
         let mut next = ExecutionRow { state, parked, ..self.at.row.clone() };
         let pieces = self.printed(&mut next, stepped).await?;
-        self.commit(next, Some(&stepped.heap), pieces).await
+        Ok(Some(Waiting { next, pieces }))
     }
 
-    async fn newly_owed(&self, call: HostCall) -> Result<Owed, Error> {
+    async fn newly_owed(&self, call: HostCall, plans: Plans) -> Result<Option<Owed>, Error> {
         let mut owed = Owed { due: None, review: None, begun: is_effect(&call.call), answer: None, call };
         match &owed.call.call {
             Call::Timer { ms } => {
                 let ms = i64::try_from(*ms).unwrap_or(i64::MAX);
                 owed.due = Some(self.moment().plus_ms(ms));
             }
-            Call::Plasm { program } => owed.review = self.review_of(program).await?,
+            Call::Plasm { program } => {
+                if let Some((session, mut planned)) = self.to_review(program).await? {
+                    if plans == Plans::Refused {
+                        return Ok(None);
+                    }
+                    self.service.keep_plan(&self.caller(), &session, (&mut planned, program)).await?;
+                    owed.review = planned.commit.map(|commit| (commit, planned.explained));
+                }
+            }
             Call::Plan { .. } | Call::Fetch { .. } => {}
         }
-        Ok(owed)
+        Ok(Some(owed))
     }
 
-    /// The commit and the plan of a program that needs a review. What is wrong with a program is told when it is run.
-    async fn review_of(&self, program: &str) -> Result<Option<(String, String)>, Error> {
+    /// The plan of a program that needs a review. What is wrong with a program is told when it is run.
+    async fn to_review(&self, program: &str) -> Result<Option<(Session, Planned)>, Error> {
         if self.service.js()?.settings.writes_without_review {
             return Ok(None);
         }
         let Some(session) = self.session().await? else { return Ok(None) };
-        let Ok(mut planned) = self.service.plan_in(&session, program, self.moment()) else { return Ok(None) };
-        if planned.plan.verdict != Verdict::Review || session.logical.row.fenced {
-            return Ok(None);
-        }
-        self.service.keep_plan(&self.caller(), &session, (&mut planned, program)).await?;
-        Ok(planned.commit.map(|commit| (commit, planned.explained)))
+        let Ok(planned) = self.service.plan_in(&session, program, self.moment()) else { return Ok(None) };
+        let reviewed = planned.plan.verdict == Verdict::Review && !session.logical.row.fenced;
+        Ok(reviewed.then_some((session, planned)))
     }
 
     /// Who the run calls as.
