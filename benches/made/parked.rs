@@ -1,7 +1,8 @@
 //! Parking and resuming: a run that waits is stored, its service goes away, and another one, with an engine and a connection to
 //! the store of its own, goes on with it.
 //! Invariant: what is measured is beyond the call itself: where the run waits for a call, what that took on the second service
-//! is taken off; where it waits for a timer, the second service begins after its moment.
+//! is taken off; where it waits for a timer, the second service begins after its moment. No two runs leave the same heap: one
+//! that is in storage already is found out by a conflict, which is a second transaction.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use async_trait::async_trait;
 use base::{InstanceId, Limits, Origin, Response, TenantId, Timestamp};
 use catalog::Registry;
 use js::{Engine, Settings};
-use ports::store::{Range, Table};
+use ports::store::{Batch, Expect, Key, Range, Table};
 use ports::{Clock, Entropy, Presence, Store, Upstream, upstream};
 use session::{Caller, Execution, JsSettings, Ports, RunJs, Service, State};
 use store::blobs::FileBlobs;
@@ -30,7 +31,10 @@ const LARGE: &str = "const rows = []; for (let i = 0; i < 20000; i++) rows.push(
 pub fn measure() {
     let folder = tempfile::tempdir().unwrap();
     // Compiled once, so that no start is measured.
-    Process::on(folder.path()).run(&RunJs { code: "1".to_owned(), ..RunJs::default() });
+    let lasting = Process::on(folder.path());
+    lasting.run(&RunJs { code: "1".to_owned(), ..RunJs::default() });
+    lasting.age();
+    flushes(&lasting);
     within(folder.path());
     for (what, make) in [("small heap", "1"), ("20,000 objects", LARGE)] {
         stays(folder.path(), (what, make));
@@ -38,6 +42,18 @@ pub fn measure() {
             elsewhere(folder.path(), (what, make), awaits);
         }
     }
+}
+
+/// What durability itself costs here: the least commit there is, after as long an idle time. Each figure below has one, the whole
+/// run two.
+fn flushes(process: &Process) {
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|round| {
+            std::thread::sleep(CALL);
+            timed(|| process.put(&format!("small/{round}"), 100))
+        })
+        .collect();
+    println!("{:<70} {:>9.3} ms", "one durable commit of 100 bytes, after 30 ms", median(&mut times));
 }
 
 /// What one wait more costs a run that stays where it is. The call is one that is answered at once, by a refusal: the shortest
@@ -49,30 +65,28 @@ fn within(folder: &Path) {
             format!("for (let i = 0; i < {waits}; i++) await fetch('https://nowhere.example/').catch(() => 0); 1");
         let asked = RunJs { code, ..RunJs::default() };
         let mut times: Vec<Duration> = (0..ROUNDS).map(|_| timed(|| drop(process.run(&asked)))).collect();
-        times.sort();
-        times[ROUNDS / 2].as_secs_f64() * 1e3
+        median(&mut times)
     };
     let each = (took(11) - took(1)) / 10.0;
     println!("{:<70} {each:>9.3} ms", "park durably and go on in the same process, each");
 }
 
-/// The same run as below in a process that lives: all that it takes beyond its call, its two steps and two transactions.
+/// The same run as below in a process that lives, all that it takes beyond its call: two steps and a transaction for each, of which
+/// the figures below have the second.
 fn stays(folder: &Path, (what, make): (&str, &str)) {
     let process = Process::on(folder);
     let made = process.run(&RunJs { code: make.to_owned(), ..RunJs::default() }).heap.unwrap().to_string();
     process.slow.answer_from_now_on();
     let mut times = Vec::new();
     for round in 0..ROUNDS / 2 {
-        // A heap that is in storage already is found out by a conflict: no two runs leave the same one.
         let code = format!("globalThis.a = -{round}; await fetch('{SLOW}/'); a + 1");
         let asked = RunJs { code, heap: Some(made.clone()), require_heap: true, ..RunJs::default() };
         std::thread::sleep(Duration::from_millis(WAIT_MS));
         let took = timed(|| assert_eq!(process.run(&asked).state, State::Completed));
         times.push(took.saturating_sub(process.slow.took()));
     }
-    times.sort();
     let name = format!("the whole run beyond its call, in one process, {what}");
-    println!("{name:<70} {:>9.3} ms", times[times.len() / 2].as_secs_f64() * 1e3);
+    println!("{name:<70} {:>9.3} ms", median(&mut times));
 }
 
 /// What the run waits for while its process dies.
@@ -115,10 +129,9 @@ fn elsewhere(folder: &Path, (what, make): (&str, &str), awaits: Awaits) {
         if fresh.is_some() { cold.push(beyond) } else { cached.push(beyond) }
     }
     for (how, mut times, goal) in [("cached", cached, "  (goal 2)"), ("from storage", cold, "")] {
-        times.sort();
         let after = if awaits == Awaits::Call { "during its call" } else { "after its timer" };
         let name = format!("go on in another process {after}, {what}, {how}");
-        println!("{name:<70} {:>9.3} ms{goal}", times[times.len() / 2].as_secs_f64() * 1e3);
+        println!("{name:<70} {:>9.3} ms{goal}", median(&mut times));
     }
 }
 
@@ -126,6 +139,12 @@ fn timed(work: impl FnOnce()) -> Duration {
     let started = Instant::now();
     work();
     started.elapsed()
+}
+
+/// In milliseconds.
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1e3
 }
 
 /// A service with an engine, a runtime and a connection to the store of its own; dropped, it is dead.
@@ -162,6 +181,18 @@ impl Process {
 
     fn run(&self, asked: &RunJs) -> Execution {
         self.block(self.service.run_js(&Caller::local(), asked)).unwrap()
+    }
+
+    /// Has the store's log folded in once, so that it is written over and not grown, as it is after the first minutes of a server.
+    fn age(&self) {
+        for at in 0..3 {
+            self.put(&format!("large/{at}"), 2 << 20);
+        }
+    }
+
+    fn put(&self, id: &str, bytes: usize) {
+        let key = Key::new(&TenantId::local(), Table::Trace, id);
+        self.block(self.store.commit(Batch::default().put(key, vec![7; bytes], Expect::Any))).unwrap();
     }
 
     /// Looks for runs as a server does, in a task of its own, and waits for the end of this one.
