@@ -60,12 +60,13 @@ fn each<T>(
 
 /// In one transaction: after another process has written, each begins with an empty cache.
 pub fn scan_with(connection: &Connection, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Fault> {
-    let snapshot = connection.unchecked_transaction()?;
-    let mut found = each(&snapshot, range, [IDS_FROM, IDS_AFTER], |_, _| Ok(None))?;
+    // Where it fails in between, the connection is closed (`readers.rs`).
+    connection.prepare_cached("BEGIN")?.execute([])?;
+    let mut found = each(connection, range, [IDS_FROM, IDS_AFTER], |_, _| Ok(None))?;
     for (id, row) in &mut found {
-        *row = get(&snapshot, &Key::new(&range.tenant, other, id.as_str()))?;
+        *row = get(connection, &Key::new(&range.tenant, other, id.as_str()))?;
     }
-    snapshot.finish()?;
+    connection.prepare_cached("COMMIT")?.execute([])?;
     Ok(found)
 }
 

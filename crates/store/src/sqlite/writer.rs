@@ -141,23 +141,34 @@ fn transact(
     busy_timeout: Duration,
     batches: &[&Batch],
 ) -> Result<Vec<Outcome>, (Phase, rusqlite::Error)> {
-    wait_while_busy(busy_timeout, || connection.execute_batch("BEGIN IMMEDIATE"))
-        .map_err(|error| (Phase::Begin, error))?;
-    let outcomes = apply_all(connection, batches).map_err(|error| (Phase::Apply, error))?;
-    connection.execute_batch("COMMIT").map_err(|error| (Phase::Commit, error))?;
+    wait_while_busy(busy_timeout, || run(connection, "BEGIN IMMEDIATE")).map_err(|error| (Phase::Begin, error))?;
+    let (outcomes, end) = match batches {
+        // Alone in its group it needs no savepoint, for which every page it changes would be copied.
+        [batch] => rows::apply(connection, batch).map(|outcome| {
+            let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
+            (vec![outcome], end)
+        }),
+        _ => apply_all(connection, batches).map(|outcomes| (outcomes, "COMMIT")),
+    }
+    .map_err(|error| (Phase::Apply, error))?;
+    run(connection, end).map_err(|error| (Phase::Commit, error))?;
     Ok(outcomes)
 }
 
+/// Parsed once for all: with cold caches, that is as long as one of the writes.
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
 fn apply_all(connection: &Connection, batches: &[&Batch]) -> rusqlite::Result<Vec<Outcome>> {
-    let run = |sql: &str| connection.prepare_cached(sql)?.execute([]).map(|_| ());
     let mut outcomes = Vec::with_capacity(batches.len());
     for batch in batches {
-        run("SAVEPOINT batch")?;
+        run(connection, "SAVEPOINT batch")?;
         let outcome = rows::apply(connection, batch)?;
         if outcome.is_err() {
-            run("ROLLBACK TO batch")?;
+            run(connection, "ROLLBACK TO batch")?;
         }
-        run("RELEASE batch")?;
+        run(connection, "RELEASE batch")?;
         outcomes.push(outcome);
     }
     Ok(outcomes)
