@@ -61,11 +61,12 @@ fn flushes(process: &Process) {
 fn within(folder: &Path) {
     let process = Process::on(folder);
     let took = |waits: usize| {
-        let code =
-            format!("for (let i = 0; i < {waits}; i++) await fetch('https://nowhere.example/').catch(() => 0); 1");
-        let asked = RunJs { code, ..RunJs::default() };
-        let mut times: Vec<Duration> = (0..ROUNDS).map(|_| timed(|| drop(process.run(&asked)))).collect();
-        median(&mut times)
+        let timed = |round| {
+            let each = "await fetch('https://nowhere.example/').catch(() => 0)";
+            let code = format!("let round = {round}; for (let i = 0; i < {waits}; i++) {each}; 1");
+            timed(|| drop(process.run(&RunJs { code, ..RunJs::default() })))
+        };
+        median(&mut (0..ROUNDS).map(timed).collect::<Vec<_>>())
     };
     let each = (took(11) - took(1)) / 10.0;
     println!("{:<70} {each:>9.3} ms", "park durably and go on in the same process, each");

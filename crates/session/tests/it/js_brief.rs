@@ -1,5 +1,4 @@
-//! Runs whose first step is short, which are stored once, as they ended or as they wait: nothing half, and nobody's work lost
-//! where two processes meet.
+//! Short runs, which are stored once: one commit each, nothing half, and nobody's work lost where two processes meet.
 
 use std::time::Duration;
 
@@ -7,20 +6,20 @@ use base::Digest;
 use ports::Store;
 use ports::store::{Range, Table};
 use serde_json::{Value, json};
-use session::{Execution, InSession, OutputRequest, RunJs, State};
+use session::{Execution, InSession, RunJs, State};
 use testkit::faults::{Fault, Operation};
 
 use crate::house;
-use crate::js_house::{JsHouse, Process, code, completed, local, logical, timer, value};
+use crate::js_house::{JsHouse, Process, code, completed, local, logical, value};
 
-fn add(more: &[Value]) -> RunJs {
+pub fn add(more: &[Value]) -> RunJs {
     let mut program = more.to_vec();
     program.extend([json!({"add": ["n", 1]}), json!({"print": "added\n"}), json!({"get": "n"})]);
     logical("s0", json!(program))
 }
 
 /// How many runs are not over, as a start sees it.
-fn open(house: &JsHouse, p: &Process) -> usize {
+pub fn open(house: &JsHouse, p: &Process) -> usize {
     let range = Range {
         tenant: base::TenantId::local(),
         table: Table::OpenExecution,
@@ -31,7 +30,7 @@ fn open(house: &JsHouse, p: &Process) -> usize {
     p.block(house.house.store.scan(&range)).unwrap().len()
 }
 
-fn entries(p: &Process) -> Vec<(u64, Digest)> {
+pub fn entries(p: &Process) -> Vec<(u64, Digest)> {
     let log = p.block(p.service.session_log(&local(), &InSession::Logical("s0".into()))).unwrap();
     log.iter().map(|entry| (entry.index, entry.output_heap)).collect()
 }
@@ -89,114 +88,6 @@ fn a_fault_at_its_commit_is_a_run_that_ended_once_or_one_that_never_was() {
             assert_eq!(value(&completed(p.run(&add(&[])))), json!(all.len() + 1), "{fault:?} {nth}");
             assert_eq!(open(&house, &p), 0);
         }
-    }
-}
-
-/// Prints, waits and adds.
-fn wait_and_add() -> RunJs {
-    add(&[json!({"print": "waits\n"}), timer(1_000)])
-}
-
-fn printed(p: &Process, ran: &Execution) -> String {
-    let asked = OutputRequest::default();
-    p.block(p.service.execution_output(&local(), &ran.id.to_string(), &asked)).unwrap().data
-}
-
-#[test]
-fn a_run_whose_first_step_waits_is_one_commit_until_then_and_one_for_its_end() {
-    let house = JsHouse::new();
-    let p = house.process();
-    p.block(house::open(&p.service));
-    completed(p.run(&add(&[])));
-    let before = house.house.faults.calls(Operation::Commit);
-    let early = p.run(&RunJs { wait_ms: Some(500), ..wait_and_add() }).unwrap();
-    assert_eq!((early.state, early.output_lines), (State::Running, 1));
-    assert_eq!(house.house.faults.calls(Operation::Commit) - before, 1);
-    assert_eq!((open(&house, &p), printed(&p, &early)), (1, "waits\n".to_owned()));
-    // The next one has its place behind it.
-    let next = p.run(&RunJs { wait_ms: Some(200), ..add(&[]) }).unwrap();
-    assert_eq!(next.state, State::Queued);
-    p.rest(3_000);
-    let (ran, next) = (p.execution(&early.id.to_string()), p.execution(&next.id.to_string()));
-    assert_eq!((value(&ran), value(&next)), (json!(2), json!(3)));
-    assert_eq!((open(&house, &p), printed(&p, &ran)), (0, "waits\nadded\n".to_owned()));
-    // Outside of a session, and with a heap that is in storage already, whoever stored it.
-    for fresh in [false, false, true] {
-        let other = fresh.then(|| house.process());
-        let p = other.as_ref().unwrap_or(&p);
-        let ran = completed(p.run(&code(json!([{"print": "x\n"}, {"set": ["x", 1]}, timer(1_000), {"get": "x"}]))));
-        assert_eq!((value(&ran), printed(p, &ran)), (json!(1), "x\n".to_owned()));
-    }
-}
-
-/// Killed after the one commit, it goes on elsewhere.
-#[test]
-fn a_run_that_was_stored_as_it_waits_goes_on_in_another_process() {
-    let house = JsHouse::new();
-    let p = house.process();
-    p.block(house::open(&p.service));
-    let early = p.run(&RunJs { wait_ms: Some(500), ..wait_and_add() }).unwrap();
-    drop(p);
-    let p = house.process();
-    assert_eq!(p.resume(), 1);
-    p.rest(5_000);
-    let ran = p.execution(&early.id.to_string());
-    assert_eq!((value(&ran), printed(&p, &ran)), (json!(1), "waits\nadded\n".to_owned()));
-    assert_eq!((entries(&p).len(), open(&house, &p)), (1, 0));
-}
-
-#[test]
-fn a_fault_while_a_run_begins_to_wait_loses_and_doubles_nothing() {
-    for fault in [Fault::Unavailable, Fault::LostAfter, Fault::Conflict] {
-        for (first, many) in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 1)] {
-            let house = JsHouse::new();
-            let p = house.process();
-            p.block(house::open(&p.service));
-            completed(p.run(&add(&[])));
-            for nth in first..first + many {
-                house.house.faults.fail(Operation::Commit, nth, fault);
-            }
-            let answered = p.run(&RunJs { wait_ms: Some(60_000), ..wait_and_add() });
-            drop(p);
-            house.house.faults.heal();
-            let p = house.process();
-            p.resume();
-            p.rest(20_000);
-            let all = p.block(p.service.executions(&local(), None, 10)).unwrap();
-            let told = format!("{fault:?} {first} {many}: {all:?}");
-            assert!(all.iter().all(|e| e.state == State::Completed), "{told}");
-            if let Ok(answered) = &answered {
-                let found = all.iter().find(|e| e.id == answered.id).unwrap();
-                assert_eq!((value(found), printed(&p, found)), (json!(2), "waits\nadded\n".to_owned()), "{told}");
-            }
-            assert_eq!((entries(&p).len(), open(&house, &p)), (all.len(), 0), "{told}");
-            assert_eq!(value(&completed(p.run(&add(&[])))), json!(all.len() + 1), "{told}");
-        }
-    }
-}
-
-#[test]
-fn two_processes_whose_runs_wait_in_one_session_take_turns() {
-    for (mine, theirs) in [(0, 0), (60, 20), (20, 60), (150, 20), (90, 110)] {
-        let house = JsHouse::new();
-        let (p, other) = (house.process(), house.process());
-        p.block(house::open(&p.service));
-        let asked = |spin: u64| {
-            let spin = json!({"spin": spin});
-            let program = [spin, json!({"print": "waits\n"}), timer(500)];
-            RunJs { wait_ms: Some(60_000), ..add(&program) }
-        };
-        let (a, b, me) = (asked(mine), asked(theirs), local());
-        let both = async { tokio::join!(p.service.run_js(&me, &a), other.service.run_js(&me, &b)) };
-        let (a, b) = p.block(both);
-        let (a, b) = (completed(a), completed(b));
-        let mut values = [value(&a), value(&b)].map(|value| value.as_i64().unwrap());
-        values.sort_unstable();
-        assert_eq!(values, [1, 2], "{mine} {theirs}");
-        for ran in [&a, &b] {
-            assert_eq!(printed(&p, ran), "waits\nadded\n", "{mine} {theirs}");
-        }
-        assert_eq!((entries(&p).len(), open(&house, &p)), (2, 0));
     }
 }
 

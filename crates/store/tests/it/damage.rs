@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base::TenantId;
 use ports::Store;
-use ports::store::{Batch, Error, Expect, Key, Table};
+use ports::store::{Batch, Error, Expect, Key, Range, Table};
 use rusqlite::Connection;
 use store::sqlite::{FILE_NAME, SqliteStore};
 
@@ -80,6 +80,34 @@ async fn a_row_under_the_key_of_another_is_damage() {
     let store = SqliteStore::open(&path).unwrap();
     assert!(matches!(store.get(&key(2)).await, Err(Error::Damaged { .. })));
     assert!(store.get(&key(1)).await.unwrap().is_some());
+}
+
+/// What failed in the middle of a transaction leaves none open: later reads would see what was there then.
+#[tokio::test]
+async fn after_a_damaged_row_among_others_reads_see_what_is_new() {
+    let (_dir, path) = filled().await;
+    let store = SqliteStore::open(&path).unwrap();
+    let at = |table, id: &str| Key::new(&TenantId::local(), table, id);
+    let put = |table, id: &str, value: &[u8]| Batch::default().put(at(table, id), value.to_vec(), Expect::Any);
+    for id in ["a", "b"] {
+        store.commit(put(Table::OpenExecution, id, b"")).await.unwrap();
+        store.commit(put(Table::Execution, id, b"first")).await.unwrap();
+    }
+    let range =
+        Range { tenant: TenantId::local(), table: Table::OpenExecution, prefix: String::new(), after: None, limit: 9 };
+    assert_eq!(store.scan_with(&range, Table::Execution).await.unwrap().len(), 2);
+    let damage = "UPDATE row SET value = x'00' WHERE tbl = 'execution' AND id = 'a'";
+    assert_eq!(Connection::open(&path).unwrap().execute(damage, []).unwrap(), 1);
+    for round in ["second", "third"] {
+        assert!(matches!(store.scan_with(&range, Table::Execution).await, Err(Error::Damaged { .. })));
+        store.commit(put(Table::Execution, "b", round.as_bytes())).await.unwrap();
+        let found = store.get(&at(Table::Execution, "b")).await.unwrap().unwrap();
+        assert_eq!(found.value, round.as_bytes());
+    }
+    store.commit(put(Table::Execution, "a", b"mended")).await.unwrap();
+    let found = store.scan_with(&range, Table::Execution).await.unwrap();
+    let values: Vec<_> = found.into_iter().map(|(_, row)| row.unwrap().value).collect();
+    assert_eq!(values, [b"mended".to_vec(), b"third".to_vec()]);
 }
 
 /// Every page but the first, one after the other: nothing wrong is ever given out and most rows can still be read.

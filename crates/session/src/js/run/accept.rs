@@ -79,8 +79,9 @@ impl Service {
         id: ExecutionId,
         row: ExecutionRow,
         turn: Option<OwnedMutexGuard<()>>,
-    ) -> Result<ExecutionRow, Error> {
+    ) -> Result<Versioned<ExecutionRow>, Error> {
         let tenant = &caller.tenant;
+        let key = js_rows::execution_key(tenant, id);
         let _turn = match (turn, &row.session) {
             (None, Some(name)) => Some(self.turn(&queue_name(caller, name)).await),
             (turn, _) => turn,
@@ -93,7 +94,8 @@ impl Service {
             let mut first = true;
             if let Some(name) = &row.session {
                 let mut found = self.js_session_to_run_in(caller, name).await?;
-                if found.row.waiting.len() >= most {
+                // One that has its place, though that was not heard, is found below.
+                if found.row.waiting.len() >= most && !found.row.waiting.contains(&id) {
                     return Err(JsError::Busy { what: "this session has", most }.into());
                 }
                 first = found.row.waiting.is_empty();
@@ -111,19 +113,18 @@ impl Service {
             } else {
                 (State::Queued, None)
             };
-            let key = js_rows::execution_key(tenant, id);
             batch = batch.put(key.clone(), rows::write(&row), Expect::Absent);
             batch = batch.put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
             match self.try_commit(batch).await {
-                Ok(Some(())) => return Ok(row),
+                Ok(Some(())) => return Ok(Versioned { row, version: 1 }),
                 // Where an answer was lost, perhaps the run was not.
                 Ok(None) => {
-                    if let Some(found) = self.fetch::<ExecutionRow>(&key).await? {
-                        return Ok(found.row);
+                    if let Some(found) = self.fetch(&key).await? {
+                        return Ok(found);
                     }
                 }
-                Err(error) => match self.fetch::<ExecutionRow>(&key).await {
-                    Ok(Some(found)) => return Ok(found.row),
+                Err(error) => match self.fetch(&key).await {
+                    Ok(Some(found)) => return Ok(found),
                     _ => return Err(error),
                 },
             }

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use base::ExecutionId;
 use ports::scripts::{self, HostCall, Input, Outcome, Stepped, Stop};
-use ports::store::{Batch, Expect};
+use ports::store::{self, Batch, Expect};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::accept::{input, queue_name};
-use super::drive::{Run, Start};
+use super::drive::{AGAIN, Run, Start};
 use super::end::{Ended, Ending, of_tenant};
 use super::park::{Plans, Waiting};
 use crate::caller::Caller;
@@ -34,6 +34,9 @@ use crate::service::Service;
 /// A run that takes longer is stored while it goes on. The next one of its session waits for that to be stored.
 pub(super) const BRIEF: Duration = Duration::from_millis(100);
 
+/// How often it is tried to look whether a run is stored.
+const LOOKS: usize = 3;
+
 /// A run that is not stored yet.
 pub(super) struct Brief {
     /// Of the session, where it is in one.
@@ -49,14 +52,15 @@ pub(super) struct Began {
     pub session: Versioned<JsSessionRow>,
 }
 
-/// What came of the first step of such a run. It is over; or it is stored now, and goes on with what that step came to, or
-/// from its beginning, because it stands on another heap or waits for others.
+/// What came of the first step of such a run. It is over; or it is stored now, and goes on with what that step came to, or, where
+/// that is nothing, as it is stored: with the calls it waits for, or from its beginning, because it stands on another heap or waits
+/// for others.
 pub(super) type First = ControlFlow<Result<(), Error>, Option<Result<Stepped, Error>>>;
 
 enum Begun {
     Ended(Result<Stepped, Error>),
     /// It took long.
-    Stored(Box<ExecutionRow>, Then),
+    Stored(Box<Versioned<ExecutionRow>>, Then),
     Refused(Error),
 }
 
@@ -119,8 +123,8 @@ impl Run {
         let mut told = Some(told);
         match self.begun(&mut began, &mut told).await {
             Begun::Ended(stepped) => self.ended_briefly(stepped, began, told).await,
-            Begun::Stored(row, then) => {
-                self.now(Versioned { row: *row, version: 1 });
+            Begun::Stored(at, then) => {
+                self.now(*at);
                 match then {
                     Then::Stepped(stepped) => First::Continue(Some(*stepped)),
                     Then::Void => First::Continue(None),
@@ -148,11 +152,11 @@ impl Run {
             let (stepped, accepted) = beside(step.as_mut(), self.accepted(began.take())).await;
             match accepted {
                 Err(error) => Begun::Refused(error),
-                Ok(row) => {
-                    self.show(&row);
+                Ok(at) => {
+                    self.show(&at.row);
                     tell(told, Ok(()));
                     let then = match stepped {
-                        _ if !stands_alike(&row, &self.at.row) => Then::Void,
+                        _ if !stands_alike(&at.row, &self.at.row) => Then::Void,
                         Some(stepped) => Then::Stepped(stepped.into()),
                         None => tokio::select! {
                             biased;
@@ -160,7 +164,7 @@ impl Run {
                             () = self.lost() => Then::Lost,
                         },
                     };
-                    Begun::Stored(row.into(), then)
+                    Begun::Stored(at.into(), then)
                 }
             }
         };
@@ -188,15 +192,15 @@ impl Run {
             }
             self.forget_output();
         }
-        let row = match self.accepted(began).await {
-            Ok(row) => row,
+        let at = match self.accepted(began).await {
+            Ok(at) => at,
             Err(error) => {
                 tell(&mut told, Err(error));
                 return First::Break(Ok(()));
             }
         };
-        let same = stands_alike(&row, &self.at.row);
-        self.now(Versioned { row, version: 1 });
+        let same = stands_alike(&at.row, &self.at.row);
+        self.now(at);
         tell(&mut told, Ok(()));
         match same {
             // Its end was stored, or that it waits, though that was not heard.
@@ -268,21 +272,42 @@ impl Run {
             row.used = self.moment();
             batch = batch.put(js_rows::session_key(tenant, &row.name), rows::write(&row), unchanged(*version));
         }
+        let heap_key = js_rows::heap_key(tenant, stepped.heap.key);
         // The same heap may be in storage, which is looked for when that is in the way.
         for look in [false, true] {
             let heap = self.service.heap_write(tenant, &stepped.heap, look).await?;
             let mut all = batch.clone();
             all.writes.extend(heap.write);
-            if self.service.try_commit(all).await?.is_some() {
-                self.service.remember_links(tenant, stepped.heap.key, heap.links)?;
-                self.now(Versioned { row: next, version: 1 });
-                return Ok(true);
+            match self.service.ports.store.commit(all).await {
+                Ok(()) => {}
+                Err(store::Error::Conflict(key)) if key == heap_key => continue,
+                Err(store::Error::Conflict(_)) => return Ok(false),
+                Err(error) if self.is_stored(&next).await => {
+                    tracing::warn!(execution = %self.id, %error, "a run is stored, though the store did not say so");
+                }
+                Err(error) => return Err(error.into()),
             }
+            self.service.remember_links(tenant, stepped.heap.key, heap.links)?;
+            self.now(Versioned { row: next, version: 1 });
+            return Ok(true);
         }
         Ok(false)
     }
 
-    async fn accepted(&self, began: Option<Began>) -> Result<ExecutionRow, Error> {
+    /// Whether this is what the store has, after its answer was lost. Nobody else has heard of the run: where it is another's by then,
+    /// or has ended, it was seen in a list.
+    async fn is_stored(&self, row: &ExecutionRow) -> bool {
+        let key = js_rows::execution_key(&self.tenant, self.id);
+        for _ in 0..LOOKS {
+            match self.service.fetch::<ExecutionRow>(&key).await {
+                Ok(found) => return found.is_some_and(|found| rows::write(&found.row) == rows::write(row)),
+                Err(_) => self.service.ports.clock.sleep(AGAIN).await,
+            }
+        }
+        false
+    }
+
+    async fn accepted(&self, began: Option<Began>) -> Result<Versioned<ExecutionRow>, Error> {
         let turn = began.map(|began| began.turn);
         self.service.take(&of_tenant(&self.tenant), self.id, self.at.row.clone(), turn).await
     }

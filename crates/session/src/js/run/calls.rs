@@ -42,9 +42,7 @@ impl Run {
         if !stored.is_empty() {
             return Ok(Heard::Answers(stored));
         }
-        owed.iter().filter(|owed| owed.due.is_none()).for_each(|owed| self.ask_once(owed));
-        let next = owed.iter().filter_map(|owed| owed.due).min();
-        let clock = self.service.ports.clock.clone();
+        // Nothing leaves for a run that is over.
         let left = Duration::from_millis(self.left_ms());
         if left.is_zero() {
             return Ok(Heard::TimedOut);
@@ -52,6 +50,9 @@ impl Run {
         if self.live.leave.is_cancelled() {
             return Ok(Heard::Left);
         }
+        owed.iter().filter(|owed| owed.due.is_none()).for_each(|owed| self.ask_once(owed));
+        let next = owed.iter().filter_map(|owed| owed.due).min();
+        let clock = self.service.ports.clock.clone();
         // What is there already is not slept for: the shortest sleep of a runtime is a millisecond. Calls go first, or timers of no
         // time at all would keep them waiting for ever.
         if let Some(answered) = self.calls.try_join_next() {

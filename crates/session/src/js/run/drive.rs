@@ -33,7 +33,7 @@ use crate::shared::lock;
 
 /// How often something is tried again while the storage fails, and how long between two tries.
 const TRIES: usize = 5;
-const AGAIN: Duration = Duration::from_millis(300);
+pub(super) const AGAIN: Duration = Duration::from_millis(300);
 /// While the engine has no room.
 const ENGINE_AGAIN: Duration = Duration::from_millis(10);
 /// How often a run looks whether it is still its own.

@@ -49,7 +49,7 @@ impl Service {
                 // Whoever leaves in this moment leaves a run that is stored: it is driven all the same.
                 let (service, caller_too) = (self.clone(), caller.clone());
                 let begins = async move {
-                    let at = Versioned { row: service.take(&caller_too, id, row, turn).await?, version: 1 };
+                    let at = service.take(&caller_too, id, row, turn).await?;
                     service.begin(&caller_too.tenant, id, at, Start::Ours)
                 };
                 let begun = tokio::spawn(tracing::Instrument::in_current_span(begins)).await;
