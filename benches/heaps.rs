@@ -208,6 +208,7 @@ fn step(engine: &Engine, heap: Option<Digest>, code: &str) -> Stepped {
         limits: Limits { memory_bytes: 256 << 20, deadline_ms: 60_000, output_bytes: 1 << 20 },
         surroundings: Arc::new(Surroundings::default()),
         stop: Stop::default(),
+        turns: None,
     };
     let stepped = wait(engine.step(step)).unwrap();
     match stepped.outcome {

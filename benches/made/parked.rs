@@ -170,7 +170,8 @@ impl Process {
         let engine = Engine::start(&Settings { code: Some(data.join("engines")), ..Settings::default() }).unwrap();
         let presence = Here { me: InstanceId::from_random(System.bytes()) };
         let service = Service::new(ports, Registry::new([]).unwrap(), Limits::default());
-        let settings = JsSettings { fetch: vec![Origin::parse(SLOW).unwrap()], ..JsSettings::default() };
+        let settings =
+            JsSettings { fetch: vec![session::FetchRule::to(Origin::parse(SLOW).unwrap())], ..JsSettings::default() };
         let service = Arc::new(service.with_js(Arc::new(engine), Arc::new(presence), settings));
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self { service, store, slow, runtime: Some(runtime) }

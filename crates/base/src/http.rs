@@ -57,6 +57,14 @@ pub enum OriginError {
 }
 
 impl Origin {
+    /// Whether a credential may travel there: under TLS, or within this machine.
+    pub fn keeps_secrets(&self) -> bool {
+        let Some(host) = self.0.strip_prefix("http://") else { return true };
+        let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or(host) };
+        let loopback = name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
+        name == "localhost" || name.ends_with(".localhost") || loopback || name.starts_with("[::1]")
+    }
+
     /// Scheme and authority only: no path, no user, no query. Scheme and host become lower case, a default port goes.
     pub fn parse(text: &str) -> Result<Self, OriginError> {
         let lower = text.to_ascii_lowercase();

@@ -44,6 +44,10 @@ impl Allow {
         *self == Self::default()
     }
 
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     pub fn permits(&self, catalog: &Catalog, capability: &Capability) -> bool {
         if self.read_only && !capability.kind.is_read() {
             return false;

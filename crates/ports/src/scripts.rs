@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base::Digest;
@@ -72,6 +73,21 @@ pub struct Step {
     /// What the code may see of its surroundings. Never part of a heap.
     pub surroundings: Arc<Surroundings>,
     pub stop: Stop,
+    /// Where steps share processors: who is asked, now and then, whether others go first.
+    pub turns: Option<Arc<dyn Turns>>,
+}
+
+/// Steps take turns on the processors.
+pub trait Turns: Send + Sync {
+    /// Called on the thread of a step, some milliseconds apart. Comes back when the step may go on, or `stopped` says that it
+    /// will not; that long its deadline is put off.
+    fn pause(&self, stopped: &dyn Fn() -> bool) -> Duration;
+}
+
+impl std::fmt::Debug for dyn Turns {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Turns")
+    }
 }
 
 #[derive(Debug, Clone)]

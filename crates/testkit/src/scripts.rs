@@ -111,6 +111,7 @@ mod tests {
             limits: Limits { memory_bytes: 1, deadline_ms: 5, output_bytes: 1 },
             surroundings: Default::default(),
             stop: Stop::default(),
+            turns: None,
         };
         assert!(matches!(scripts.step(step()).await.unwrap().outcome, Outcome::Completed(_)));
         assert!(matches!(scripts.step(step()).await, Err(Error::Deadline(5))));

@@ -14,7 +14,14 @@ use super::{Core, Engine, Settings, chain};
 const LIMITS: Limits = Limits { memory_bytes: 32 << 20, deadline_ms: 40, output_bytes: 1000 };
 
 fn step(heap: Option<base::Digest>, input: Input) -> Step {
-    Step { heap, input, limits: LIMITS, surroundings: Arc::new(Surroundings::default()), stop: Stop::default() }
+    Step {
+        heap,
+        input,
+        limits: LIMITS,
+        surroundings: Arc::new(Surroundings::default()),
+        stop: Stop::default(),
+        turns: None,
+    }
 }
 
 fn evaluate(code: &str) -> Input {

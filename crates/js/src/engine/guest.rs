@@ -142,7 +142,7 @@ mod tests {
         let input = Input::Evaluate { code: code.to_owned() };
         let (surroundings, stop) = (Arc::new(Surroundings::default()), Stop::default());
         let limits = Limits { deadline_ms: 10_000, output_bytes: 1_000, ..TRIAL };
-        core.step(bench, Step { heap, input, limits, surroundings, stop }).unwrap().heap.key
+        core.step(bench, Step { heap, input, limits, surroundings, stop, turns: None }).unwrap().heap.key
     }
 
     /// With the guest that belongs to nobody.

@@ -30,12 +30,15 @@ impl Core {
             None => guest::standing_on(self, bench, (&running, &held), &step.limits).map_err(cut)?,
         };
         instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
+        instance.share(step.turns.clone());
         let start = held.clone();
         let before = Before::put(&mut instance, &step.input).map_err(|fault| fault.error(&step.limits))?;
         if self.restless {
             turns::one_by_one(self, bench, (&running, &step), &mut held, &mut instance)?;
         }
         let outcome = before.advance(&mut instance).map_err(|fault| fault.error(&step.limits))?;
+        // A guest that is kept keeps nobody's place.
+        instance.share(None);
         let console = instance.console();
         let (mut next, mut object) = chain::commit(self, bench, &running, &held, &mut instance)?;
         if self.restless {

@@ -22,11 +22,12 @@ use super::boot::StartError;
 
 /// More than Wasmtime may use of it. It is address space: what no guest needed takes no memory.
 const STACK: usize = 72 << 20;
-/// How long a job waits before it gets a thread of its own.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a job waits before it gets a thread of its own. Who hands in no more steps than there are processors has it wait only
+/// where threads wait themselves (`Step::turns`).
+const PATIENCE: Duration = Duration::from_millis(10);
 /// How often is looked whether one does, and how many looks at an empty queue end that.
-const LOOK: Duration = Duration::from_millis(10);
-const QUIET: u32 = 200;
+const LOOK: Duration = Duration::from_millis(5);
+const QUIET: u32 = 400;
 /// How long a thread waits for another job before it does what can be done later.
 const MOMENT: Duration = Duration::from_millis(1);
 /// So many pages of guests that had to go are kept until then.

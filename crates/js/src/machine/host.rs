@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
-use ports::scripts::{Limits, Stop, Surroundings};
+use ports::scripts::{Limits, Stop, Surroundings, Turns};
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use wasmtime::{Caller, Engine, InstancePre, Linker, Memory, Module, ResourceLimiter, Store, UpdateDeadline};
 
@@ -48,6 +48,8 @@ pub struct Host {
     memory_limit: u64,
     deadline: Option<Instant>,
     stops: [Stop; 2],
+    /// Who else wants the processor.
+    pub turns: Option<Arc<dyn Turns>>,
     surroundings: Arc<str>,
 }
 
@@ -81,6 +83,7 @@ impl Host {
             memory_limit: BOOT_MEMORY,
             deadline: Instant::now().checked_add(BOOT_TIME),
             stops: Default::default(),
+            turns: None,
             surroundings: surroundings(&Surroundings::default()),
         }
     }
@@ -93,6 +96,7 @@ impl Host {
         self.allow(limits.memory_bytes);
         self.deadline = Instant::now().checked_add(Duration::from_millis(limits.deadline_ms));
         self.stops = stops.map(Clone::clone);
+        self.turns = None;
         self.surroundings = surroundings(seen);
     }
 
@@ -102,6 +106,10 @@ impl Host {
 
     /// Whether a guest has to end, looked at now and then while it runs.
     pub fn look(&mut self) -> Option<Cut> {
+        if let Some(turns) = &self.turns {
+            let away = turns.pause(&|| self.stops.iter().any(Stop::is_stopped));
+            self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(away));
+        }
         if self.stops.iter().any(Stop::is_stopped) {
             return Some(Cut::Stopped);
         }

@@ -1,8 +1,10 @@
 //! One guest that can be called. Each call starts and ends with an empty stack.
 //! Invariant: after an error the guest is corrupt for all we know; whoever holds it drops it.
 
+use std::sync::Arc;
+
 use base::Digest;
-use ports::scripts::{Completion, Global, Limits, Stop, Surroundings, Thrown};
+use ports::scripts::{Completion, Global, Limits, Stop, Surroundings, Thrown, Turns};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Memory, Store, TypedFunc, WasmParams, WasmResults};
@@ -98,6 +100,11 @@ impl Instance {
             return Err(Cut::Memory);
         }
         self.store.data_mut().look().map_or(Ok(()), Err)
+    }
+
+    /// From here on it lets others go first when they are asked; until `None`.
+    pub fn share(&mut self, turns: Option<Arc<dyn Turns>>) {
+        self.store.data_mut().turns = turns;
     }
 
     /// How large its memory may become.

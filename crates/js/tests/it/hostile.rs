@@ -28,6 +28,7 @@ fn a_damaged_object_is_never_a_heap() {
             limits: LIMITS,
             surroundings: Arc::new(Surroundings::default()),
             stop: Stop::default(),
+            turns: None,
         };
         assert!(matches!(wait(fresh.step(step)), Err(Error::Absent(absent)) if absent == key), "{what}");
     };

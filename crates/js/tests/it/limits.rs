@@ -18,6 +18,7 @@ fn endless(stop: &Stop) -> Step {
         limits: LIMITS,
         surroundings: Arc::new(Surroundings::default()),
         stop: stop.clone(),
+        turns: None,
     }
 }
 

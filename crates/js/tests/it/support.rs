@@ -75,6 +75,7 @@ impl Session {
             limits: self.limits,
             surroundings: Arc::new(self.surroundings.clone()),
             stop: Stop::default(),
+            turns: None,
         };
         let stepped = wait(self.engine.step(step))?;
         self.head = Some(stepped.heap.key);

@@ -2,6 +2,7 @@
 //! Invariant: nothing here acts; it is what `js` acts on, and the service holds.
 
 mod fair;
+pub(crate) mod fetch_rule;
 mod live;
 pub(crate) mod rows;
 mod settings;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::shared::{Shared, lock};
 
+pub use fetch_rule::FetchRule;
 pub(crate) use live::{Listed, Live, Lives};
 pub use settings::JsSettings;
 pub use view::{
@@ -35,6 +37,8 @@ pub(crate) struct Js {
     pub ends: CancellationToken,
     /// For what is done for steps to come.
     pub making_ready: Semaphore,
+    /// For heaps that are read from storage, until their step has begun.
+    pub bringing: Semaphore,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
     changes: Shared<String, Notify>,
     /// Engines whose programs were known to be stored at this moment.
@@ -45,6 +49,8 @@ pub(crate) struct Js {
     held: Mutex<HashMap<ExecutionId, String>>,
 }
 
+/// So many heaps are read at a time; each may be large.
+const BRINGING: usize = 16;
 /// A bound on what is remembered; it is only told.
 const HELD: usize = 10_000;
 
@@ -52,14 +58,16 @@ impl Js {
     pub fn new(scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let at_once = if settings.at_once == 0 { cores } else { settings.at_once };
+        let at_work = settings.at_work_mb.saturating_mul(1 << 20);
         Self {
             scripts,
             presence,
             settings,
             lives: Lives::default(),
-            fair: fair::Fair::new(at_once),
+            fair: fair::Fair::new(at_once, at_work),
             ends: CancellationToken::new(),
             making_ready: Semaphore::new(2 * at_once),
+            bringing: Semaphore::new(BRINGING),
             changes: Shared::default(),
             guests: Mutex::default(),
             links: Mutex::default(),

@@ -1,8 +1,9 @@
 //! What runs of JavaScript may use.
 //! Invariant: a limit is checked where the request enters.
 
-use base::Origin;
 use serde::{Deserialize, Serialize};
+
+use super::FetchRule;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -23,12 +24,14 @@ pub struct JsSettings {
     pub runs: usize,
     /// Steps that go on side by side; 0 is one for each processor.
     pub at_once: usize,
+    /// What the memory limits of all steps that have begun may come to.
+    pub at_work_mb: u64,
     /// Objects that a reader of a heap needs before they are merged into one.
     pub links: u32,
     /// A session named by a header goes on from its head, too.
     pub resume_named_sessions: bool,
-    /// Origins that `fetch` may reach.
-    pub fetch: Vec<Origin>,
+    /// Where `fetch` may go.
+    pub fetch: Vec<FetchRule>,
     /// Writes asked for by code are done without a review.
     pub writes_without_review: bool,
 }
@@ -46,6 +49,7 @@ impl Default for JsSettings {
             queue: 100,
             runs: 1_000,
             at_once: 0,
+            at_work_mb: 4_096,
             links: 64,
             resume_named_sessions: false,
             fetch: Vec::new(),

@@ -37,6 +37,10 @@ impl Tenants {
         self.allowed.contains_key(tenant)
     }
 
+    pub(crate) fn is_read_only(&self, tenant: &TenantId) -> bool {
+        self.allowed.get(tenant).is_some_and(Allow::is_read_only)
+    }
+
     pub(crate) fn permit(&self, tenant: &TenantId, catalog: &Catalog, capability: &Capability) -> bool {
         self.allowed.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
     }

@@ -216,7 +216,7 @@ fn a_fetch_reaches_only_what_is_allowed_and_one_that_may_have_left_is_unknown() 
     let refused = p.run(&code(fetch("https://api.example.com/x", "GET"))).unwrap();
     let said = refused.error.unwrap().message;
     assert!(said.contains("from no origin") && said.contains("`fetch = [\"https://api.example.com\"]`"), "{said}");
-    house.settings.fetch = vec![base::Origin::parse("https://api.example.com").unwrap()];
+    house.settings.fetch = vec![session::FetchRule::to(base::Origin::parse("https://api.example.com").unwrap())];
     let answer = |_: &ports::upstream::Call| Ok(Response { status: 200, headers: Vec::new(), body: b"hello".to_vec() });
     house.house.upstream.add(Rule::get("/x").answers(answer));
     house.house.upstream.add(Rule::post("/x").answers(answer));

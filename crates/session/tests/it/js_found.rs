@@ -24,7 +24,7 @@ fn fetch(method: &str, path: &str) -> Value {
 
 fn house() -> JsHouse {
     let mut house = JsHouse::new();
-    house.settings.fetch = vec![Origin::parse(ORIGIN).unwrap()];
+    house.settings.fetch = vec![session::FetchRule::to(Origin::parse(ORIGIN).unwrap())];
     house.house.upstream.add(Rule::post("/x").bytes(200, "yes"));
     house
 }

@@ -188,7 +188,7 @@ fn post() -> Value {
 
 fn sending(rule: Rule) -> JsHouse {
     let mut house = JsHouse::new();
-    house.settings.fetch = vec![Origin::parse(ORIGIN).unwrap()];
+    house.settings.fetch = vec![session::FetchRule::to(Origin::parse(ORIGIN).unwrap())];
     house.house.upstream.add(rule);
     house
 }

@@ -14,6 +14,7 @@ mod house;
 mod js_brief;
 mod js_bring;
 mod js_crash;
+mod js_fetch;
 mod js_found;
 mod js_gc;
 mod js_house;

@@ -147,11 +147,7 @@ impl Cx<'_> {
     }
 
     fn insecure(&mut self, at: &At<'_>, origin: &Origin) {
-        let Some(host) = origin.as_str().strip_prefix("http://") else { return };
-        let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or(host) };
-        let loopback = name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
-        let here = name == "localhost" || name.ends_with(".localhost") || loopback || name.starts_with("[::1]");
-        if !here {
+        if !origin.keeps_secrets() {
             let message = "credentials must not be sent over plain http; write `https://`";
             self.report(Mistake::new(codes::ORIGIN, at.value(), message));
         }

@@ -128,6 +128,7 @@ impl Desk {
                 limits: Limits { memory_bytes: 512 << 20, deadline_ms, output_bytes: 1 << 20 },
                 surroundings: Arc::new(Surroundings::default()),
                 stop: Stop::default(),
+                turns: None,
             };
             let stepped = wait(self.engine.step(step))?;
             objects.push((stepped.heap.key, stepped.heap.object.to_vec()));

@@ -11,6 +11,7 @@ use ports::store::Key;
 use serde_json::{Value, json};
 
 use super::drive::Run;
+use super::fetch::From;
 use crate::caller::Caller;
 use crate::engine::claim_name;
 use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
@@ -118,6 +119,11 @@ impl Run {
             return;
         }
         let (id, call, review) = (owed.call.id, owed.call.call.clone(), owed.review.clone());
+        let headers = self.at.row.headers.clone();
+        let within = match &self.at.row.session {
+            Some(SessionName::Logical(session)) => Some(*session),
+            _ => None,
+        };
         let asks = Asks {
             service: self.service.clone(),
             caller: self.caller(),
@@ -132,7 +138,14 @@ impl Run {
                 Call::Timer { .. } => Ok(Value::Null),
                 Call::Plasm { program } => asks.plasm(program, review).await,
                 Call::Plan { program } => asks.plan(&program).await,
-                Call::Fetch { request } => super::fetch::fetch(&asks.service, &asks.caller.tenant, request).await,
+                Call::Fetch { request } => {
+                    super::fetch::fetch(
+                        &asks.service,
+                        From { caller: &asks.caller, headers: &headers, session: within },
+                        request,
+                    )
+                    .await
+                }
             };
             (id, Answer::from(answer))
         };

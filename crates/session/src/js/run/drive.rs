@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::{ExecutionId, TenantId, Timestamp};
-use ports::scripts::{self, Heap, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings};
+use ports::scripts::{self, Heap, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings, Turns};
 use ports::store::{Batch, Expect};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -181,9 +181,6 @@ impl Run {
     pub(super) async fn step_until(&self, input: Input, stop: &Stop) -> Result<Stepped, Error> {
         let js = self.service.js()?;
         let row = &self.at.row;
-        let asked = self.service.now();
-        let _place = js.fair.place(&self.tenant).await;
-        self.waited(asked);
         let surroundings = Arc::new(Surroundings {
             headers: row.headers.clone(),
             programs: matches!(row.session, Some(SessionName::Logical(_))),
@@ -201,19 +198,32 @@ impl Run {
         let mut missing = heap.filter(|heap| !js.scripts.is_here(*heap));
         let (mut objects, mut tried) = (Arc::default(), 0);
         loop {
+            // However slow the storage is, nobody's place is kept meanwhile.
+            let mut bringing = None;
             if let (Some(heap), Some(key)) = (heap, missing.take()) {
+                let asked = self.service.now();
+                bringing = js.bringing.acquire().await.ok();
+                self.waited(asked);
                 // What it stands on was there a moment ago, where that is missing.
                 let is_here = |at| key == heap && js.scripts.is_here(at);
                 objects = Arc::new(self.service.chain(&self.tenant, heap, is_here).await?);
             }
+            let asked = self.service.now();
+            let place = js.fair.place(&self.tenant, row.memory_bytes).await;
+            self.waited(asked);
+            drop(bringing);
             let deadline_ms = self.left_ms();
             if deadline_ms == 0 {
                 return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
             }
             let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
-            let (surroundings, stop) = (surroundings.clone(), stop.clone());
-            let step = Step { heap, input: input.clone(), limits, surroundings, stop };
-            match js.scripts.step_from(objects.clone(), step).await {
+            let (surroundings, stop, turns) =
+                (surroundings.clone(), stop.clone(), Some(place.clone() as Arc<dyn Turns>));
+            let step = Step { heap, input: input.clone(), limits, surroundings, stop, turns };
+            let stepped = js.scripts.step_from(objects.clone(), step).await;
+            self.waited_ms.fetch_add(place.away_ms(), Ordering::Relaxed);
+            drop(place);
+            match stepped {
                 Err(scripts::Error::Absent(key)) if tried < TRIES => (missing, tried) = (Some(key), tried + 1),
                 Err(scripts::Error::NoEngine { heap, engine }) if tried < TRIES => {
                     self.service.bring_engine(&self.tenant, heap, engine).await?;

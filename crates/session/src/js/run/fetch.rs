@@ -1,10 +1,11 @@
-//! `fetch` of code: a request to an origin that the settings allow.
-//! Invariant: it goes through the same port as every call of a catalog, which pins the origin and refuses redirects; no
-//! credential is added.
+//! `fetch` of code: a request that a rule of the settings lets through.
+//! Invariant: it goes through the same port as every call of a catalog, which pins the origin, refuses redirects, and adds the
+//! credential that the rule names: code neither sees nor chooses it. What a tenant or a fork may not change, `fetch` does not
+//! change either.
 
 use std::collections::BTreeMap;
 
-use base::{Method, Origin, Payload, Request, TenantId};
+use base::{Auth, LogicalSessionId, Method, Origin, Payload, Request};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ports::scripts::Thrown;
 use ports::upstream::Call;
@@ -12,6 +13,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::calls::thrown;
+use crate::caller::Caller;
+use crate::engine::FetchRule;
+use crate::engine::fetch_rule::{self, Unfit};
 use crate::service::Service;
 
 /// What the guest sends for one `fetch`.
@@ -32,16 +36,27 @@ pub(super) fn changes_something(request: &Value) -> bool {
     !method.eq_ignore_ascii_case("GET")
 }
 
-pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) -> Result<Value, Thrown> {
-    let refuse = |message: String| thrown("TypeError", message);
+/// Who asks.
+pub(super) struct From<'a> {
+    pub caller: &'a Caller,
+    /// What the connection said in its `X-MCP-*` headers.
+    pub headers: &'a BTreeMap<String, String>,
+    pub session: Option<LogicalSessionId>,
+}
+
+pub(super) async fn fetch(service: &Service, from: From<'_>, request: Value) -> Result<Value, Thrown> {
     let asked: Asked = serde_json::from_value(request).map_err(|error| refuse(format!("fetch: {error}")))?;
     let name = asked.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
     let method = Method::parse(&name).ok_or_else(|| refuse(format!("fetch: method {name} is not available")))?;
     let (origin, path, query) = split(&asked.url).ok_or_else(|| refuse(format!("fetch: not a URL: {}", asked.url)))?;
-    let allowed = &service.js().map_err(|error| refuse(error.to_string()))?.settings.fetch;
-    if !allowed.contains(&origin) {
-        return Err(refuse(not_allowed(&origin, allowed)));
+    let rules = &service.js().map_err(|error| refuse(error.to_string()))?.settings.fetch;
+    let tenant = &from.caller.tenant;
+    let which = fetch_rule::Asked { tenant, headers: from.headers, origin: &origin, method };
+    let rule = FetchRule::of(rules, &which).map_err(|unfit| refuse(not_allowed(&origin, method, &unfit)))?;
+    if method != Method::Get {
+        may_change(service, &from).await?;
     }
+    own_credential(rule, &asked.headers, &query)?;
     let content_type = asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let content_type = content_type.map_or("text/plain;charset=UTF-8".to_owned(), |(_, value)| value.clone());
     let body = match &asked.body {
@@ -58,8 +73,8 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
         query,
         headers: headers.collect(),
         body: body.map(|bytes| Payload::Bytes { content_type, bytes }),
-        auth: None,
-        anonymous: true,
+        auth: rule.auth.clone(),
+        anonymous: false,
     };
     let call = Call { tenant: tenant.clone(), request, repeatable: method == Method::Get, pace: None };
     let response = service.ports.upstream.send(call).await.map_err(|error| refuse(format!("fetch failed: {error}")))?;
@@ -71,12 +86,63 @@ pub(super) async fn fetch(service: &Service, tenant: &TenantId, request: Value) 
     }))
 }
 
+fn refuse(message: String) -> Thrown {
+    thrown("TypeError", message)
+}
+
+/// What no program could change is not changed by a request either.
+async fn may_change(service: &Service, from: &From<'_>) -> Result<(), Thrown> {
+    if service.tenants.is_read_only(&from.caller.tenant) {
+        return Err(refuse("fetch: this tenant may only read, so only GET is sent".to_owned()));
+    }
+    let Some(id) = from.session else { return Ok(()) };
+    let found = service.logical(from.caller, id).await.map_err(|error| refuse(format!("fetch: {error}")))?;
+    match found {
+        Some(session) if !session.row.fenced => Ok(()),
+        Some(_) => Err(refuse(
+            "fetch: this session is a fork; until promote_session it changes nothing, so only GET is sent".to_owned(),
+        )),
+        None => Err(refuse("fetch: the session of this run was removed".to_owned())),
+    }
+}
+
+/// Where the server signs, code does not: which of the two was meant would be a guess.
+fn own_credential(
+    rule: &FetchRule,
+    headers: &BTreeMap<String, String>,
+    query: &[(String, String)],
+) -> Result<(), Thrown> {
+    let header = match &rule.auth {
+        None => return Ok(()),
+        Some(Auth::Query { name, .. }) => {
+            let there = query.iter().any(|(given, _)| given == name);
+            return if there { Err(refuse(signed(&rule.origin, "parameter", name))) } else { Ok(()) };
+        }
+        Some(Auth::Header { name, .. }) => name.as_str(),
+        Some(Auth::Bearer(_) | Auth::Basic { .. } | Auth::Oauth2 { .. }) => "authorization",
+    };
+    let there = headers.keys().any(|given| given.eq_ignore_ascii_case(header));
+    if there { Err(refuse(signed(&rule.origin, "header", header))) } else { Ok(()) }
+}
+
+fn signed(origin: &Origin, what: &str, name: &str) -> String {
+    format!("fetch: this server signs requests to {origin} itself; leave out the {what} `{name}`")
+}
+
 /// Who reads this cannot change the settings; who can is told what to write.
-fn not_allowed(origin: &Origin, allowed: &[Origin]) -> String {
-    let which = match allowed {
-        [] => "this server allows code to fetch from no origin".to_owned(),
-        some => {
-            let some: Vec<&str> = some.iter().map(Origin::as_str).collect();
+fn not_allowed(origin: &Origin, method: Method, unfit: &Unfit<'_>) -> String {
+    let which = match unfit {
+        Unfit::Method(methods) => {
+            let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+            return format!(
+                "fetch: this server allows {} to {origin}, not {}; its operator allows it with `methods` of that rule under `[js]` in the settings file",
+                methods.join(", "),
+                method.as_str()
+            );
+        }
+        Unfit::Origin(origins) if origins.is_empty() => "this server allows code to fetch from no origin".to_owned(),
+        Unfit::Origin(origins) => {
+            let some: Vec<&str> = origins.iter().map(|origin| origin.as_str()).collect();
             format!("this server allows code to fetch only from {}", some.join(", "))
         }
     };

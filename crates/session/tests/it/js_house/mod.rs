@@ -19,13 +19,16 @@ pub struct JsHouse {
     pub processes: Processes,
     pub settings: JsSettings,
     pub retention: Retention,
+    /// What the tenant may use.
+    pub allow: catalog::Allow,
 }
 
 impl JsHouse {
     pub fn new() -> Self {
         let settings = JsSettings { at_once: 4, ..JsSettings::default() };
         let (time, retention) = (SharedTime::at(START), Retention::default());
-        Self { house: House::working(), time, processes: Processes::default(), settings, retention }
+        let (processes, allow) = (Processes::default(), catalog::Allow::default());
+        Self { house: House::working(), time, processes, settings, retention, allow }
     }
 
     pub fn process(&self) -> Process {
@@ -38,6 +41,8 @@ impl JsHouse {
         let presence = Arc::new(self.processes.start(me));
         let ports = Ports { clock: Arc::new(PacedClock::new(&self.time)), ..self.house.ports() };
         let service = Service::new(ports, Registry::new([catalog()]).unwrap(), Limits::default());
+        let allowed = [(base::TenantId::local(), self.allow.clone())];
+        let service = service.with_tenants(session::Tenants::new(allowed.into()));
         let service = service.with_retention(self.retention.clone());
         let service = Arc::new(service.with_js(engine.clone(), presence, self.settings.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
