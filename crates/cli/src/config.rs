@@ -139,7 +139,7 @@ impl Config {
             otlp: file.telemetry.otlp,
             retention: file.retention,
             teaching: file.teaching,
-            js: file.js,
+            js: JsSettings { heaps_mb_of: tenants::heaps_mb(&file.tenants), ..file.js },
             tenants: file.tenants,
             auth: file.auth,
             delegated: file.auth_resolution == AuthResolution::Delegated,

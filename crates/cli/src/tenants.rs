@@ -26,6 +26,8 @@ pub struct TenantSettings {
     read_only: bool,
     /// HTTP requests and MCP messages; any number when left out.
     calls_per_minute: Option<u32>,
+    /// What its heaps may take in storage, where that is not what `[js]` says.
+    heaps_mb: Option<u64>,
     keys: Vec<KeySetting>,
 }
 
@@ -59,6 +61,10 @@ pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
 
 pub fn calls_per_minute(tenants: &TenantsSettings) -> BTreeMap<TenantId, u32> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.calls_per_minute?))).collect()
+}
+
+pub fn heaps_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
+    tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.heaps_mb?))).collect()
 }
 
 pub fn nobody() -> Principal {

@@ -93,10 +93,12 @@ pub enum Table {
     SessionLog,
     /// Digest of a JavaScript engine -> the blob that holds its program.
     Guest,
+    /// One row of a tenant -> what its heaps take.
+    HeapUse,
 }
 
 impl Table {
-    pub const ALL: [Table; 25] = [
+    pub const ALL: [Table; 26] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -122,6 +124,7 @@ impl Table {
         Table::JsSession,
         Table::SessionLog,
         Table::Guest,
+        Table::HeapUse,
     ];
 
     /// Those whose ids begin with that of their logical session: they go with it.
@@ -156,7 +159,8 @@ impl Table {
             | Table::ExecutionOutput
             | Table::JsSession
             | Table::SessionLog
-            | Table::Guest => false,
+            | Table::Guest
+            | Table::HeapUse => false,
         }
     }
 
@@ -188,6 +192,7 @@ impl Table {
             Table::JsSession => "js_session",
             Table::SessionLog => "session_log",
             Table::Guest => "guest",
+            Table::HeapUse => "heap_use",
         }
     }
 }

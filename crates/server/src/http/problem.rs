@@ -91,6 +91,7 @@ fn of_js(error: &JsError) -> StatusCode {
     match error {
         JsError::NoScripts => StatusCode::NOT_IMPLEMENTED,
         JsError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+        JsError::NoRoom { .. } => StatusCode::INSUFFICIENT_STORAGE,
         JsError::Ended { .. } | JsError::UnderWay | JsError::IntentTaken | JsError::Fenced { .. } => {
             StatusCode::CONFLICT
         }

@@ -45,12 +45,23 @@ pub(crate) struct Js {
     pub guests: Mutex<HashMap<(TenantId, Digest), Timestamp>>,
     /// How many objects a reader of a heap needs, as far as known, and when it was there and nobody's garbage.
     pub links: Mutex<HashMap<(TenantId, Digest), (u32, Timestamp)>>,
+    /// What heaps take, as far as known.
+    pub heap_use: Mutex<HashMap<TenantId, HeapUse>>,
     /// Why runs that have not ended do not go on, as this process met it.
     held: Mutex<HashMap<ExecutionId, String>>,
 }
 
 /// So many heaps are read at a time; each may be large.
 const BRINGING: usize = 16;
+/// What this process knows of what a tenant's heaps take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeapUse {
+    pub row: u64,
+    pub read: Timestamp,
+    /// Stored here, and not in the row.
+    pub own: u64,
+}
+
 /// A bound on what is remembered; it is only told.
 const HELD: usize = 10_000;
 
@@ -71,6 +82,7 @@ impl Js {
             changes: Shared::default(),
             guests: Mutex::default(),
             links: Mutex::default(),
+            heap_use: Mutex::default(),
             held: Mutex::default(),
         }
     }

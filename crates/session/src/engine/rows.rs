@@ -265,6 +265,16 @@ pub(crate) fn tags_key(tenant: &TenantId, heap: Digest) -> Key {
     Key::new(tenant, Table::HeapTags, heap.to_string())
 }
 
+/// What the heaps of a tenant take, about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeapUseRow {
+    pub bytes: u64,
+}
+
+pub(crate) fn heap_use_key(tenant: &TenantId) -> Key {
+    Key::new(tenant, Table::HeapUse, "all")
+}
+
 pub(crate) fn guest_key(tenant: &TenantId, engine: Digest) -> Key {
     Key::new(tenant, Table::Guest, engine.to_string())
 }

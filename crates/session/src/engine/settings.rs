@@ -1,6 +1,9 @@
 //! What runs of JavaScript may use.
 //! Invariant: a limit is checked where the request enters.
 
+use std::collections::BTreeMap;
+
+use base::TenantId;
 use serde::{Deserialize, Serialize};
 
 use super::FetchRule;
@@ -26,6 +29,10 @@ pub struct JsSettings {
     pub at_once: usize,
     /// What the memory limits of all steps that have begun may come to.
     pub at_work_mb: u64,
+    /// What the heaps of a tenant may take in storage, and of tenants that have a room of their own; 0 is any amount.
+    pub heaps_mb: u64,
+    #[serde(skip)]
+    pub heaps_mb_of: BTreeMap<TenantId, u64>,
     /// Objects that a reader of a heap needs before they are merged into one.
     pub links: u32,
     /// A session named by a header goes on from its head, too.
@@ -50,10 +57,20 @@ impl Default for JsSettings {
             runs: 1_000,
             at_once: 0,
             at_work_mb: 4_096,
+            heaps_mb: 16_384,
+            heaps_mb_of: BTreeMap::new(),
             links: 64,
             resume_named_sessions: false,
             fetch: Vec::new(),
             writes_without_review: false,
         }
+    }
+}
+
+impl JsSettings {
+    /// In bytes; `None` is any amount.
+    pub(crate) fn heap_room(&self, tenant: &TenantId) -> Option<u64> {
+        let mb = self.heaps_mb_of.get(tenant).copied().unwrap_or(self.heaps_mb);
+        (mb > 0).then(|| mb.saturating_mul(1 << 20))
     }
 }

@@ -21,6 +21,11 @@ pub enum JsError {
     NoEngine { heap: Digest, engine: Digest },
     #[error("busy: {what} {most} runs that have not ended; try again when one has")]
     Busy { what: &'static str, most: usize },
+    #[error(
+        "the heaps of this tenant take {used_mb} MB of the {most_mb} it has; remove sessions or tags that keep some and wait for \
+         `tokamak gc`, or have `heaps_mb` raised in the settings"
+    )]
+    NoRoom { used_mb: u64, most_mb: u64 },
     #[error("no execution `{0}`; list_executions lists them")]
     NoExecution(String),
     #[error("execution {id} has ended: {state}")]
@@ -64,6 +69,7 @@ impl JsError {
             JsError::DamagedHeap(_) => "damaged_heap",
             JsError::NoEngine { .. } => "no_engine",
             JsError::Busy { .. } => "busy",
+            JsError::NoRoom { .. } => "no_room",
             JsError::NoExecution(_) => "no_execution",
             JsError::Ended { .. } => "ended",
             JsError::BadTags(_) => "bad_tags",

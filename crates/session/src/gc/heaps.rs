@@ -54,6 +54,10 @@ impl Collecting<'_> {
         }
         self.judge(tenant, &mut heaps).await?;
         self.say_gone(&heaps).await?;
+        if !self.pass.dry_run {
+            let bytes = heaps.known.values().map(|known| known.bytes).sum();
+            self.service.found_heap_use(tenant, bytes).await?;
+        }
         self.guests(tenant, &heaps).await
     }
 

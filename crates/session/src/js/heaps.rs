@@ -226,6 +226,7 @@ impl Service {
             stored_bytes: object.len() as u64,
             condemned: None,
         };
+        self.count_heap(tenant, row.stored_bytes)?;
         Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })
     }
 

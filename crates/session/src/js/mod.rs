@@ -8,6 +8,7 @@
 mod heaps;
 mod lineage;
 mod output;
+mod room;
 mod run;
 mod tags;
 

@@ -20,6 +20,7 @@ mod js_gc;
 mod js_house;
 mod js_lineage;
 mod js_removed;
+mod js_room;
 mod js_runs;
 mod js_waits;
 mod keys;

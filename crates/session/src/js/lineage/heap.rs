@@ -160,6 +160,7 @@ impl Service {
 
     /// Takes in a file of [`Service::export_heap`]; the key of its heap.
     pub async fn import_heap(&self, caller: &Caller, file: &[u8]) -> Result<Digest, Error> {
+        self.has_room(&caller.tenant).await?;
         let scripts = &self.js()?.scripts;
         let (head, guest, object) = parts(file)?;
         if head.engine != scripts.engine() {

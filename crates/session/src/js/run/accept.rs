@@ -31,6 +31,7 @@ impl Service {
         if js.lives.count(&caller.tenant) >= js.settings.runs {
             return Err(JsError::Busy { what: "this server has", most: js.settings.runs }.into());
         }
+        self.has_room(&caller.tenant).await?;
         let (session, slot) = self.js_session_of(caller, &asked.session).await?.unzip();
         let (from, warning) = self.start_from(caller, asked, session.as_ref()).await?;
         let (code, refused) = match js.scripts.plain(&asked.code) {
