@@ -45,7 +45,8 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     let store = wiring::secret_store(&config);
     findings.push(Finding { what: "secrets", result: opens(&store) });
     if let Ok(catalogs) = &catalogs {
-        findings.extend(secrets(&config, &catalogs.registry(), store));
+        findings.extend(secrets(&config, &catalogs.registry(), store.clone()));
+        findings.extend(secrets_of_fetch(&config, store));
     }
     stop.cancel();
     report(&findings, output);
@@ -186,4 +187,21 @@ fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec
             Finding { what: "secret", result }
         })
         .collect()
+}
+
+/// The secrets that rules of `fetch` name, for the first tenant that each is for.
+fn secrets_of_fetch(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
+    let kept = wiring::secrets(config, store);
+    let mut findings = Vec::new();
+    for rule in &config.js.fetch {
+        let tenant = rule.tenants.as_ref().and_then(|tenants| tenants.first().cloned()).unwrap_or_else(TenantId::local);
+        for name in rule.auth.iter().flat_map(base::Auth::secret_names) {
+            let result = match kept.find(&tenant, name) {
+                Ok(_) => Ok(format!("{name} is set, for fetch of {}", rule.origin)),
+                Err(problem) => Err(Failure::Found(format!("fetch of {}: {problem}", rule.origin))),
+            };
+            findings.push(Finding { what: "secret", result });
+        }
+    }
+    findings
 }
