@@ -15,6 +15,7 @@ mod limits;
 mod repl;
 mod state;
 mod support;
+mod turns;
 mod typescript;
 mod waiting;
 mod web;
