@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from harness import TOKAMAK, LegacySession, request
+from harness import TOKAMAK, LegacySession, modern, modern_headers, request
 
 KEY = re.compile(r"^[0-9a-f]{64}$")
 MOMENT = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
@@ -21,8 +21,8 @@ NO_NAME = {"entries": [{"error": "no session ID available (send X-MCP-Session-Id
 class Named(LegacySession):
     """A connection of an older revision that names its session on `initialize`, and never again."""
 
-    def __init__(self, port, name=None, session=None, more=None):
-        super().__init__(port, session)
+    def __init__(self, port, name=None, session=None, more=None, version="2025-06-18"):
+        super().__init__(port, session, version)
         self.name, self.more = name, more or {}
 
     def _post(self, message):
@@ -33,6 +33,19 @@ class Named(LegacySession):
 
     def tool(self, tool, **arguments):
         return body(self.call(tool, arguments).message())
+
+
+class Modern:
+    """The same in 2026-07-28, where no connection is begun: each request says who it is."""
+
+    def __init__(self, port, name=None, more=None):
+        self.port = port
+        self.headers = {**({"X-MCP-Session-Id": name} if name else {}), **(more or {})}
+
+    def tool(self, tool, **arguments):
+        message = modern("tools/call", {"name": tool, "arguments": arguments})
+        headers = {**modern_headers("tools/call", tool), **self.headers}
+        return body(request(self.port, body=json.dumps(message), headers=headers, seconds=20).message())
 
 
 def body(message):
