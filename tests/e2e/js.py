@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from answers import DEMO
-from harness import TOKAMAK, Server, Suite, modern_call, modern_headers, modern, request
-from js_calls import KEY, MOMENT, NO_NAME, NOWHERE, Named, Stdio, bad, body, good, until
-from js_page import page
+from harness import LEGACY, MODERN, TOKAMAK, Server, Suite, modern_call, request
+from js_calls import KEY, MOMENT, NO_NAME, NOWHERE, Modern, Named, Stdio, bad, body, good, until
+from js_page import page, storage
 from js_state import state
 
 suite = Suite("js")
@@ -230,17 +230,16 @@ def restarts():
 
 
 def modern_era(server):
-    def call(tool, headers, **arguments):
-        message = modern("tools/call", {"name": tool, "arguments": arguments})
-        given = {**modern_headers("tools/call", tool), **headers}
-        return body(request(server.port, body=json.dumps(message), headers=given, seconds=20).message())
-
-    with suite.case("in 2026-07-28 the name is read on every request"):
-        named = {"X-MCP-Session-Id": "modern one"}
-        good(call("run_js", named, code="1"))
-        assert len(good(call("list_session_snapshots", named))["entries"]) == 1
-        assert bad(call("list_session_snapshots", {})) == NO_NAME
+    with suite.case("in 2026-07-28 the name and the headers are those of each request"):
+        one = Modern(server.port, "modern one", more={"X-MCP-Team": "green"})
+        assert good(one.tool("run_js", code="mcp.headers['x-mcp-team']"))["result"] == "green"
+        assert len(good(one.tool("list_session_snapshots"))["entries"]) == 1
+        assert bad(Modern(server.port).tool("list_session_snapshots")) == NO_NAME
         assert bad(body(modern_call(server.port, "list_session_snapshots", {}))) == NO_NAME
+        one.headers = {"X-MCP-Session-Id": "modern two", "X-MCP-Team": "red"}
+        assert good(one.tool("run_js", code="mcp.headers['x-mcp-team']"))["result"] == "red"
+        assert {"modern one", "modern two"} <= set(good(one.tool("list_sessions"))["sessions"])
+        assert len(good(one.tool("list_session_snapshots"))["entries"]) == 1
 
 
 def over_stdio():
@@ -327,9 +326,9 @@ def left(server):
         assert "goes on here" not in Path(server.log).read_text()
 
 
-def once(server):
-    with suite.case("the name is read once, on initialize; a header of a later request names nothing"):
-        agent = Named(server.port, "named once")
+def once(server, version):
+    with suite.case(f"{version}: the name is read once, on initialize; a header of a later request names nothing"):
+        agent = Named(server.port, "named once", version=version)
         agent.initialize()
         good(agent.tool("run_js", code="1"))
         message = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "run_js", "arguments": {"code": "2"}}}
@@ -352,16 +351,23 @@ def main():
         restarts()
     with suite.group("stdio and the command line"):
         over_stdio()
-    with suite.group("the page, over HTTP"), Server() as server:
-        named, nobody = Named(server.port, "the page"), Named(server.port)
-        named.initialize()
-        nobody.initialize()
-        page(suite, "HTTP", named, nobody, server.data)
-        once(server)
+    for version in LEGACY:
+        with suite.group(f"the page in {version}"), Server() as server:
+            named = Named(server.port, "the page", more={"X-MCP-Team": "blue"}, version=version)
+            nobody, failing = Named(server.port, version=version), Named(server.port, "only failures", version=version)
+            for connection in (named, nobody, failing):
+                assert connection.initialize()["protocolVersion"] == version
+            page(suite, version, named, nobody, failing, "blue")
+            once(server, version)
+    with suite.group(f"the page in {MODERN}"), Server() as server:
+        named = Modern(server.port, "the page", more={"X-MCP-Team": "blue"})
+        page(suite, MODERN, named, Modern(server.port), Modern(server.port, "only failures"), "blue")
+        storage(suite, "HTTP", Modern(server.port), server.data)
     with suite.group("the page, over stdio"):
         folder = tempfile.mkdtemp(prefix="data-")
-        with Stdio(folder, "the page") as named, Stdio(folder) as nobody:
-            page(suite, "stdio", named, nobody, folder)
+        with Stdio(folder, "the page") as named, Stdio(folder) as nobody, Stdio(folder, "only failures") as failing:
+            page(suite, "stdio", named, nobody, failing)
+            storage(suite, "stdio", nobody, folder)
     with suite.group("state over processes"):
         state(suite)
     suite.end()

@@ -1,7 +1,8 @@
 """Programs that mean harm, each alone and then many times beside sessions that mean none.
 
 Invariants: only the standard library; the server lives to the end; every hostile run ends within its limits and says why;
-what a healthy session answers is its own and right at every moment. $HOSTILE_TIMES says how often each one is run in the crowd
+what a healthy session answers is its own and right at every moment; its secret is in nothing that a hostile run answers, prints
+or leaves, and what one leaves is, byte by byte, what it left alone. $HOSTILE_TIMES says how often each one is run in the crowd
 (default 3; the full measure is 1000) and $HOSTILE_TIMEOUT_MS what each may take there, or eight times that where it has more
 alone: less is as hostile, and a thousand of each are then run within the hour.
 """
@@ -14,128 +15,23 @@ import time
 import uuid
 from pathlib import Path
 
-from harness import Server, Suite, request
+from answers import seeds
+from harness import Server, Suite
+from js_hostile_calls import READABLE, TIMEOUT_MS, TOLD_SECONDS, exported, has, hostile, printed, run, short, tool
+from js_hostile_kept import kept
+from js_hostile_programs import HOSTILE, TIMED_OUT, ends
 
 suite = Suite("js_hostile")
 TIMES = int(os.environ.get("HOSTILE_TIMES", "3"))
 CROWD = 12
 HEALTHY = 6
-# Of one hostile run: what it may take, and what may pass until it is told of, the queue before it included.
-TIMEOUT_MS = 400
 CROWD_TIMEOUT_MS = int(os.environ.get("HOSTILE_TIMEOUT_MS", TIMEOUT_MS))
-MEMORY_MB = 32
 # Healthy sessions rest between two steps, or most of the time of a long run would be theirs.
 REST_SECONDS = 0.01
-TOLD_SECONDS = 60
 # What the server may hold at the end. Its heaps in memory have a budget of 512 MB.
 RESIDENT_MB = 1200
-
-TIMED_OUT = ("timed_out", r"the run took longer than \d+ ms")
-MEMORY = ("failed", r"the run used more than \d+ bytes of memory")
-STACK = ("failed", r"Maximum call stack size exceeded")
-
-
-def failed(pattern):
-    return ("failed", pattern)
-
-
-def completed(result):
-    return ("completed", result)
-
-
-def any_of(*ends):
-    return ("any", ends)
-
-
-# Everything that an engine could reach for while it reads a result, an error or a line of the console.
-TAMPER = """
-const define = Object.defineProperty, names = Reflect.ownKeys;
-const bad = () => { throw new Error('tampered') };
-const types = [Object, Function, Array, String, Number, Boolean, Symbol, BigInt, Promise, Map, Set, WeakMap, RegExp, Error, TypeError, RangeError, Date, Uint8Array, ArrayBuffer, URL, Headers, Response, EventTarget, AbortSignal, TextDecoder];
-const holders = [JSON, Reflect, Object, Promise, Math, Symbol, Array, Number, console, crypto, performance];
-const words = ['then', 'toJSON', 'value', 'get', 'set', 'name', 'message', 'stack', 'cause', 'id', 'kind', 'ms', 'program', 'length', '0'];
-const globals = ['Promise', 'JSON', 'Error', 'Object', 'Array', 'Symbol', 'console', 'setTimeout', 'structuredClone', 'URL', 'Reflect'];
-let all = [];
-for (let at = 0; at < types.length; at++) all[at] = names(types[at].prototype);
-let own = [];
-for (let at = 0; at < holders.length; at++) own[at] = names(holders[at]);
-const trap = {__proto__: null, get: bad, set: bad, configurable: true};
-const put = (holder, name) => { try { define(holder, name, trap) } catch {} };
-for (let i = 0; i < holders.length; i++) for (let n = 0; n < own[i].length; n++) put(holders[i], own[i][n]);
-for (let i = types.length - 1; i >= 0; i--) for (let n = 0; n < all[i].length; n++) if (all[i][n] !== '__proto__') put(types[i].prototype, all[i][n]);
-for (let at = 0; at < words.length; at++) put(types[0].prototype, words[at]);
-for (let at = 0; at < globals.length; at++) put(globalThis, globals[at]);
-41 + 1
-"""
-
-# name, code, how it ends, and more of its arguments
-HOSTILE = [
-    ("a loop without end", "for (;;) {}", TIMED_OUT, {}),
-    ("a loop in finally", "try { for (;;); } finally { for (;;); }", TIMED_OUT, {}),
-    ("an idle await", "await new Promise((done) => setTimeout(done, 1e9))", TIMED_OUT, {}),
-    ("an await that nothing settles", "await new Promise(() => {})", failed("nothing will settle"), {}),
-    ("an interval without end", "await new Promise(() => setInterval(() => {}, 1))", TIMED_OUT, {}),
-    ("an array of a thousand million", "new Array(1e9).fill(0)", any_of(MEMORY, TIMED_OUT), {}),
-    ("memory by objects", "const all = []; for (;;) all.push({})", any_of(MEMORY, TIMED_OUT), {"timeout_ms": 5000}),
-    ("memory, caught", "const all = []; for (;;) try { for (;;) all.push(new Uint8Array(1e6).fill(1)) } catch {}", MEMORY, {"timeout_ms": 5000}),
-    ("a string doubled", "let s = 'x'; for (;;) { s += s; s.indexOf('y') }", any_of(MEMORY, failed("string")), {"timeout_ms": 5000}),
-    ("a string doubled as a rope", "let s = 'x'; for (;;) s += s", any_of(MEMORY, TIMED_OUT, failed("string")), {"timeout_ms": 5000}),
-    ("a regular expression that blows up", "/^(a+)+$/.test('a'.repeat(60) + 'b')", TIMED_OUT, {}),
-    ("a regular expression with lookbehind", "/(?<=(x+x+)+y)z/.test('x'.repeat(60) + 'z')", any_of(TIMED_OUT, completed(False)), {}),
-    ("recursion", "(function f() { f() })()", STACK, {}),
-    ("recursion through JSON", "let d = []; for (let i = 0; i < 1e5; i++) d = [d]; JSON.stringify(d)", STACK, {"timeout_ms": 5000}),
-    ("recursion through a proxy", "const p = new Proxy({}, {get: (t, k, r) => r[k]}); p.x", STACK, {}),
-    ("recursion through eval", "eval('('.repeat(1e6))", failed("."), {"timeout_ms": 5000}),
-    ("tampered prototypes", TAMPER, completed(42), {}),
-    ("a giant output", "for (let i = 0; i < 1e5; i++) console.log('x'.repeat(1000)); 'said'", any_of(completed("said"), TIMED_OUT), {"timeout_ms": 5000}),
-    ("a giant result", "'x'.repeat(2e6)", completed(r"bytes more; at most \d+ are kept"), {}),
-    ("a giant result of objects", "Array.from({length: 2e5}, (_, i) => i)", completed(r"bytes more; at most \d+ are kept"), {}),
-    ("a giant error", "throw new Error('x'.repeat(8e6))", failed(r"bytes more; at most \d+ are kept"), {}),
-    ("a storm of promises", "await Promise.all(Array.from({length: 1e7}, (_, i) => Promise.resolve(i)))", any_of(MEMORY, TIMED_OUT), {"timeout_ms": 5000}),
-    ("a storm of timers", "for (;;) setTimeout(() => {}, 1e6)", failed("at most 10000 host calls"), {"timeout_ms": 5000}),
-    ("jobs without end", "const again = () => Promise.resolve().then(again); await again()", any_of(MEMORY, TIMED_OUT), {}),
-    ("rejections without end", "for (let i = 0; ; i++) Promise.reject(new Error('r' + i))", any_of(MEMORY, TIMED_OUT), {"timeout_ms": 3000}),
-    ("a proxy as result", "new Proxy({}, {ownKeys() { throw 1 }, get() { throw 2 }, getPrototypeOf() { throw 3 }})", completed("."), {}),
-    ("a proxy that does not end", "new Proxy({}, {ownKeys() { for (;;); }, get() { for (;;); }})", TIMED_OUT, {}),
-    ("a proxy thrown", "throw new Proxy(new Error('x'), {get() { throw 1 }, getPrototypeOf() { throw 2 }})", failed("."), {}),
-    ("a revoked proxy", "const {proxy, revoke} = Proxy.revocable({}, {}); revoke(); proxy", completed("."), {}),
-    ("throwing getters", "({get a() { throw 1 }, get [Symbol.toStringTag]() { throw 2 }, get toJSON() { throw 3 }})", completed("."), {}),
-    ("an error that does not say what it is", "throw Object.defineProperties(new Error('x'), {message: {get() { for (;;); }}})", TIMED_OUT, {}),
-    ("toJSON without end", "({toJSON() { for (;;); }})", TIMED_OUT, {}),
-    ("a thenable without end", "await ({then() { for (;;); }})", TIMED_OUT, {}),
-    ("Intl", "new Intl.NumberFormat('de-DE')", failed("de-DE"), {}),
-    ("Intl that is not there", "new Intl.Collator('en')", failed("."), {}),
-    ("FinalizationRegistry", "const r = new FinalizationRegistry(() => { for (;;); }); for (let i = 0; i < 1e5; i++) { const o = {}; o.o = o; r.register(o, i) } 'registered'", any_of(completed("registered"), TIMED_OUT, MEMORY), {"timeout_ms": 3000}),
-    ("stack traces of its own", "Error.prepareStackTrace = () => { for (;;); }; null.x", TIMED_OUT, {}),
-    ("a stack trace without limit", "Error.stackTraceLimit = Infinity; (function f() { f() })()", any_of(STACK, TIMED_OUT), {"timeout_ms": 3000}),
-    ("modules", "await import('fs')", failed("."), {}),
-    ("blocking", "Atomics.wait(new Int32Array(new SharedArrayBuffer(8)), 0, 0)", any_of(failed("."), TIMED_OUT), {}),
-    ("code in code", "for (;;) Function('for (;;);')()", TIMED_OUT, {}),
-    ("100 MB in bytes, more than it may", "new Uint8Array(100e6).fill(1).length", MEMORY, {}),
-    ("100 MB in bytes", "globalThis.large = new Uint8Array(100e6).fill(1); large.length", completed(100000000), {"memory_mb": 160, "timeout_ms": 20000}),
-    ("a look around", "[...Object.getOwnPropertyNames(globalThis)].join() + JSON.stringify(mcp.headers) + String(new Error().stack)", completed("."), {}),
-]
-
-
-def api(port, method, path, value=None, headers=None, seconds=TOLD_SECONDS):
-    answer = request(port, method, path, json.dumps(value) if value is not None else b"", headers, seconds)
-    return answer.status, json.loads(answer.body)
-
-
-def run(port, code, **more):
-    """A run to its end, whichever way it ends."""
-    status, ran = api(port, "POST", "/api/exec", {"code": code, **more})
-    until = time.monotonic() + TOLD_SECONDS
-    while status == 202 and time.monotonic() < until:
-        time.sleep(0.02)
-        status, ran = api(port, "GET", f"/api/executions/{ran['execution_id']}")
-        if ran["status"] in ("queued", "running"):
-            status = 202
-    return ran
-
-
-def hostile(port, code, more):
-    return run(port, code, **{"timeout_ms": TIMEOUT_MS, "memory_mb": MEMORY_MB, **more})
+# Of what hostile runs left: so many heaps are exported, compared with an empty one, and searched.
+SEARCHED = 24
 
 
 def in_crowd(more):
@@ -144,25 +40,9 @@ def in_crowd(more):
     return {**more, "timeout_ms": min(more.get("timeout_ms", CROWD_TIMEOUT_MS), 8 * CROWD_TIMEOUT_MS)}
 
 
-def ends(ran, wanted):
-    """Whether it ended so, and said why."""
-    state, what = wanted
-    if state == "any":
-        return any(ends(ran, one) for one in what)
-    if ran.get("status") != state:
-        return False
-    if state == "completed":
-        result = ran.get("result")
-        return bool(re.search(what, result)) if isinstance(what, str) and isinstance(result, str) else result == what or what == "."
-    error = ran["error"]
-    return bool(error["name"]) and bool(re.search(what, f"{error['name']}: {error['message']}"))
-
-
-def short(ran):
-    return json.dumps(ran)[:300]
-
-
 def alone(server):
+    """The heap that each one left, by its name."""
+    left = {}
     for name, code, wanted, more in HOSTILE:
         with suite.case(f"{name}, alone"):
             started = time.monotonic()
@@ -173,130 +53,105 @@ def alone(server):
             assert took < most, f"it took {took:.1f} s"
             assert len(json.dumps(ran)) < 1_200_000, "the answer is as large as the harm"
             assert run(server.port, "6 * 7")["result"] == 42, "the server is not well"
-
-
-def kept(server):
-    """What a hostile run leaves in a session does no harm to the session itself."""
-    port = server.port
-
-    def step(name, code, heap=None, **more):
-        ran = run(port, code, **({"heap": heap} if heap else {}), **more)
-        assert ran["status"] == "completed", f"{name}: {short(ran)}"
-        return ran
-
-    with suite.case("generators, suspended in the heap"):
-        made = step("make", "function* g() { try { for (let i = 0; ; i++) yield i } finally { while (true); } } const it = g(); it.next(); it.next().value")
-        assert step("go on", "it.next().value", made["heap"])["result"] == 2
-        ran = run(port, "it.return()", heap=made["heap"], timeout_ms=TIMEOUT_MS)
-        assert ends(ran, TIMED_OUT), short(ran)
-        assert step("as before", "it.next().value", made["heap"])["result"] == 2
-    with suite.case("pending promises, kept in the heap"):
-        made = step("make", "let settle; const pending = new Promise((done) => { settle = done }).then((v) => v + 1); 'pending'")
-        assert step("settle", "settle(41); await pending", made["heap"])["result"] == 42
-        ran = run(port, "await pending", heap=made["heap"])
-        assert ends(ran, failed("nothing will settle")), short(ran)
-    with suite.case("timers that were left are gone with their run"):
-        made = step("make", "let fired = 0; setInterval(() => { fired++; for (;;); }, 1); 'left'")
-        assert step("look", "await new Promise((done) => setTimeout(done, 30)); fired", made["heap"])["result"] == 0
-    with suite.case("a heap with tampered prototypes still answers, and its globals are compared"):
-        made = step("tamper", TAMPER)
-        assert step("count", "40 + 2", made["heap"])["result"] == 42
-        assert "result" not in step("nothing", "undefined", made["heap"])
-        ran = run(port, "throw 1", heap=made["heap"])
-        assert ran["status"] == "failed", short(ran)
-        status, info = api(port, "GET", f"/api/heaps/{made['heap']}")
-        assert status == 200 and info["heap"] == made["heap"], info
-    with suite.case("100 MB in the heap: the next step is as quick, and the bytes are the same"):
-        made = step("make", "const large = new Uint8Array(100e6); large.fill(7); 'made'", memory_mb=256, timeout_ms=30000)
-        ran = step("look", "large[0] + large[99999999]", made["heap"], memory_mb=256)
-        assert ran["result"] == 14, short(ran)
-        ran = run(port, "1", heap=made["heap"], memory_mb=32)
-        assert ends(ran, MEMORY), short(ran)
-    with suite.case("a giant output is kept up to its cap, and the rest is counted"):
-        ran = hostile(port, "for (let i = 0; i < 3000; i++) console.log('é'.repeat(500)); 1", {"timeout_ms": 20000})
-        status, page = api(port, "GET", f"/api/executions/{ran['execution_id']}/output?byte_offset=0&byte_limit=100")
-        assert status == 200 and page["dropped_bytes"] > 1_000_000, page
-        assert page["total_bytes"] <= 1024 * 1024 and page["data"].startswith("éé"), page
-        assert len(ran.get("output", "")) <= 4000, "an answer carries the head only"
+            if ran["status"] == "completed":
+                left[name] = ran["heap"]
+    return left
 
 
 class Healthy(threading.Thread):
-    """A session that counts, with a secret of its own. It stops at the first answer that is not right."""
+    """A session that counts, with a secret of its own: every second one a logical session, the others on explicit heaps. It
+    stops at the first answer that is not right."""
 
     def __init__(self, port, number):
         super().__init__(daemon=True)
         self.port, self.number = port, number
         self.secret = f"secret-{number}-{uuid.uuid4()}"
         self.steps, self.wrong, self.over = 0, None, threading.Event()
-        self.slowest = 0.0
+        self.slowest, self.heap, self.ref = 0.0, None, None
+        if number % 2:
+            text, error = tool(port, "plasm_context", intent=f"healthy {number}", seeds=seeds("Project"))
+            assert not error, text
+            self.ref = "s" + text.split("`s", 1)[1].split("`", 1)[0]
+
+    def where(self):
+        if self.ref:
+            return {"logical_session_ref": self.ref}
+        return {"heap": self.heap, "require_heap": True} if self.heap else {}
 
     def run(self):
         try:
-            heap = None
             while not self.over.is_set():
-                code = "count++; [secret, count]" if heap else f"let count = 1, secret = '{self.secret}'; [secret, count]"
+                code = "count++; [secret, count]" if self.heap else f"let count = 1, secret = '{self.secret}'; [secret, count]"
                 started = time.monotonic()
-                ran = run(self.port, code, **({"heap": heap, "require_heap": True} if heap else {}))
+                ran = run(self.port, code, **self.where())
                 self.slowest = max(self.slowest, time.monotonic() - started)
                 self.steps += 1
                 wanted = [self.secret, self.steps]
                 assert ran.get("result") == wanted, f"{short(ran)} instead of {wanted}"
-                heap = ran["heap"]
+                self.heap = ran["heap"]
                 time.sleep(REST_SECONDS)
         except Exception as problem:
             self.wrong = f"session {self.number}, step {self.steps}: {problem}"
 
 
-def crowd(server):
-    """Each hostile program $HOSTILE_TIMES times, a dozen at a time, beside healthy sessions."""
-    work = [(i, entry) for i in range(TIMES) for entry in HOSTILE]
-    # Neighbours are of different kinds, and the same in each run.
-    work.sort(key=lambda item: (item[0], hash_of(item[1][0], item[0])))
-    healthy = [Healthy(server.port, n) for n in range(HEALTHY)]
-    wrong, lock, counts = [], threading.Lock(), {}
+class Crowd:
+    """Each hostile program $HOSTILE_TIMES times, a dozen at a time."""
 
-    def one_of_many():
+    def __init__(self, port, healthy):
+        self.port, self.healthy = port, healthy
+        self.work = [(i, entry) for i in range(TIMES) for entry in HOSTILE]
+        # Neighbours are of different kinds, and the same in each run.
+        self.work.sort(key=lambda item: (item[0], hash_of(item[1][0], item[0])))
+        self.lock, self.wrong, self.seen, self.counts, self.heaps = threading.Lock(), [], [], {}, {}
+
+    def one_of_many(self):
         while True:
-            with lock:
-                if not work or len(wrong) > 5:
+            with self.lock:
+                if not self.work or len(self.wrong) > 5:
                     return
-                _, (name, code, wanted, more) = work.pop()
+                _, (name, code, wanted, more) = self.work.pop()
             try:
-                ran = hostile(server.port, code, in_crowd(more))
-                text = json.dumps(ran)
+                ran = hostile(self.port, code, in_crowd(more))
+                text = json.dumps(ran) + printed(self.port, ran)
                 # Slow neighbours may take a run's time, so that its deadline comes before its own mistake.
                 good = ends(ran, wanted) or ends(ran, TIMED_OUT)
-                problem = None if good else f"{name}: {text[:300]}"
-                if "secret-" in text:
-                    problem = f"{name} has seen another session: {text[:300]}"
+                problem = None if good else f"{name}: {short(ran)}"
             except Exception as error:
-                problem, ran = f"{name}: {type(error).__name__}: {error}", {}
-            with lock:
-                counts[ran.get("status")] = counts.get(ran.get("status"), 0) + 1
-                if problem:
-                    wrong.append(problem)
+                problem, ran, text = f"{name}: {type(error).__name__}: {error}", {}, ""
+            with self.lock:
+                self.counts[ran.get("status")] = self.counts.get(ran.get("status"), 0) + 1
+                self.heaps.setdefault(name, set()).update({ran["heap"]} if "heap" in ran else set())
+                self.wrong += [problem] if problem else []
+                self.seen += [f"{name} has seen session {one.number}" for one in self.healthy if has(text, one.secret)]
 
-    started = time.monotonic()
+    def run(self):
+        threads = [threading.Thread(target=self.one_of_many, daemon=True) for _ in range(CROWD)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def crowd(server, left):
+    healthy = [Healthy(server.port, n) for n in range(HEALTHY)]
+    hostiles, started = Crowd(server.port, healthy), time.monotonic()
     for thread in healthy:
         thread.start()
-    threads = [threading.Thread(target=one_of_many, daemon=True) for _ in range(CROWD)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    hostiles.run()
     for thread in healthy:
         thread.over.set()
     for thread in healthy:
         thread.join(TOLD_SECONDS)
-    took = time.monotonic() - started
+    took, counts = time.monotonic() - started, hostiles.counts
     steps, slowest = sum(t.steps for t in healthy), max(t.slowest for t in healthy)
     with suite.case(f"{TIMES} times each of {len(HOSTILE)}: every one ends within its limits and says why ({took:.0f} s, {counts})"):
-        assert not wrong, "; ".join(wrong)
+        assert not hostiles.wrong, "; ".join(hostiles.wrong)
         assert sum(counts.values()) == TIMES * len(HOSTILE), counts
     with suite.case(f"beside them {HEALTHY} healthy sessions answer what is right ({steps} steps, the slowest {slowest:.1f} s)"):
         assert not [t for t in healthy if t.is_alive()], "a healthy session hangs"
         assert not [t.wrong for t in healthy if t.wrong], [t.wrong for t in healthy if t.wrong]
         assert all(t.steps >= 3 for t in healthy), [t.steps for t in healthy]
+    secrets(server, left, hostiles, healthy)
     with suite.case("the server lives, its memory is bounded, and it stops in good order"):
         assert server.process.poll() is None, f"it ended with {server.process.poll()}"
         memory = resident_mb(server.process.pid)
@@ -305,6 +160,28 @@ def crowd(server):
         assert "panicked" not in said, said[said.index("panicked") - 200 :][:600]
         assert run(server.port, "6 * 7")["result"] == 42
         assert server.stop(20) == 0
+
+
+def secrets(server, left, hostiles, healthy):
+    """What hostile runs answered, printed and left, held against what the sessions beside them have."""
+    with suite.case("no answer and no console of a hostile run has a session's secret"):
+        assert not hostiles.seen, hostiles.seen[:3]
+    same = [name for name in left if hostiles.heaps.get(name)]
+    with suite.case(f"what {len(same)} of them left in the crowd is, byte by byte, what they left alone"):
+        other = [name for name in same if hostiles.heaps[name] != {left[name]}]
+        assert not other, f"another heap than alone: {other}"
+        assert len(same) >= 12, same
+    some = sorted((name, max(heaps)) for name, heaps in hostiles.heaps.items() if heaps)[:SEARCHED]
+    empty = run(server.port, "0")["heap"]
+    how = "unpacked" if READABLE else "as they are stored, since there is no zstd here"
+    with suite.case(f"no secret is in {len(some)} exported heaps ({how}), nor in what they differ in from an empty one"):
+        for one in healthy:
+            assert not READABLE or has(exported(server.data, one.heap), one.secret), "a secret is not found where it is"
+        for name, heap in some:
+            differs, error = tool(server.port, "diff_heaps", a=empty, b=heap)
+            assert not error, f"{name}: {differs}"
+            for where in (json.dumps(differs), exported(server.data, heap)):
+                assert not [one for one in healthy if has(where, one.secret)], f"{name} has left a session's secret"
 
 
 def hash_of(name, round):
@@ -317,11 +194,12 @@ def resident_mb(pid):
 
 
 def main():
+    left = {}
     with suite.group("alone"), Server() as server:
-        alone(server)
-        kept(server)
+        left = alone(server)
+        kept(suite, server)
     with suite.group("in a crowd"), Server() as server:
-        crowd(server)
+        crowd(server, left)
     suite.end()
 
 

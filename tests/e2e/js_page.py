@@ -10,8 +10,9 @@ from js_calls import KEY, MOMENT, NO_NAME, NOWHERE, bad, good
 FIELDS = ["index", "input_heap", "output_heap", "code", "timestamp"]
 
 
-def page(suite, over, named, nobody, data):
-    """`named` has the session `the page`, `nobody` has none; both see the same storage, which is in `data`."""
+def page(suite, over, named, nobody, failing, team=None):
+    """`named` has the session `the page`, `failing` has `only failures`, `nobody` has none; all see the same storage. `team` is
+    what `named` says in `X-MCP-Team`, where it is carried by something that has headers."""
     with suite.case(f"{over}: a heap key is 64 lowercase hexadecimal characters, and equal runs have equal keys"):
         first = good(named.tool("run_js", code="globalThis.x = 1;"))
         again = good(nobody.tool("run_js", code="globalThis.x = 1;"))
@@ -39,14 +40,27 @@ def page(suite, over, named, nobody, data):
             assert all(set(e) == {field} for e in chosen), chosen
         chosen = good(named.tool("list_session_snapshots", fields="index,code"))["entries"]
         assert set(chosen[0]) == {"index", "code"}, chosen
-        assert bad(named.tool("list_session_snapshots", fields="nothing"))["entries"][0]["error"]
-    with suite.case(f"{over}: without a session the log is one error entry"):
+        for fields, wrong in (("nothing", "nothing"), ("index,nope", "nope"), ("Index", "Index"), ("code;index", "code;index")):
+            refused = bad(named.tool("list_session_snapshots", fields=fields))
+            assert list(refused) == ["entries"] and len(refused["entries"]) == 1, refused
+            assert wrong in refused["entries"][0]["error"] and "input_heap" in refused["entries"][0]["error"], refused
+    with suite.case(f"{over}: without a session the log is one error entry, word by word"):
         assert bad(nobody.tool("list_session_snapshots")) == NO_NAME
+        assert bad(nobody.tool("list_session_snapshots", fields="index")) == NO_NAME
     with suite.case(f"{over}: a session is listed when it has an entry"):
         assert "the page" in good(nobody.tool("list_sessions"))["sessions"]
         assert set(good(nobody.tool("list_sessions"))) == {"sessions"}
+    with suite.case(f"{over}: a session whose runs all failed has no entries and is not listed"):
+        assert good(failing.tool("list_session_snapshots")) == {"entries": []}
+        for code, status in (("throw new Error('on purpose')", "failed"), ("let broken = ;", "failed"), ("for (;;) {}", "timed_out")):
+            assert bad(failing.tool("run_js", code=code, timeout_ms=200))["status"] == status, code
+        assert good(failing.tool("list_session_snapshots")) == {"entries": []}
+        assert good(nobody.tool("list_sessions")) == {"sessions": ["the page"]}
+    with suite.case(f"{over}: what was sent as X-MCP-* is mcp.headers, and only there"):
+        said = good(named.tool("run_js", code="mcp.headers"))["result"]
+        assert said.get("x-mcp-team") == team and all(name.startswith("x-mcp-") for name in said), said
+        assert "x-mcp-team" not in good(nobody.tool("run_js", code="mcp.headers"))["result"]
     tags(suite, over, named, heap)
-    storage(suite, over, nobody, data)
 
 
 def tags(suite, over, named, heap):
@@ -83,6 +97,18 @@ def tags(suite, over, named, heap):
             assert bad(named.tool(tool, heap="not a key", **more))["ok"] is False
         assert bad(named.tool("set_heap_tags", heap=heap, tags={"a": 1})), "a tag is text"
         assert bad(named.tool("query_heaps_by_tags")), "a filter is needed"
+    with suite.case(f"{over}: a key that nothing has has no tags, and one that is no key is refused"):
+        assert good(named.tool("get_heap_tags", heap=NOWHERE)) == {"tags": {}}
+        for wrong in ("not a key", NOWHERE[1:], NOWHERE + "0", "A" * 64, ""):
+            assert bad(named.tool("get_heap_tags", heap=wrong)).startswith("bad_heap"), wrong
+        assert bad(named.tool("get_heap_tags")), "a heap is needed"
+    with suite.case(f"{over}: deleting tags that are not there changes nothing"):
+        assert good(named.tool("set_heap_tags", heap=heap, tags={"a": "1"})) == {"ok": True}
+        for keys in ("b", "b,c", "A", " ,", ""):
+            assert good(named.tool("delete_heap_tags", heap=heap, keys=keys)) == {"ok": True}, keys
+            assert good(named.tool("get_heap_tags", heap=heap)) == {"tags": {"a": "1"}}, keys
+        assert good(named.tool("delete_heap_tags", heap=heap, keys="b,a")) == {"ok": True}
+        assert good(named.tool("get_heap_tags", heap=heap)) == {"tags": {}}
 
 
 def storage(suite, over, nobody, data):

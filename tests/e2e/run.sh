@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|http|effects|calls|tenants|hostile|faults|clock|readme|kills|js|js_kills|js_hostile|s3]...
+# Runs the end-to-end suites against one binary: run.sh [clients|typescript|inspector|conformance|foreign|http|effects|calls|tenants|hostile|faults|clock|readme|kills|js|js_damage|js_gc|js_fetch|js_fair|js_kills|js_hostile|s3|s3_lies]...
 # $TOKAMAK is the binary (default: target/debug/tokamak), $TOKAMAK_FIXTURES one built with `--features conformance-fixtures`
 # (default: $TOKAMAK-fixtures); $TOOLS is where setup.sh installs (default: .tools).
 # Invariants: one line for each check; nothing that was started is left running and no file is left outside $TOOLS.
@@ -15,7 +15,7 @@ TOOLS=$(cd "$TOOLS" && pwd)
 export TOOLS
 # A suite that takes longer hangs.
 SECONDS_FOR_A_SUITE=${SECONDS_FOR_A_SUITE:-150}
-ALL="clients typescript inspector conformance foreign http effects calls tenants hostile faults clock readme kills js js_kills js_hostile s3"
+ALL="clients typescript inspector conformance foreign http effects calls tenants hostile faults clock readme kills js js_damage js_gc js_fetch js_fair js_kills js_hostile s3 s3_lies"
 
 main() {
   check_binary
@@ -25,7 +25,7 @@ main() {
   done
   [[ " $suites " != *" conformance "* ]] || check_fixtures
   # These need nothing but Python.
-  [[ " tenants hostile faults clock readme kills js js_kills js_hostile " == *" $suites "* ]] || "$here/setup.sh" || die "the tools are not installed"
+  [[ " tenants hostile faults clock readme kills js js_damage js_gc js_fetch js_fair js_kills js_hostile " == *" $suites "* ]] || "$here/setup.sh" || die "the tools are not installed"
   private_surroundings
   for suite in $suites; do
     run_suite "$suite"
@@ -81,9 +81,9 @@ run_suite() {
   case $suite in
     clients | effects | calls | foreign) command=("$TOOLS/e2e-python/bin/python" "$here/$suite.py") ;;
     typescript) command=("$node/node/bin/node" "$here/typescript.mjs") ;;
-    s3) command=("$TOOLS/e2e-s3/bin/python" "$here/s3.py") ;;
+    s3 | s3_lies) command=("$TOOLS/e2e-s3/bin/python" "$here/$suite.py") ;;
     http) command=("$TOOLS/e2e-http/bin/python" "$here/http_api.py") ;;
-    tenants | hostile | faults | clock | readme | kills | js | js_kills | js_hostile) command=(python3 "$here/$suite.py") ;;
+    tenants | hostile | faults | clock | readme | kills | js | js_damage | js_gc | js_fetch | js_fair | js_kills | js_hostile) command=(python3 "$here/$suite.py") ;;
     *) command=("$here/$suite.sh") ;;
   esac
   PATH="$node/node/bin:$node/.bin:$PATH" timeout --kill-after=10 "$seconds" "${command[@]}" \

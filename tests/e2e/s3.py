@@ -361,5 +361,6 @@ def main():
                 assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
 
 
-main()
-suite.end()
+if __name__ == "__main__":
+    main()
+    suite.end()
