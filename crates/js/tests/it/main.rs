@@ -8,11 +8,14 @@ mod completion;
 mod ecmascript;
 mod engines;
 mod globals;
+#[path = "../../build/guest.rs"]
+mod guest_build;
 mod guests;
 mod hostile;
 mod image;
 mod limits;
 mod repl;
+mod reproduced;
 mod state;
 mod support;
 mod typescript;
