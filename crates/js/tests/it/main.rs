@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chains;
+mod code;
 mod completion;
 mod ecmascript;
 mod engines;
