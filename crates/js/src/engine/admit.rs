@@ -84,6 +84,11 @@ impl Core {
         }
     }
 
+    pub fn memory(&self, key: Digest) -> Result<Vec<u8>, Error> {
+        let held = self.held(key)?;
+        Ok((0..held.image.pages()).flat_map(|at| held.page(at)).copied().collect())
+    }
+
     /// In a guest of its own, which is thrown away: looking needs memory too.
     pub fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
         let held = self.held(key)?;

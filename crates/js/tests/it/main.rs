@@ -22,3 +22,4 @@ mod support;
 mod typescript;
 mod waiting;
 mod web;
+mod wiped;
