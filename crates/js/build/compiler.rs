@@ -33,7 +33,6 @@ impl fmt::Display for NoCompiler {
 impl Error for NoCompiler {}
 
 pub fn find() -> Result<Compiler, NoCompiler> {
-    println!("cargo::rerun-if-env-changed=WASI_SDK_PATH");
     if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
         let clang = Path::new(&sdk).join("bin/clang");
         return Ok(Compiler { program: clang.into(), arguments: TARGET.to_vec(), link: &["-Wl,--stack-first"] });

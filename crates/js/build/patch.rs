@@ -140,6 +140,24 @@ const PATCHES: &[Patch] = &[
         ar->first_free_block = block_idx;",
     },
     Patch {
+        why: "what a small block has left when it shrinks is zeroed: a buffer that was made smaller would keep it",
+        times: 1,
+        before: "        if (total_size <= block_size)
+            return ptr; /* still fits the current size class */",
+        after: "        if (total_size <= block_size) {
+            tk_wipe((uint8_t *)ptr + size, block_size - sizeof(JSMallocBlockHeader) - size);
+            return ptr;
+        }",
+    },
+    Patch {
+        why: "the place of an element that was popped or shifted is empty: an array of numbers would keep them",
+        times: 2,
+        before: "                p->u.array.count--;
+",
+        after: "                arrp[--p->u.array.count] = JS_UNDEFINED;
+",
+    },
+    Patch {
         why: "JSON.stringify looks through all it is inside of at each level: a deep value would take hours to fail",
         times: 1,
         before: "    if (js_check_stack_overflow(ctx->rt, 0)) {

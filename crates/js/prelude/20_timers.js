@@ -5,7 +5,8 @@
   const host = globalThis.__host;
   const own = host.own;
   const Weak = WeakRef, deref = own.uncurry(WeakRef.prototype.deref);
-  // A run that ends drops the timers it leaves. Only the promise of a timer holds it, so nothing of it stays behind here.
+  // A run that ends drops the timers it leaves. Only the promise of a timer holds it, and is not held by it: a ring would stay
+  // behind, with all that the timer was given, until the collector comes.
   const live = new own.Map();
   const found = (id) => {
     const timer = own.mapGet(live, id);
@@ -24,8 +25,9 @@
     return number >= 1 && number <= 0x7fffffff ? number : 1;
   };
   const arm = (id, timer) => {
-    timer.promise = host.call('timer', `{"ms":${delay(timer.ms) | 0}}`);
-    own.then(timer.promise, () => fire(id, timer), () => own.mapDelete(live, id));
+    const promise = host.call('timer', `{"ms":${delay(timer.ms) | 0}}`);
+    timer.promise = new Weak(promise);
+    own.then(promise, () => fire(id, timer), () => own.mapDelete(live, id));
   };
   const fire = (id, timer) => {
     if (found(id) !== timer) return;
@@ -47,7 +49,7 @@
     const timer = found(number);
     if (timer === undefined) return;
     own.mapDelete(live, number);
-    if (host.cancel) host.cancel(timer.promise);
+    if (host.cancel) host.cancel(deref(timer.promise));
   };
 
   own.global('setTimeout', function setTimeout(work, ms, ...rest) { return start('setTimeout', work, ms, rest, false); });

@@ -24,7 +24,7 @@ impl Core {
     pub fn admit(&self, bench: &mut Bench, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
         let mut last: Option<Held> = None;
         for (at, object) in objects.iter().enumerate() {
-            let frame = Frame::read(object).map_err(|error| refused(key, error))?;
+            let frame = Frame::read(object).map_err(|_| Error::Damaged(asked(key, &objects[at + 1..])))?;
             let running = self.engines.get(&frame.engine);
             let running = running.ok_or(Error::NoEngine { heap: key, engine: frame.engine })?;
             let parent = match (last, frame.parent) {
@@ -84,6 +84,11 @@ impl Core {
         }
     }
 
+    pub fn memory(&self, key: Digest) -> Result<Vec<u8>, Error> {
+        let held = self.held(key)?;
+        Ok((0..held.image.pages()).flat_map(|at| held.page(at)).copied().collect())
+    }
+
     /// In a guest of its own, which is thrown away: looking needs memory too.
     pub fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
         let held = self.held(key)?;
@@ -95,6 +100,12 @@ impl Core {
         let begun = instance.begin(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
         begun.and_then(|()| instance.globals()).map_err(|cut| ended(cut, &limits))
     }
+}
+
+/// The heap that an object was to be, by what comes after it: its own word for it may be what is damaged.
+fn asked(key: Digest, after: &[Vec<u8>]) -> Digest {
+    let parent = |object: &Vec<u8>| Frame::read(object).ok().and_then(|frame| frame.parent);
+    after.first().and_then(parent).unwrap_or(key)
 }
 
 pub fn refused(key: Digest, error: image::Error) -> Error {

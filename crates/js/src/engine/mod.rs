@@ -105,6 +105,12 @@ impl Engine {
         self.core.shelf.clear();
     }
 
+    /// Every byte of a heap's memory, to look for what must not be there.
+    #[doc(hidden)]
+    pub async fn memory(&self, key: Digest) -> Result<Vec<u8>, Error> {
+        self.there(move |core, _| core.memory(key)).await
+    }
+
     /// Runs on a thread of ours, and waits without holding the caller's.
     async fn there<T: Send + 'static>(
         &self,

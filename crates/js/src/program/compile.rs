@@ -1,12 +1,13 @@
 //! Native code of a guest, kept across starts.
 //! Invariant: a file of native code runs with all our rights, so it is only read from a folder that nobody else may write to,
-//! and only when it was made by this Wasmtime, for this kind of processor, with these settings.
+//! where it is ours and nobody else's to write, and only when it was made by this Wasmtime, for this kind of processor, with
+//! these settings.
 #![allow(unsafe_code)]
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,24 +84,40 @@ fn name(engine: &Engine, guest: Digest) -> String {
 fn private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let about = fs::symlink_metadata(folder)?;
-    // SAFETY: `geteuid` has no preconditions and cannot fail.
-    let me = unsafe { libc::geteuid() };
-    if !about.is_dir() || about.uid() != me {
+    if !about.is_dir() || !is_mine(&about) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not a folder of this user"));
     }
+    // What others have put there before is not read (`read`), and not written to (`write`).
     if about.mode() & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
     Ok(())
 }
 
+fn is_mine(about: &Metadata) -> bool {
+    // SAFETY: `geteuid` has no preconditions and cannot fail.
+    about.uid() == unsafe { libc::geteuid() }
+}
+
 fn read(engine: &Engine, file: &Path) -> Option<Module> {
-    if !file.is_file() {
+    // Looked at as it was opened: a name may lead elsewhere a moment later.
+    let open = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(file);
+    let (open, about) = match open.and_then(|open| open.metadata().map(|about| (open, about))) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            tracing::warn!(file = %file.display(), %error, "compiled JavaScript engine is not usable; compiling again");
+            return None;
+        }
+    };
+    if !about.is_file() || !is_mine(&about) || about.mode() & 0o022 != 0 {
+        tracing::warn!(file = %file.display(), "compiled JavaScript engine that others may write; compiling again");
         return None;
     }
-    // SAFETY: the file lies in a folder that only this user may write to (`private`), under a name that holds the settings,
-    // the processor and the version it was compiled for, and was put there whole (`write`).
-    match unsafe { Module::deserialize_file(engine, file) } {
+    // SAFETY: the file is ours, nobody else may write it, it lies in a folder that only this user may write to (`private`)
+    // under a name that holds the settings, the processor and the version it was compiled for, and was put there whole
+    // (`write`).
+    match unsafe { Module::deserialize_open_file(engine, open) } {
         Ok(module) => Some(module),
         Err(error) => {
             tracing::warn!(file = %file.display(), %error, "compiled JavaScript engine is not usable; compiling again");
@@ -109,10 +126,11 @@ fn read(engine: &Engine, file: &Path) -> Option<Module> {
     }
 }
 
-/// Whole or not at all: what a crash left must never be run.
+/// Whole or not at all: what a crash left must never be run. In a file of its own: one that is there already may lead elsewhere.
 fn write(file: &Path, code: &[u8]) -> io::Result<()> {
     let made = file.with_extension(format!("{}.new", std::process::id()));
-    let mut new = File::create(&made)?;
+    let _ = fs::remove_file(&made);
+    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&made)?;
     new.write_all(code)?;
     new.sync_all()?;
     fs::rename(&made, file)

@@ -4,18 +4,23 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chains;
+mod code;
 mod completion;
 mod ecmascript;
 mod engines;
 mod globals;
+#[path = "../../build/guest.rs"]
+mod guest_build;
 mod guests;
 mod hostile;
 mod image;
 mod limits;
 mod repl;
+mod reproduced;
 mod state;
 mod support;
 mod turns;
 mod typescript;
 mod waiting;
 mod web;
+mod wiped;

@@ -94,3 +94,30 @@ fn a_large_typed_array_survives() {
         json!(sum)
     );
 }
+
+/// A callback runs as a job after what was registered has gone: at once where nothing but the dropped name held it, else when
+/// the collector comes, in whichever run and process that is.
+#[test]
+fn a_finalization_registry_tells_of_what_went_also_after_the_heap_was_stored() {
+    let mut session = Session::new();
+    session.run(
+        "const gone = [], registry = new FinalizationRegistry((held) => gone.push(held));
+         let one = {}, two = {}, three = {}, token = {}, reference = new WeakRef(one);
+         registry.register(one, 'one'); registry.register(two, 'two'); registry.register(three, 'three', token);
+         (() => { const ring = {}; ring.ring = ring; registry.register(ring, 'ring') })(); 0",
+    );
+    session.cold();
+    assert_eq!(session.json("gone"), json!([]), "they are there");
+    assert_eq!(session.json("registry.unregister(token)"), json!(true));
+    session.cold();
+    // The run that lets go sees it after its next await; here it is the end of the run.
+    assert_eq!(session.json("one = null; [gone.length, reference.deref() === undefined]"), json!([0, true]));
+    session.cold();
+    assert_eq!(session.json("gone"), json!(["one"]));
+    assert_eq!(session.json("two = three = null; await null; gone"), json!(["one", "two"]), "the third was taken back");
+    session.cold();
+    // The ring goes when the heap has grown enough for the collector to look.
+    session.run("let grown = Array.from({length: 30000}, (_, i) => ({i})); grown = null");
+    session.cold();
+    assert_eq!(session.json("gone"), json!(["one", "two", "ring"]));
+}

@@ -1,0 +1,341 @@
+//! The bytes of a heap: what was let go of is not among them.
+//! Invariant: a secret is made while the program runs, of numbers that are not its own; only where the source itself is looked
+//! for does its text stand there.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::OnceLock;
+
+use js::Engine;
+use ports::Scripts;
+use ports::scripts::{Outcome, Thrown};
+use serde_json::json;
+
+use crate::support::{Session, settings, wait};
+
+/// Any eight characters of it that follow each other are found: half of a secret is one, too.
+const SECRET: &str = "kT4-qZ9wLm2#xRv8pYc5hBn7jDs3fGu6eWa1oXi0";
+const PART: usize = 8;
+/// As one byte a character, as two, and as numbers in an array.
+const STRIDES: [usize; 3] = [1, 2, 8];
+
+/// An expression that gives the secret.
+fn secret() -> String {
+    format!("String.fromCharCode(...{})", codes())
+}
+
+/// An expression that gives its characters as numbers.
+fn codes() -> String {
+    let hidden: Vec<u8> = SECRET.bytes().map(|byte| byte ^ 0x15).collect();
+    format!("{hidden:?}.map((n) => n ^ 0x15)")
+}
+
+/// A program with `S` for the secret and `C` for its characters.
+fn program(code: &str) -> String {
+    code.replace("$S", &secret()).replace("$C", &codes())
+}
+
+/// Where in a memory parts of a secret lie, and in which stride.
+fn found(memory: &[u8], secret: &str) -> Vec<(usize, usize)> {
+    let parts: HashSet<&[u8]> = secret.as_bytes().windows(PART).collect();
+    let mut begins = [false; 256];
+    secret.bytes().for_each(|byte| begins[byte as usize] = true);
+    let mut found = Vec::new();
+    for at in (0..memory.len()).filter(|at| begins[memory[*at] as usize]) {
+        for stride in STRIDES {
+            let Some(window) = memory.get(at..at + PART * stride) else { continue };
+            let mut part = [0; PART];
+            part.iter_mut().zip(window.chunks_exact(stride)).for_each(|(byte, wide)| *byte = wide[0]);
+            let apart = || window.chunks_exact(stride).all(|wide| wide[1..].iter().all(|byte| *byte == 0));
+            if parts.contains(part.as_slice()) && apart() {
+                found.push((at, stride));
+            }
+        }
+    }
+    found
+}
+
+impl Session {
+    /// Whether its head holds any of it, read back from what is stored by an engine that knows nothing else.
+    fn holds(&mut self, secret: &str) -> bool {
+        static READER: OnceLock<Engine> = OnceLock::new();
+        let reader = READER.get_or_init(|| Engine::start(&settings()).unwrap());
+        reader.forget();
+        let head = self.head.unwrap();
+        wait(reader.admit(head, self.chain())).unwrap();
+        let memory = wait(reader.memory(head)).unwrap();
+        assert_eq!(memory.len() as u64, self.last.as_ref().unwrap().heap.memory_bytes);
+        !found(&memory, secret).is_empty()
+    }
+
+    /// After one more run.
+    fn lets_go(&mut self) -> bool {
+        self.run("0");
+        !self.holds(SECRET)
+    }
+}
+
+#[test]
+fn what_is_kept_is_found() {
+    for code in ["let kept = $S; 0", "let kept = $S + '\u{1f600}'; 0", "let kept = $C; 0", "let kept = {[$S]: 1}; 0"] {
+        let mut session = Session::new();
+        session.run(&program(code));
+        assert!(session.holds(SECRET), "{code}");
+        assert!(!session.holds("another secret, of which nobody told"));
+    }
+}
+
+/// Each is made in one run and let go of in the next; what is left is looked through after one more.
+#[test]
+fn what_a_program_lets_go_of_is_in_no_heap_after() {
+    let large = "Array.from({length: 300}, (_, i) => $S + i)";
+    let cases = [
+        ("let kept = $S; 0", "kept = null; 0"),
+        ("let kept = $S + '\u{1f600}'; 0", "kept = null; 0"),
+        ("let kept = ''; for (const code of $C) kept += String.fromCharCode(code); 0", "kept = ''; 0"),
+        ("let kept = $S.repeat(500) + $S.repeat(900); kept.length", "kept = kept.length"),
+        ("let kept = 'a'.repeat(3000) + $S + 'b'.repeat(3000); 0", "kept = kept.slice(0, 1000); 0"),
+        (&format!("let kept = {large}; 0"), "kept.length = 3; kept.fill(''); 0"),
+        (&format!("let kept = new Map({large}.map((s) => [s, {{s}}])); 0"), "kept.clear(); 0"),
+        (&format!("let kept = new Set({large}); 0"), "for (const one of [...kept]) kept.delete(one); kept.size"),
+        ("let kept = {[$S]: $S, other: 1}; 0", "for (const name of ['other', $S]) delete kept[name]; 0"),
+        ("let kept = {a: {b: {c: $S}}}; 0", "delete kept.a.b; 0"),
+        ("let kept = Symbol($S); 0", "kept = 0"),
+        ("let kept = BigInt('0x' + [...$S].map((c) => c.charCodeAt().toString(16)).join('')); 0", "kept = 0n; 0"),
+        ("let kept = ((s) => () => s)($S); 0", "kept = null; 0"),
+        ("let kept = (function* (s) { yield s.length; yield s })($S); kept.next().value", "kept.return(); 0"),
+        ("let kept = (function* (s) { yield s.length; yield s })($S); kept.next().value", "[...kept].length"),
+        ("let kept = new WeakMap([[globalThis, $S]]); 0", "kept.delete(globalThis)"),
+        ("let kept = new (class { #s = $S; forget() { this.#s = 0 } })(); 0", "kept.forget(); 0"),
+        ("let kept = /./g; kept.exec($S); $S.replace(/(.)(.)/g, '$2$1').length", "kept = 0"),
+        ("let kept = new RegExp($S.replace(/[^a-z0-9]/gi, '.')); 0", "kept = 0"),
+        ("let kept = new Error($S); 0", "kept = 0"),
+        ("let kept = structuredClone({s: [$S]}); 0", "kept = 0"),
+        ("let kept = new Headers({'x-token': $S}); 0", "kept = 0"),
+        ("let kept = Promise.resolve($S); await kept; 0", "kept = 0"),
+        ("let kept = new Function('return ' + JSON.stringify($S)); kept().length", "kept = 0"),
+    ];
+    let mut kept = cases.to_vec();
+    kept.retain(|(make, drop)| {
+        let mut session = Session::new();
+        session.run(&program(make));
+        session.run(&program(drop));
+        !session.lets_go()
+    });
+    assert!(kept.is_empty(), "it is still there: {kept:#?}");
+}
+
+/// What a run did not keep is gone with the run.
+#[test]
+fn what_a_run_only_had_in_hand_is_in_no_heap_after() {
+    let cases = [
+        "$S.length",
+        "$S",
+        "({deep: [$S, new Map([[$S, $S]])]})",
+        "new Map([[$S, $S]])",
+        "Symbol($S)",
+        "throw new Error($S)",
+        "throw $S",
+        "Promise.reject(new TypeError($S)); 0",
+        "null[$S]",
+        "eval($S)",
+        "console.log($S, {$: $S}); console.error([$S]); console.table([{a: $S}]); 0",
+        "console.group($S); console.log(1); console.groupEnd(); console.count($S); console.countReset($S); 0",
+        "JSON.stringify(JSON.parse(JSON.stringify({a: [$S]}))).length",
+        "btoa($S) + atob(btoa($S))",
+        "[...new TextEncoder().encode($S)].length + new TextDecoder().decode(new Uint8Array($C)).length",
+        "(await crypto.subtle.digest('SHA-256', new Uint8Array($C))).byteLength",
+        "$S.split('').reverse().sort().map((c) => c + $S).join($S).normalize().toUpperCase().length",
+        "(function deep(n, s) { return n ? deep(n - 1, s) : s.length })(500, $S)",
+        "await (async (s) => { await null; return s.length })($S)",
+        "for await (const s of (async function* () { yield $S; yield $S })()) s.length",
+        "setTimeout((s) => s.length, 1e6, $S); 0",
+        "$C.sort().length",
+    ];
+    let mut kept = cases.to_vec();
+    kept.retain(|code| {
+        let mut session = Session::new();
+        session.run(&program(code));
+        !session.lets_go()
+    });
+    assert!(kept.is_empty(), "it is still there: {kept:#?}");
+}
+
+/// Blocks that shrink where they are: the rest of one is no less free than a whole one.
+#[test]
+fn the_rest_of_what_was_made_smaller_is_wiped() {
+    let mut kept = Vec::new();
+    for bytes in [64, 200, 440, 2_000, 40_000, 300_000] {
+        let fill = format!(
+            "const fill = (b) => {{ const all = new Uint8Array(b), codes = $C; for (let at = 0; at + 50 < all.length; at += 50) \
+             all.set(codes, at); return b }}; let kept = fill(new ArrayBuffer({bytes}, {{maxByteLength: 400000}})); 0"
+        );
+        for smaller in [
+            "kept.resize(3); 0",
+            "kept.resize(0); 0",
+            "kept = kept.transfer(3); 0",
+            "kept = kept.transferToFixedLength(3); 0",
+            "kept.resize(3); kept.resize(30); 0",
+            "new Uint8Array(kept).fill(0); 0",
+            "kept = kept.slice(0, 3); 0",
+        ] {
+            let mut session = Session::new();
+            session.run(&program(&fill));
+            session.run(smaller);
+            if !session.lets_go() {
+                kept.push(format!("{bytes} bytes: {smaller}"));
+            }
+        }
+    }
+    for smaller in [
+        "while (kept.length) kept.pop()",
+        "while (kept.length > 2) kept.shift(); kept[0] = kept[1] = 0",
+        "kept.length = 0",
+        "kept.splice(0, 38); kept.fill(0); 0",
+        "kept.copyWithin(0, 30).fill(7); 0",
+    ] {
+        let mut session = Session::new();
+        session.run(&program("let kept = $C; 0"));
+        session.run(smaller);
+        if !session.lets_go() {
+            kept.push(smaller.to_owned());
+        }
+    }
+    assert!(kept.is_empty(), "it is still there: {kept:#?}");
+}
+
+#[test]
+fn the_source_of_a_run_is_in_no_heap_after_unless_a_function_of_it_is() {
+    for code in [
+        format!("'{SECRET}'.length"),
+        format!("// {SECRET}\n0"),
+        format!("let once = `{SECRET}`; once = 0"),
+        format!("let {} = 1; 0 // {SECRET}", "a".repeat(40)),
+        format!("(() => '{SECRET}')().length"),
+        format!("throw '{SECRET}'"),
+        format!("'{SECRET}' is no program"),
+    ] {
+        let mut session = Session::new();
+        session.run(&code);
+        assert!(session.lets_go(), "{code}");
+    }
+    let mut session = Session::new();
+    session.run(&format!("function kept() {{ return '{SECRET}' }} 0"));
+    assert!(session.holds(SECRET), "it can be asked for its text");
+    session.run("function kept() {} 0");
+    assert!(session.lets_go(), "a function that was declared again");
+}
+
+#[test]
+fn answers_and_what_was_asked_are_in_no_heap_after_they_were_used() {
+    let error = || Thrown { name: SECRET.into(), message: SECRET.into(), stack: String::new() };
+    for (code, answer) in [
+        ("(await plasm('x')).rows.length", Ok(json!({"rows": [SECRET, {"a": SECRET}]}))),
+        ("const {rows} = await plasm('x'); rows.length = 0", Ok(json!({"rows": [SECRET]}))),
+        ("await plasm('x'); 0", Ok(json!(SECRET.repeat(2000)))),
+        ("await plasm('x').catch(() => 0)", Err(error())),
+        ("await plasm('x')", Err(error())),
+        ("const asked = $S; await plasm(asked); 0", Ok(json!(0))),
+        ("(await Promise.race([plasm($S), plasm('y')])).length", Ok(json!(SECRET))),
+    ] {
+        let mut session = Session::new();
+        // A constant is kept for ever; here it is part of the run alone.
+        let calls = session.owed(&program(&format!("await (async () => {{ {} }})()", returned(code))));
+        let answers = calls.iter().map(|call| (call.id, answer.clone())).collect();
+        session.settle(answers);
+        assert!(session.lets_go(), "{code}");
+    }
+}
+
+/// The last statement of a program as what a function gives.
+fn returned(code: &str) -> String {
+    match code.rsplit_once("; ") {
+        Some((before, last)) => format!("{before}; return {last}"),
+        None => format!("return {code}"),
+    }
+}
+
+/// A long part of a string is a place in it, not a copy.
+#[test]
+fn a_long_part_of_a_string_keeps_the_whole() {
+    for (length, keeps) in [(1_024, false), (1_025, true)] {
+        let mut session = Session::new();
+        let make = format!("let kept = ('a'.repeat(2000) + $S + 'b'.repeat(2000)).slice(0, {length}); kept.length");
+        session.run(&program(&make));
+        assert_eq!(session.lets_go(), !keeps, "{length}");
+        session.run("kept = ''; 0");
+        assert!(session.lets_go(), "{length}");
+    }
+}
+
+/// Things that hold each other are found when the collector runs, which it does when the heap has grown by half.
+#[test]
+fn a_ring_is_wiped_when_it_is_collected() {
+    let mut session = Session::new();
+    session.run(&program("(() => { const ring = {text: $S}; ring.ring = ring })(); new URL('x:' + $S); 0"));
+    session.run("let grown = Array.from({length: 30000}, (_, i) => ({i})); grown = 0");
+    assert!(session.lets_go());
+}
+
+/// Read from the host each time: a heap has them only where the code has put them.
+#[test]
+fn headers_are_read_only_and_in_no_heap_that_did_not_keep_them() {
+    let name = "x-mcp-token";
+    let reads = [
+        "mcp.headers['x-mcp-token'].length",
+        "Object.entries(mcp.headers).flat().join().length",
+        "JSON.stringify(mcp).length",
+        "({...mcp.headers})['x-mcp-token'].length",
+        "(({headers: {['x-mcp-token']: token}}) => token.length)(mcp)",
+        "for (const one in mcp.headers) mcp.headers[one].toUpperCase()",
+        "console.log(mcp, mcp.headers, `${mcp.headers['x-mcp-token']}`); 0",
+        "new Headers(mcp.headers).get('x-mcp-token').length",
+        "structuredClone({...mcp.headers})['x-mcp-token'].length",
+        "mcp.headers",
+        "throw new Error(mcp.headers['x-mcp-token'])",
+        "await plasm('x'); mcp.headers['x-mcp-token'].length",
+    ];
+    let given = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    for code in reads {
+        let mut session = Session::new();
+        session.surroundings.headers = given(SECRET);
+        if let Outcome::Waiting { owed } = session.run(code) {
+            assert!(!session.holds(SECRET), "while it waits");
+            session.settle(owed.iter().map(|call| (call.id, Ok(json!(0)))).collect());
+        }
+        assert!(!session.holds(SECRET), "{code}");
+    }
+    let writes = [
+        "mcp.headers = {'x-mcp-token': 'forged'}",
+        "'use strict'; mcp.headers = {}",
+        "mcp.headers['x-mcp-token'] = 'forged'",
+        "delete mcp.headers['x-mcp-token']; delete mcp.headers",
+        "Object.assign(mcp.headers, {'x-mcp-token': 'forged', more: 1})",
+        "Object.defineProperty(mcp, 'headers', {value: {}})",
+        "Object.defineProperty(mcp.headers, 'x-mcp-token', {value: 'forged'})",
+        "Object.setPrototypeOf(mcp.headers, {more: 1})",
+        "Object.defineProperty(Object.prototype, 'x-mcp-token', {set(v) { globalThis.seen = v }, get: () => 'forged'})",
+        "JSON.parse = () => ({headers: {}}); Object.keys = () => []; Object.freeze = (o) => (globalThis.seen = o)",
+        "Object.getOwnPropertyDescriptor(mcp, 'headers').get = () => ({})",
+        "Reflect.set(mcp, 'headers', {}) || Reflect.set(mcp.headers, 'more', 1)",
+    ];
+    let mut session = Session::new();
+    session.surroundings.headers = given("Qn7/first-Yr3");
+    for code in writes {
+        session.run(code);
+        assert_eq!(
+            session.json("[{...mcp.headers}, typeof seen]"),
+            json!([given("Qn7/first-Yr3"), "undefined"]),
+            "{code}"
+        );
+    }
+    session.surroundings.headers = given("Bk2/other-Wd8");
+    session.cold();
+    assert_eq!(session.json("mcp.headers"), json!(given("Bk2/other-Wd8")));
+    assert!(!session.holds("Qn7/first-Yr3"));
+    session.surroundings.headers.clear();
+    assert_eq!(session.json("mcp.headers"), json!({}));
+    // What code keeps is in its heap, as anything else.
+    session.surroundings.headers = given(SECRET);
+    session.run("let kept = mcp.headers; 0");
+    assert!(session.holds(SECRET));
+}
