@@ -46,8 +46,8 @@ pub use caller::{Caller, Connection, Identity};
 pub use calls::{Call, CallStep, Exporter};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
 pub use engine::{
-    Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage, OutputRequest, Review,
-    RunJs, State, Tags, Uncaught,
+    Became, Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage, OutputRequest,
+    Review, RunJs, State, Tags, Uncaught,
 };
 pub use error::{Error, JsError};
 pub use gc::{Collected, Pass};

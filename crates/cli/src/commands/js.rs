@@ -36,7 +36,7 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
             wait_ms: Some(u64::MAX),
             timeout_ms: args.timeout_ms,
             memory_mb: args.memory_mb,
-            headers: Default::default(),
+            ..RunJs::default()
         };
         let ran = service.run_js(&Caller::local(), &asked).await?;
         if output.json {

@@ -123,6 +123,8 @@ pub async fn exec(
         timeout_ms: given.timeout_ms,
         memory_mb: given.memory_mb,
         headers: named.headers,
+        // Who leaves gives nothing up: `/api/executions/{id}/cancel` does.
+        became: None,
     };
     let ran = service.run_js(&caller, &run).await.map_err(problem)?;
     let value = js::ran(&service, &caller, &ran).await.map_err(problem)?;

@@ -4,6 +4,7 @@
 mod caller;
 #[cfg(feature = "conformance-fixtures")]
 mod fixtures;
+mod given_up;
 mod handler;
 mod http;
 mod meta;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use session::{Caller, Connection, Error, InSession, Service};
+use session::{Became, Caller, Connection, Error, InSession, Service};
 
 pub type Headers = BTreeMap<String, String>;
 
@@ -45,11 +45,13 @@ pub fn read(headers: &HeaderMap) -> Headers {
 pub struct Named {
     pub name: Option<String>,
     pub headers: Headers,
+    /// Of this call: which run it became.
+    pub became: Option<Became>,
 }
 
 impl Named {
     pub fn of(headers: Headers) -> Self {
-        Self { name: headers.get(NAME).cloned(), headers }
+        Self { name: headers.get(NAME).cloned(), headers, became: None }
     }
 
     /// The session that a call means: a ref before the connection's name.
@@ -82,7 +84,7 @@ impl Names {
         context: &RequestContext<RoleServer>,
     ) -> Result<Named, Error> {
         let Some(parts) = context.extensions.get::<http::request::Parts>() else {
-            return Ok(Named { name: self.given.clone(), headers: Headers::new() });
+            return Ok(Named { name: self.given.clone(), ..Named::default() });
         };
         let Connection::Transport(id) = &caller.connection else { return Ok(Named::of(read(&parts.headers))) };
         let key = format!("{}/{id}", caller.tenant);

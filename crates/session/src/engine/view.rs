@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use base::{Digest, ExecutionId, Timestamp};
 use ports::scripts::Completion;
 use serde::{Deserialize, Serialize};
 
 pub type Tags = BTreeMap<String, String>;
+
+/// Which execution a call became, for who gives it up before it is answered.
+pub type Became = Arc<OnceLock<ExecutionId>>;
 
 #[derive(Debug, Clone, Default)]
 pub struct RunJs {
@@ -25,6 +29,8 @@ pub struct RunJs {
     pub memory_mb: Option<u64>,
     /// What the code reads as `mcp.headers`.
     pub headers: BTreeMap<String, String>,
+    /// Told before the run can begin.
+    pub became: Option<Became>,
 }
 
 /// Which session a call is about.

@@ -16,6 +16,7 @@ mod js_bring;
 mod js_crash;
 mod js_found;
 mod js_gc;
+mod js_given_up;
 mod js_house;
 mod js_lineage;
 mod js_removed;

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use super::accept::{input, queue_name};
 use super::drive::{AGAIN, Run, Start};
 use super::end::{Ended, Ending, of_tenant};
+use super::ended;
 use super::park::{Plans, Waiting};
 use crate::caller::Caller;
 use crate::commit::unchanged;
@@ -59,6 +60,7 @@ pub(super) type First = ControlFlow<Result<(), Error>, Option<Result<Stepped, Er
 
 enum Begun {
     Ended(Result<Stepped, Error>),
+    GivenUp,
     /// It took long.
     Stored(Box<Versioned<ExecutionRow>>, Then),
     Refused(Error),
@@ -122,9 +124,13 @@ impl Run {
     pub(super) async fn first_step(&mut self, Brief { mut began, told }: Brief) -> First {
         let mut told = Some(told);
         match self.begun(&mut began, &mut told).await {
-            Begun::Ended(stepped) => self.ended_briefly(stepped, began, told).await,
+            Begun::Ended(stepped) if !self.is_given_up() => self.ended_briefly(stepped, began, told).await,
+            Begun::Ended(_) | Begun::GivenUp => self.stored_cancelled(began, told).await,
             Begun::Stored(at, then) => {
                 self.now(*at);
+                if self.is_given_up() {
+                    return First::Break(self.finish(State::Cancelled, None, None).await);
+                }
                 match then {
                     Then::Stepped(stepped) => First::Continue(Some(*stepped)),
                     Then::Void => First::Continue(None),
@@ -146,6 +152,10 @@ impl Run {
         tokio::select! {
             biased;
             stepped = &mut step => return Begun::Ended(stepped),
+            () = self.live.leave.cancelled() => {
+                stop.stop();
+                return Begun::GivenUp;
+            }
             () = self.service.ports.clock.sleep(BRIEF) => {}
         }
         let begun = {
@@ -170,6 +180,27 @@ impl Run {
         };
         stop.stop();
         begun
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.live.leave.is_cancelled()
+    }
+
+    /// A run that its caller gave up before it was stored. What its step came to is nobody's.
+    async fn stored_cancelled(&mut self, began: Option<Began>, mut told: Option<Told>) -> First {
+        let next = ended(&self.at.row, State::Cancelled, self.moment());
+        let (tenant, id, at) = (&self.tenant, self.id, &self.at);
+        let ending = Ending { tenant, id, at, next, heap: None, pieces: Vec::new(), began };
+        let stored = match self.service.end(ending).await {
+            Ok(Ended::Done(now) | Ended::Changed(now)) => {
+                self.now(now);
+                Ok(())
+            }
+            Ok(Ended::Moved) => Ok(()),
+            Err(error) => Err(error),
+        };
+        tell(&mut told, stored);
+        First::Break(Ok(()))
     }
 
     async fn ended_briefly(

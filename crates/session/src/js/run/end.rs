@@ -66,7 +66,7 @@ impl Service {
                     Some(found) => found,
                     None => self.js_session(&caller, name).await?,
                 };
-                if at.version == 0 && !began_in(&next, &found.row) {
+                if at.version == 0 && next.state != State::Cancelled && !began_in(&next, &found.row) {
                     return Ok(Ended::Moved);
                 }
                 // One that was removed while the run was under way stays removed.
