@@ -244,7 +244,10 @@ impl Run {
 
     /// False where the run is to be accepted first.
     async fn stored_at_once(&mut self, stepped: &Stepped, began: &mut Option<Began>) -> Result<bool, Error> {
+        // One with a heap that takes a while to store is told of before that, and its session's turn is free meanwhile.
+        let large = stepped.heap.object.len() >= INLINE_BYTES;
         match &stepped.outcome {
+            Outcome::Completed(_) | Outcome::Waiting { .. } if large => Ok(false),
             Outcome::Completed(_) => self.stored_ended(stepped, (State::Completed, None), began.take()).await,
             Outcome::Threw(thrown) => {
                 let error = Some(Uncaught::from(thrown.clone()));
@@ -278,17 +281,14 @@ impl Run {
         }
     }
 
-    /// A run whose first step waits for something, with its place in the queue. False where its session is not as it was, a write
-    /// waits for a review, or its heap is one that takes a while to store: who asked is told of the run before that.
+    /// A run whose first step waits for something, with its place in the queue. False where its session is not as it was, or a
+    /// write waits for a review.
     async fn stored_waiting(
         &mut self,
         stepped: &Stepped,
         owed: &[HostCall],
         began: Option<&Began>,
     ) -> Result<bool, Error> {
-        if stepped.heap.object.len() >= INLINE_BYTES {
-            return Ok(false);
-        }
         let Some(Waiting { next, pieces }) = self.waiting(stepped, owed, Plans::Refused).await? else {
             return Ok(false);
         };
