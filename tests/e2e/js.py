@@ -14,6 +14,7 @@ from pathlib import Path
 from answers import DEMO
 from harness import TOKAMAK, Server, Suite, modern_call, modern_headers, modern, request
 from js_calls import KEY, MOMENT, NO_NAME, NOWHERE, Named, Stdio, bad, body, good, until
+from js_given_up import dropped, given_up
 from js_page import page
 from js_state import state
 
@@ -346,6 +347,7 @@ def main():
         over_http(server)
     with suite.group("callers that leave"), Server() as server:
         left(server)
+        given_up(suite, server)
     with suite.group("logical sessions"), Server() as server:
         logical(server)
     with suite.group("restarts"):

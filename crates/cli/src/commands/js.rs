@@ -115,6 +115,9 @@ pub async fn console(
         left = left.map(|left| left.saturating_sub(page.next_line_offset - line));
         line = page.next_line_offset;
         if !page.has_more || left == Some(0) {
+            if page.dropped_bytes > 0 {
+                output.notice(&format!("{} more bytes were printed and not kept", page.dropped_bytes));
+            }
             return Ok(());
         }
     }

@@ -102,6 +102,8 @@ pub struct Execution {
     pub reviews: Vec<Review>,
     pub output_bytes: u64,
     pub output_lines: u64,
+    /// Bytes beyond what is kept of one run.
+    pub output_dropped: u64,
     pub code: String,
 }
 

@@ -172,6 +172,7 @@ fn view(id: ExecutionId, row: &ExecutionRow) -> Execution {
         reviews: owed.filter_map(|owed| owed.review.as_ref()).map(review).collect(),
         output_bytes: row.output.bytes,
         output_lines: row.output.lines(),
+        output_dropped: row.output.dropped,
         code: row.code.clone(),
     }
 }
