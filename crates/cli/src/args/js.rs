@@ -97,7 +97,7 @@ pub enum HeapAction {
         #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
         after: Option<Digest>,
     },
-    /// Show what is known of a heap: sizes, engine, parents, tags
+    /// Show what is known of a heap: sizes, engine, what it came from, tags
     Show { key: String },
     /// Show which globals two heaps differ in
     Diff { a: String, b: String },
@@ -108,8 +108,20 @@ pub enum HeapAction {
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Take in a file that `export` wrote; prints the key
-    Import { file: PathBuf },
+    /// Take in a file that `export` wrote; prints the key. The heap is tagged, so that it is kept
+    Import {
+        file: PathBuf,
+        /// Beside `imported`, which says when; may be given several times
+        #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+        tag: Vec<(String, String)>,
+    },
+    /// Keep a heap until it is unpinned
+    Pin {
+        key: String,
+        /// Keep it no longer than others
+        #[arg(long)]
+        off: bool,
+    },
     /// Add tags to a heap, or remove them
     Tag {
         key: String,

@@ -174,9 +174,13 @@ pub struct HeapInfo {
     pub stored_bytes: u64,
     pub engine: Digest,
     pub created: String,
-    /// Nearest first.
+    /// The heaps it came from by runs, nearest first, as far as that was recorded.
     pub parents: Vec<Digest>,
+    /// The heaps whose objects a reader of it needs, nearest first.
+    pub stored_against: Vec<Digest>,
     pub tags: Tags,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 /// What two heaps differ in.

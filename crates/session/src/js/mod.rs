@@ -8,6 +8,7 @@
 mod heaps;
 mod lineage;
 mod output;
+mod pins;
 mod run;
 mod tags;
 

@@ -306,7 +306,7 @@ impl Run {
         let heap_key = js_rows::heap_key(tenant, stepped.heap.key);
         // The same heap may be in storage, which is looked for when that is in the way.
         for look in [false, true] {
-            let heap = self.service.heap_write(tenant, &stepped.heap, look).await?;
+            let heap = self.service.heap_write(tenant, (&stepped.heap, next.input_heap), look).await?;
             let mut all = batch.clone();
             all.writes.extend(heap.write);
             match self.service.ports.store.commit(all).await {

@@ -116,7 +116,7 @@ impl Service {
         look: bool,
     ) -> Result<(Vec<Write>, Option<(Digest, u32)>), Error> {
         let Some(heap) = heap else { return Ok((Vec::new(), None)) };
-        let new = self.heap_write(tenant, heap, look).await?;
+        let new = self.heap_write(tenant, (heap, run.input_heap), look).await?;
         let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
         Ok((new.write.into_iter().chain(tags).collect(), Some((heap.key, new.links))))
     }
