@@ -51,7 +51,7 @@ pub use engine::{
 };
 pub use error::{Error, JsError};
 pub use gc::{Collected, Pass};
-pub use js::{Fork, Forked, Lineage, Node};
+pub use js::{Fork, Forked, Lineage, NamedSession, Node};
 pub use open::{Continuity, Door, ExecuteRequest, Executed, Newer, OpenRequest, Opened, SeedRequest, Taught};
 pub use plans::ShownPlan;
 pub use ports::scripts::Completion;

@@ -189,3 +189,43 @@ fn the_parents_of_a_heap_are_those_it_came_from_by_runs() {
     let nearest: Vec<base::Digest> = all.iter().rev().skip(1).take(20).copied().collect();
     assert_eq!(info(at).parents, nearest);
 }
+
+#[test]
+fn sessions_that_connections_are_named_by_are_listed_meant_and_removed() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    assert_eq!(add(&p, "s0"), json!(1));
+    let id = p.block(p.service.session_id(&local(), "s0")).unwrap().to_string();
+    let named = |name: &str| js_house::named(name, json!([{"add": ["n", 1]}]));
+    for name in ["by name", "s7"] {
+        completed(p.run(&named(name)));
+        p.rest(10);
+    }
+    completed(p.run(&named("by name")));
+    let listed = p.block(p.service.named_sessions(&local())).unwrap();
+    let listed: Vec<(&str, u64)> = listed.iter().map(|session| (session.name.as_str(), session.js_entries)).collect();
+    assert_eq!(listed, [("by name", 2), ("s7", 1)]);
+    assert_eq!(p.block(p.service.list_sessions(&local())).unwrap()[0].js_entries, 1);
+    let meant = |what: &str| p.block(p.service.session_meant(&local(), what));
+    for logical in ["s0", "task", id.as_str()] {
+        assert_eq!(meant(logical).unwrap(), InSession::Logical(id.clone()), "{logical}");
+    }
+    for name in ["by name", "never used", "s7"] {
+        assert_eq!(meant(name).unwrap(), InSession::Named(name.to_owned()));
+    }
+    let nobodys = base::LogicalSessionId::from_random(ports::Entropy::bytes(house.house.entropy.as_ref()));
+    assert_eq!(meant("s8").unwrap_err().code(), "unknown_slot");
+    assert_eq!(meant(&nobodys.to_string()).unwrap_err().code(), "no_session");
+    // With its log, so that the name begins again at 0.
+    let remove = |name: &str| p.block(p.service.remove_named_session(&local(), name));
+    let held = p.run(&js_house::later("by name", json!([{"hold": "a"}]))).unwrap();
+    assert_eq!(remove("by name").unwrap_err().code(), "under_way");
+    p.block(p.service.cancel_execution(&local(), &held.id.to_string())).unwrap();
+    remove("by name").unwrap();
+    assert_eq!(remove("by name").unwrap_err().code(), "no_session");
+    completed(p.run(&named("by name")));
+    let log = p.block(p.service.session_log(&local(), &InSession::Named("by name".into()))).unwrap();
+    assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), [0]);
+    assert_eq!(add(&p, "s0"), json!(2), "others are as they were");
+}
