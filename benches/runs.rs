@@ -126,7 +126,10 @@ async fn steps() {
         at += to - from;
         let last = wire.call("run_js", &json!({"logical_session_ref": reference, "code": "n"})).await;
         // Every step was counted, and none twice.
-        assert!([",", "}"].iter().any(|end| last.contains(&format!("\"result\":{at}{end}"))), "{last} after {at} steps");
+        assert!(
+            [",", "}"].iter().any(|end| last.contains(&format!("\"result\":{at}{end}"))),
+            "{last} after {at} steps"
+        );
         drop(wire);
         tokamak.stop();
         let (steps, after) = ((to - from) as f64, stored(folder.path()).await);

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 from answers import DEMO
-from harness import LEGACY, MODERN, TOKAMAK, Server, Suite, modern_call, request
+from harness import LEGACY, MODERN, TOKAMAK, Server, Suite, modern, modern_call, modern_headers, request
 from js_calls import KEY, MOMENT, NO_NAME, NOWHERE, Modern, Named, Stdio, bad, body, good, until
+from js_given_up import dropped, given_up
 from js_page import page, storage
 from js_state import state
 
@@ -88,6 +89,7 @@ def runs(server):
         assert bad(nobody.tool("get_heap_tags", heap=first, x=1)).startswith("bad_arguments")
     tags(nobody, first)
     states(nobody)
+    dropped(suite, nobody)
 
 
 def tags(connection, heap):
@@ -338,13 +340,41 @@ def once(server, version):
         assert "another name" not in good(agent.tool("list_sessions"))["sessions"]
 
 
+def unusable(server):
+    """A header whose name cannot be one: refused where it is read, so that nothing runs unlogged without being told."""
+    names = {"not ASCII": "caf\u00e9", "empty": "", "too long": "n" * 257}
+    with suite.case("a name that cannot be used is refused with the header named"):
+        for title, name in names.items():
+            header = {"X-MCP-Session-Id": name.encode("latin-1")}
+            status, problem = over(server, "/api/exec", {"code": "1"}, header)
+            assert (status, problem["code"]) == (400, "bad_session_name") and "X-MCP-Session-Id" in problem["detail"], (title, problem)
+            client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
+            status, told = over(server, "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}, header)
+            assert status == 400 and "X-MCP-Session-Id" in told["error"]["message"], (title, told)
+            message = modern("tools/call", {"name": "run_js", "arguments": {"code": "1"}})
+            status, told = over(server, "/mcp", message, {**modern_headers("tools/call", "run_js"), **header})
+            assert status == 400 and "X-MCP-Session-Id" in told["error"]["message"], (title, told)
+    with suite.case("a name is read however many headers there are"):
+        many = {f"X-MCP-More-{n}": "x" for n in range(60)}
+        status, ran = over(server, "/api/exec", {"code": "Object.keys(mcp.headers).length"}, {**many, "X-MCP-Session-Id": "among many"})
+        assert status == 200 and ran["result"] == 32, ran
+        assert "among many" in json.loads(request(server.port, "GET", "/api/sessions", b"").body)["sessions"]
+
+
+def over(server, path, value, headers):
+    answer = request(server.port, "POST", path, json.dumps(value), headers)
+    return answer.status, json.loads(answer.body)
+
+
 def main():
     with suite.group("runs"), Server() as server:
         runs(server)
         modern_era(server)
         over_http(server)
+        unusable(server)
     with suite.group("callers that leave"), Server() as server:
         left(server)
+        given_up(suite, server)
     with suite.group("logical sessions"), Server() as server:
         logical(server)
     with suite.group("restarts"):

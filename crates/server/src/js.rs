@@ -49,8 +49,12 @@ pub async fn ran(service: &Service, caller: &Caller, ran: &Execution) -> Result<
         let page = service.execution_output(caller, &ran.id.to_string(), &asked).await?;
         value["output"] = json!(page.data);
         if page.has_more {
+            value["output_has_more"] = json!(true);
             value["output_next_byte_offset"] = json!(page.next_byte_offset);
         }
+    }
+    if ran.output_dropped > 0 {
+        value["dropped_bytes"] = json!(ran.output_dropped);
     }
     Ok(value)
 }

@@ -46,12 +46,12 @@ pub use caller::{Caller, Connection, Identity};
 pub use calls::{Call, CallStep, Exporter};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
 pub use engine::{
-    Changed, Entry, Execution, FetchRule, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage, OutputRequest,
-    Review, RunJs, State, Tags, Uncaught,
+    Became, Changed, Entry, Execution, FetchRule, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage,
+    OutputRequest, Review, RunJs, State, Tags, Uncaught,
 };
 pub use error::{Error, JsError};
 pub use gc::{Collected, Pass};
-pub use js::{Fork, Forked, Lineage, Node};
+pub use js::{Fork, Forked, Lineage, NamedSession, Node};
 pub use open::{Continuity, Door, ExecuteRequest, Executed, Newer, OpenRequest, Opened, SeedRequest, Taught};
 pub use plans::ShownPlan;
 pub use ports::scripts::Completion;

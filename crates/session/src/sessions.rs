@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
+use crate::engine::rows::SessionName;
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows::{ExecuteBinding, LogicalRow};
@@ -24,6 +25,8 @@ pub struct SessionView {
     pub used: Timestamp,
     pub runs: u64,
     pub plans: u64,
+    /// How many runs of JavaScript its log has.
+    pub js_entries: u64,
     /// None after its time: the next `plasm_context` opens a new one.
     pub space: Option<Space>,
 }
@@ -130,6 +133,7 @@ impl Service {
             },
             None => None,
         };
+        let code = self.js_session(caller, &SessionName::Logical(id)).await?.row;
         Ok(SessionView {
             logical_session_id: id,
             intent: row.intent.clone(),
@@ -138,6 +142,7 @@ impl Service {
             used: row.used,
             runs: row.runs,
             plans: row.plans,
+            js_entries: code.entries,
             space,
         })
     }

@@ -54,6 +54,7 @@ struct State {
     calls: BTreeMap<Operation, u64>,
     planned: BTreeMap<(Operation, u64), Fault>,
     standing: BTreeMap<Operation, Fault>,
+    slow: BTreeMap<Operation, Duration>,
 }
 
 impl Faults {
@@ -76,6 +77,12 @@ impl Faults {
         lock(&self.state).standing.insert(operation, fault);
     }
 
+    /// Lets every call of `operation` take this long until [`Faults::heal`]: the storage is far away. Only for `PutBlob`.
+    pub fn slow(&self, operation: Operation, by: Duration) {
+        assert_eq!(operation, Operation::PutBlob, "nothing else can be slow");
+        lock(&self.state).slow.insert(operation, by);
+    }
+
     /// Fails every call of every operation until [`Faults::heal`]: the disk is gone.
     pub fn fail_everything(&self, fault: Fault) {
         Operation::ALL.into_iter().for_each(|operation| self.fail_always(operation, fault));
@@ -86,6 +93,7 @@ impl Faults {
         let mut state = lock(&self.state);
         state.planned.clear();
         state.standing.clear();
+        state.slow.clear();
     }
 
     /// How many calls of `operation` there were, failed ones included.
@@ -209,6 +217,10 @@ impl<B: ?Sized> FaultyBlobs<B> {
 impl<B: Blobs + ?Sized> Blobs for FaultyBlobs<B> {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, blobs::Error> {
         let fault = before_blob(&self.faults, Operation::PutBlob)?;
+        let slow = lock(&self.faults.state).slow.get(&Operation::PutBlob).copied();
+        if let Some(by) = slow {
+            tokio::time::sleep(by).await;
+        }
         let digest = self.inner.put(bytes).await?;
         after_blob(Operation::PutBlob, fault).map(|()| digest)
     }

@@ -1,5 +1,5 @@
 //! The command lines of `tokamak js`, `execution` and `heap`.
-//! Invariant: a heap is named by its key, a session by its id or by the name of a connection.
+//! Invariant: a heap is named by its key, a session as everywhere: by its slot, id or intent, or by the name of a connection.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ pub struct Js {
     /// Start from this heap instead of a fresh one
     #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
     pub heap: Option<Digest>,
-    /// Run in the session of this name or id: a logical one goes on from where it stands, a named one starts fresh unless
-    /// the settings say `resume_named_sessions`
+    /// Run in this session: a logical one (by its slot, id or intent) goes on from where it stands, one of any other name
+    /// starts fresh unless the settings say `resume_named_sessions`
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
     /// Tag the heap that the last file leaves; may be given several times
@@ -97,7 +97,7 @@ pub enum HeapAction {
         #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
         after: Option<Digest>,
     },
-    /// Show what is known of a heap: sizes, engine, parents, tags
+    /// Show what is known of a heap: sizes, engine, what it came from, tags
     Show { key: String },
     /// Show which globals two heaps differ in
     Diff { a: String, b: String },
@@ -108,8 +108,20 @@ pub enum HeapAction {
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Take in a file that `export` wrote; prints the key
-    Import { file: PathBuf },
+    /// Take in a file that `export` wrote; prints the key. The heap is tagged, so that it is kept
+    Import {
+        file: PathBuf,
+        /// Beside `imported`, which says when; may be given several times
+        #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+        tag: Vec<(String, String)>,
+    },
+    /// Keep a heap until it is unpinned
+    Pin {
+        key: String,
+        /// Keep it no longer than others
+        #[arg(long)]
+        off: bool,
+    },
     /// Add tags to a heap, or remove them
     Tag {
         key: String,

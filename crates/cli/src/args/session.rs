@@ -127,9 +127,9 @@ pub enum SessionAction {
         session: String,
         index: u64,
     },
-    /// End a session: its symbols, results, plans, handles and trace
+    /// End a session: its symbols, results, plans, handles, trace and log
     Rm {
-        /// A slot, an id, or its intent
+        /// A slot, an id, its intent, or the name of a connection
         session: String,
     },
 }

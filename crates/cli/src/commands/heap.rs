@@ -1,6 +1,7 @@
 //! `tokamak heap`: heaps, their tags, what they differ in, and heaps as files.
 //! Invariant: a file is written whole or not at all; what is taken in is verified first.
 
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
@@ -12,6 +13,9 @@ use crate::args::{Heap, HeapAction};
 use crate::failure::Failure;
 use crate::log;
 use crate::output::Output;
+
+/// The tag of a heap that came from a file: when it came.
+const IMPORTED: &str = "imported";
 
 pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<(), Failure> {
     log::init("error");
@@ -34,14 +38,26 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
         HeapAction::Diff { a, b } => diff(&service, (a, b), output).await?,
         HeapAction::Export { key, output: path } => {
             let bytes = service.export_heap(&caller, key).await?;
-            let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
-            std::fs::write(path, &bytes).map_err(unwritable)?;
+            write_whole(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
             done(output, &json!({"heap": key, "file": path, "bytes": bytes.len()}), &format!("{} bytes", bytes.len()));
         }
-        HeapAction::Import { file } => {
-            let unreadable = |cause| Failure::Unreadable { path: file.clone(), cause };
-            let key = service.import_heap(&caller, &std::fs::read(file).map_err(unreadable)?).await?;
-            done(output, &json!({"heap": key}), &key.to_string());
+        HeapAction::Import { file, tag } => {
+            let unreadable = |cause: std::io::Error| match cause.kind() {
+                std::io::ErrorKind::NotFound => Failure::Missing { path: file.clone() },
+                _ => Failure::Unreadable { path: file.clone(), cause },
+            };
+            let mut tags: Tags = tag.iter().cloned().collect();
+            tags.entry(IMPORTED.to_owned()).or_insert_with(|| service.now().to_string());
+            let key = service.import_heap(&caller, &std::fs::read(file).map_err(unreadable)?, &tags).await?;
+            done(output, &json!({"heap": key, "tags": tags}), &key.to_string());
+            if !output.json {
+                output.notice(&format!("kept for as long as it has a tag or a pin; tagged {}", written(&tags)));
+            }
+        }
+        HeapAction::Pin { key, off } => {
+            let key = service.pin_heap(&caller, key, !off).await?;
+            let said = if *off { "kept no longer than others" } else { "kept until it is unpinned" };
+            done(output, &json!({"heap": key, "pinned": !off}), said);
         }
         HeapAction::Tag { key, tags, remove } => {
             let mut next = service.heap_tags(&caller, key).await?;
@@ -67,13 +83,34 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
     Ok(())
 }
 
+/// Beside the file first, then in its place: whoever looks finds what was there, or all of it.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // What is no file (a pipe, `/dev/stdout`) has no place to be renamed to.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return std::fs::write(path, bytes);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = std::fs::File::create_new(&beside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&beside, path))
+        .and_then(|()| std::fs::File::open(folder)?.sync_all());
+    if written.is_err() {
+        // Nothing half is left; where this fails too, the first failure is the one to tell.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
 fn done(output: &Output, value: &serde_json::Value, text: &str) {
     if output.json { output.value(value) } else { output.line(text) }
 }
 
 fn line(info: &HeapInfo, output: &Output) -> String {
     let sizes = format!("{:>9} of {} bytes", info.stored_bytes, info.memory_bytes);
-    format!("{} {sizes} {} {}", output.bold(&info.heap.to_string()), info.created, written(&info.tags))
+    let pinned = if info.pinned { "pinned " } else { "" };
+    format!("{} {sizes} {} {pinned}{}", output.bold(&info.heap.to_string()), info.created, written(&info.tags))
 }
 
 fn written(tags: &Tags) -> String {

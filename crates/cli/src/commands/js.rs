@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use session::{Caller, Completion, Execution, InSession, OutputRequest, RunJs, Service, State};
+use session::{Caller, Completion, Execution, InSession, OutputRequest, Review, RunJs, Service, State};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Js, Place, Settings};
@@ -21,6 +21,10 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
     let mut service = open(file, &args.place, &stop).await?;
     let mut heap = args.heap.map(|key| key.to_string());
     let mut shown = Vec::new();
+    let session = match &args.session {
+        Some(name) => service.session_meant(&Caller::local(), name).await?,
+        None => InSession::None,
+    };
     for (at, path) in args.files.iter().enumerate() {
         if args.cold && at > 0 {
             // A new engine knows no heap: this one comes out of storage, verified.
@@ -30,13 +34,13 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
         let asked = RunJs {
             code: source(path)?,
             heap: heap.clone(),
-            session: session(args.session.as_deref()),
+            session: session.clone(),
             tags: (last && !args.tag.is_empty()).then(|| args.tag.iter().cloned().collect()),
             require_heap: true,
             wait_ms: Some(u64::MAX),
             timeout_ms: args.timeout_ms,
             memory_mb: args.memory_mb,
-            headers: Default::default(),
+            ..RunJs::default()
         };
         let ran = service.run_js(&Caller::local(), &asked).await?;
         if output.json {
@@ -65,15 +69,6 @@ pub async fn open(file: Option<&Path>, place: &Place, stop: &CancellationToken) 
     let config =
         Config::read(file, &Settings { data: place.data.clone(), keep: place.keep.clone(), ..Settings::default() })?;
     Ok(wiring::service(&config, stop).await?.service)
-}
-
-/// A logical session is named by its id; any other name is a connection's.
-pub fn session(name: Option<&str>) -> InSession {
-    match name {
-        None => InSession::None,
-        Some(name) if base::LogicalSessionId::parse(name).is_ok() => InSession::Logical(name.to_owned()),
-        Some(name) => InSession::Named(name.to_owned()),
-    }
 }
 
 fn source(path: &Path) -> Result<String, Failure> {
@@ -115,6 +110,9 @@ pub async fn console(
         left = left.map(|left| left.saturating_sub(page.next_line_offset - line));
         line = page.next_line_offset;
         if !page.has_more || left == Some(0) {
+            if page.dropped_bytes > 0 {
+                output.notice(&format!("{} more bytes were printed and not kept", page.dropped_bytes));
+            }
             return Ok(());
         }
     }
@@ -128,9 +126,17 @@ pub fn said(ran: &Execution) -> String {
             let line = if stack.is_empty() { String::new() } else { format!("\n{stack}") };
             format!("{}: {}: {}{line}", ran.state, error.name, error.message)
         }
-        None => match &ran.warning {
-            Some(warning) => format!("{}: {warning}", ran.state),
-            None => ran.state.to_string(),
-        },
+        None => {
+            let warning = ran.warning.as_ref().map(|warning| format!(": {warning}")).unwrap_or_default();
+            let reviews = ran.reviews.iter().map(|review| waits(ran, review));
+            format!("{}{warning}{}", ran.state, reviews.collect::<String>())
+        }
     }
+}
+
+/// A write that waits for someone to look at it: its plan, and what lets it happen.
+fn waits(ran: &Execution, review: &Review) -> String {
+    let session = ran.session.as_deref().unwrap_or_default();
+    let approve = format!("tokamak run --session {session} --commit {}", review.commit);
+    format!("\n{}\n{} waits for a review; to let it happen: {approve}", review.plan.trim_end(), review.commit)
 }

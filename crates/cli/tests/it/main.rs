@@ -5,6 +5,7 @@
 mod check;
 mod discover;
 mod explain;
+mod heaps;
 mod import;
 mod live;
 mod program;

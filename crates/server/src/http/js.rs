@@ -18,7 +18,7 @@ use super::auth::AsCaller;
 use super::body::{Given, Queried, limit};
 use super::problem::Problem;
 use crate::js;
-use crate::mcp::Named;
+use crate::mcp::{BadName, Named};
 
 const MOST_LISTED: usize = 500;
 
@@ -111,7 +111,8 @@ pub async fn exec(
     headers: HeaderMap,
     Given(given): Given<Exec>,
 ) -> Result<Response, Problem> {
-    let mut named = Named::of(crate::mcp::read_headers(&headers));
+    let refused = |bad: BadName| Problem::new(StatusCode::BAD_REQUEST, BadName::CODE, bad.to_string());
+    let mut named = Named::of(crate::mcp::read_headers(&headers).map_err(refused)?);
     named.name = given.session.or(named.name);
     let run = RunJs {
         code: given.code,
@@ -123,6 +124,8 @@ pub async fn exec(
         timeout_ms: given.timeout_ms,
         memory_mb: given.memory_mb,
         headers: named.headers,
+        // Who leaves gives nothing up: `/api/executions/{id}/cancel` does.
+        became: None,
     };
     let ran = service.run_js(&caller, &run).await.map_err(problem)?;
     let value = js::ran(&service, &caller, &ran).await.map_err(problem)?;

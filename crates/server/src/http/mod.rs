@@ -25,6 +25,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRef, Request};
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
@@ -131,8 +132,12 @@ async fn answer(mcp: Arc<mcp::McpHttp>, request: Request) -> Response {
 
 /// What the MCP SDK does not hand on: the headers that a connection is named by.
 async fn with_headers(request: Request, next: Next) -> Response {
-    let headers = mcp::read_headers(request.headers());
-    mcp::during_headers(headers, next.run(request)).await
+    match mcp::read_headers(request.headers()) {
+        Ok(headers) => mcp::during_headers(headers, next.run(request)).await,
+        // In a transport session it names nothing: `initialize` did.
+        Err(_) if request.headers().contains_key(mcp::SESSION_HEADER) => next.run(request).await,
+        Err(bad) => (StatusCode::BAD_REQUEST, format!("{}: {bad}", mcp::BadName::CODE)).into_response(),
+    }
 }
 
 /// A defect of ours ends one call, and the caller hears of it.

@@ -7,7 +7,7 @@ use rmcp::service::RequestContext;
 use session::{Caller, Identity};
 
 /// The header of the older revisions; 2026-07-28 has none.
-const SESSION_HEADER: &str = "mcp-session-id";
+pub const SESSION_HEADER: &str = "mcp-session-id";
 const REQUEST_HEADER: &str = "x-request-id";
 
 pub fn caller(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {

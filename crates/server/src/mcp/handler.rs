@@ -8,19 +8,20 @@ use std::sync::Arc;
 use base::TenantId;
 use futures::FutureExt;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, ErrorData, GetTaskParams, GetTaskResult,
-    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, ErrorData,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, Tool, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use session::{Call, Service};
 use tracing::Instrument;
 
 use super::named::{Named, Names};
-use super::{ToolSet, caller, progress, tasks, tools};
+use super::{ToolSet, caller, given_up, progress, tasks, tools};
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
 `intent` for the whole task and the {api, entity} seeds it needs (discover_capabilities finds them; one call for the goal); it \
@@ -54,11 +55,13 @@ pub struct Handler {
     tenant: TenantId,
     tools: ToolSet,
     names: Names,
+    /// Of this connection.
+    calls: given_up::Calls,
 }
 
 impl Handler {
     pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet, names: Names) -> Self {
-        Self { service, tenant, tools, names }
+        Self { service, tenant, tools, names, calls: given_up::Calls::default() }
     }
 
     fn instructions(&self) -> String {
@@ -120,6 +123,8 @@ impl ServerHandler for Handler {
         async {
             let (started, clock) = (self.service.now(), std::time::Instant::now());
             let caller = caller::caller(&context)?;
+            let run = (tool == tools::Name::RunJs).then(|| self.calls.enter(&context.id));
+            let became = run.as_ref().map(|run| run.became.clone());
             let call = async {
                 let named = if tool.is_named() {
                     self.names.of(&self.service, &caller, &context).await
@@ -128,7 +133,8 @@ impl ServerHandler for Handler {
                 };
                 match named {
                     Ok(named) => {
-                        tools::call(&self.service, &caller, (tool, named), request.arguments.unwrap_or_default()).await
+                        let given = request.arguments.unwrap_or_default();
+                        tools::call(&self.service, &caller, (tool, Named { became, ..named }), given).await
                     }
                     Err(error) => tools::Answer::failed(&error),
                 }
@@ -139,7 +145,12 @@ impl ServerHandler for Handler {
             let answer = tokio::select! {
                 answer = progress::while_running(&context, call) => answer,
                 // The client no longer waits: what it asked for stops before its next effect, and what was done is kept.
-                () = context.ct.cancelled() => tools::Answer::cancelled(),
+                () = context.ct.cancelled() => {
+                    if let Some(run) = &run {
+                        run.end(&self.service, &caller).await;
+                    }
+                    tools::Answer::cancelled()
+                }
             };
             let ms = self.service.now().0 - started.0;
             self.service.called(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());
@@ -155,6 +166,12 @@ impl ServerHandler for Handler {
         }
         .instrument(span)
         .await
+    }
+
+    async fn on_cancelled(&self, notification: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
+        if let Some(id) = &notification.request_id {
+            self.calls.give_up(id);
+        }
     }
 
     async fn list_resources(

@@ -4,6 +4,7 @@
 mod caller;
 #[cfg(feature = "conformance-fixtures")]
 mod fixtures;
+mod given_up;
 mod handler;
 mod http;
 mod meta;
@@ -20,9 +21,10 @@ use std::sync::Arc;
 use base::TenantId;
 use session::Service;
 
+pub use caller::SESSION_HEADER;
 pub use handler::instructions;
 pub use http::{HttpLists, McpHttp, service};
-pub use named::{Named, during as during_headers, read as read_headers};
+pub use named::{BadName, Named, during as during_headers, read as read_headers};
 pub use stdio::{StdioError, serve_stdio};
 
 /// Which tools there are for a client.

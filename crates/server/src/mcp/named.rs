@@ -1,6 +1,6 @@
 //! What a connection said of itself in its `X-MCP-*` headers: the name of its session, and what code reads as `mcp.headers`.
 //! Invariant: in the older revisions they are those of `initialize`, kept with the transport session over restarts; in
-//! 2026-07-28 those of each request. Nothing else of a request gets here.
+//! 2026-07-28 those of each request. Nothing else of a request gets here. A name that cannot be used is refused, never left out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use session::{Caller, Connection, Error, InSession, Service};
+use session::{Became, Caller, Connection, Error, InSession, Service};
 
 pub type Headers = BTreeMap<String, String>;
 
@@ -17,6 +17,8 @@ const NAME: &str = "x-mcp-session-id";
 /// Of one connection.
 const MOST: usize = 32;
 const VALUE_BYTES: usize = 4 * 1024;
+/// As long as any session's name.
+const NAME_CHARS: usize = 256;
 /// Connections whose headers are remembered; they can be read again.
 const REMEMBERED: usize = 10_000;
 
@@ -34,10 +36,29 @@ pub fn of_request() -> Headers {
     OF_REQUEST.try_with(Clone::clone).unwrap_or_default()
 }
 
-pub fn read(headers: &HeaderMap) -> Headers {
-    let named = headers.iter().filter(|(name, _)| name.as_str().starts_with(PREFIX));
-    let text = named.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
-    text.filter(|(_, value)| value.len() <= VALUE_BYTES).take(MOST).collect()
+/// A name that cannot be one: what would be logged under it would be logged nowhere.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "X-MCP-Session-Id: a session's name has from 1 to {NAME_CHARS} characters of ASCII, none of them a control character"
+)]
+pub struct BadName;
+
+impl BadName {
+    pub const CODE: &str = "bad_session_name";
+}
+
+/// Those that code may see. The name is among them however many there are.
+pub fn read(headers: &HeaderMap) -> Result<Headers, BadName> {
+    let text = |value: &http::HeaderValue| value.to_str().map(str::to_owned).ok();
+    let mut found = Headers::new();
+    if let Some(value) = headers.get(NAME) {
+        let usable = |name: &String| !name.is_empty() && name.len() <= NAME_CHARS && !name.contains(char::is_control);
+        found.insert(NAME.to_owned(), text(value).filter(usable).ok_or(BadName)?);
+    }
+    let others = headers.iter().filter(|(name, _)| name.as_str().starts_with(PREFIX) && name.as_str() != NAME);
+    let others = others.filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)));
+    found.extend(others.filter(|(_, value)| value.len() <= VALUE_BYTES).take(MOST - found.len()));
+    Ok(found)
 }
 
 /// Who a call comes from, as far as JavaScript is concerned.
@@ -45,11 +66,13 @@ pub fn read(headers: &HeaderMap) -> Headers {
 pub struct Named {
     pub name: Option<String>,
     pub headers: Headers,
+    /// Of this call: which run it became.
+    pub became: Option<Became>,
 }
 
 impl Named {
     pub fn of(headers: Headers) -> Self {
-        Self { name: headers.get(NAME).cloned(), headers }
+        Self { name: headers.get(NAME).cloned(), headers, became: None }
     }
 
     /// The session that a call means: a ref before the connection's name.
@@ -82,9 +105,12 @@ impl Names {
         context: &RequestContext<RoleServer>,
     ) -> Result<Named, Error> {
         let Some(parts) = context.extensions.get::<http::request::Parts>() else {
-            return Ok(Named { name: self.given.clone(), headers: Headers::new() });
+            return Ok(Named { name: self.given.clone(), ..Named::default() });
         };
-        let Connection::Transport(id) = &caller.connection else { return Ok(Named::of(read(&parts.headers))) };
+        let Connection::Transport(id) = &caller.connection else {
+            // Where there is a name that cannot be one, the request was refused before.
+            return Ok(Named::of(read(&parts.headers).unwrap_or_default()));
+        };
         let key = format!("{}/{id}", caller.tenant);
         if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(known.clone());

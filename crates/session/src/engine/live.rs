@@ -21,7 +21,7 @@ pub(crate) struct Live {
     pub tenant: TenantId,
     /// Ends the step that the engine is at.
     pub stop: Stop,
-    /// Someone else has ended the run: the task leaves it.
+    /// Someone else has ended the run, and the task leaves it; or it was given up before it was stored.
     pub leave: CancellationToken,
     pub seen: watch::Receiver<Arc<ExecutionRow>>,
 }

@@ -22,8 +22,8 @@ pub use fetch_rule::FetchRule;
 pub(crate) use live::{Listed, Live, Lives};
 pub use settings::JsSettings;
 pub use view::{
-    Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, Named, OutputPage, OutputRequest, Review, RunJs, State,
-    Tags, Uncaught,
+    Became, Changed, Entry, Execution, HeapDiff, HeapInfo, InSession, Named, OutputPage, OutputRequest, Review, RunJs,
+    State, Tags, Uncaught,
 };
 
 /// The engine, and what this process knows of runs under way.

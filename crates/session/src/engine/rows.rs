@@ -197,7 +197,11 @@ pub(crate) struct LogRow {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeapRow {
+    /// What its object is packed against.
     pub parent: Option<Digest>,
+    /// What the run stood on that first left it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Digest>,
     pub engine: Digest,
     pub memory_bytes: u64,
     /// How many objects a reader needs, this one included.
@@ -210,6 +214,9 @@ pub(crate) struct HeapRow {
     /// Since when nothing leads to it: it goes unless someone saves it. What stands on it is condemned, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condemned: Option<Timestamp>,
+    /// Someone keeps it, whatever leads to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 impl HeapRow {

@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use base::{Digest, ExecutionId, Timestamp};
 use ports::scripts::Completion;
 use serde::{Deserialize, Serialize};
 
 pub type Tags = BTreeMap<String, String>;
+
+/// Which execution a call became, for who gives it up before it is answered.
+pub type Became = Arc<OnceLock<ExecutionId>>;
 
 #[derive(Debug, Clone, Default)]
 pub struct RunJs {
@@ -25,6 +29,8 @@ pub struct RunJs {
     pub memory_mb: Option<u64>,
     /// What the code reads as `mcp.headers`.
     pub headers: BTreeMap<String, String>,
+    /// Told before the run can begin.
+    pub became: Option<Became>,
 }
 
 /// Which session a call is about.
@@ -96,6 +102,8 @@ pub struct Execution {
     pub reviews: Vec<Review>,
     pub output_bytes: u64,
     pub output_lines: u64,
+    /// Bytes beyond what is kept of one run.
+    pub output_dropped: u64,
     pub code: String,
 }
 
@@ -166,9 +174,13 @@ pub struct HeapInfo {
     pub stored_bytes: u64,
     pub engine: Digest,
     pub created: String,
-    /// Nearest first.
+    /// The heaps it came from by runs, nearest first, as far as that was recorded.
     pub parents: Vec<Digest>,
+    /// The heaps whose objects a reader of it needs, nearest first.
+    pub stored_against: Vec<Digest>,
     pub tags: Tags,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 /// What two heaps differ in.

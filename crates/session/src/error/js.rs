@@ -94,4 +94,21 @@ impl JsError {
     pub fn is_missing(&self) -> bool {
         matches!(self, JsError::NoHeap(_) | JsError::NoExecution(_) | JsError::NoEntry { .. })
     }
+
+    /// The call itself is wrong: the same call would be refused at any time.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            JsError::NoCode
+                | JsError::CodeTooLong { .. }
+                | JsError::BadHeap(_)
+                | JsError::BadTags(_)
+                | JsError::BadLimit { .. }
+                | JsError::Either(..)
+                | JsError::BadField { .. }
+                | JsError::NoName
+                | JsError::BadName(_)
+                | JsError::NotAHeap(_)
+        )
+    }
 }

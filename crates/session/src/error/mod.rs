@@ -146,13 +146,43 @@ impl Error {
 
     /// What was asked for is not there.
     pub fn is_missing(&self) -> bool {
-        let codes = ["no_session", "unknown_slot", "unknown_seed", "no_artifact", "no_handle", "no_commit"];
-        codes.contains(&self.code()) || self.code().starts_with("expired_")
+        match self {
+            Error::Js(error) => error.is_missing(),
+            Error::Shared(error) => error.is_missing(),
+            Error::NotKept { cause, .. } => cause.is_missing(),
+            Error::NoSession(_)
+            | Error::NoExecute(_)
+            | Error::UnknownSlot { .. }
+            | Error::Seed(_)
+            | Error::NoArtifact(_)
+            | Error::NoHandle(_)
+            | Error::NoCommit(_)
+            | Error::Expired(_)
+            | Error::Replaced
+            | Error::CommitExpired(_)
+            | Error::Gone { .. } => true,
+            _ => false,
+        }
     }
 
     /// The call itself is wrong.
     pub fn is_usage(&self) -> bool {
-        ["bad_arguments", "bad_intent", "bad_seeds", "bad_ref", "bad_program"].contains(&self.code())
+        match self {
+            Error::Js(error) => error.is_usage(),
+            Error::Shared(error) => error.is_usage(),
+            Error::NotKept { cause, .. } => cause.is_usage(),
+            Error::NoIntent
+            | Error::IntentTooLong { .. }
+            | Error::OtherIntent
+            | Error::NoSeeds { .. }
+            | Error::TooManySeeds { .. }
+            | Error::BadRef(_)
+            | Error::Program { .. }
+            | Error::NoProgram
+            | Error::NoRows { .. }
+            | Error::BadRequestId { .. } => true,
+            _ => false,
+        }
     }
 
     /// What it names is gone from the storage or does not read back; the storage itself answers.

@@ -1,7 +1,7 @@
 //! Heaps that nothing leads to any more, and engines that no heap needs.
 //!
-//! What leads to a heap: the head of a session, an entry of its log that is young and among the newest, tags, a run that has
-//! not ended, a young run outside of sessions, and a heap that stands on it.
+//! What leads to a heap: the head of a session, an entry of its log that is young and among the newest, tags, a pin, a run that
+//! has not ended, a young run outside of sessions, and a heap that stands on it.
 //!
 //! Invariants:
 //! - A heap goes only when a pass condemned it, and another one, the grace period later, still finds nothing that leads to it.
@@ -63,16 +63,17 @@ impl Collecting<'_> {
 
     /// First the heaps, then what leads to them: one that is made later is not among them.
     async fn find(&mut self, tenant: &TenantId, heaps: &mut Heaps) -> Result<(), Error> {
+        let (mut roots, mut entries) = (Vec::new(), HashMap::new());
         self.each((tenant, Table::Heap), |_, key, row| {
             let (Ok(digest), (heap, _)) = (Digest::parse(&key.id), HeapRow::read(&key.id, &row.value)?) else {
                 return Err(Error::Damaged(key.id.clone()));
             };
-            let HeapRow { parent, engine, links, condemned, stored_bytes: bytes, .. } = heap;
+            let HeapRow { parent, engine, links, condemned, stored_bytes: bytes, pinned, .. } = heap;
+            roots.extend(pinned.then_some(digest));
             heaps.known.insert(digest, Known { parent, engine, version: row.version, links, condemned, bytes });
             Ok(())
         })
         .await?;
-        let (mut roots, mut entries) = (Vec::new(), HashMap::new());
         self.each((tenant, Table::JsSession), |_, key, row| {
             let session: JsSessionRow = rows::read(&key.id, &row.value)?;
             roots.extend(session.head);

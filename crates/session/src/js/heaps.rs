@@ -46,9 +46,13 @@ impl StoredHeap {
     /// The write that saves it, where it is condemned.
     fn saved(&self, tenant: &TenantId, key: Digest) -> Option<Write> {
         self.row.condemned?;
-        let row = HeapRow { condemned: None, ..self.row.clone() };
+        Some(self.changed(tenant, key, &HeapRow { condemned: None, ..self.row.clone() }))
+    }
+
+    /// The write that puts another row in its place.
+    pub(super) fn changed(&self, tenant: &TenantId, key: Digest, row: &HeapRow) -> Write {
         let (key, value) = (heap_key(tenant, key), row.write(&self.inline));
-        Some(Write::Put { key, value, expect: Expect::Version(self.version) })
+        Write::Put { key, value, expect: Expect::Version(self.version) }
     }
 }
 
@@ -197,8 +201,14 @@ impl Service {
     }
 
     /// The write that stores a heap, unless it is there; its blob, where it has one, is stored already. Most heaps are new, so
-    /// the first try does not look: the write says so where one is there already, and then `look` is asked for.
-    pub(super) async fn heap_write(&self, tenant: &TenantId, heap: &Heap, look: bool) -> Result<HeapWrite, Error> {
+    /// the first try does not look: the write says so where one is there already, and then `look` is asked for. `from` is what
+    /// the run stands on that leaves it.
+    pub(super) async fn heap_write(
+        &self,
+        tenant: &TenantId,
+        (heap, from): (&Heap, Option<Digest>),
+        look: bool,
+    ) -> Result<HeapWrite, Error> {
         let key = heap_key(tenant, heap.key);
         if !look && let Some(links) = self.links_known(tenant, heap.key)? {
             return Ok(HeapWrite { write: None, links });
@@ -218,6 +228,7 @@ impl Service {
         let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
         let row = HeapRow {
             parent,
+            from: from.filter(|from| *from != heap.key),
             engine: heap.engine,
             memory_bytes: heap.memory_bytes,
             links,
@@ -225,6 +236,7 @@ impl Service {
             blob,
             stored_bytes: object.len() as u64,
             condemned: None,
+            pinned: false,
         };
         self.count_heap(tenant, row.stored_bytes)?;
         Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })

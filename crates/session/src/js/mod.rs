@@ -8,6 +8,7 @@
 mod heaps;
 mod lineage;
 mod output;
+mod pins;
 mod room;
 mod run;
 mod tags;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use base::InstanceId;
 use ports::{Presence, Scripts};
 
-pub use lineage::{Fork, Forked, Lineage, Node};
+pub use lineage::{Fork, Forked, Lineage, NamedSession, Node};
 
 use crate::engine::{Js, JsSettings};
 use crate::error::{Error, JsError};

@@ -236,3 +236,29 @@ fn whoever_waits_is_told_how_it_stands_when_the_server_ends() {
     other.rest(30_000);
     assert_eq!(value(&other.execution(&ran.id.to_string())), json!(7));
 }
+
+/// Who is not named in the settings may use everything, so a run of such a tenant must not go on; nor may it stay for ever.
+#[test]
+fn a_run_of_a_tenant_that_was_removed_ends_when_its_time_is_up_and_is_not_run() {
+    let house = JsHouse::new();
+    let (p, theirs) = (house.process(), house::caller("removed", "a"));
+    let waits = |name: &str| later(name, json!([timer(1_000), {"set": ["x", 1]}]));
+    let first = p.block(p.service.run_js(&theirs, &waits("n"))).unwrap();
+    let queued = p.block(p.service.run_js(&theirs, &waits("n"))).unwrap();
+    let ours = p.run(&waits("n")).unwrap();
+    drop(p);
+    let other = house.process();
+    assert_eq!(other.resume(), 1, "its own only: another process may know the tenant");
+    other.rest(5_000);
+    assert_eq!(now(&other, &ours).state, State::Completed);
+    let state = |ran: &Execution| other.block(other.service.execution(&theirs, &ran.id.to_string())).unwrap();
+    assert_eq!((state(&first).state, state(&queued).state), (State::Running, State::Queued));
+    house.time.advance(Duration::from_secs(40));
+    assert_eq!((other.resume(), other.resume()), (2, 0));
+    for ran in [&first, &queued] {
+        let ended = state(ran);
+        assert_eq!(ended.state, State::Cancelled);
+        assert!(ended.error.unwrap().message.contains("not in the settings"));
+    }
+    assert!(other.engine.steps().iter().filter(|step| *step != "settle").count() == 0, "{:?}", other.engine.steps());
+}

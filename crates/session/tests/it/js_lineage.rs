@@ -1,12 +1,12 @@
 //! Forks, rewinds, what two heaps differ in, heaps as files.
 
 use serde_json::json;
-use session::{Fork, InSession, OpenRequest, PlanRequest, RunJs, RunRequest, SeedRequest, State};
+use session::{Fork, InSession, OpenRequest, PlanRequest, RunJs, RunRequest, SeedRequest, State, Tags};
 use testkit::tiny::TinyScripts;
 use testkit::upstream::Rule;
 
 use crate::house::{self, commit_of, program_of};
-use crate::js_house::{self, JsHouse, Process, completed, local, logical, value};
+use crate::js_house::{self, JsHouse, Process, completed, local, logical, timer, value};
 
 const OPEN_ONE: &str = r#"Ticket.open(project="OPS", title="from a fork")"#;
 
@@ -135,21 +135,97 @@ fn a_heap_is_carried_to_another_house_in_one_file() {
     let file = p.block(p.service.export_heap(&local(), &heap.to_string())).unwrap();
     // Another engine, which has never seen the one that made it.
     let q = other.process_with(TinyScripts::build("a tiny engine, newer"));
-    assert_eq!(q.block(q.service.import_heap(&local(), &file)).unwrap(), heap);
+    assert_eq!(q.block(q.service.import_heap(&local(), &file, &Tags::new())).unwrap(), heap);
     q.engine.forget();
     let asked =
         RunJs { heap: Some(heap.to_string()), require_heap: true, ..js_house::code(json!([{"add": ["x", 1]}])) };
     assert_eq!(value(&completed(q.run(&asked))), json!(2));
     // Twice is once; what is not whole is nothing.
-    q.block(q.service.import_heap(&local(), &file)).unwrap();
+    q.block(q.service.import_heap(&local(), &file, &Tags::new())).unwrap();
     for cut in [0, 10, file.len() - 1] {
-        assert!(q.block(q.service.import_heap(&local(), &file[..cut])).is_err(), "{cut}");
+        assert!(q.block(q.service.import_heap(&local(), &file[..cut], &Tags::new())).is_err(), "{cut}");
     }
     let fresh = JsHouse::new();
     let r = fresh.process();
     let at = file.windows(5).rposition(|part| part == b"\"x\":1").unwrap();
     let mut changed = file.clone();
     changed[at + 4] = b'7';
-    assert_eq!(r.block(r.service.import_heap(&local(), &changed)).unwrap_err().code(), "damaged_heap");
+    assert_eq!(r.block(r.service.import_heap(&local(), &changed, &Tags::new())).unwrap_err().code(), "damaged_heap");
     assert!(r.block(r.service.heaps(&local(), None, 10)).unwrap().is_empty());
+}
+
+/// A chain as the engine packs it is not where a heap came from.
+#[test]
+fn the_parents_of_a_heap_are_those_it_came_from_by_runs() {
+    let mut house = JsHouse::new();
+    // Each heap is stored alone.
+    house.settings.links = 1;
+    let p = house.process();
+    let on = |heap: Option<base::Digest>, program| {
+        let asked = RunJs { heap: heap.map(|heap| heap.to_string()), ..js_house::code(program) };
+        completed(p.run(&asked)).heap.unwrap()
+    };
+    let info = |heap: base::Digest| p.block(p.service.heap_info(&local(), &heap.to_string())).unwrap();
+    let first = on(None, json!([{"set": ["x", 1]}]));
+    let second = on(Some(first), json!([{"set": ["x", 2]}]));
+    let third = on(Some(second), json!([{"set": ["x", 3]}]));
+    let waited = on(Some(third), json!([timer(10), {"set": ["x", 4]}]));
+    p.rest(50);
+    assert_eq!(info(waited).parents, [third, second, first]);
+    assert_eq!((info(third).parents, info(third).stored_against), (vec![second, first], vec![]));
+    assert_eq!((info(second).parents, info(first).parents), (vec![first], vec![]));
+    // What leaves a heap again does not change where it came from; what goes back to one is no ring.
+    assert_eq!(on(Some(third), json!([{"set": ["x", 2]}])), second);
+    assert_eq!(on(Some(third), json!([{"set": ["x", 1]}])), first);
+    assert_eq!((info(second).parents, info(first).parents), (vec![first], vec![]));
+    let listed = p.block(p.service.heaps(&local(), None, 100)).unwrap();
+    assert_eq!(listed.iter().find(|info| info.heap == third).unwrap().parents, [second]);
+    // No further than anyone reads.
+    let (mut at, mut all) = (third, vec![first, second, third]);
+    for n in 10..40 {
+        at = on(Some(at), json!([{"set": ["x", n]}]));
+        all.push(at);
+    }
+    let nearest: Vec<base::Digest> = all.iter().rev().skip(1).take(20).copied().collect();
+    assert_eq!(info(at).parents, nearest);
+}
+
+#[test]
+fn sessions_that_connections_are_named_by_are_listed_meant_and_removed() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    assert_eq!(add(&p, "s0"), json!(1));
+    let id = p.block(p.service.session_id(&local(), "s0")).unwrap().to_string();
+    let named = |name: &str| js_house::named(name, json!([{"add": ["n", 1]}]));
+    for name in ["by name", "s7"] {
+        completed(p.run(&named(name)));
+        p.rest(10);
+    }
+    completed(p.run(&named("by name")));
+    let listed = p.block(p.service.named_sessions(&local())).unwrap();
+    let listed: Vec<(&str, u64)> = listed.iter().map(|session| (session.name.as_str(), session.js_entries)).collect();
+    assert_eq!(listed, [("by name", 2), ("s7", 1)]);
+    assert_eq!(p.block(p.service.list_sessions(&local())).unwrap()[0].js_entries, 1);
+    let meant = |what: &str| p.block(p.service.session_meant(&local(), what));
+    for logical in ["s0", "task", id.as_str()] {
+        assert_eq!(meant(logical).unwrap(), InSession::Logical(id.clone()), "{logical}");
+    }
+    for name in ["by name", "never used", "s7"] {
+        assert_eq!(meant(name).unwrap(), InSession::Named(name.to_owned()));
+    }
+    let nobodys = base::LogicalSessionId::from_random(ports::Entropy::bytes(house.house.entropy.as_ref()));
+    assert_eq!(meant("s8").unwrap_err().code(), "unknown_slot");
+    assert_eq!(meant(&nobodys.to_string()).unwrap_err().code(), "no_session");
+    // With its log, so that the name begins again at 0.
+    let remove = |name: &str| p.block(p.service.remove_named_session(&local(), name));
+    let held = p.run(&js_house::later("by name", json!([{"hold": "a"}]))).unwrap();
+    assert_eq!(remove("by name").unwrap_err().code(), "under_way");
+    p.block(p.service.cancel_execution(&local(), &held.id.to_string())).unwrap();
+    remove("by name").unwrap();
+    assert_eq!(remove("by name").unwrap_err().code(), "no_session");
+    completed(p.run(&named("by name")));
+    let log = p.block(p.service.session_log(&local(), &InSession::Named("by name".into()))).unwrap();
+    assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), [0]);
+    assert_eq!(add(&p, "s0"), json!(2), "others are as they were");
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Caller, Fork, InSession, Lineage, Node, Service};
+use ::session::{Caller, Fork, Lineage, Node, Service};
 use serde_json::json;
 
 use crate::args::Picture;
@@ -22,11 +22,8 @@ pub async fn log(
     output: &Output,
 ) -> Result<(), Failure> {
     let caller = Caller::local();
-    let named = match service.session_id(&caller, session).await {
-        Ok(id) => InSession::Logical(id.to_string()),
-        Err(_) => InSession::Named(session.to_owned()),
-    };
-    let lineage = service.session_lineage(&caller, &named).await?;
+    let meant = service.session_meant(&caller, session).await?;
+    let lineage = service.session_lineage(&caller, &meant).await?;
     match graph {
         Some(form) => picture(&lineage, form, path, output)?,
         None => show(&lineage, output),
@@ -84,7 +81,7 @@ fn show(lineage: &Lineage, output: &Output) {
     }
     for node in &lineage.nodes {
         let entry = &node.entry;
-        output.line(&format!("{:4} {} {} {}", entry.index, entry.timestamp, entry.output_heap.short(), code(node)));
+        output.line(&format!("{:4} {} {} {}", entry.index, entry.timestamp, heap(node), code(node)));
     }
 }
 
@@ -100,6 +97,11 @@ fn picture(lineage: &Lineage, form: Picture, path: Option<&Path>, output: &Outpu
         None => output.line(text.trim_end()),
     }
     Ok(())
+}
+
+/// The heap that an entry left, and whether it is still there.
+fn heap(node: &Node) -> String {
+    format!("{}{}", node.entry.output_heap.short(), if node.entry.gone { " (gone)" } else { "" })
 }
 
 /// The first words of what ran, in one line.
@@ -122,9 +124,13 @@ fn edges(lineage: &Lineage) -> Vec<(usize, usize)> {
 fn mermaid(lineage: &Lineage) -> String {
     let mut lines = vec!["flowchart LR".to_owned()];
     for (at, node) in lineage.nodes.iter().enumerate() {
-        let head = if Some(node.entry.output_heap) == lineage.head { ":::head" } else { "" };
-        let text = format!("{} {} {}", node.entry.index, node.entry.output_heap.short(), code(node));
-        lines.push(format!("    n{at}[\"{}\"]{head}", quoted(&text)));
+        let class = match Some(node.entry.output_heap) == lineage.head {
+            true => ":::head",
+            false if node.entry.gone => ":::gone",
+            false => "",
+        };
+        let text = format!("{} {} {}", node.entry.index, heap(node), code(node));
+        lines.push(format!("    n{at}[\"{}\"]{class}", quoted(&text)));
     }
     for (from, to) in edges(lineage) {
         lines.push(format!("    n{from} --> n{to}"));
@@ -133,6 +139,7 @@ fn mermaid(lineage: &Lineage) -> String {
         lines.push(format!("    fork[\"{}\"] -.-> n0", quoted(&format!("{session} after {entries} entries"))));
     }
     lines.push("    classDef head stroke-width:3px".to_owned());
+    lines.push("    classDef gone stroke-dasharray:3".to_owned());
     lines.join("\n") + "\n"
 }
 
@@ -150,7 +157,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn svg(lineage: &Lineage) -> Option<String> {
-    let label = |node: &Node| format!("{} {}\n{}", node.entry.index, node.entry.output_heap.short(), code(node));
+    let label = |node: &Node| format!("{} {}\n{}", node.entry.index, heap(node), code(node));
     let mut labels: Vec<String> = lineage.nodes.iter().map(label).collect();
     let mut edges: Vec<(usize, usize, String)> =
         edges(lineage).into_iter().map(|(from, to)| (from, to, String::new())).collect();
@@ -159,4 +166,31 @@ fn svg(lineage: &Lineage) -> Option<String> {
         labels.push(format!("{session}\nafter {entries} entries"));
     }
     drawn(labels, edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use ::session::Entry;
+    use base::{Digest, Timestamp};
+
+    use super::*;
+
+    fn node(index: u64, gone: bool) -> Node {
+        let (input_heap, output_heap) = (None, Digest::of(&index.to_be_bytes()));
+        let (code, timestamp) = (format!("step{index}()"), Timestamp(0));
+        let entry = Entry { index, input_heap, output_heap, code, timestamp, rewound_to: None, gone };
+        Node { entry, after: index.checked_sub(1) }
+    }
+
+    #[test]
+    fn an_entry_whose_heap_has_gone_says_so_in_every_form() {
+        let nodes = vec![node(0, true), node(1, false)];
+        let head = Some(nodes[1].entry.output_heap);
+        let lineage = Lineage { session: "s".to_owned(), nodes, head, forked: None };
+        assert_eq!(heap(&lineage.nodes[0]), format!("{} (gone)", lineage.nodes[0].entry.output_heap.short()));
+        let drawn = mermaid(&lineage);
+        assert_eq!((drawn.matches("(gone)").count(), drawn.matches("]:::gone").count()), (1, 1), "{drawn}");
+        assert!(drawn.contains("]:::head"), "{drawn}");
+        assert_eq!(svg(&lineage).unwrap().matches("(gone)").count(), 1);
+    }
 }

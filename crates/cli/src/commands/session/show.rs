@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Call, Caller, SessionView};
+use ::session::{Call, Caller, InSession, NamedSession, SessionView};
 use base::Timestamp;
 use serde_json::{Value, json};
 
@@ -18,13 +18,14 @@ pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> R
     with_service((file, &args.work), async |service| {
         match &args.action {
             SessionAction::List => {
-                let sessions = service.list_sessions(&me).await?;
+                let (sessions, named) = (service.list_sessions(&me).await?, service.named_sessions(&me).await?);
                 if output.json {
-                    output.value(&json!({"sessions": sessions}));
-                } else if sessions.is_empty() {
+                    output.value(&json!({"sessions": sessions, "named": named}));
+                } else if sessions.is_empty() && named.is_empty() {
                     output.line("there are no sessions; `tokamak context INTENT --seed API:ENTITY` opens one");
                 } else {
                     sessions.iter().for_each(|view| output.line(&line(view, output)));
+                    named.iter().for_each(|session| output.line(&named_line(session, output)));
                 }
             }
             SessionAction::Show { session, graph: Some(form) } => {
@@ -49,11 +50,17 @@ pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> R
                 }
             }
             SessionAction::Rm { session } => {
-                let id = service.remove_session(&me, session).await?;
+                let removed = match service.session_meant(&me, session).await? {
+                    InSession::Named(name) => {
+                        service.remove_named_session(&me, &name).await?;
+                        name
+                    }
+                    _ => service.remove_session(&me, session).await?.to_string(),
+                };
                 if output.json {
-                    output.value(&json!({"removed": id}));
+                    output.value(&json!({"removed": removed}));
                 } else {
-                    output.line(&format!("removed {id}"));
+                    output.line(&format!("removed {removed}"));
                 }
             }
         }
@@ -73,8 +80,18 @@ fn line(view: &SessionView, output: &Output) -> String {
     let entities =
         view.space.as_ref().map_or_else(|| "expired".to_owned(), |s| format!("{} entities", s.entities.len()));
     let intent = if view.intent.is_empty() { "(no intent)" } else { &view.intent };
-    let numbers = format!("{entities}, {} runs", view.runs);
+    let numbers = format!("{entities}, {} runs{}", view.runs, in_javascript(view.js_entries));
     format!("{:4} {}  {}  {}  {numbers}", slot, view.logical_session_id, view.used, output.bold(intent))
+}
+
+fn in_javascript(entries: u64) -> String {
+    if entries == 0 { String::new() } else { format!(", {entries} of JavaScript") }
+}
+
+/// One that a connection is named by has neither slot nor intent.
+fn named_line(session: &NamedSession, output: &Output) -> String {
+    let numbers = format!("named, 0 runs{}", in_javascript(session.js_entries));
+    format!("-    {}  {}  {numbers}", output.bold(&session.name), session.used)
 }
 
 fn show(view: &SessionView, calls: &[Call], output: &Output) {

@@ -9,16 +9,19 @@ use ports::store::{Batch, Range, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
-use crate::engine::rows::{GuestRow, HeapRow, guest_key};
-use crate::engine::view::{Changed, HeapDiff, HeapInfo, Named};
+use crate::commit;
+use crate::engine::rows::{GuestRow, HeapRow, guest_key, tags_key};
+use crate::engine::view::{Changed, HeapDiff, HeapInfo, Named, Tags};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::js::heaps::{of_engine, parse_key};
+use crate::js::tags::check;
 use crate::load::Versioned;
+use crate::rows;
 use crate::service::Service;
 
-/// Parents that are named.
-const PARENTS: usize = 20;
+/// Heaps that are named of those above one.
+const ABOVE: usize = 20;
 const FORMAT: &str = "tokamak-heap/1";
 /// Tries to bring a heap into an engine that forgets it again.
 const TRIES: usize = 3;
@@ -41,12 +44,25 @@ impl Service {
         let stored = self.stored_heap(&caller.tenant, key).await?.ok_or(JsError::NoHeap(key))?;
         let mut info = shown(key, &stored.row);
         info.tags = self.tags_of(&caller.tenant, key).await?;
-        let mut above = stored.row.parent;
-        while let (Some(parent), true) = (above, info.parents.len() < PARENTS) {
-            info.parents.push(parent);
-            above = self.stored_heap(&caller.tenant, parent).await?.and_then(|stored| stored.row.parent);
-        }
+        info.parents = self.above(caller, (key, &stored.row), |row| row.from).await?;
+        info.stored_against = self.above(caller, (key, &stored.row), |row| row.parent).await?;
         Ok(info)
+    }
+
+    /// The heaps that this way leads to, as far as it is known and no further than anyone reads. A heap that has gone and was
+    /// left again may have come from one that came from it.
+    async fn above(
+        &self,
+        caller: &Caller,
+        (key, row): (Digest, &HeapRow),
+        way: impl Fn(&HeapRow) -> Option<Digest> + Send,
+    ) -> Result<Vec<Digest>, Error> {
+        let (mut found, mut at) = (Vec::new(), way(row));
+        while let Some(next) = at.filter(|next| found.len() < ABOVE && *next != key && !found.contains(next)) {
+            found.push(next);
+            at = self.stored_heap(&caller.tenant, next).await?.and_then(|stored| way(&stored.row));
+        }
+        Ok(found)
     }
 
     /// Heaps in the order of their keys, after one of them.
@@ -64,7 +80,8 @@ impl Service {
             let key = Digest::parse(&id).map_err(|_| Error::Damaged(id.clone()))?;
             let (row, _) = HeapRow::read(&id, &row.value)?;
             let mut info = shown(key, &row);
-            info.parents.extend(row.parent);
+            info.parents.extend(row.from);
+            info.stored_against.extend(row.parent);
             info.tags = self.tags_of(&caller.tenant, key).await?;
             found.push(info);
         }
@@ -151,15 +168,16 @@ impl Service {
             guest_bytes: guest.len(),
             object_bytes: object.len(),
         };
-        let mut file = crate::rows::write(&head);
+        let mut file = rows::write(&head);
         file.push(b'\n');
         file.extend(guest);
         file.extend(object);
         Ok(file)
     }
 
-    /// Takes in a file of [`Service::export_heap`]; the key of its heap.
-    pub async fn import_heap(&self, caller: &Caller, file: &[u8]) -> Result<Digest, Error> {
+    /// Takes in a file of [`Service::export_heap`]; the key of its heap. Nothing leads to it but the tags it is given.
+    pub async fn import_heap(&self, caller: &Caller, file: &[u8], tags: &Tags) -> Result<Digest, Error> {
+        check(tags)?;
         self.has_room(&caller.tenant).await?;
         let scripts = &self.js()?.scripts;
         let (head, guest, object) = parts(file)?;
@@ -170,7 +188,7 @@ impl Service {
             }
             let blob = self.ports.blobs.put(guest).await?;
             let key = guest_key(&caller.tenant, head.engine);
-            let row = crate::rows::write(&GuestRow { blob, kept: self.now() });
+            let row = rows::write(&GuestRow { blob, kept: self.now() });
             self.ports.store.commit(Batch::default().put(key, row, ports::store::Expect::Any)).await?;
         }
         self.keep_guest(&caller.tenant).await?;
@@ -186,9 +204,28 @@ impl Service {
             memory_bytes: head.memory_bytes,
             links: 1,
         };
-        let writes = self.heap_write(&caller.tenant, &heap, true).await?.write.into_iter().collect();
-        self.ports.store.commit(Batch { writes }).await?;
+        self.keep_imported(&caller.tenant, &heap, tags).await?;
         Ok(head.heap)
+    }
+
+    /// The heap with its tags, beside those that it has where it was here before.
+    async fn keep_imported(&self, tenant: &TenantId, heap: &Heap, tags: &Tags) -> Result<(), Error> {
+        let at = tags_key(tenant, heap.key);
+        for _ in 0..commit::TRIES {
+            let writes = self.heap_write(tenant, (heap, None), true).await?.write.into_iter().collect();
+            let mut batch = Batch { writes };
+            let found: Option<Versioned<Tags>> = self.fetch(&at).await?;
+            let (mut all, version) = found.map_or_else(Default::default, |found| (found.row, found.version));
+            all.extend(tags.clone());
+            check(&all)?;
+            if !all.is_empty() {
+                batch = batch.put(at.clone(), rows::write(&all), commit::unchanged(version));
+            }
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::Busy)
     }
 }
 
@@ -212,7 +249,9 @@ fn shown(heap: Digest, row: &HeapRow) -> HeapInfo {
         engine: row.engine,
         created: row.created.to_string(),
         parents: Vec::new(),
+        stored_against: Vec::new(),
         tags: BTreeMap::new(),
+        pinned: row.pinned,
     }
 }
 

@@ -37,27 +37,8 @@ impl Service {
     /// The names of the sessions that have an entry, in order.
     pub async fn js_sessions(&self, caller: &Caller) -> Result<Vec<String>, Error> {
         self.js()?;
-        let (mut names, mut after) = (Vec::new(), None);
-        loop {
-            let range = Range {
-                tenant: caller.tenant.clone(),
-                table: Table::JsSession,
-                prefix: String::new(),
-                after: after.take(),
-                limit: PAGE,
-            };
-            let page = self.ports.store.scan(&range).await?;
-            for (id, row) in &page {
-                let row: JsSessionRow = rows::read(id, &row.value)?;
-                if row.entries > 0 {
-                    names.push(row.name.shown());
-                }
-            }
-            match page.last() {
-                Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
-                _ => break,
-            }
-        }
+        let rows = self.js_session_rows(caller).await?;
+        let mut names: Vec<String> = rows.iter().filter(|row| row.entries > 0).map(|row| row.name.shown()).collect();
         names.sort();
         Ok(names)
     }

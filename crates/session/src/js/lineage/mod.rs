@@ -4,6 +4,8 @@
 mod fork;
 mod heap;
 mod log;
+mod named;
 
 pub use fork::{Fork, Forked};
 pub use log::{Lineage, Node};
+pub use named::NamedSession;

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use super::accept::{input, queue_name};
 use super::drive::{AGAIN, Run, Start};
 use super::end::{Ended, Ending, of_tenant};
+use super::ended;
 use super::park::{Plans, Waiting};
 use crate::caller::Caller;
 use crate::commit::unchanged;
@@ -59,6 +60,7 @@ pub(super) type First = ControlFlow<Result<(), Error>, Option<Result<Stepped, Er
 
 enum Begun {
     Ended(Result<Stepped, Error>),
+    GivenUp,
     /// It took long.
     Stored(Box<Versioned<ExecutionRow>>, Then),
     Refused(Error),
@@ -122,9 +124,13 @@ impl Run {
     pub(super) async fn first_step(&mut self, Brief { mut began, told }: Brief) -> First {
         let mut told = Some(told);
         match self.begun(&mut began, &mut told).await {
-            Begun::Ended(stepped) => self.ended_briefly(stepped, began, told).await,
+            Begun::Ended(stepped) if !self.is_given_up() => self.ended_briefly(stepped, began, told).await,
+            Begun::Ended(_) | Begun::GivenUp => self.stored_cancelled(began, told).await,
             Begun::Stored(at, then) => {
                 self.now(*at);
+                if self.is_given_up() {
+                    return First::Break(self.finish(State::Cancelled, None, None).await);
+                }
                 match then {
                     Then::Stepped(stepped) => First::Continue(Some(*stepped)),
                     Then::Void => First::Continue(None),
@@ -146,6 +152,10 @@ impl Run {
         tokio::select! {
             biased;
             stepped = &mut step => return Begun::Ended(stepped),
+            () = self.live.leave.cancelled() => {
+                stop.stop();
+                return Begun::GivenUp;
+            }
             () = self.service.ports.clock.sleep(BRIEF) => {}
         }
         let begun = {
@@ -170,6 +180,27 @@ impl Run {
         };
         stop.stop();
         begun
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.live.leave.is_cancelled()
+    }
+
+    /// A run that its caller gave up before it was stored. What its step came to is nobody's.
+    async fn stored_cancelled(&mut self, began: Option<Began>, mut told: Option<Told>) -> First {
+        let next = ended(&self.at.row, State::Cancelled, self.moment());
+        let (tenant, id, at) = (&self.tenant, self.id, &self.at);
+        let ending = Ending { tenant, id, at, next, heap: None, pieces: Vec::new(), began };
+        let stored = match self.service.end(ending).await {
+            Ok(Ended::Done(now) | Ended::Changed(now)) => {
+                self.now(now);
+                Ok(())
+            }
+            Ok(Ended::Moved) => Ok(()),
+            Err(error) => Err(error),
+        };
+        tell(&mut told, stored);
+        First::Break(Ok(()))
     }
 
     async fn ended_briefly(
@@ -213,7 +244,10 @@ impl Run {
 
     /// False where the run is to be accepted first.
     async fn stored_at_once(&mut self, stepped: &Stepped, began: &mut Option<Began>) -> Result<bool, Error> {
+        // One with a heap that takes a while to store is told of before that, and its session's turn is free meanwhile.
+        let large = stepped.heap.object.len() >= INLINE_BYTES;
         match &stepped.outcome {
+            Outcome::Completed(_) | Outcome::Waiting { .. } if large => Ok(false),
             Outcome::Completed(_) => self.stored_ended(stepped, (State::Completed, None), began.take()).await,
             Outcome::Threw(thrown) => {
                 let error = Some(Uncaught::from(thrown.clone()));
@@ -247,17 +281,14 @@ impl Run {
         }
     }
 
-    /// A run whose first step waits for something, with its place in the queue. False where its session is not as it was, a write
-    /// waits for a review, or its heap is one that takes a while to store: who asked is told of the run before that.
+    /// A run whose first step waits for something, with its place in the queue. False where its session is not as it was, or a
+    /// write waits for a review.
     async fn stored_waiting(
         &mut self,
         stepped: &Stepped,
         owed: &[HostCall],
         began: Option<&Began>,
     ) -> Result<bool, Error> {
-        if stepped.heap.object.len() >= INLINE_BYTES {
-            return Ok(false);
-        }
         let Some(Waiting { next, pieces }) = self.waiting(stepped, owed, Plans::Refused).await? else {
             return Ok(false);
         };
@@ -275,7 +306,7 @@ impl Run {
         let heap_key = js_rows::heap_key(tenant, stepped.heap.key);
         // The same heap may be in storage, which is looked for when that is in the way.
         for look in [false, true] {
-            let heap = self.service.heap_write(tenant, &stepped.heap, look).await?;
+            let heap = self.service.heap_write(tenant, (&stepped.heap, next.input_heap), look).await?;
             let mut all = batch.clone();
             all.writes.extend(heap.write);
             match self.service.ports.store.commit(all).await {

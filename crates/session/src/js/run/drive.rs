@@ -371,7 +371,8 @@ impl Run {
             let mut batch = Batch::default();
             let mut stored = None;
             if let Some(heap) = heap {
-                let new = self.service.heap_write(&self.tenant, heap, tried > 1).await?;
+                let from = self.at.row.input_heap;
+                let new = self.service.heap_write(&self.tenant, (heap, from), tried > 1).await?;
                 stored = Some((heap.key, new.links));
                 batch.writes.extend(new.write);
             }

@@ -1,6 +1,6 @@
 //! The end of a run: its row, its heap, its session's head, log entry, queue and tags, in one transaction.
 //! Invariant: a final state is written only over the version that was read, so it never changes; only a completed run moves
-//! its session's head and is logged.
+//! its session's head and is logged; nobody waits for the turn of a session while a blob is put.
 
 use base::{Digest, ExecutionId, TenantId};
 use ports::scripts::Heap;
@@ -46,6 +46,8 @@ impl Service {
         let Ending { tenant, id, at, next, heap, pieces, began } = ending;
         let caller = of_tenant(tenant);
         let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
+        // Before the turn: it may take as long as the storage does, and others of the session begin, queue and cancel meanwhile.
+        let mut left_first = Some(self.left(tenant, heap, &next, false).await?);
         let (turn, mut session) = match (began, &queue) {
             (Some(began), _) => (Some(began.turn), Some(began.session)),
             (None, Some(queue)) => (Some(self.turn(queue).await), None),
@@ -53,20 +55,23 @@ impl Service {
         };
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
         let others = piece_writes(tenant, id, pieces);
-        for tried in 0..TRIES {
+        for _ in 0..TRIES {
             let mut batch = Batch::default().put(key.clone(), value.clone(), unchanged(at.version));
             if at.version > 0 {
                 batch = batch.delete(js_rows::open_key(tenant, id), Expect::Any);
             }
             batch.writes.extend(others.iter().cloned());
-            let (left, stored) = self.left(tenant, heap, &next, tried > 0).await?;
+            let (left, stored) = match left_first.take() {
+                Some(left) => left,
+                None => self.left(tenant, heap, &next, true).await?,
+            };
             batch.writes.extend(left);
             if let Some(name) = &next.session {
                 let found = match session.take() {
                     Some(found) => found,
                     None => self.js_session(&caller, name).await?,
                 };
-                if at.version == 0 && !began_in(&next, &found.row) {
+                if at.version == 0 && next.state != State::Cancelled && !began_in(&next, &found.row) {
                     return Ok(Ended::Moved);
                 }
                 // One that was removed while the run was under way stays removed.
@@ -111,7 +116,7 @@ impl Service {
         look: bool,
     ) -> Result<(Vec<Write>, Option<(Digest, u32)>), Error> {
         let Some(heap) = heap else { return Ok((Vec::new(), None)) };
-        let new = self.heap_write(tenant, heap, look).await?;
+        let new = self.heap_write(tenant, (heap, run.input_heap), look).await?;
         let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
         Ok((new.write.into_iter().chain(tags).collect(), Some((heap.key, new.links))))
     }

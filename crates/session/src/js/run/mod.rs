@@ -8,6 +8,7 @@ mod drive;
 mod end;
 mod fetch;
 mod found;
+mod given_up;
 mod park;
 mod queue;
 mod resume;
@@ -37,6 +38,10 @@ impl Service {
         let (id, row) = self.checked(caller, asked).await?;
         if row.state.is_final() {
             return Ok(view(id, &row));
+        }
+        if let Some(became) = &asked.became {
+            // A call that is asked for twice became the first one.
+            let _ = became.set(id);
         }
         let began = self.now();
         let at_once = match wait > brief::BRIEF {
@@ -167,6 +172,7 @@ fn view(id: ExecutionId, row: &ExecutionRow) -> Execution {
         reviews: owed.filter_map(|owed| owed.review.as_ref()).map(review).collect(),
         output_bytes: row.output.bytes,
         output_lines: row.output.lines(),
+        output_dropped: row.output.dropped,
         code: row.code.clone(),
     }
 }

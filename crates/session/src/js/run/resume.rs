@@ -1,6 +1,6 @@
 //! Runs whose process died go on here.
 //! Invariant: a run has one owner; who takes one over from a dead owner does so by compare-and-set (`found.rs`), and the old
-//! one's commits fail from then on.
+//! one's commits fail from then on. Nothing is run for a tenant that this process does not know.
 
 use std::sync::Arc;
 
@@ -8,7 +8,10 @@ use base::{ExecutionId, TenantId};
 use ports::store::{self, Key, Range, Row, Table};
 
 use super::drive::{Run, Start};
+use super::end::{Ended, Ending};
+use super::ended;
 use crate::engine::rows::{ExecutionRow, execution_key};
+use crate::engine::view::{State, Uncaught};
 use crate::engine::{Listed, Live};
 use crate::error::Error;
 use crate::load::Versioned;
@@ -19,10 +22,12 @@ use crate::service::Service;
 const FEW: usize = 16;
 
 impl Service {
-    /// Takes up every run of these tenants that has no living owner. How many there were; another process may be faster.
+    /// Takes up every run of these tenants that has no living owner, and ends those of any other tenant when their time is up.
+    /// How many there were; another process may be faster.
     pub async fn resume_js(self: &Arc<Self>, tenants: &[TenantId]) -> Result<usize, Error> {
         let mut taken = 0;
-        for tenant in tenants {
+        for tenant in &self.ports.store.tenants().await? {
+            let known = tenants.contains(tenant);
             let mut after = None;
             loop {
                 let range = Range {
@@ -36,7 +41,8 @@ impl Service {
                 for (key, found) in &page {
                     // One that cannot be read is not in the way of the others.
                     match found.as_ref().map(|found| run_of(key, found)).transpose() {
-                        Ok(Some((id, found))) => taken += usize::from(self.take_up(tenant, id, found).await?),
+                        Ok(Some((id, found))) if known => taken += usize::from(self.take_up(tenant, id, found).await?),
+                        Ok(Some((id, found))) => taken += usize::from(self.end_nobodys(tenant, id, found).await?),
                         Ok(None) => {}
                         Err(error) => {
                             tracing::error!(tenant = tenant.as_str(), run = key, %error, "an open run cannot be read")
@@ -96,6 +102,27 @@ impl Service {
         }
         let at = Versioned { row: ExecutionRow { owner: me, ..found.row }, version: found.version };
         Ok(self.begin(tenant, id, at, Start::Found)?.is_some())
+    }
+
+    /// A run of a tenant that is not in the settings: whoever is not named there may use everything, so it does not go on. A
+    /// process with other settings may know the tenant, and has until the run's time is up.
+    async fn end_nobodys(
+        &self,
+        tenant: &TenantId,
+        id: ExecutionId,
+        found: Versioned<ExecutionRow>,
+    ) -> Result<bool, Error> {
+        let (js, now, row) = (self.js()?, self.now(), &found.row);
+        let most = i64::try_from(row.timeout_ms).unwrap_or(i64::MAX);
+        let over = row.started.unwrap_or(row.accepted).plus_ms(most) <= now;
+        if row.state.is_final() || !over || js.lives.get(id).is_some() || js.presence.is_alive(row.owner) {
+            return Ok(false);
+        }
+        let message = "its process died, and its tenant is not in the settings any more".to_owned();
+        let error = Some(Uncaught { name: "AbortError".to_owned(), message, stack: String::new() });
+        let next = ExecutionRow { error, ..ended(row, State::Cancelled, now) };
+        let ending = Ending { tenant, id, at: &found, next, heap: None, pieces: Vec::new(), began: None };
+        Ok(matches!(self.end(ending).await?, Ended::Done(_)))
     }
 
     /// Drives a run in a task of its own. `None` where one does already.

@@ -92,7 +92,7 @@ fn taken_along(p: &RealProcess, head: Digest, old: Digest) {
     let file = p.block(p.service.export_heap(&me(), &head.to_string())).unwrap();
     let elsewhere = RealHouse::new();
     let there = elsewhere.process(Engine::start(&settings()).unwrap());
-    assert_eq!(there.block(there.service.import_heap(&me(), &file)).unwrap(), head);
+    assert_eq!(there.block(there.service.import_heap(&me(), &file, &session::Tags::new())).unwrap(), head);
     drop(there);
     let there = elsewhere.process(Engine::start(&settings()).unwrap());
     let ran = there.run(&on(head, "[next(), counting.next().value, account.pay(1)]"));

@@ -62,6 +62,7 @@ pub async fn run(service: &Arc<Service>, caller: &Caller, named: Named, given: J
         timeout_ms: given.timeout_ms,
         memory_mb: given.memory_mb,
         headers: named.headers,
+        became: named.became,
     };
     let ran = match service.run_js(caller, &asked).await {
         Ok(ran) => ran,
