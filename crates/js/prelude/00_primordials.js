@@ -99,7 +99,12 @@
     viewBuffer: getter(DataView.prototype, 'buffer'),
     viewOffset: getter(DataView.prototype, 'byteOffset'),
     viewBytes: getter(DataView.prototype, 'byteLength'),
-    then: (promise, done, failed) => thenOf(promise, done, failed),
+    // For promises that no program sees. What `then` makes is of the promise's own `constructor`, which a program may have replaced
+    // for all of them; one that has none is the language's.
+    then: (promise, done, failed) => {
+      defineProperty(promise, 'constructor', { __proto__: null, value: undefined, configurable: true });
+      return thenOf(promise, done, failed);
+    },
   };
 
   // The language looks `exec` and its like up on each expression, where a program may have put its own.

@@ -214,8 +214,9 @@
       const headers = { __proto__: null };
       request.headers.forEach((value, name) => { headers[name] = value; });
       const bytes = bytesOfBody(request);
-      const call = { method: request.method, url: request.url, headers, body: bytes === null ? null : own.toBase64(bytes) };
-      own.then(host.call('fetch', own.stringify({ request: call })), (answer) => {
+      const body = bytes === null ? null : own.toBase64(bytes);
+      const call = { __proto__: null, method: request.method, url: request.url, headers, body };
+      own.then(host.call('fetch', own.stringify({ __proto__: null, request: call })), (answer) => {
         try { resolve(answered(answer, request.url)); } catch (error) { reject(error); }
       }, reject);
     });

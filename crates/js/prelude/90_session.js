@@ -6,7 +6,7 @@
   const own = host.own;
   const program = (kind) => function plasm(text) {
     if (typeof text !== 'string') throw new own.TypeError('plasm takes a program as text');
-    return host.call(kind, own.stringify({ program: text }));
+    return host.call(kind, own.stringify({ __proto__: null, program: text }));
   };
   const plasm = program('plasm');
   own.defineProperty(plasm, 'plan', { __proto__: null, value: program('plan'), enumerable: true });

@@ -27,9 +27,8 @@ pub trait Scripts: Send + Sync {
     /// The JavaScript that a source in TypeScript means, every line where it was; JavaScript is itself.
     fn plain(&self, source: &str) -> Result<String, Thrown>;
 
-    /// The parent that a stored object was made against; `None` is the engine's base image. Only the object's own frame is
-    /// checked here; its content is by `admit`.
-    fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error>;
+    /// What a stored object says of itself. Only its own frame is checked here; its content is by `admit`.
+    fn frame(&self, object: &[u8]) -> Result<Frame, Error>;
 
     /// Whether a heap is here at this moment. It may be gone in the next.
     fn is_here(&self, key: Digest) -> bool;
@@ -62,6 +61,16 @@ pub trait Scripts: Send + Sync {
 
     /// The names a heap holds, with a digest of what each one is: what two heaps are compared by.
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Of the heap that it holds.
+    pub key: Digest,
+    /// What it was made against; `None` is the engine's base image.
+    pub parent: Option<Digest>,
+    /// The size of the memory that the heap stands for.
+    pub memory_bytes: u64,
 }
 
 #[derive(Debug, Clone)]

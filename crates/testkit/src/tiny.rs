@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::Digest;
 use ports::Scripts;
-use ports::scripts::{Call, Completion, Error, Global, Heap, HostCall, Input, Outcome, Step, Stepped, Thrown};
+use ports::scripts::{Call, Completion, Error, Frame, Global, Heap, HostCall, Input, Outcome, Step, Stepped, Thrown};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -56,6 +56,7 @@ struct State {
 /// What is stored: what changed since the parent.
 #[derive(Debug, Serialize, Deserialize)]
 struct Object {
+    key: Digest,
     parent: Option<Digest>,
     engine: Digest,
     changed: BTreeMap<String, Option<Value>>,
@@ -139,9 +140,9 @@ impl TinyScripts {
             changed.insert(name.clone(), None);
         }
         let rest = State { vars: BTreeMap::new(), ..state.clone() };
-        let object = Object { parent, engine, changed, state: rest };
-        let object = serde_json::to_vec(&object).unwrap();
         let key = key_of(&state, engine);
+        let object = Object { key, parent, engine, changed, state: rest };
+        let object = serde_json::to_vec(&object).unwrap();
         let memory_bytes = object.len() as u64 + 65_536;
         lock(&self.heaps).insert(key, (state, engine));
         Heap { key, parent, engine, object: object.into(), memory_bytes, links: 1 }
@@ -285,9 +286,9 @@ impl Scripts for TinyScripts {
         }
     }
 
-    fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error> {
-        let object: Object = serde_json::from_slice(object).map_err(|_| Error::Damaged(Digest::of(object)))?;
-        Ok(object.parent)
+    fn frame(&self, bytes: &[u8]) -> Result<Frame, Error> {
+        let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(Digest::of(bytes)))?;
+        Ok(Frame { key: object.key, parent: object.parent, memory_bytes: bytes.len() as u64 + 65_536 })
     }
 
     fn is_here(&self, key: Digest) -> bool {
@@ -351,7 +352,7 @@ impl Scripts for TinyScripts {
         let (state, engine) = self.state_of(key)?;
         let changed = state.vars.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
         let state = State { vars: BTreeMap::new(), ..state };
-        Ok(serde_json::to_vec(&Object { parent: None, engine, changed, state }).unwrap())
+        Ok(serde_json::to_vec(&Object { key, parent: None, engine, changed, state }).unwrap())
     }
 
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {

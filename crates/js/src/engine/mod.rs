@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use base::Digest;
-use ports::scripts::{Error, Global, Scripts, Step, Stepped, Stop, Thrown};
+use ports::scripts::{self, Error, Global, Scripts, Step, Stepped, Stop, Thrown};
 use tokio::sync::oneshot;
 
 use crate::image::Frame;
@@ -149,8 +149,9 @@ impl Scripts for Engine {
         crate::typescript::plain(source)
     }
 
-    fn parent(&self, object: &[u8]) -> Result<Option<Digest>, Error> {
-        Frame::read(object).map(|frame| frame.parent).map_err(|error| admit::refused(Digest::of(object), error))
+    fn frame(&self, object: &[u8]) -> Result<scripts::Frame, Error> {
+        let frame = Frame::read(object).map_err(|error| admit::refused(Digest::of(object), error))?;
+        Ok(scripts::Frame { key: frame.key, parent: frame.parent, memory_bytes: frame.memory_bytes })
     }
 
     fn is_here(&self, key: Digest) -> bool {

@@ -46,7 +46,7 @@ fn one_object_holds_the_whole() {
     }
     let key = session.head.unwrap();
     let whole = wait(session.engine.whole(key)).unwrap();
-    assert_eq!(session.engine.parent(&whole).unwrap(), None);
+    assert_eq!(session.engine.frame(&whole).unwrap().parent, None);
     let fresh = Arc::new(Engine::start(&settings()).unwrap());
     wait(fresh.admit(key, vec![whole])).unwrap();
     session.engine = fresh;

@@ -19,7 +19,7 @@ pub enum JsError {
     DamagedHeap(Digest),
     #[error("heap {heap} needs engine {engine}, which is not in storage")]
     NoEngine { heap: Digest, engine: Digest },
-    #[error("busy: {what} {most} runs that have not ended; try again when one has")]
+    #[error("{what} {most} runs that have not ended; try again when one has")]
     Busy { what: &'static str, most: usize },
     #[error(
         "the heaps of this tenant take {used_mb} MB of the {most_mb} it has; remove sessions or tags that keep some and wait for \

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::{Digest, TenantId, Timestamp};
-use ports::scripts::{self, Heap};
-use ports::store::{Batch, Expect, Write};
+use ports::scripts::{self, Frame, Heap};
+use ports::store::{self, Batch, Expect, Write};
 
 use crate::commit::TRIES;
 use crate::engine::rows::{GuestRow, HeapRow, guest_key, heap_key};
@@ -59,7 +59,11 @@ impl StoredHeap {
 impl Service {
     pub(super) async fn stored_heap(&self, tenant: &TenantId, key: Digest) -> Result<Option<StoredHeap>, Error> {
         let at = heap_key(tenant, key);
-        let Some(found) = self.ports.store.get(&at).await? else { return Ok(None) };
+        let found = match self.ports.store.get(&at).await {
+            Err(store::Error::Damaged { .. }) => return Err(JsError::DamagedHeap(key).into()),
+            found => found?,
+        };
+        let Some(found) = found else { return Ok(None) };
         let name = format!("{}/{}", at.table.name(), at.id);
         let (row, object) = HeapRow::read(&name, &found.value).map_err(|_| JsError::DamagedHeap(key))?;
         Ok(Some(StoredHeap { inline: object.to_vec(), row, version: found.version }))
@@ -126,11 +130,16 @@ impl Service {
                 let here = at != key && self.stored_heap(tenant, key).await?.is_some();
                 return Err(if here { JsError::DamagedHeap(at) } else { JsError::NoHeap(key) }.into());
             };
-            if stored.row.condemned.is_none() {
-                self.remember_links(tenant, at, stored.row.links)?;
-            }
+            let links = stored.row.condemned.is_none().then_some(stored.row.links);
             let object = self.object_of(at, stored).await?;
-            let parent = scripts.parent(&object).map_err(|_| JsError::DamagedHeap(at))?;
+            let Frame { key: named, parent, .. } = scripts.frame(&object).map_err(|_| JsError::DamagedHeap(at))?;
+            if named != at {
+                return Err(JsError::DamagedHeap(at).into());
+            }
+            // What stands on it leans on that it can be read.
+            if let Some(links) = links {
+                self.remember_links(tenant, at, links)?;
+            }
             objects.push(object);
             match parent {
                 Some(parent) if !is_here(parent) => at = parent,
@@ -213,8 +222,14 @@ impl Service {
         if !look && let Some(links) = self.links_known(tenant, heap.key)? {
             return Ok(HeapWrite { write: None, links });
         }
-        if look && let Some(stored) = self.save_heap(tenant, heap.key).await? {
-            return Ok(HeapWrite { write: None, links: stored.row.links });
+        if look {
+            match self.sound_heap(tenant, heap.key).await {
+                Ok(Some(links)) => return Ok(HeapWrite { write: None, links }),
+                Ok(None) => {}
+                // Nobody can read what is there, so nobody leans on it: this one goes in its place, and stands on nothing.
+                Err(Error::Js(JsError::DamagedHeap(_))) => return self.mended(tenant, (heap, from)).await,
+                Err(error) => return Err(error),
+            }
         }
         let above = match heap.parent {
             Some(parent) => self.links_of(tenant, parent).await?,
@@ -225,21 +240,42 @@ impl Service {
             // The engine made it against a heap that this tenant does not have.
             None => (self.js()?.scripts.whole(heap.key).await.map_err(of_engine)?.into(), None, 1),
         };
-        let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
-        let row = HeapRow {
-            parent,
+        let row = HeapRow { parent, links, ..self.new_heap(heap, from, &object).await? };
+        self.count_heap(tenant, row.stored_bytes)?;
+        Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })
+    }
+
+    /// The row of a heap that stands on nothing; its blob, where it has one, is stored.
+    async fn new_heap(&self, heap: &Heap, from: Option<Digest>, object: &[u8]) -> Result<HeapRow, Error> {
+        let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(object).await?) };
+        Ok(HeapRow {
+            parent: None,
             from: from.filter(|from| *from != heap.key),
             engine: heap.engine,
             memory_bytes: heap.memory_bytes,
-            links,
+            links: 1,
             created: self.now(),
             blob,
             stored_bytes: object.len() as u64,
             condemned: None,
             pinned: false,
-        };
-        self.count_heap(tenant, row.stored_bytes)?;
-        Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })
+        })
+    }
+
+    /// How many objects a reader of a heap in storage needs, where it is there; all of them are read.
+    async fn sound_heap(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
+        let Some(stored) = self.save_heap(tenant, key).await? else { return Ok(None) };
+        self.chain(tenant, key, |_| false).await?;
+        Ok(Some(stored.row.links))
+    }
+
+    /// The write that puts a heap in the place of its damaged self.
+    async fn mended(&self, tenant: &TenantId, (heap, from): (&Heap, Option<Digest>)) -> Result<HeapWrite, Error> {
+        tracing::warn!(heap = heap.key.short(), "a damaged heap was made anew");
+        let object = self.js()?.scripts.whole(heap.key).await.map_err(of_engine)?;
+        let row = self.new_heap(heap, from, &object).await?;
+        let (key, value) = (heap_key(tenant, heap.key), row.write(&object));
+        Ok(HeapWrite { write: Some(Write::Put { key, value, expect: Expect::Any }), links: 1 })
     }
 
     /// Of a heap that was in storage and nobody's garbage so lately that it still is.

@@ -105,7 +105,7 @@ impl Desk {
         while let Some(key) = at {
             let object: &Vec<u8> = &by_key[&key];
             chain.insert(0, (key, object.clone()));
-            at = self.engine.parent(object).map_err(|error| error.to_string())?;
+            at = self.engine.frame(object).map_err(|error| error.to_string())?.parent;
         }
         let made = (heap.unwrap(), chain);
         self.made.lock().unwrap().insert(names.to_vec(), made.clone());

@@ -192,7 +192,8 @@ impl Service {
             self.ports.store.commit(Batch::default().put(key, row, ports::store::Expect::Any)).await?;
         }
         self.keep_guest(&caller.tenant).await?;
-        if !matches!(scripts.parent(object), Ok(None)) {
+        let frame = scripts.frame(object).map_err(|_| JsError::NotAHeap("its object is damaged"))?;
+        if frame.parent.is_some() {
             return Err(JsError::NotAHeap("it needs another heap").into());
         }
         scripts.admit(head.heap, vec![object.to_vec()]).await.map_err(of_engine)?;
@@ -201,7 +202,7 @@ impl Service {
             parent: None,
             engine: head.engine,
             object: object.into(),
-            memory_bytes: head.memory_bytes,
+            memory_bytes: frame.memory_bytes,
             links: 1,
         };
         self.keep_imported(&caller.tenant, &heap, tags).await?;

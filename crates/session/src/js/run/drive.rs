@@ -198,6 +198,10 @@ impl Run {
         let mut missing = heap.filter(|heap| !js.scripts.is_here(*heap));
         let (mut objects, mut tried) = (Arc::default(), 0);
         loop {
+            // Also where the storage fails at every try.
+            if self.left_ms() == 0 {
+                return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
+            }
             // However slow the storage is, nobody's place is kept meanwhile.
             let mut bringing = None;
             if let (Some(heap), Some(key)) = (heap, missing.take()) {
