@@ -101,3 +101,29 @@ fn what_was_freed_takes_no_memory() {
     session.engine = fresh;
     assert_eq!(session.json("[large, kept]"), json!([null, 8]));
 }
+
+/// As long as a session lasts, a step costs what it did: neither what it stores nor what a reader needs grows with the steps.
+#[test]
+fn ten_thousand_steps_cost_what_the_first_ones_did() {
+    const STEPS: usize = 10_000;
+    let mut session = Session::new();
+    session.run("let n = 0; const seen = new Map(); const log = []");
+    let mut bytes = Vec::new();
+    for step in 1..=STEPS {
+        let code = "n++; seen.set(n % 100, {n, text: 'step ' + n}); log[n % 64] = seen.get(n % 100).text; [n, seen.size, log[n % 64]]";
+        assert_eq!(session.json(code), json!([step, step.min(100), format!("step {step}")]));
+        let last = session.last.as_ref().unwrap();
+        assert!(last.heap.links <= 32, "step {step} needs {} objects", last.heap.links);
+        bytes.push(last.heap.object.len());
+        if step % 1_000 == 0 {
+            assert_eq!(session.chain().len(), last.heap.links as usize, "at step {step}");
+            session.cold();
+        }
+    }
+    let mean = |of: &[usize]| of.iter().sum::<usize>() as f64 / of.len() as f64;
+    let (early, late) = (mean(&bytes[200..400]), mean(&bytes[STEPS - 200..]));
+    assert!(late <= early * 1.5, "steps took {early:.0} bytes at first and {late:.0} in the end");
+    session.cold();
+    let sum: usize = (STEPS - 99..=STEPS).sum();
+    assert_eq!(session.json("[n, [...seen.values()].reduce((sum, one) => sum + one.n, 0)]"), json!([STEPS, sum]));
+}
