@@ -146,7 +146,8 @@ impl Collecting<'_> {
                     gone
                 }
                 Some(_) => true,
-                None => self.sentence(tenant, (*key, known.version), Some(heaps.began)).await?,
+                // Not since the pass began: who saw it since then leans on the whole grace period.
+                None => self.sentence(tenant, (*key, known.version), Some(self.service.now())).await?,
             };
             if !done {
                 // Someone has changed it since: what it stands on stays, too.

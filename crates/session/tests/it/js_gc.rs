@@ -101,6 +101,37 @@ fn a_log_keeps_the_heaps_of_its_young_and_newest_entries_and_says_of_the_others_
     assert_eq!(value(&completed(p.run(&logical("s0", json!([{"get": "n"}]))))), json!(6));
 }
 
+/// Who saw a heap just before it was condemned leans on the grace period, which counts from then, however long the pass took.
+#[test]
+fn a_pass_that_takes_longer_than_the_grace_period_leaves_it_whole() {
+    let mut house = JsHouse::new();
+    house.retention = Retention { log_entries: 1, grace_hours: 1, ..Retention::default() };
+    let p = house.process();
+    p.block(house::open(&p.service));
+    completed(p.run(&logical("s0", step(1))));
+    completed(p.run(&RunJs { heap: Some(String::new()), ..logical("s0", step(2)) }));
+    let is_condemned = || {
+        let rows = house.house.store.rows();
+        rows.iter().any(|(_, row)| String::from_utf8_lossy(&row.value).contains("condemned"))
+    };
+    let collect = |pass: Pass| {
+        let service = p.service.clone();
+        async move { service.collect_garbage(pass).await.unwrap() }
+    };
+    p.block(async {
+        let slow = tokio::spawn(collect(Pass { pause: Duration::from_secs(2 * HOUR), ..Pass::default() }));
+        let mut free = house.time.now();
+        while !collect(Pass { dry_run: true, ..Pass::default() }).await.rows.contains_key("heap") {
+            if !is_condemned() {
+                free = house.time.now();
+            }
+            tokio::time::sleep(Duration::from_secs(HOUR / 6)).await;
+        }
+        assert!(house.time.now().0 - free.0 >= HOUR as i64 * 1000, "it would go before its time");
+        assert_eq!(slow.await.unwrap().condemned, 1);
+    });
+}
+
 #[test]
 fn runs_go_with_their_output_and_a_run_outside_of_sessions_keeps_its_heap_as_long_as_a_log_would() {
     let house = JsHouse::new();
