@@ -18,6 +18,7 @@ mod js_found;
 mod js_gc;
 mod js_house;
 mod js_lineage;
+mod js_real;
 mod js_removed;
 mod js_runs;
 mod js_waits;

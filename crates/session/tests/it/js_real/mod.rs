@@ -1,0 +1,127 @@
+//! A house with nothing scripted in it but the API: the real engine, SQLite and blob files, on threads and in real time.
+
+mod engines;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{InstanceId, Limits};
+use catalog::Registry;
+use js::Engine;
+use ports::Scripts;
+use serde_json::{Value, json};
+use session::{Execution, InSession, JsSettings, Ports, Retention, RunJs, Service, State};
+use store::blobs::FileBlobs;
+use store::sqlite::{FILE_NAME, SqliteStore};
+use testkit::memory::CountingEntropy;
+use testkit::paced::{PacedClock, Processes, SharedTime};
+use testkit::upstream::ScriptedUpstream;
+
+use crate::house::{START, catalog, me};
+
+pub struct RealHouse {
+    folder: tempfile::TempDir,
+    pub time: SharedTime,
+    pub retention: Retention,
+    pub settings: JsSettings,
+    processes: Processes,
+    entropy: Arc<CountingEntropy>,
+}
+
+impl RealHouse {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            time: SharedTime::at(START),
+            retention: Retention::default(),
+            settings: JsSettings::default(),
+            processes: Processes::default(),
+            entropy: Arc::new(CountingEntropy::new()),
+        }
+    }
+
+    pub fn process(&self, engine: Engine) -> RealProcess {
+        let engine = Arc::new(engine);
+        let id = InstanceId::from_random(ports::Entropy::bytes(self.entropy.as_ref()));
+        let presence = Arc::new(self.processes.start(id));
+        let store = Arc::new(SqliteStore::open(&self.folder.path().join(FILE_NAME)).unwrap());
+        let blobs = Arc::new(FileBlobs::open(&self.folder.path().join("blobs")).unwrap());
+        let ports = Ports {
+            store: store.clone(),
+            blobs: blobs.clone(),
+            upstream: Arc::new(ScriptedUpstream::new()),
+            clock: Arc::new(PacedClock::new(&self.time)),
+            entropy: self.entropy.clone(),
+        };
+        let service = Service::new(ports, Registry::new([catalog()]).unwrap(), Limits::default());
+        let service = service.with_retention(self.retention.clone());
+        let service = Arc::new(service.with_js(engine.clone(), presence, self.settings.clone()));
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+        RealProcess { runtime: Some(runtime), service, engine, store, blobs, id, processes: self.processes.clone() }
+    }
+}
+
+/// Dropped, it is dead, with all that it was about to do.
+pub struct RealProcess {
+    runtime: Option<tokio::runtime::Runtime>,
+    pub service: Arc<Service>,
+    pub engine: Arc<Engine>,
+    pub store: Arc<SqliteStore>,
+    pub blobs: Arc<FileBlobs>,
+    id: InstanceId,
+    processes: Processes,
+}
+
+impl Drop for RealProcess {
+    fn drop(&mut self) {
+        drop(self.runtime.take());
+        self.processes.kill(self.id);
+    }
+}
+
+impl RealProcess {
+    pub fn block<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.as_ref().unwrap().block_on(work)
+    }
+
+    pub fn run(&self, asked: &RunJs) -> Execution {
+        self.block(self.service.run_js(&me(), asked)).unwrap()
+    }
+
+    pub fn ended(&self, id: &str) -> Execution {
+        loop {
+            let execution = self.block(self.service.execution(&me(), id)).unwrap();
+            if execution.state.is_final() {
+                return execution;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+pub fn settings() -> js::Settings {
+    let code = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("js-code");
+    js::Settings { code: Some(code), threads: 2, ..js::Settings::default() }
+}
+
+pub fn code(code: &str) -> RunJs {
+    RunJs { code: code.to_owned(), ..RunJs::default() }
+}
+
+pub fn on(heap: impl ToString, asked: &str) -> RunJs {
+    RunJs { heap: Some(heap.to_string()), require_heap: true, ..code(asked) }
+}
+
+pub fn logical(reference: &str, asked: &str) -> RunJs {
+    RunJs { session: InSession::Logical(reference.to_owned()), ..code(asked) }
+}
+
+/// The value of a completed run.
+pub fn value(execution: &Execution) -> Value {
+    assert_eq!(execution.state, State::Completed, "{execution:?}");
+    match &execution.result {
+        Some(ports::scripts::Completion::Json(value)) => value.clone(),
+        _ => json!(null),
+    }
+}
