@@ -1,5 +1,6 @@
 //! A house with nothing scripted in it but the API: the real engine, SQLite and blob files, on threads and in real time.
 
+mod beside;
 mod engines;
 
 use std::path::{Path, PathBuf};
