@@ -37,12 +37,16 @@ struct World {
 }
 
 /// Deterministic for each worker; what they do to each other is not.
-struct Dice(u64);
+struct Dice {
+    state: u64,
+    /// Heaps that it has tagged: nobody else takes the tags away.
+    mine: Vec<Digest>,
+}
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % sides
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % sides
     }
 
     fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
@@ -75,19 +79,8 @@ impl World {
                 let (_, n, fresh) = self.ran(&RunJs { heap: Some(heap.to_string()), ..code(COUNT) }).await;
                 assert_eq!(n, if fresh { 1 } else { before + 1 });
             }
-            (9, Some((heap, _))) => {
-                let tags = Tags::from([("kept".to_owned(), "yes".to_owned())]);
-                match self.service.set_heap_tags(&me(), &heap.to_string(), tags).await {
-                    Ok(()) => drop(self.tagged.lock().unwrap().insert(heap)),
-                    Err(error) => assert!(is_told(&error), "{error}"),
-                }
-            }
-            (10, _) => {
-                let one = self.tagged.lock().unwrap().pop_first();
-                if let Some(heap) = one {
-                    self.service.delete_heap_tags(&me(), &heap.to_string(), None).await.unwrap();
-                }
-            }
+            (9, Some((heap, _))) => self.tag(heap, dice).await,
+            (10, _) => self.untag(dice).await,
             (11, _) if self.sessions.lock().unwrap().len() < 8 => {
                 let at = self.index(&session, dice).await.filter(|at| at % 2 == 0);
                 let fork = Fork { session, intent: format!("fork {}", dice.roll(1 << 30)), at };
@@ -106,6 +99,26 @@ impl World {
         }
     }
 
+    async fn tag(&self, heap: Digest, dice: &mut Dice) {
+        if !self.tagged.lock().unwrap().insert(heap) {
+            return;
+        }
+        let tags = Tags::from([("kept".to_owned(), "yes".to_owned())]);
+        match self.service.set_heap_tags(&me(), &heap.to_string(), tags).await {
+            Ok(()) => dice.mine.push(heap),
+            Err(error) => {
+                assert!(is_told(&error), "{error}");
+                self.tagged.lock().unwrap().remove(&heap);
+            }
+        }
+    }
+
+    async fn untag(&self, dice: &mut Dice) {
+        let Some(heap) = dice.mine.pop() else { return };
+        self.service.delete_heap_tags(&me(), &heap.to_string(), None).await.unwrap();
+        self.tagged.lock().unwrap().remove(&heap);
+    }
+
     /// Of some entry of a session.
     async fn index(&self, session: &str, dice: &mut Dice) -> Option<u64> {
         let log = self.service.session_log(&me(), &InSession::Logical(session.to_owned())).await.unwrap();
@@ -115,7 +128,7 @@ impl World {
     }
 
     async fn work(self: Arc<Self>, seed: u64) {
-        let (mut dice, began) = (Dice(seed), Instant::now());
+        let (mut dice, began) = (Dice { state: seed, mine: Vec::new() }, Instant::now());
         // A pass is slower than a worker: they go on until it has done something.
         while self.went.load(Ordering::Relaxed) < ENOUGH && began.elapsed() < MOST_TIME {
             let _under_way = self.under_way.read().await;
