@@ -10,8 +10,8 @@ import time
 from harness import modern, modern_headers, request
 from js_calls import Named, good
 
-SPINS = "for (let end = Date.now() + 3000; Date.now() < end;) {} globalThis.n = 2"
-WAITS = "await new Promise(done => setTimeout(done, 3000)); globalThis.n = 2"
+SPINS = "for (let end = Date.now() + 1500; Date.now() < end;) {} globalThis.n = 2"
+WAITS = "await new Promise(done => setTimeout(done, 1500)); globalThis.n = 2"
 
 
 def send(port, headers, message):
@@ -56,7 +56,7 @@ def given_up(suite, server):
                 stop = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "enough"}}
                 assert request(server.port, body=json.dumps(stop), headers=headers).status == 202
                 assert newest_until(agent, "cancelled", 2)["execution_id"] != before, f"{code} after {after} s"
-        time.sleep(3.5)
+        time.sleep(2)
         assert entries() == 1 and newest(agent)["status"] == "cancelled"
     with suite.case("a connection that breaks ends no run, in either era"):
         with send(server.port, headers, call(SPINS, 200)):

@@ -41,19 +41,7 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
             write_whole(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
             done(output, &json!({"heap": key, "file": path, "bytes": bytes.len()}), &format!("{} bytes", bytes.len()));
         }
-        HeapAction::Import { file, tag } => {
-            let unreadable = |cause: std::io::Error| match cause.kind() {
-                std::io::ErrorKind::NotFound => Failure::Missing { path: file.clone() },
-                _ => Failure::Unreadable { path: file.clone(), cause },
-            };
-            let mut tags: Tags = tag.iter().cloned().collect();
-            tags.entry(IMPORTED.to_owned()).or_insert_with(|| service.now().to_string());
-            let key = service.import_heap(&caller, &std::fs::read(file).map_err(unreadable)?, &tags).await?;
-            done(output, &json!({"heap": key, "tags": tags}), &key.to_string());
-            if !output.json {
-                output.notice(&format!("kept for as long as it has a tag or a pin; tagged {}", written(&tags)));
-            }
-        }
+        HeapAction::Import { file, tag } => import(&service, file, tag.iter().cloned().collect(), output).await?,
         HeapAction::Pin { key, off } => {
             let key = service.pin_heap(&caller, key, !off).await?;
             let said = if *off { "kept no longer than others" } else { "kept until it is unpinned" };
@@ -79,6 +67,21 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
             }
             found.iter().for_each(|(heap, tags)| output.line(&format!("{heap} {}", written(tags))));
         }
+    }
+    Ok(())
+}
+
+async fn import(service: &Service, file: &Path, mut tags: Tags, output: &Output) -> Result<(), Failure> {
+    let path = file.to_owned();
+    let bytes = std::fs::read(file).map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::NotFound => Failure::Missing { path },
+        _ => Failure::Unreadable { path, cause },
+    })?;
+    tags.entry(IMPORTED.to_owned()).or_insert_with(|| service.now().to_string());
+    let key = service.import_heap(&Caller::local(), &bytes, &tags).await?;
+    done(output, &json!({"heap": key, "tags": tags}), &key.to_string());
+    if !output.json {
+        output.notice(&format!("kept for as long as it has a tag or a pin; tagged {}", written(&tags)));
     }
     Ok(())
 }

@@ -134,9 +134,14 @@ pub fn said(ran: &Execution) -> String {
     }
 }
 
-/// A write that waits for someone to look at it: its plan, and what lets it happen.
+/// A write that waits for someone to look at it: its plan, and what lets it happen. No command goes on with a run after that.
 fn waits(ran: &Execution, review: &Review) -> String {
     let session = ran.session.as_deref().unwrap_or_default();
     let approve = format!("tokamak run --session {session} --commit {}", review.commit);
-    format!("\n{}\n{} waits for a review; to let it happen: {approve}", review.plan.trim_end(), review.commit)
+    let commit = &review.commit;
+    format!(
+        "\n{}\n{commit} waits for a review; to let it happen: {approve}\nthe run then goes on in a server on this data \
+         folder, while it has time left (--timeout-ms)",
+        review.plan.trim_end()
+    )
 }

@@ -68,6 +68,12 @@ impl Handler {
         let registry = self.service.registry_for(&self.tenant);
         instructions(registry.iter().map(|c| c.id.as_str()))
     }
+
+    fn unknown_tool(&self, name: &str) -> ErrorData {
+        let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
+        let near = base::near(name, offered.map(tools::Name::as_str)).join(", ");
+        ErrorData::invalid_params(format!("unknown tool `{}`; one of: {near}", base::shown(name, 80)), None)
+    }
 }
 
 /// What a host shows a model before its first call.
@@ -112,11 +118,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = tools::Name::parse(&request.name).filter(|tool| tool.is_in(self.tools)) else {
-            let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
-            let known = offered.map(tools::Name::as_str);
-            let near = base::near(&request.name, known).join(", ");
-            let name = base::shown(&request.name, 80);
-            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`; one of: {near}"), None));
+            return Err(self.unknown_tool(&request.name));
         };
         let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
         let span = tracing::info_span!("tool", request_id, tool = tool.as_str());

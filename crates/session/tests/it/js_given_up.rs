@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use session::{Became, Execution, RunJs, State};
+use testkit::faults::{Fault, Operation};
 
 use crate::house;
 use crate::js_brief::{add, entries, open};
@@ -112,4 +113,25 @@ fn a_session_that_another_process_moved_does_not_begin_it_again() {
     let mut states: Vec<&str> = p.runs().iter().map(|run| run.state.as_str()).collect();
     states.sort_unstable();
     assert_eq!((states, entries(&p).len()), (vec!["cancelled", "completed"], 1));
+}
+
+#[test]
+fn a_storage_that_fails_for_a_while_is_asked_again() {
+    let house = JsHouse::new();
+    let p = house.process();
+    p.block(house::open(&p.service));
+    completed(p.run(&add(&[])));
+    let (became, me) = (Became::default(), local());
+    p.leaves(&RunJs { became: Some(became.clone()), ..add(&[json!({"spin": 5_000})]) }, 500);
+    house.house.faults.fail_always(Operation::Commit, Fault::Unavailable);
+    p.block(async {
+        let healed = async {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            house.house.faults.heal();
+        };
+        let (given_up, ()) = tokio::join!(p.service.give_up_js(&me, &became), healed);
+        given_up.unwrap();
+    });
+    p.rest(10_000);
+    assert_eq!((p.runs()[0].state, entries(&p).len()), (State::Cancelled, 1));
 }

@@ -48,11 +48,7 @@ impl Service {
         let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
         // Before the turn: it may take as long as the storage does, and others of the session begin, queue and cancel meanwhile.
         let mut left_first = Some(self.left(tenant, heap, &next, false).await?);
-        let (turn, mut session) = match (began, &queue) {
-            (Some(began), _) => (Some(began.turn), Some(began.session)),
-            (None, Some(queue)) => (Some(self.turn(queue).await), None),
-            (None, None) => (None, None),
-        };
+        let (turn, mut session) = self.entered(began, queue.as_deref()).await;
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
         let others = piece_writes(tenant, id, pieces);
         for _ in 0..TRIES {
@@ -105,6 +101,19 @@ impl Service {
             }
         }
         Err(Error::Busy)
+    }
+
+    /// The turn of a run's session, and the session where it was read under that turn.
+    async fn entered(
+        &self,
+        began: Option<Began>,
+        queue: Option<&str>,
+    ) -> (Option<OwnedMutexGuard<()>>, Option<Versioned<JsSessionRow>>) {
+        match (began, queue) {
+            (Some(began), _) => (Some(began.turn), Some(began.session)),
+            (None, Some(queue)) => (Some(self.turn(queue).await), None),
+            (None, None) => (None, None),
+        }
     }
 
     /// What stores the heap that a run leaves, with its tags; its key, and how many objects its reader will need.

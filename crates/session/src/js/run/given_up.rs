@@ -18,12 +18,13 @@ impl Service {
     pub async fn give_up_js(&self, caller: &Caller, became: &Became) -> Result<(), Error> {
         // It is known before anything of the run begins.
         let Some(id) = became.get() else { return Ok(()) };
-        let mut seen = false;
+        let (mut seen, mut left) = (false, Ok(()));
         for _ in 0..LOOKS {
             match self.cancel_execution(caller, &id.to_string()).await {
-                Err(Error::Js(JsError::NoExecution(_))) => {}
-                Err(Error::Js(JsError::Ended { .. })) => return Ok(()),
-                cancelled => return cancelled,
+                Ok(()) | Err(Error::Js(JsError::Ended { .. })) => return Ok(()),
+                Err(Error::Js(JsError::NoExecution(_))) => left = Ok(()),
+                // It is told to stop all the same, and its end is tried again.
+                Err(error) => left = Err(error),
             }
             match self.js()?.lives.get(*id) {
                 // One that is not stored ends itself when it is told (`brief.rs`).
@@ -31,11 +32,11 @@ impl Service {
                     live.end();
                     seen = true;
                 }
-                None if seen => return Ok(()),
+                None if seen && left.is_ok() => return Ok(()),
                 None => {}
             }
             self.ports.clock.sleep(LOOK_AGAIN).await;
         }
-        Ok(())
+        left
     }
 }
