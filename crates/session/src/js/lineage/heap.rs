@@ -196,6 +196,9 @@ impl Service {
         if frame.parent.is_some() {
             return Err(JsError::NotAHeap("it needs another heap").into());
         }
+        if frame.memory_bytes != head.memory_bytes {
+            return Err(JsError::NotAHeap("its memory has another size than it says").into());
+        }
         scripts.admit(head.heap, vec![object.to_vec()]).await.map_err(of_engine)?;
         let heap = Heap {
             key: head.heap,

@@ -181,12 +181,7 @@ impl Run {
     pub(super) async fn step_until(&self, input: Input, stop: &Stop) -> Result<Stepped, Error> {
         let js = self.service.js()?;
         let row = &self.at.row;
-        let surroundings = Arc::new(Surroundings {
-            headers: row.headers.clone(),
-            programs: matches!(row.session, Some(SessionName::Logical(_))),
-            // Where no origin is allowed, it says so and how to allow one.
-            fetch: true,
-        });
+        let surroundings = Arc::new(surroundings(row));
         let heap = row.parked.as_ref().map_or(row.input_heap, |parked| Some(parked.heap));
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
         let ready = lock(&self.ready).take();
@@ -448,6 +443,15 @@ impl Run {
 
     pub fn moment(&self) -> Timestamp {
         self.service.now()
+    }
+}
+
+fn surroundings(row: &ExecutionRow) -> Surroundings {
+    Surroundings {
+        headers: row.headers.clone(),
+        programs: matches!(row.session, Some(SessionName::Logical(_))),
+        // Where no origin is allowed, it says so and how to allow one.
+        fetch: true,
     }
 }
 
