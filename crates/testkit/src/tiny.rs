@@ -53,6 +53,9 @@ struct State {
     next: u64,
 }
 
+/// Of every heap.
+const MEMORY: u64 = 65_536;
+
 /// What is stored: what changed since the parent.
 #[derive(Debug, Serialize, Deserialize)]
 struct Object {
@@ -143,9 +146,8 @@ impl TinyScripts {
         let key = key_of(&state, engine);
         let object = Object { key, parent, engine, changed, state: rest };
         let object = serde_json::to_vec(&object).unwrap();
-        let memory_bytes = object.len() as u64 + 65_536;
         lock(&self.heaps).insert(key, (state, engine));
-        Heap { key, parent, engine, object: object.into(), memory_bytes, links: 1 }
+        Heap { key, parent, engine, object: object.into(), memory_bytes: MEMORY, links: 1 }
     }
 
     async fn run(&self, step: &Step, state: &mut State, console: &mut String) -> Result<Outcome, Error> {
@@ -288,7 +290,7 @@ impl Scripts for TinyScripts {
 
     fn frame(&self, bytes: &[u8]) -> Result<Frame, Error> {
         let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(Digest::of(bytes)))?;
-        Ok(Frame { key: object.key, parent: object.parent, memory_bytes: bytes.len() as u64 + 65_536 })
+        Ok(Frame { key: object.key, parent: object.parent, memory_bytes: MEMORY })
     }
 
     fn is_here(&self, key: Digest) -> bool {

@@ -219,6 +219,13 @@ pub(crate) struct HeapRow {
     pub pinned: bool,
 }
 
+impl ExecutionRow {
+    /// Whether no heap is in storage that its next one comes of.
+    pub fn stands_on_nothing(&self) -> bool {
+        self.parked.is_none() && self.input_heap.is_none()
+    }
+}
+
 impl HeapRow {
     pub fn write(&self, object: &[u8]) -> Vec<u8> {
         let mut bytes = rows::write(self);

@@ -11,7 +11,7 @@ use ports::scripts::{self, Frame, Heap};
 use ports::store::{self, Batch, Expect, Write};
 
 use crate::commit::TRIES;
-use crate::engine::rows::{GuestRow, HeapRow, guest_key, heap_key};
+use crate::engine::rows::{ExecutionRow, GuestRow, HeapRow, guest_key, heap_key};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::load::Versioned;
@@ -164,18 +164,33 @@ impl Service {
 
     /// The engine's program is stored before the first heap that needs it.
     pub(super) async fn keep_guest(&self, tenant: &TenantId) -> Result<(), Error> {
-        let js = self.js()?;
-        let engine = js.scripts.engine();
-        let at = lock(&js.guests).get(&(tenant.clone(), engine)).copied();
-        if at.is_some_and(|at| self.is_lately(at)) {
+        if self.is_guest_kept(tenant)? {
             return Ok(());
         }
+        let js = self.js()?;
+        let engine = js.scripts.engine();
         let (key, kept) = (guest_key(tenant, engine), self.now());
         let blob = self.ports.blobs.put(js.scripts.guest()).await?;
         let batch = Batch::default().put(key, rows::write(&GuestRow { blob, kept }), Expect::Any);
         self.ports.store.commit(batch).await?;
         lock(&js.guests).insert((tenant.clone(), engine), kept);
         Ok(())
+    }
+
+    /// The same for a run that leaves a heap. What one stands on has its engine in storage, for as long as it is there.
+    pub(super) async fn keep_guest_of(&self, tenant: &TenantId, run: &ExecutionRow) -> Result<(), Error> {
+        if run.stands_on_nothing() { self.keep_guest(tenant).await } else { Ok(()) }
+    }
+
+    /// Whether that is known; else it takes as long as the storage does.
+    pub(super) fn guest_is_kept(&self, tenant: &TenantId, run: &ExecutionRow) -> Result<bool, Error> {
+        Ok(!run.stands_on_nothing() || self.is_guest_kept(tenant)?)
+    }
+
+    fn is_guest_kept(&self, tenant: &TenantId) -> Result<bool, Error> {
+        let js = self.js()?;
+        let at = lock(&js.guests).get(&(tenant.clone(), js.scripts.engine())).copied();
+        Ok(at.is_some_and(|at| self.is_lately(at)))
     }
 
     /// Whether what was seen then cannot have been collected since: nothing goes before it was condemned for the grace period.

@@ -74,7 +74,11 @@ impl Service {
 
     /// What a pass of the collector has found, which knows all of it.
     pub(crate) async fn found_heap_use(&self, tenant: &TenantId, bytes: u64) -> Result<(), Error> {
-        let batch = Batch::default().put(heap_use_key(tenant), rows::write(&HeapUseRow { bytes }), Expect::Any);
+        let key = heap_use_key(tenant);
+        let batch = match bytes {
+            0 => Batch::default().delete(key, Expect::Any),
+            _ => Batch::default().put(key, rows::write(&HeapUseRow { bytes }), Expect::Any),
+        };
         self.ports.store.commit(batch).await?;
         if let Some(js) = &self.js {
             lock(&js.heap_use).insert(tenant.clone(), HeapUse { row: bytes, read: self.now(), own: 0 });

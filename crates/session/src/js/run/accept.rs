@@ -68,8 +68,6 @@ impl Service {
             self.ports.store.commit(Batch::default().put(key, rows::write(&row), Expect::Absent)).await?;
             return Ok((id, row));
         }
-        // The engine's program before the first heap that needs it.
-        self.keep_guest(&caller.tenant).await?;
         Ok((id, row))
     }
 

@@ -245,7 +245,8 @@ impl Run {
     /// False where the run is to be accepted first.
     async fn stored_at_once(&mut self, stepped: &Stepped, began: &mut Option<Began>) -> Result<bool, Error> {
         // One with a heap that takes a while to store is told of before that, and its session's turn is free meanwhile.
-        let large = stepped.heap.object.len() >= INLINE_BYTES;
+        let large =
+            stepped.heap.object.len() >= INLINE_BYTES || !self.service.guest_is_kept(&self.tenant, &self.at.row)?;
         match &stepped.outcome {
             Outcome::Completed(_) | Outcome::Waiting { .. } if large => Ok(false),
             Outcome::Completed(_) => self.stored_ended(stepped, (State::Completed, None), began.take()).await,

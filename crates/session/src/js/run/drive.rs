@@ -371,6 +371,7 @@ impl Run {
             let mut stored = None;
             if let Some(heap) = heap {
                 let from = self.at.row.input_heap;
+                self.service.keep_guest_of(&self.tenant, &self.at.row).await?;
                 let new = self.service.heap_write(&self.tenant, (heap, from), tried > 1).await?;
                 stored = Some((heap.key, new.links));
                 batch.writes.extend(new.write);

@@ -47,6 +47,9 @@ impl Service {
         let caller = of_tenant(tenant);
         let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
         // Before the turn: it may take as long as the storage does, and others of the session begin, queue and cancel meanwhile.
+        if heap.is_some() {
+            self.keep_guest_of(tenant, &at.row).await?;
+        }
         let mut left_first = Some(self.left(tenant, heap, &next, false).await?);
         let (turn, mut session) = self.entered(began, queue.as_deref()).await;
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
