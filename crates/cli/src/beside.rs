@@ -1,9 +1,10 @@
-//! What a server does beside answering: it writes traces, sends them on, and removes what is kept no longer.
+//! What a server does beside answering: it writes traces, sends them on, stores its engine, and removes what is kept no longer.
 //! Invariant: none of it keeps a call waiting, and no failure of it ends the server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use base::TenantId;
 use session::{Pass, Service};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::otlp::Otlp;
+use crate::tenants;
 
 /// After the start, and between two passes.
 const FIRST_PASS: Duration = Duration::from_secs(10 * 60);
@@ -37,6 +39,7 @@ pub fn start(service: &Arc<Service>, config: &Config, stop: &CancellationToken) 
     // Its last calls are handed on before the one that sends them looks for the last time.
     tasks.push(tokio::spawn(service.clone().keep_traces(stop.clone())));
     tokio::spawn(collect(service.clone(), stop.clone()));
+    tokio::spawn(keep_engine(service.clone(), tenants::all(&config.tenants), stop.clone()));
     Ok(Beside(tasks))
 }
 
@@ -46,6 +49,16 @@ impl Beside {
             if tokio::time::timeout(AT_MOST, task).await.is_err() {
                 tracing::warn!("the last calls could not be written in time");
             }
+        }
+    }
+}
+
+/// Before the first heap needs it: storage may be far.
+async fn keep_engine(service: Arc<Service>, tenants: Vec<TenantId>, stop: CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        kept = service.keep_engine(&tenants) => if let Err(error) = kept {
+            tracing::warn!(%error, "the JavaScript engine could not be stored; the first run will try again");
         }
     }
 }

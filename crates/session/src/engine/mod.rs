@@ -41,6 +41,8 @@ pub(crate) struct Js {
     pub bringing: Semaphore,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
     changes: Shared<String, Notify>,
+    /// Held by who stores an engine's program.
+    pub keeping: tokio::sync::Mutex<()>,
     /// Engines whose programs were known to be stored at this moment.
     pub guests: Mutex<HashMap<(TenantId, Digest), Timestamp>>,
     /// How many objects a reader of a heap needs, as far as known, and when it was there and nobody's garbage.
@@ -80,6 +82,7 @@ impl Js {
             making_ready: Semaphore::new(2 * at_once),
             bringing: Semaphore::new(BRINGING),
             changes: Shared::default(),
+            keeping: tokio::sync::Mutex::default(),
             guests: Mutex::default(),
             links: Mutex::default(),
             heap_use: Mutex::default(),

@@ -162,12 +162,25 @@ impl Service {
         if admitted == engine { Ok(()) } else { Err(missing()) }
     }
 
+    /// Stores the engine's program for these tenants, so that no run of theirs waits for that.
+    pub async fn keep_engine(&self, tenants: &[TenantId]) -> Result<(), Error> {
+        for tenant in tenants {
+            self.keep_guest(tenant).await?;
+        }
+        Ok(())
+    }
+
     /// The engine's program is stored before the first heap that needs it.
     pub(super) async fn keep_guest(&self, tenant: &TenantId) -> Result<(), Error> {
         if self.is_guest_kept(tenant)? {
             return Ok(());
         }
         let js = self.js()?;
+        // Those that come meanwhile find it kept.
+        let _turn = js.keeping.lock().await;
+        if self.is_guest_kept(tenant)? {
+            return Ok(());
+        }
         let engine = js.scripts.engine();
         let (key, kept) = (guest_key(tenant, engine), self.now());
         let blob = self.ports.blobs.put(js.scripts.guest()).await?;
