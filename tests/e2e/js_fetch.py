@@ -7,6 +7,7 @@ once, over a kill too. Only the standard library.
 
 import base64
 import json
+import os
 import socket
 import tempfile
 import threading
@@ -287,8 +288,64 @@ def over_kills(peer):
         assert after.count("POST") == 1 and after.count("GET") == 2, after
 
 
-def credentials(agent, peer):
-    """What the server itself adds to a fetch, by its settings. To be filled where that is built."""
+SECRET = "t0ken-that-no-code-may-see"
+RULES = """
+[js]
+fetch = [
+  {{ origin = "{origin}", auth = {{ bearer = "E2E_FETCH_TOKEN" }}, when = {{ "X-MCP-Team" = "blue" }} }},
+  {{ origin = "{origin}", methods = ["POST"], auth = {{ header = {{ name = "X-Key", secret = "E2E_FETCH_TOKEN" }} }} }},
+  {{ origin = "{other}", auth = {{ bearer = "E2E_FETCH_NOT_SET" }} }},
+]
+"""
+
+
+def credentials(peer, other):
+    """What the server itself adds to a fetch, by its settings; code neither sees nor chooses it."""
+    config = Path(tempfile.mkstemp(suffix=".toml")[1])
+    config.write_text(RULES.format(origin=peer.origin, other=other.origin))
+    os.environ["E2E_FETCH_TOKEN"] = SECRET
+    with Server(arguments=["--config", str(config)]) as server:
+        blue, red = Modern(server.port, more={"X-MCP-Team": "blue"}), Modern(server.port)
+
+        def told(agent, code):
+            ran, error = agent.tool("run_js", code=code)
+            return ran["error"] if error else ran["result"]
+
+        def sent():
+            return {name.lower(): value for name, value in peer.last()["headers"]}
+
+        with suite.case("a credential of the rule is added, and what echoes it has it taken out"):
+            echoed = told(blue, f"await (await fetch('{peer.origin}/echo')).json()")
+            assert sent()["authorization"] == f"Bearer {SECRET}", sent()
+            assert SECRET not in json.dumps(echoed) and "secret" in echoed["headers"]["authorization"], echoed
+        with suite.case("which rule it is, the connection's headers and the method say"):
+            before = len(peer.asked)
+            for agent, method in ((red, "GET"), (red, "DELETE")):
+                refused = told(agent, f"await fetch('{peer.origin}/echo', {{method: '{method}'}})")
+                assert refused["name"] == "TypeError" and "not " + method in refused["message"], refused
+            assert len(peer.asked) == before
+            told(red, f"await fetch('{peer.origin}/echo', {{method: 'POST', body: 'x'}}); 1")
+            assert sent()["x-key"] == SECRET and "authorization" not in sent(), sent()
+        with suite.case("code that signs for itself where the server does is told"):
+            refused = told(blue, f"await fetch('{peer.origin}/echo', {{headers: {{Authorization: 'mine'}}}})")
+            assert "signs requests" in refused["message"], refused
+        with suite.case("a secret that is not set is told by its name, and nothing is sent"):
+            before = len(other.asked)
+            refused = told(red, f"await fetch('{other.origin}/hello')")
+            assert "E2E_FETCH_NOT_SET" in refused["message"] and len(other.asked) == before, refused
+        with suite.case("the secret is in no answer, no log and no file of the server"):
+            told(blue, f"globalThis.kept = await (await fetch('{peer.origin}/echo')).text(); 1")
+            assert server.stop(20) == 0
+            assert SECRET not in Path(server.log).read_text(errors="replace")
+            files = [file for file in server.data.rglob("*") if file.is_file()]
+            assert files and not [file for file in files if SECRET.encode() in file.read_bytes()]
+    with suite.case("a rule that would send a credential in the clear is refused at the start"):
+        config.write_text('[js]\nfetch = [{ origin = "http://192.0.2.1", auth = { bearer = "X" } }]\n')
+        try:
+            with Server(arguments=["--config", str(config)]):
+                raise SystemExit("it started")
+        except AssertionError as ended:
+            assert "plain http" in str(ended), ended
 
 
 def plans(server):
@@ -334,10 +391,10 @@ def main():
             honest(agent, peer)
             refused(agent, peer, other, server.data)
             dishonest(agent, peer)
-            credentials(agent, peer)
             with suite.case("the server lives, and said nothing of a fault"):
                 assert "panicked" not in Path(server.log).read_text(errors="replace")
                 assert server.stop(20) == 0
+        credentials(peer, other)
         over_kills(peer)
     with suite.group("plans"), Server() as server:
         plans(server)
