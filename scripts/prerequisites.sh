@@ -26,7 +26,7 @@ apt_install() {
 need_rust() {
   command -v cargo >/dev/null || { [ -x "$HOME/.cargo/bin/cargo" ] && PATH="$HOME/.cargo/bin:$PATH"; }
   command -v cargo >/dev/null || stop "Rust is missing; install version 1.95 or newer (rustup.rs) and run make again."
-  local version; version=$(rustc --version 2>/dev/null | awk '{print $2}')
+  local version; version=$(rustc --version 2>/dev/null | awk '{print $2}') || true
   [ -n "$version" ] || stop "rustc does not start; if rustup is installed elsewhere, set RUSTUP_HOME and CARGO_HOME."
   [ "$(printf '%s\n' 1.95.0 "${version%%-*}" | sort -V | head -n 1)" = 1.95.0 ] \
     || stop "Rust $version is too old; install version 1.95 or newer (rustup update) and run make again."

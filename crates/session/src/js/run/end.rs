@@ -47,10 +47,7 @@ impl Service {
         let caller = of_tenant(tenant);
         let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
         // Before the turn: it may take as long as the storage does, and others of the session begin, queue and cancel meanwhile.
-        if heap.is_some() {
-            self.keep_guest_of(tenant, &at.row).await?;
-        }
-        let mut left_first = Some(self.left(tenant, heap, &next, false).await?);
+        let mut left_first = Some(self.left(tenant, heap, (&at.row, &next), false).await?);
         let (turn, mut session) = self.entered(began, queue.as_deref()).await;
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
         let others = piece_writes(tenant, id, pieces);
@@ -62,7 +59,7 @@ impl Service {
             batch.writes.extend(others.iter().cloned());
             let (left, stored) = match left_first.take() {
                 Some(left) => left,
-                None => self.left(tenant, heap, &next, true).await?,
+                None => self.left(tenant, heap, (&at.row, &next), true).await?,
             };
             batch.writes.extend(left);
             if let Some(name) = &next.session {
@@ -124,10 +121,11 @@ impl Service {
         &self,
         tenant: &TenantId,
         heap: Option<&Heap>,
-        run: &ExecutionRow,
+        (at, run): (&ExecutionRow, &ExecutionRow),
         look: bool,
     ) -> Result<(Vec<Write>, Option<(Digest, u32)>), Error> {
         let Some(heap) = heap else { return Ok((Vec::new(), None)) };
+        self.keep_guest_of(tenant, at).await?;
         let new = self.heap_write(tenant, (heap, run.input_heap), look).await?;
         let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
         Ok((new.write.into_iter().chain(tags).collect(), Some((heap.key, new.links))))
