@@ -55,7 +55,7 @@ impl Default for Settings {
         Self {
             code: None,
             threads,
-            most_threads: threads.max(64),
+            most_threads: (threads + 16).max(64),
             queue: 4096,
             memory_bytes: 512 << 20,
             live: 256,

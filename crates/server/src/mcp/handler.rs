@@ -145,7 +145,8 @@ impl ServerHandler for Handler {
             let call =
                 AssertUnwindSafe(call).catch_unwind().map(|ended| ended.unwrap_or_else(|_| tools::Answer::broken()));
             let answer = tokio::select! {
-                answer = progress::while_running(&context, call) => answer,
+                // Looked at first: what was given up before it began does not begin.
+                biased;
                 // The client no longer waits: what it asked for stops before its next effect, and what was done is kept.
                 () = context.ct.cancelled() => {
                     if let Some(run) = &run {
@@ -153,6 +154,7 @@ impl ServerHandler for Handler {
                     }
                     tools::Answer::cancelled()
                 }
+                answer = progress::while_running(&context, call) => answer,
             };
             let ms = self.service.now().0 - started.0;
             self.service.called(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());

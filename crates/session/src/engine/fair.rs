@@ -22,7 +22,10 @@ use crate::shared::lock;
 const SLICE: Duration = Duration::from_millis(20);
 /// How often a step that waits looks whether it was stopped.
 const LOOK: Duration = Duration::from_millis(20);
-/// Steps that have begun, each of which has a thread of the engine; that has more threads than this (`js::Settings`).
+/// A step that has waited for so long goes on all the same: what was given a processor may have no thread.
+const LONGEST: Duration = Duration::from_secs(2);
+/// Steps that have begun, unless there are more processors. Each has a thread of the engine, which has sixteen more than this
+/// (`js::Settings`).
 const MOST_BEGUN: usize = 48;
 /// A step is counted with at least this much.
 const LEAST_BYTES: u64 = 64 << 20;
@@ -34,16 +37,40 @@ pub(crate) struct Fair {
 }
 
 struct Steps {
-    /// Processors that no step uses.
-    free: usize,
-    /// Steps that have begun, and what they may use of the memory.
-    begun: usize,
-    bytes: u64,
-    most_bytes: u64,
-    held: BTreeMap<TenantId, u64>,
+    /// Processors that no step uses; fewer than none where someone went on all the same.
+    free: isize,
+    /// Of all.
+    begun: Begun,
+    most: Begun,
+    of: BTreeMap<TenantId, Begun>,
     /// Tenants that wait, in the order of their turns.
     turns: VecDeque<TenantId>,
     asked: BTreeMap<TenantId, Asked>,
+}
+
+/// Steps that have begun, and what they may use of the memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Begun {
+    steps: usize,
+    bytes: u64,
+}
+
+impl Begun {
+    fn and(self, bytes: u64) -> Self {
+        Self { steps: self.steps + 1, bytes: self.bytes.saturating_add(bytes) }
+    }
+
+    fn without(self, bytes: u64) -> Self {
+        Self { steps: self.steps.saturating_sub(1), bytes: self.bytes.saturating_sub(bytes) }
+    }
+
+    fn left_of(self, most: Self) -> Self {
+        Self { steps: most.steps.saturating_sub(self.steps), bytes: most.bytes.saturating_sub(self.bytes) }
+    }
+
+    fn is_within(self, other: Self) -> bool {
+        self.steps <= other.steps && self.bytes <= other.bytes
+    }
 }
 
 #[derive(Default)]
@@ -81,11 +108,10 @@ impl Fair {
     /// So many side by side, and so much memory for all that have begun.
     pub fn new(at_once: usize, most_bytes: u64) -> Self {
         let steps = Steps {
-            free: at_once,
-            begun: 0,
-            bytes: 0,
-            most_bytes,
-            held: BTreeMap::new(),
+            free: isize::try_from(at_once).unwrap_or(isize::MAX),
+            begun: Begun::default(),
+            most: Begun { steps: at_once.max(MOST_BEGUN), bytes: most_bytes },
+            of: BTreeMap::new(),
             turns: VecDeque::new(),
             asked: BTreeMap::new(),
         };
@@ -112,10 +138,8 @@ impl Fair {
 
 impl Steps {
     fn fits(&self, tenant: &TenantId, bytes: u64) -> bool {
-        let left = self.most_bytes.saturating_sub(self.bytes);
-        let held = self.held.get(tenant).copied().unwrap_or(0);
-        let fair = held == 0 && bytes <= left || held + bytes <= left;
-        self.begun == 0 || self.begun < MOST_BEGUN && fair
+        let (left, held) = (self.begun.left_of(self.most), self.of.get(tenant).copied().unwrap_or_default());
+        self.begun.steps == 0 || held.and(bytes).is_within(left)
     }
 
     /// Those of a tenant that wait, which has a turn from now on.
@@ -128,20 +152,19 @@ impl Steps {
 
     fn begin(&mut self, tenant: &TenantId, bytes: u64) {
         self.free -= 1;
-        self.begun += 1;
-        self.bytes += bytes;
-        *self.held.entry(tenant.clone()).or_default() += bytes;
+        self.begun = self.begun.and(bytes);
+        let held = self.of.entry(tenant.clone()).or_default();
+        *held = held.and(bytes);
     }
 
     /// `on`: it used a processor until now.
     fn end(&mut self, tenant: &TenantId, bytes: u64, on: bool) {
-        self.free += usize::from(on);
-        self.begun -= 1;
-        self.bytes -= bytes;
-        if let Some(held) = self.held.get_mut(tenant) {
-            *held -= bytes;
-            if *held == 0 {
-                self.held.remove(tenant);
+        self.free += isize::from(on);
+        self.begun = self.begun.without(bytes);
+        if let Some(held) = self.of.get_mut(tenant) {
+            *held = held.without(bytes);
+            if held.steps == 0 {
+                self.of.remove(tenant);
             }
         }
     }
@@ -167,8 +190,20 @@ impl Steps {
         }
     }
 
+    /// Who no longer waits is not in the way of those behind it.
+    fn forget_who_left(&mut self) {
+        for asked in self.asked.values_mut() {
+            while asked.new.front().is_some_and(|new| new.give.is_closed()) {
+                asked.new.pop_front();
+            }
+        }
+        self.asked.retain(|_, asked| !asked.new.is_empty() || !asked.long.is_empty());
+        self.turns.retain(|tenant| self.asked.contains_key(tenant));
+    }
+
     /// The first in the order of turns that may go on.
     fn next(&mut self) -> Option<(TenantId, Next)> {
+        self.forget_who_left();
         let fits = |steps: &Self, tenant: &TenantId| {
             let asked = steps.asked.get(tenant)?;
             let new = asked.new.front().is_some_and(|new| steps.fits(tenant, new.bytes));
@@ -245,13 +280,16 @@ impl Place {
             steps.waits(&self.tenant).long.push_back(waits.clone());
             steps.give(state);
         }
+        let since = Instant::now();
         while !waits.is_granted() {
             thread::park_timeout(LOOK);
-            if stopped() {
+            let (stopped, long) = (stopped(), since.elapsed() >= LONGEST);
+            if stopped || long {
                 let mut steps = lock(state);
                 if !waits.is_granted() {
                     steps.leave(&self.tenant, &waits);
-                    return false;
+                    steps.free -= isize::from(!stopped);
+                    return !stopped;
                 }
             }
         }
@@ -330,7 +368,7 @@ mod tests {
         }
         assert_eq!(*lock(&order), ["many", "one", "many", "many"]);
         let steps = lock(&fair.state);
-        assert_eq!((steps.free, steps.begun, steps.bytes, steps.held.len()), (1, 0, 0, 0));
+        assert_eq!((steps.free, steps.begun, steps.of.len()), (1, Begun::default(), 0));
     }
 
     /// Endless ones, as many as may begin: whoever comes gets a processor in a moment, and they go on in turns.
@@ -359,7 +397,7 @@ mod tests {
         endless.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(turns.load(Ordering::Relaxed) > 6, "they had their turns");
         let steps = lock(&fair.state);
-        assert_eq!((steps.free, steps.begun, steps.bytes, steps.turns.len()), (1, 0, 0, 0));
+        assert_eq!((steps.free, steps.begun, steps.turns.len()), (1, Begun::default(), 0));
     }
 
     /// A tenant that has begun as much as is left for all begins nothing more; another one still does.
@@ -381,8 +419,37 @@ mod tests {
         begun.truncate(0);
         assert!(soon(fair.clone(), "five").await.is_some());
         // One that is larger than all there is goes alone.
-        assert_eq!(lock(&fair.state).begun, 0);
+        assert_eq!(lock(&fair.state).begun, Begun::default());
         let _huge = fair.place(&tenant("huge"), 4 * GB).await;
         assert!(soon(fair.clone(), "one").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn nobody_takes_all_of_the_threads() {
+        let fair = Arc::new(Fair::new(2, 1 << 50));
+        lock(&fair.state).free = 1_000;
+        let soon = |fair: Arc<Fair>, name| async move {
+            tokio::time::timeout(Duration::from_millis(5), fair.place(&tenant(name), 0)).await.ok()
+        };
+        let mut begun = Vec::new();
+        for (name, most) in [("one", 24), ("two", 12), ("three", 6)] {
+            let mut count = 0;
+            while let Some(place) = soon(fair.clone(), name).await {
+                begun.push(place);
+                count += 1;
+            }
+            assert_eq!(count, most, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_left_is_not_in_the_way_of_its_tenant() {
+        let fair = Arc::new(Fair::new(2, GB));
+        let one = tenant("one");
+        let first = fair.place(&one, GB / 4).await;
+        let soon = |bytes| tokio::time::timeout(Duration::from_millis(20), fair.place(&one, bytes));
+        assert!(soon(GB).await.is_err(), "there is no room for that");
+        assert!(soon(GB / 4).await.is_ok());
+        drop(first);
     }
 }

@@ -103,7 +103,11 @@ impl<'de> Visitor<'de> for Written {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FetchRule, A::Error> {
         let Table { origin, methods, tenants, when, auth } = Table::deserialize(MapAccessDeserializer::new(map))?;
         if let Some(auth) = &auth {
-            if !origin.keeps_secrets() {
+            let token_origin = match auth {
+                Auth::Oauth2 { token_origin, .. } => Some(token_origin),
+                Auth::Bearer(_) | Auth::Header { .. } | Auth::Query { .. } | Auth::Basic { .. } => None,
+            };
+            if !origin.keeps_secrets() || token_origin.is_some_and(|origin| !origin.keeps_secrets()) {
                 return Err(de::Error::custom("credentials must not be sent over plain http; write `https://`"));
             }
             if let Some(bad) = auth.secret_names().into_iter().find(|name| !ports::secrets::is_name(name)) {
@@ -174,6 +178,11 @@ mod tests {
             (r#"[{"origin": "https://a.example", "token": "X"}]"#, "unknown field `token`"),
             (r#"[{"auth": {"bearer": "X"}}]"#, "missing field `origin`"),
             (r#"[{"origin": "http://a.example", "auth": {"bearer": "X"}}]"#, "plain http"),
+            (
+                r#"[{"origin": "https://a.example", "auth": {"oauth2": {"token_origin": "http://b.example", "token_path": "/t",
+                    "client_id": "I", "client_secret": "S"}}}]"#,
+                "plain http",
+            ),
             (r#"[{"origin": "https://a.example", "auth": {"bearer": "../X"}}]"#, "not the name of a secret"),
             (r#"[{"origin": "https://a.example", "when": {"cookie": "x"}}]"#, "not an X-MCP-* header"),
             (r#"[{"origin": "https://a.example", "methods": []}]"#, "`methods` is empty"),

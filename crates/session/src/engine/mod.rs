@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::shared::{Shared, lock};
 
+pub(crate) use fair::Place;
 pub use fetch_rule::FetchRule;
 pub(crate) use live::{Listed, Live, Lives};
 pub use settings::JsSettings;
@@ -37,8 +38,8 @@ pub(crate) struct Js {
     pub ends: CancellationToken,
     /// For what is done for steps to come.
     pub making_ready: Semaphore,
-    /// For heaps that are read from storage, until their step has begun.
-    pub bringing: Semaphore,
+    /// For heaps of a tenant that are read from storage, until their step has begun.
+    pub bringing: Shared<TenantId, Semaphore>,
     /// Told when something changed that someone may wait for: a session's queue, or a run's claim.
     changes: Shared<String, Notify>,
     /// Held by who stores an engine's program.
@@ -53,8 +54,8 @@ pub(crate) struct Js {
     held: Mutex<HashMap<ExecutionId, String>>,
 }
 
-/// So many heaps are read at a time; each may be large.
-const BRINGING: usize = 16;
+/// So many heaps of a tenant are read at a time; each may be large.
+pub(crate) const BRINGING: usize = 8;
 /// What this process knows of what a tenant's heaps take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeapUse {
@@ -80,7 +81,7 @@ impl Js {
             fair: fair::Fair::new(at_once, at_work),
             ends: CancellationToken::new(),
             making_ready: Semaphore::new(2 * at_once),
-            bringing: Semaphore::new(BRINGING),
+            bringing: Shared::default(),
             changes: Shared::default(),
             keeping: tokio::sync::Mutex::default(),
             guests: Mutex::default(),

@@ -40,6 +40,22 @@ pub(super) struct HeapWrite {
     pub write: Option<Write>,
     /// How many objects its reader will need.
     pub links: u32,
+    /// What is new in storage.
+    pub bytes: u64,
+}
+
+/// A heap that a transaction stores.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredNow {
+    pub key: Digest,
+    pub links: u32,
+    pub bytes: u64,
+}
+
+impl HeapWrite {
+    pub(super) fn of(&self, key: Digest) -> StoredNow {
+        StoredNow { key, links: self.links, bytes: self.bytes }
+    }
 }
 
 impl StoredHeap {
@@ -248,11 +264,11 @@ impl Service {
     ) -> Result<HeapWrite, Error> {
         let key = heap_key(tenant, heap.key);
         if !look && let Some(links) = self.links_known(tenant, heap.key)? {
-            return Ok(HeapWrite { write: None, links });
+            return Ok(HeapWrite { write: None, links, bytes: 0 });
         }
         if look {
             match self.sound_heap(tenant, heap.key).await {
-                Ok(Some(links)) => return Ok(HeapWrite { write: None, links }),
+                Ok(Some(links)) => return Ok(HeapWrite { write: None, links, bytes: 0 }),
                 Ok(None) => {}
                 // Nobody can read what is there, so nobody leans on it: this one goes in its place, and stands on nothing.
                 Err(Error::Js(JsError::DamagedHeap(_))) => return self.mended(tenant, (heap, from)).await,
@@ -269,8 +285,8 @@ impl Service {
             None => (self.js()?.scripts.whole(heap.key).await.map_err(of_engine)?.into(), None, 1),
         };
         let row = HeapRow { parent, links, ..self.new_heap(heap, from, &object).await? };
-        self.count_heap(tenant, row.stored_bytes)?;
-        Ok(HeapWrite { write: Some(Write::Put { key, value: row.write(&object), expect: Expect::Absent }), links })
+        let write = Write::Put { key, value: row.write(&object), expect: Expect::Absent };
+        Ok(HeapWrite { write: Some(write), links, bytes: row.stored_bytes })
     }
 
     /// The row of a heap that stands on nothing; its blob, where it has one, is stored.
@@ -301,9 +317,19 @@ impl Service {
     async fn mended(&self, tenant: &TenantId, (heap, from): (&Heap, Option<Digest>)) -> Result<HeapWrite, Error> {
         tracing::warn!(heap = heap.key.short(), "a damaged heap was made anew");
         let object = self.js()?.scripts.whole(heap.key).await.map_err(of_engine)?;
-        let row = self.new_heap(heap, from, &object).await?;
+        let mut row = self.new_heap(heap, from, &object).await?;
+        // Perhaps only what it stands on is damaged: what its row says of it stays.
+        let expect = match self.stored_heap(tenant, heap.key).await {
+            Ok(Some(StoredHeap { row: known, version, .. })) => {
+                (row.pinned, row.created, row.from) = (known.pinned, known.created, known.from.or(row.from));
+                Expect::Version(version)
+            }
+            Ok(None) => Expect::Absent,
+            Err(Error::Js(JsError::DamagedHeap(_))) => Expect::Any,
+            Err(error) => return Err(error),
+        };
         let (key, value) = (heap_key(tenant, heap.key), row.write(&object));
-        Ok(HeapWrite { write: Some(Write::Put { key, value, expect: Expect::Any }), links: 1 })
+        Ok(HeapWrite { write: Some(Write::Put { key, value, expect }), links: 1, bytes: row.stored_bytes })
     }
 
     /// Of a heap that was in storage and nobody's garbage so lately that it still is.
@@ -321,6 +347,12 @@ impl Service {
             self.remember_links(tenant, key, stored.row.links)?;
         }
         Ok(stored.map(|stored| stored.row.links))
+    }
+
+    /// To be told after a run's heap is in storage.
+    pub(super) fn heap_is_stored(&self, tenant: &TenantId, heap: &StoredNow) -> Result<(), Error> {
+        self.count_heap(tenant, heap.bytes)?;
+        self.remember_links(tenant, heap.key, heap.links)
     }
 
     /// To be told after a heap is in storage, never before: what stands on it leans on that.

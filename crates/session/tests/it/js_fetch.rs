@@ -69,6 +69,8 @@ fn the_rule_names_the_credential_and_the_port_adds_it() {
         said.contains("signs requests to https://api.example.com itself") && said.contains("`authorization`"),
         "{said}"
     );
+    let said = refused(&p, &code(fetch("GET", API, &[("X-HTTP-Method-Override", "DELETE")])));
+    assert!(said.contains("leave out the header"), "{said}");
     let said = refused(&p, &code(fetch("POST", API, &[("x-key", "mine")])));
     assert!(said.contains("leave out the header `X-Key`"), "{said}");
     assert_eq!(house.house.upstream.calls().len(), 4);

@@ -308,7 +308,7 @@ impl Run {
         // The same heap may be in storage, which is looked for when that is in the way.
         for look in [false, true] {
             let heap = self.service.heap_write(tenant, (&stepped.heap, next.input_heap), look).await?;
-            let mut all = batch.clone();
+            let (mut all, stored) = (batch.clone(), heap.of(stepped.heap.key));
             all.writes.extend(heap.write);
             match self.service.ports.store.commit(all).await {
                 Ok(()) => {}
@@ -319,7 +319,7 @@ impl Run {
                 }
                 Err(error) => return Err(error.into()),
             }
-            self.service.remember_links(tenant, stepped.heap.key, heap.links)?;
+            self.service.heap_is_stored(tenant, &stored)?;
             self.now(Versioned { row: next, version: 1 });
             return Ok(true);
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base::{ExecutionId, TenantId, Timestamp};
 use ports::scripts::{self, Heap, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings, Turns};
 use ports::store::{Batch, Expect};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,9 +19,9 @@ use super::brief::{Brief, First};
 use super::calls::Heard;
 use super::end::{Ended, Ending};
 use super::ended;
-use crate::engine::Live;
 use crate::engine::rows::{Answer, ExecutionRow, SessionName, execution_key};
 use crate::engine::view::{State, Uncaught};
+use crate::engine::{BRINGING, Js, Live, Place};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::js::heaps::of_engine;
@@ -201,14 +201,15 @@ impl Run {
             let mut bringing = None;
             if let (Some(heap), Some(key)) = (heap, missing.take()) {
                 let asked = self.service.now();
-                bringing = js.bringing.acquire().await.ok();
+                let of_tenant = js.bringing.of(&self.tenant, || Semaphore::new(BRINGING));
+                bringing = of_tenant.acquire_owned().await.ok();
                 self.waited(asked);
                 // What it stands on was there a moment ago, where that is missing.
                 let is_here = |at| key == heap && js.scripts.is_here(at);
                 objects = Arc::new(self.service.chain(&self.tenant, heap, is_here).await?);
             }
             let asked = self.service.now();
-            let place = js.fair.place(&self.tenant, row.memory_bytes).await;
+            let place = self.place(js).await?;
             self.waited(asked);
             drop(bringing);
             let deadline_ms = self.left_ms();
@@ -234,6 +235,18 @@ impl Run {
                     self.waited(asked);
                 }
                 stepped => return stepped.map_err(|error| of_engine(error).into()),
+            }
+        }
+    }
+
+    /// Its place among the steps. One that gets none for as long as any run may take has had its time.
+    async fn place(&self, js: &Js) -> Result<Arc<Place>, Error> {
+        let most = Duration::from_millis(js.settings.most_timeout_ms);
+        tokio::select! {
+            biased;
+            place = js.fair.place(&self.tenant, self.at.row.memory_bytes) => Ok(place),
+            () = self.service.ports.clock.sleep(most) => {
+                Err(JsError::Engine(scripts::Error::Deadline(self.at.row.timeout_ms)).into())
             }
         }
     }
@@ -373,15 +386,15 @@ impl Run {
                 let from = self.at.row.input_heap;
                 self.service.keep_guest_of(&self.tenant, &self.at.row).await?;
                 let new = self.service.heap_write(&self.tenant, (heap, from), tried > 1).await?;
-                stored = Some((heap.key, new.links));
+                stored = Some(new.of(heap.key));
                 batch.writes.extend(new.write);
             }
             batch.writes.extend(others.iter().cloned());
             let batch = batch.put(key.clone(), value.clone(), Expect::Version(self.at.version));
             let error = match self.service.try_commit(batch).await {
                 Ok(Some(())) => {
-                    if let Some((key, links)) = stored {
-                        self.service.remember_links(&self.tenant, key, links)?;
+                    if let Some(stored) = stored {
+                        self.service.heap_is_stored(&self.tenant, &stored)?;
                     }
                     self.now(Versioned { row: next, version: self.at.version + 1 });
                     return Ok(true);

@@ -2,7 +2,7 @@
 //! Invariant: a final state is written only over the version that was read, so it never changes; only a completed run moves
 //! its session's head and is logged; nobody waits for the turn of a session while a blob is put.
 
-use base::{Digest, ExecutionId, TenantId};
+use base::{ExecutionId, TenantId};
 use ports::scripts::Heap;
 use ports::store::{Batch, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
@@ -13,6 +13,7 @@ use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
 use crate::engine::view::State;
 use crate::error::Error;
+use crate::js::heaps::StoredNow;
 use crate::js::output::piece_writes;
 use crate::js::tags::tag_write;
 use crate::load::Versioned;
@@ -77,8 +78,8 @@ impl Service {
             }
             let error = match self.try_commit(batch).await {
                 Ok(Some(())) => {
-                    if let Some((key, links)) = stored {
-                        self.remember_links(tenant, key, links)?;
+                    if let Some(stored) = stored {
+                        self.heap_is_stored(tenant, &stored)?;
                     }
                     self.told_of_end(turn, queue.as_deref())?;
                     return Ok(Ended::Done(Versioned { row: next, version: at.version + 1 }));
@@ -123,12 +124,13 @@ impl Service {
         heap: Option<&Heap>,
         (at, run): (&ExecutionRow, &ExecutionRow),
         look: bool,
-    ) -> Result<(Vec<Write>, Option<(Digest, u32)>), Error> {
+    ) -> Result<(Vec<Write>, Option<StoredNow>), Error> {
         let Some(heap) = heap else { return Ok((Vec::new(), None)) };
         self.keep_guest_of(tenant, at).await?;
         let new = self.heap_write(tenant, (heap, run.input_heap), look).await?;
         let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
-        Ok((new.write.into_iter().chain(tags).collect(), Some((heap.key, new.links))))
+        let stored = new.of(heap.key);
+        Ok((new.write.into_iter().chain(tags).collect(), Some(stored)))
     }
 
     /// The next one in the queue may start.

@@ -18,6 +18,9 @@ use crate::engine::FetchRule;
 use crate::engine::fetch_rule::{self, Unfit};
 use crate::service::Service;
 
+/// With these some servers take a request for another than the one that was allowed.
+const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
 /// What the guest sends for one `fetch`.
 #[derive(Debug, Deserialize)]
 struct Asked {
@@ -57,6 +60,10 @@ pub(super) async fn fetch(service: &Service, from: From<'_>, request: Value) -> 
         may_change(service, &from).await?;
     }
     own_credential(rule, &asked.headers, &query)?;
+    if let Some(name) = asked.headers.keys().find(|name| OVERRIDES.iter().any(|other| name.eq_ignore_ascii_case(other)))
+    {
+        return Err(refuse(format!("fetch: leave out the header `{name}`; the method is the request's own")));
+    }
     let content_type = asked.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let content_type = content_type.map_or("text/plain;charset=UTF-8".to_owned(), |(_, value)| value.clone());
     let body = match &asked.body {

@@ -40,12 +40,10 @@ impl Service {
                 let page = self.open_runs(&range).await?;
                 for (key, found) in &page {
                     // One that cannot be read is not in the way of the others.
-                    match found.as_ref().map(|found| run_of(key, found)).transpose() {
-                        Ok(Some((id, found))) if known => taken += usize::from(self.take_up(tenant, id, found).await?),
-                        Ok(Some((id, found))) => taken += usize::from(self.end_nobodys(tenant, id, found).await?),
-                        Ok(None) => {}
+                    match self.look_after_open((tenant, known), key, found.as_ref()).await {
+                        Ok(is_taken) => taken += usize::from(is_taken),
                         Err(error) => {
-                            tracing::error!(tenant = tenant.as_str(), run = key, %error, "an open run cannot be read")
+                            tracing::error!(tenant = tenant.as_str(), run = key, %error, "an open run cannot be taken up")
                         }
                     }
                 }
@@ -56,6 +54,17 @@ impl Service {
             }
         }
         Ok(taken)
+    }
+
+    async fn look_after_open(
+        self: &Arc<Self>,
+        (tenant, known): (&TenantId, bool),
+        key: &str,
+        found: Option<&Row>,
+    ) -> Result<bool, Error> {
+        let Some(found) = found else { return Ok(false) };
+        let (id, found) = run_of(key, found)?;
+        if known { self.take_up(tenant, id, found).await } else { self.end_nobodys(tenant, id, found).await }
     }
 
     /// Runs that have not ended, each with its row; together, or one by one where one of them is damaged.
