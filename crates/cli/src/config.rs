@@ -15,6 +15,7 @@ use teach::Teaching;
 use crate::args::Settings;
 use crate::blobs::{BlobsAt, BlobsSettings};
 use crate::failure::Failure;
+use crate::memory;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
 
@@ -139,13 +140,19 @@ impl Config {
             otlp: file.telemetry.otlp,
             retention: file.retention,
             teaching: file.teaching,
-            js: JsSettings { heaps_mb_of: tenants::heaps_mb(&file.tenants), ..file.js },
+            js: js_settings(file.js, &file.tenants),
             tenants: file.tenants,
             auth: file.auth,
             delegated: file.auth_resolution == AuthResolution::Delegated,
             tools: file.tools,
         })
     }
+}
+
+/// What only this machine, or another table, says of them.
+fn js_settings(file: JsSettings, tenants: &TenantsSettings) -> JsSettings {
+    let at_work_mb = if file.at_work_mb == 0 { memory::at_work_mb() } else { file.at_work_mb };
+    JsSettings { at_work_mb, heaps_mb_of: tenants::heaps_mb(tenants), ..file }
 }
 
 /// A file; where a folder is named, the file in it that has our name.

@@ -13,6 +13,7 @@ mod commands;
 mod config;
 mod failure;
 mod log;
+mod memory;
 mod otlp;
 mod output;
 mod ports;

@@ -54,6 +54,8 @@ pub(crate) struct Js {
     held: Mutex<HashMap<ExecutionId, String>>,
 }
 
+/// Of steps that have begun, where nobody has said it.
+const AT_WORK_MB: u64 = 1_024;
 /// So many heaps of a tenant are read at a time; each may be large.
 pub(crate) const BRINGING: usize = 8;
 /// What this process knows of what a tenant's heaps take.
@@ -72,7 +74,7 @@ impl Js {
     pub fn new(scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let at_once = if settings.at_once == 0 { cores } else { settings.at_once };
-        let at_work = settings.at_work_mb.saturating_mul(1 << 20);
+        let at_work = if settings.at_work_mb == 0 { AT_WORK_MB } else { settings.at_work_mb }.saturating_mul(1 << 20);
         Self {
             scripts,
             presence,

@@ -27,7 +27,7 @@ pub struct JsSettings {
     pub runs: usize,
     /// Steps that go on side by side; 0 is one for each processor.
     pub at_once: usize,
-    /// What the memory limits of all steps that have begun may come to.
+    /// What the memory limits of all steps that have begun may come to; 0 is for who reads the settings to fill in.
     pub at_work_mb: u64,
     /// What the heaps of a tenant may take in storage, and of tenants that have a room of their own; 0 is any amount.
     pub heaps_mb: u64,
@@ -56,7 +56,7 @@ impl Default for JsSettings {
             queue: 100,
             runs: 1_000,
             at_once: 0,
-            at_work_mb: 4_096,
+            at_work_mb: 0,
             heaps_mb: 16_384,
             heaps_mb_of: BTreeMap::new(),
             links: 64,
