@@ -190,6 +190,16 @@ impl Steps {
         }
     }
 
+    /// One that waited does no more.
+    fn leave(&mut self, tenant: &TenantId, waits: &Arc<Waits>) {
+        let Some(asked) = self.asked.get_mut(tenant) else { return };
+        asked.long.retain(|other| !Arc::ptr_eq(other, waits));
+        if asked.new.is_empty() && asked.long.is_empty() {
+            self.asked.remove(tenant);
+            self.turns.retain(|other| other != tenant);
+        }
+    }
+
     /// Who no longer waits is not in the way of those behind it.
     fn forget_who_left(&mut self) {
         for asked in self.asked.values_mut() {
@@ -294,18 +304,6 @@ impl Place {
             }
         }
         true
-    }
-}
-
-impl Steps {
-    /// One that waited does no more.
-    fn leave(&mut self, tenant: &TenantId, waits: &Arc<Waits>) {
-        let Some(asked) = self.asked.get_mut(tenant) else { return };
-        asked.long.retain(|other| !Arc::ptr_eq(other, waits));
-        if asked.new.is_empty() && asked.long.is_empty() {
-            self.asked.remove(tenant);
-            self.turns.retain(|other| other != tenant);
-        }
     }
 }
 

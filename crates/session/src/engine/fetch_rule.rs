@@ -137,10 +137,8 @@ mod tests {
         fetch: Vec<FetchRule>,
     }
 
-    fn rules(text: &str) -> Result<Vec<FetchRule>, String> {
-        serde_json::from_str::<File>(&format!("{{\"fetch\": {text}}}"))
-            .map(|file| file.fetch)
-            .map_err(|error| error.to_string())
+    fn rules(text: &str) -> serde_json::Result<Vec<FetchRule>> {
+        serde_json::from_str::<File>(&format!("{{\"fetch\": {text}}}")).map(|file| file.fetch)
     }
 
     fn which(rules: &[FetchRule], (tenant, team): (&str, &str), (origin, method): (&str, Method)) -> Option<usize> {
@@ -188,7 +186,7 @@ mod tests {
             (r#"[{"origin": "https://a.example", "methods": []}]"#, "`methods` is empty"),
             (r#"[{"origin": "https://a.example", "methods": ["BREW"]}]"#, "unknown variant `BREW`"),
         ] {
-            let error = rules(text).unwrap_err();
+            let error = rules(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
         assert!(rules(r#"[{"origin": "http://127.0.0.1:8080", "auth": {"bearer": "X"}}]"#).is_ok(), "on this machine");

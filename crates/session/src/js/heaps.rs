@@ -1,5 +1,5 @@
 //! Heaps between the engine and the store.
-//! Invariant: blob before pointer; the object that is stored for a key is never replaced by one with another parent, so that
+//! Invariant: blob before pointer; the object that is stored for a key is replaced only by one that stands on nothing, so that
 //! following parents always ends; nothing reaches the engine but through a row of the tenant; nothing is made to lead to a
 //! heap that is condemned, without saving it and all it stands on first.
 
