@@ -21,7 +21,7 @@ done
 step "format"
 cargo fmt --all --check
 
-step "tidy: layers, headers, budgets, rings; licences of dependencies"
+step "tidy: layers, headers, rings; licences of dependencies"
 cargo xtask tidy
 cargo xtask licences
 cargo xtask tokens

@@ -16,7 +16,7 @@ Chores of the workspace.
 Usage: cargo xtask <COMMAND> [--root DIR]
 
 Commands:
-  tidy      Check layers, foreign crates, headers, budgets, import rings, error types, unsafe, unwrap, names and words.
+  tidy      Check layers, foreign crates, headers, import rings, error types, unsafe, unwrap, names and words.
             Prints each finding as `path:line: [rule] what is wrong; what to do`.
   licences  Check the licence of every dependency against the `allow` list of deny.toml.
   count     Count the o200k tokens of standard input.
@@ -28,11 +28,8 @@ Options:
 
 Exit status: 0 nothing found, 1 findings, 2 the check could not run.
 
-A budget (file-lines, function-lines, parameters, folder-files, crate-lines) may be exceeded for a stated reason:
-  // tidy: allow(function-lines) one table, which is easier to read in one piece
-on the line before the function; for file-lines within the first 10 lines of the file, for folder-files of the folder's
-mod.rs (or lib.rs, main.rs), for crate-lines of lib.rs or main.rs. A clippy lint against unwrap, expect or panic may be
-allowed with a `// why: reason` on the same or the preceding line.
+Sizes of files, functions and crates are not checked. A clippy lint against unwrap, expect or panic may be allowed with a
+`// why: reason` on the same or the preceding line.
 ";
 
 fn main() -> ExitCode {

@@ -6,8 +6,6 @@
 //! - Parsing always yields a tree. Only `check` makes a `Checked`, and `plan` cannot fail on one.
 //! - Symbols are resolved against the scope, never by replacing text.
 
-// tidy: allow(crate-lines) one compiler, one folder per stage; the parser alone is half of it
-
 /// Of the language: a program may mean something else under another number.
 pub const VERSION: u32 = 1;
 

@@ -6,8 +6,6 @@
 //! - A reply is made only after what it says is durable: blob before pointer, pointer by compare-and-set.
 //! - Commits on one session serialise through versions; a lost race is retried here, never overwritten.
 //! - Dry run and live run share one planner; a live run executes the very plan it would have shown.
-// tidy: allow(folder-files) one service, a file for each thing it does
-// tidy: allow(crate-lines) sessions and their JavaScript share rows, commits and runs; a crate between them would be a second door
 
 mod artifact;
 mod caller;

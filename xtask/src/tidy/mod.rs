@@ -1,9 +1,7 @@
 //! `cargo xtask tidy`: reads the tree once and asks each rule what it finds.
 //! Invariant: a rule sees only the `Tree`; it reads no file, runs no program and cannot fail, it can only find.
 
-mod allows;
 mod binaries;
-mod budgets;
 mod errors;
 mod foreign;
 mod headers;
@@ -68,7 +66,6 @@ const RULES: &[Rule] = &[
     layers::check,
     foreign::check,
     headers::check,
-    budgets::check,
     rings::check,
     errors::check,
     unsafety::check,

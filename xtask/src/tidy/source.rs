@@ -111,11 +111,6 @@ impl SourceFile {
         self.is_test || self.test_lines.get(line.wrapping_sub(1)).copied().unwrap_or(false)
     }
 
-    /// Lines that are not test code.
-    pub fn code_lines(&self) -> usize {
-        if self.is_test { 0 } else { self.test_lines.iter().filter(|test| !**test).count() }
-    }
-
     pub fn tokens(&self) -> &[Token] {
         self.parsed.as_ref().map_or(&[], |parsed| &parsed.tokens)
     }
@@ -271,7 +266,6 @@ mod tests {
             sample::tree(&[("crates/a/src/x.rs", "//! X.\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n")]);
         let file = &tree.files[0];
         assert!(!file.is_test);
-        assert_eq!(file.code_lines(), 2);
         assert_eq!(
             (1..=6).map(|line| file.is_test_line(line)).collect::<Vec<_>>(),
             [false, false, true, true, true, true]

@@ -209,7 +209,6 @@ fn print(mut caller: Caller<'_, Host>, level: i32, at: u32, length: u32) -> wasm
     Ok(())
 }
 
-// tidy: allow(parameters) the guest's own signature: two ranges and a place
 fn digest(
     mut caller: Caller<'_, Host>,
     name: u32,
