@@ -4,6 +4,7 @@
 
 mod licences;
 mod metadata;
+mod prose;
 mod tidy;
 mod tokens;
 
@@ -18,6 +19,8 @@ Usage: cargo xtask <COMMAND> [--root DIR]
 Commands:
   tidy      Check layers, foreign crates, headers, import rings, error types, unsafe, unwrap, names and words.
             Prints each finding as `path:line: [rule] what is wrong; what to do`.
+  prose     List sentences of comments and pages to rewrite, as `path:line: what is wrong: sentence`, and count them by crate.
+            Paths after the command limit the list: `cargo xtask prose crates/exec docs`.
   licences  Check the licence of every dependency against the `allow` list of deny.toml.
   count     Count the o200k tokens of standard input.
   tokens    Count what a model is made to read (contract, tables, tools, answers) and compare it with tests/tokens.txt.
@@ -40,7 +43,14 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(Command::Count) => tokens::count_input().map(|count| (Vec::new(), count.to_string())),
-        Ok(Command::Tidy(root)) => tidy::run(&root).map(|report| (report.lines(), report.counted)),
+        Ok(Command::Tidy(root)) => tidy::run(&root).map(|report| {
+            report.notes.iter().for_each(|line| println!("{line}"));
+            (report.lines(), report.counted)
+        }),
+        Ok(Command::Prose(root, only)) => prose::run(&root, &only).map(|report| {
+            let line = |f: &prose::Finding| format!("{}:{}: {}: {}", f.path, f.line, f.wrong, f.sentence);
+            (report.findings.iter().map(line).collect(), report.table().join("\n"))
+        }),
         Ok(Command::Licences(root)) => licences::run(&root).map(|report| (report.offenders, report.counted)),
         Ok(Command::Tokens(root)) => tokens::run(&root).map(|report| {
             report.lines.iter().for_each(|line| println!("{line}"));
@@ -62,6 +72,8 @@ enum Command {
     Help,
     Count,
     Tidy(PathBuf),
+    /// The root, and the beginnings of the paths to list.
+    Prose(PathBuf, Vec<String>),
     Licences(PathBuf),
     Tokens(PathBuf),
 }
@@ -72,6 +84,7 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
     }
     let mut root = None;
     let mut command = None;
+    let mut paths = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
@@ -79,7 +92,10 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
                 Some(dir) => root = Some(PathBuf::from(dir)),
                 None => anyhow::bail!("--root needs a folder; write `--root DIR`"),
             },
-            "tidy" | "licences" | "tokens" | "count" if command.is_none() => command = Some(argument.as_str()),
+            "tidy" | "prose" | "licences" | "tokens" | "count" if command.is_none() => {
+                command = Some(argument.as_str())
+            }
+            path if command == Some("prose") && !path.starts_with('-') => paths.push(path.to_owned()),
             other => anyhow::bail!("`{other}` is not understood; `cargo xtask --help` lists what is"),
         }
     }
@@ -87,6 +103,7 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
     match command {
         Some("count") => Ok(Command::Count),
         Some("tidy") => Ok(Command::Tidy(root)),
+        Some("prose") => Ok(Command::Prose(root, paths)),
         Some("tokens") => Ok(Command::Tokens(root)),
         Some(_) => Ok(Command::Licences(root)),
         None => anyhow::bail!("no command; `cargo xtask --help` lists them"),
@@ -125,6 +142,7 @@ mod tests {
         assert_eq!(parsed("tidy --help").unwrap(), Command::Help);
         assert_eq!(parsed("tidy").unwrap(), Command::Tidy(home()));
         assert_eq!(parsed("tidy --root /x").unwrap(), Command::Tidy("/x".into()));
+        assert_eq!(parsed("prose a b").unwrap(), Command::Prose(home(), vec!["a".into(), "b".into()]));
         assert_eq!(parsed("tokens").unwrap(), Command::Tokens(home()));
         assert_eq!(parsed("--root /x licences").unwrap(), Command::Licences("/x".into()));
     }

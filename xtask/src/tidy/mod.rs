@@ -19,6 +19,8 @@ use std::path::Path;
 
 use source::Tree;
 
+use crate::prose;
+
 /// Something to change: where, which rule, what is wrong and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
@@ -44,6 +46,8 @@ impl fmt::Display for Finding {
 #[derive(Debug)]
 pub struct Report {
     pub findings: Vec<Finding>,
+    /// What is counted and reported, but not refused.
+    pub notes: Vec<String>,
     /// One line for people: what was looked at.
     pub counted: String,
 }
@@ -56,7 +60,20 @@ impl Report {
 
 pub fn run(root: &Path) -> anyhow::Result<Report> {
     let tree = Tree::read(root)?;
-    Ok(inspect(&tree))
+    let mut report = inspect(&tree);
+    let prose = prose::run(root, &[])?;
+    if prose::GATED {
+        report.findings.extend(prose.findings.into_iter().map(unclear));
+    } else {
+        report.notes = prose.table();
+    }
+    report.counted = counted(&tree, report.findings.len());
+    Ok(report)
+}
+
+fn unclear(finding: prose::Finding) -> Finding {
+    let wrong = format!("{}: `{}`", finding.wrong, finding.sentence);
+    Finding::new("prose", (&finding.path, finding.line), wrong, "name the subject and say what it does")
 }
 
 type Rule = fn(&Tree) -> Vec<Finding>;
@@ -79,14 +96,19 @@ fn inspect(tree: &Tree) -> Report {
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
     findings.dedup();
+    let counted = counted(tree, findings.len());
+    Report { findings, notes: Vec::new(), counted }
+}
+
+fn counted(tree: &Tree, findings: usize) -> String {
     let lines: usize = tree.files.iter().map(|file| file.text.lines().count()).sum();
     let mut counted = format!("tidy: {} packages, {} Rust files, {lines} lines", tree.packages.len(), tree.files.len());
-    match findings.len() {
+    match findings {
         0 => counted += ", nothing found",
         1 => counted += ", 1 finding",
         n => counted += &format!(", {n} findings"),
     }
-    Report { findings, counted }
+    counted
 }
 
 /// The rules skip a file they cannot read, so not being readable is a finding itself.
