@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use access::Caller;
 use async_trait::async_trait;
 use base::{Limits, Origin, Secret, TenantId, Timestamp};
 use serde_json::json;
-use session::{Caller, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service};
+use session::{OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 400;

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use access::Caller;
 use async_trait::async_trait;
 use base::{InstanceId, Limits, Origin, Response, TenantId, Timestamp};
 use catalog::Registry;
 use js::{Engine, Settings};
 use ports::store::{Batch, Expect, Key, Range, Table};
 use ports::{Clock, Entropy, Presence, Store, Upstream, upstream};
-use session::{Caller, Execution, JsSettings, Ports, RunJs, Service, State};
+use session::{Execution, JsSettings, Ports, RunJs, Service, State};
 use store::blobs::FileBlobs;
 use store::sqlite::{FILE_NAME, SqliteStore};
 use tokio::runtime::{Builder, Runtime};

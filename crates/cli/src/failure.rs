@@ -107,6 +107,12 @@ pub enum Failure {
     Found(String),
 }
 
+impl From<access::Error> for Failure {
+    fn from(error: access::Error) -> Self {
+        Failure::Session(error.into())
+    }
+}
+
 impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use access::Identity;
+use access::keys::ConfiguredKey;
 use base::{Digest, Principal, TenantId, near};
 use catalog::{Allow, Registry};
 use serde::Deserialize;
-use session::Identity;
-use session::keys::ConfiguredKey;
 
 use crate::failure::Failure;
 

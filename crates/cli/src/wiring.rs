@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use access::Tenants;
 use base::Origin;
 use catalog::Catalog;
-use session::{Ports, Service, Tenants};
+use session::{Ports, Service};
 use store::secrets::SecretStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +78,7 @@ async fn auth(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failu
         return Ok(true);
     }
     for tenant in tenants::all(&config.tenants) {
-        if !session::keys::list(store, &tenant).await?.is_empty() {
+        if !access::keys::list(store, &tenant).await?.is_empty() {
             return Ok(true);
         }
     }

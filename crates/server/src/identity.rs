@@ -1,7 +1,7 @@
 //! Who a request is from, for the places that the MCP SDK calls without handing the request on.
 //! Invariant: set for the whole of an HTTP request, before any handler; where it is not set there is no request.
 
-use session::Identity;
+use access::Identity;
 
 tokio::task_local! {
     static CURRENT: Identity;

@@ -1,9 +1,10 @@
 //! Executions, heaps and logs as JSON: the same over MCP, HTTP and on the command line.
 //! Invariant: fields and their names are the wire contract (docs/heaps.md); nothing is left out that its row has.
 
+use access::Caller;
 use serde_json::{Map, Value, json};
 use session::Completion;
-use session::{Caller, Entry, Error, Execution, Forked, HeapInfo, JsError, OutputPage, OutputRequest, Service};
+use session::{Entry, Error, Execution, Forked, HeapInfo, JsError, OutputPage, OutputRequest, Service};
 
 /// The head of the output that an answer carries.
 const HEAD_BYTES: u64 = 4_000;

@@ -1,8 +1,9 @@
 //! What client programs read beside the text: `_meta.plasm` of MCP, `plasm` of HTTP. Models never see it.
 //! Invariant: nothing that a model needs is only here; the text says it too.
 
+use access::{Caller, Connection};
 use serde_json::{Value, json};
-use session::{Caller, Connection, More, Opened, Operation, Planned, Ran, ResourceUri, Told};
+use session::{More, Opened, Operation, Planned, Ran, ResourceUri, Told};
 
 /// A larger plan is read by its URI: hosts keep every answer, and few look at this part of it.
 const PLAN_BYTES: usize = 32 * 1024;

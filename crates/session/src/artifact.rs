@@ -8,7 +8,6 @@ use ports::receipts::Receipt;
 use ports::store::{Batch, Key, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Versioned;
@@ -16,6 +15,7 @@ use crate::plans::ShownPlan;
 use crate::rows::{ExecuteBinding, RunAt, RunRow, artifact_key, run_id_key, run_key};
 use crate::service::Service;
 use crate::uri::ResourceUri;
+use access::Caller;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Artifact {

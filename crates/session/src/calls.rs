@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use base::{Digest, LogicalSessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::caller::Caller;
+use access::Caller;
 
 /// One call of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@
 use base::{LogicalSessionId, Slot};
 use ports::store::{Batch, Expect, Key, Table};
 
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow};
 use crate::service::Service;
+use access::Caller;
 
 /// Enough for dozens of callers on one session; each lost race means that another one got through.
 pub const TRIES: usize = 64;

@@ -8,7 +8,6 @@
 //! - Dry run and live run share one planner; a live run executes the very plan it would have shown.
 
 mod artifact;
-mod caller;
 mod calls;
 mod commit;
 mod counted;
@@ -34,13 +33,11 @@ mod sessions;
 mod shared;
 mod slots;
 mod steadies;
-mod tenants;
 mod trace;
 mod transport;
 mod uri;
 
 pub use artifact::{Artifact, ArtifactReturn, ListedRun, Resource};
-pub use caller::{Caller, Connection, Identity};
 pub use calls::{Call, CallStep, Exporter};
 pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
 pub use engine::{
@@ -61,5 +58,4 @@ pub use rows::{ExecuteBinding, Revision};
 pub use run::TaskState;
 pub use service::{Ports, Service};
 pub use sessions::{SessionView, Space};
-pub use tenants::{Tenants, keys};
 pub use uri::ResourceUri;

@@ -9,10 +9,10 @@ use catalog::{Catalog, Registry};
 use ports::store::{Key, Table};
 use teach::Catalogs;
 
-use crate::caller::{Caller, Connection};
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
 use crate::service::Service;
+use access::{Caller, Connection};
 
 /// A row and the version it was read at.
 #[derive(Debug, Clone)]
@@ -39,12 +39,12 @@ pub struct Session {
 impl Service {
     /// What is offered to a tenant at this moment.
     pub fn registry_for(&self, tenant: &TenantId) -> Arc<Registry> {
-        self.tenants.registry(tenant, self.registry())
+        self.tenants.registry_view(tenant, self.registry())
     }
 
     /// A catalog by the digest a session pinned; `None` where the tenant may use nothing of it any more.
     pub(crate) async fn catalog_for(&self, tenant: &TenantId, digest: Digest) -> Result<Option<Arc<Catalog>>, Error> {
-        Ok(self.tenants.catalog(tenant, self.catalog(digest).await?))
+        Ok(self.tenants.catalog_view(tenant, self.catalog(digest).await?))
     }
 
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {

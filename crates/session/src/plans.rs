@@ -6,13 +6,13 @@ use lang::plan::{Plan, Verdict};
 use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::program::Planned;
 use crate::rows::{self, Claim, ClaimRow, LogicalRow, PlanBody, PlanRow};
 use crate::service::Service;
+use access::Caller;
 
 /// A larger plan is a blob of its own.
 const IN_ROW: usize = 32 * 1024;

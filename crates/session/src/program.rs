@@ -8,10 +8,10 @@ use lang::plan::{self, Plan};
 use lang::scope::Scope;
 use lang::syntax::{self, Parsed};
 
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Session;
 use crate::service::Service;
+use access::Caller;
 
 #[derive(Debug, Clone)]
 pub struct PlanRequest {

@@ -10,7 +10,6 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
-use crate::caller::Identity;
 use crate::calls::Traces;
 use crate::engine::Js;
 use crate::indexed::Indexed;
@@ -20,8 +19,9 @@ use crate::retention::Retention;
 use crate::shared::{Shared, lock};
 use crate::slots::Slots;
 use crate::steadies::{KeptCatalogs, Steadies};
-use crate::tenants::Tenants;
-use crate::tenants::keys::{self, ConfiguredKey};
+use access::Identity;
+use access::Tenants;
+use access::{ApiKeys, ConfiguredKey};
 
 /// Every effect the service has.
 #[derive(Clone)]
@@ -44,8 +44,8 @@ pub struct Service {
     pub(crate) tenants: Tenants,
     /// Whether the caller decides with which credentials APIs are called, so that sessions are its own.
     pub(crate) delegated: bool,
-    /// Keys that the settings name, beside those in the store.
-    pub(crate) keys: Vec<ConfiguredKey>,
+    /// Finds the identity of an API key.
+    pub(crate) api_keys: ApiKeys,
     /// Pinned catalogs that this process never offered.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
     calls: Shared<LogicalSessionId, Semaphore>,
@@ -74,15 +74,16 @@ impl Service {
             upstream: Arc::new(MeteredUpstream { inner: ports.upstream, meter: meter.clone() }),
             ..ports
         };
+        let api_keys = ApiKeys::new(ports.store.clone(), Vec::new());
         Self {
             ports,
+            api_keys,
             registry,
             indexed: Indexed::default(),
             limits,
             teaching: Teaching::default(),
             tenants: Tenants::default(),
             delegated: false,
-            keys: Vec::new(),
             pinned: Mutex::default(),
             calls: Shared::default(),
             turns: Shared::default(),
@@ -124,12 +125,13 @@ impl Service {
     /// Keys that the settings name.
     #[must_use]
     pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
-        Self { keys, ..self }
+        let api_keys = ApiKeys::new(self.ports.store.clone(), keys);
+        Self { api_keys, ..self }
     }
 
-    /// Whom a key names; `None` for one that is not ours, or not any more.
-    pub async fn who(&self, shown: &str) -> Result<Option<Identity>, crate::Error> {
-        keys::who(self.ports.store.as_ref(), &self.keys, shown).await
+    /// Finds the identity of an API key; `None` for a key that is unknown or revoked.
+    pub async fn identify(&self, key: &str) -> Result<Option<Identity>, crate::Error> {
+        Ok(self.api_keys.identify(key).await?)
     }
 
     /// What is offered at this moment, to whoever may use everything.

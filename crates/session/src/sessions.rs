@@ -5,13 +5,13 @@ use base::{CatalogId, Digest, LogicalSessionId, Slot, Timestamp};
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde::Serialize;
 
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::SessionName;
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows::{ExecuteBinding, LogicalRow};
 use crate::service::Service;
+use access::Caller;
 
 /// A session as its owner sees it.
 #[derive(Debug, Clone, Serialize)]

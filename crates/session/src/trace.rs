@@ -9,7 +9,6 @@ use std::time::Duration;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use tokio_util::sync::CancellationToken;
 
-use crate::caller::Caller;
 use crate::calls::{Call, CallStep, Exporter, Waiting};
 use crate::error::Error;
 use crate::open::SeedRequest;
@@ -18,6 +17,7 @@ use crate::ran::Ran;
 use crate::service::Service;
 use crate::shared::lock;
 use crate::uri::ResourceUri;
+use access::Caller;
 
 /// What is shown of a long program, and how many steps and receipts of a long run.
 const PROGRAM_CHARS: usize = 2_000;

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use access::Caller;
 use serde_json::{Value, json};
 use server::text;
-use session::{Caller, OpenRequest, PlanRequest, ResourceUri, RunRequest, SeedRequest, Service};
+use session::{OpenRequest, PlanRequest, ResourceUri, RunRequest, SeedRequest, Service};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use access::Caller;
 use serde_json::json;
-use session::Caller;
 use tokio_util::sync::CancellationToken;
 
 use super::js;

@@ -4,8 +4,9 @@
 use std::io::Write;
 use std::path::Path;
 
+use access::Caller;
 use serde_json::json;
-use session::{Caller, HeapInfo, Pass, Service, Tags};
+use session::{HeapInfo, Pass, Service, Tags};
 use tokio_util::sync::CancellationToken;
 
 use super::js;

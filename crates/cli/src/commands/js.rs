@@ -5,8 +5,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use access::Caller;
 use serde_json::Value;
-use session::{Caller, Completion, Execution, InSession, OutputRequest, Review, RunJs, Service, State};
+use session::{Completion, Execution, InSession, OutputRequest, Review, RunJs, Service, State};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Js, Place, Settings};

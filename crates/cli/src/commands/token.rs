@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use access::Identity;
+use access::keys::{self, ConfiguredKey, NewKey, Revocation, StoredKey};
 use base::Principal;
 use ports::Clock;
 use serde_json::{Value, json};
-use session::Identity;
-use session::keys::{self, ConfiguredKey, KnownKey, NewKey, Revoked};
 
 use crate::args::{Settings, Token, TokenAction};
 use crate::config::Config;
@@ -40,7 +40,7 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     let setting = format!("{{ sha256 = \"{}\", principal = \"{}\" }}", key.digest, identity.principal);
     if !print {
         let store = wiring::store(config)?;
-        keys::keep(store.as_ref(), &key, identity, SystemClock.now()).await?;
+        keys::store_key(store.as_ref(), &key, identity, SystemClock.now()).await?;
     }
     if output.json {
         let (tenant, principal) = (&identity.tenant, &identity.principal);
@@ -98,10 +98,10 @@ async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failur
     let (asked, shown) = (tenants::all(&config.tenants), base::shown(id, 80));
     let store = wiring::store(config)?;
     let (key, before) = match keys::revoke(store.as_ref(), &asked, id, SystemClock.now()).await? {
-        Revoked::Now(key) => (key, false),
-        Revoked::Before(key) => (key, true),
-        Revoked::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
-        Revoked::Unknown => {
+        Revocation::Revoked(key) => (key, false),
+        Revocation::AlreadyRevoked(key) => (key, true),
+        Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
+        Revocation::Unknown => {
             let in_settings = tenants::keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
             let configured = in_settings && !id.is_empty();
             return Err(if configured { Failure::KeyInSettings { id: shown } } else { Failure::NoKey { id: shown } });
@@ -121,7 +121,7 @@ fn in_settings(key: &ConfiguredKey) -> Value {
     json!({"id": key.digest.short(), "tenant": tenant, "principal": principal, "from": "settings"})
 }
 
-fn kept(key: &KnownKey) -> Value {
+fn kept(key: &StoredKey) -> Value {
     let mut value = json!({
         "id": key.digest.short(),
         "tenant": key.tenant,

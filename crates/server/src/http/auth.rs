@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use access::{Caller, Identity};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base::{TenantId, Timestamp};
-use session::{Caller, Identity, Service};
+use session::Service;
 
 use super::problem::Problem;
 use crate::identity;
@@ -39,7 +40,7 @@ impl Auth {
         let Some(key) = bearer(headers) else {
             return Err(Problem::unauthorized("this server needs an API key: send `Authorization: Bearer KEY`"));
         };
-        match self.service.who(key).await {
+        match self.service.identify(key).await {
             Ok(Some(identity)) => Ok(identity),
             Ok(None) => Err(Problem::unauthorized("this API key is not known here, or was revoked")),
             Err(error) => Err(Problem::from(&error)),

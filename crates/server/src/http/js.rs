@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use access::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -12,7 +13,7 @@ use base::{ExecutionId, LogicalSessionId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Caller, Error, InSession, OutputRequest, RunJs, Service};
+use session::{Error, InSession, OutputRequest, RunJs, Service};
 
 use super::auth::AsCaller;
 use super::body::{Given, Queried, limit};

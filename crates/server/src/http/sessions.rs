@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use access::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Caller, Service};
+use session::Service;
 
 use super::auth::AsCaller;
 use super::body::{Queried, limit};

@@ -1,10 +1,10 @@
 //! Who an MCP request comes from.
 //! Invariant: slots belong to the transport session where there is one, else to the principal.
 
+use access::{Caller, Identity};
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ProtocolVersion};
 use rmcp::service::RequestContext;
-use session::{Caller, Identity};
 
 /// The header of the older revisions; 2026-07-28 has none.
 pub const SESSION_HEADER: &str = "mcp-session-id";

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use access::Caller;
 use rmcp::model::RequestId;
-use session::{Became, Caller, Service};
+use session::{Became, Service};
 use tokio_util::sync::CancellationToken;
 
 /// The SDK ends a call for both, and tells of a notification right after that.

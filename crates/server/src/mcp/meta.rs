@@ -1,9 +1,10 @@
 //! `_meta.plasm` of an answer.
 //! Invariant: what stands in it is made elsewhere, the same for every door (`crate::plasm`).
 
+use access::Caller;
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};
-use session::{Caller, Opened, Operation, Planned, Ran};
+use session::{Opened, Operation, Planned, Ran};
 
 use crate::plasm;
 

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use access::{Caller, Connection};
 use http::HeaderMap;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use session::{Became, Caller, Connection, Error, InSession, Service};
+use session::{Became, Error, InSession, Service};
 
 pub type Headers = BTreeMap<String, String>;
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use access::Caller;
 use rmcp::RoleServer;
 use rmcp::model::{
     CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, JsonObject, ProtocolVersion, Task, TaskPayload,
@@ -11,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use session::{Caller, Error, RunAnswer, Service, TaskState};
+use session::{Error, RunAnswer, Service, TaskState};
 
 use super::tools;
 

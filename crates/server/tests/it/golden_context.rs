@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use access::Caller;
 use base::{Limits, Timestamp};
 use catalog::Catalog;
 use serde_json::json;
 use server::text;
-use session::{Caller, DiscoverRequest, OpenRequest, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
+use session::{DiscoverRequest, OpenRequest, PlanRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
 use teach::{SlotStyle, Teaching};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use access::Caller;
 use base::{Limits, Origin, Timestamp};
 use serde_json::json;
 use server::text;
-use session::{Caller, OpenRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
+use session::{OpenRequest, Ports, RunAnswer, RunRequest, SeedRequest, Service};
 use testkit::golden::Case;
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use access::Caller;
 use base::{Limits, Origin, Timestamp};
-use session::{Caller, OpenRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest, Service};
+use session::{OpenRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest, Service};
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 
 /// The same 321 tickets under each form.

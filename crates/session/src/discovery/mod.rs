@@ -10,10 +10,10 @@ use catalog::{Capability, Catalog, Registry};
 use teach::SeedError;
 use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, MAX_LIMIT, Query};
 
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::open::unknown_api;
 use crate::service::Service;
+use access::Caller;
 
 pub use registry::{Access, Listed};
 
@@ -37,7 +37,7 @@ impl Service {
     pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<Discovered, Error> {
         let index = self.indexed.of(&self.registry());
         let permit =
-            |catalog: &Catalog, capability: &Capability| self.tenants.permit(&caller.tenant, catalog, capability);
+            |catalog: &Catalog, capability: &Capability| self.tenants.permits(&caller.tenant, catalog, capability);
         discover(&self.registry_for(&caller.tenant), &index, (&self.limits, &permit), request)
     }
 }

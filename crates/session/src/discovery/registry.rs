@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use catalog::Catalog;
 
-use crate::caller::Caller;
 use crate::service::Service;
+use access::Caller;
 
 #[derive(Debug)]
 pub struct Listed {

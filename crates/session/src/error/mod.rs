@@ -105,6 +105,15 @@ pub enum Error {
     Damaged(String),
 }
 
+impl From<access::Error> for Error {
+    fn from(error: access::Error) -> Self {
+        match error {
+            access::Error::Store(error) => Error::Store(error),
+            access::Error::Damaged(row) => Error::Damaged(row),
+        }
+    }
+}
+
 impl Error {
     pub fn code(&self) -> &'static str {
         match self {

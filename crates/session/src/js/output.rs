@@ -4,12 +4,12 @@
 use base::{ExecutionId, TenantId};
 use ports::store::{Expect, Write};
 
-use crate::caller::Caller;
 use crate::engine::rows::{Printed, output_key};
 use crate::engine::view::{OutputPage, OutputRequest};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::service::Service;
+use access::Caller;
 
 /// Of one piece. The last one is written again as it grows.
 const PIECE_BYTES: usize = 16 * 1024;

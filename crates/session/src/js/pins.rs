@@ -5,11 +5,11 @@ use base::Digest;
 use ports::store::Batch;
 
 use super::heaps::parse_key;
-use crate::caller::Caller;
 use crate::commit::TRIES;
 use crate::engine::rows::HeapRow;
 use crate::error::{Error, JsError};
 use crate::service::Service;
+use access::Caller;
 
 impl Service {
     /// Keeps a heap, whatever leads to it, or no longer.

@@ -5,7 +5,6 @@ use base::{Digest, TenantId};
 use ports::store::{Batch, Expect, Range, Table, Write};
 
 use super::heaps::parse_key;
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::tags_key;
 use crate::engine::view::Tags;
@@ -13,6 +12,7 @@ use crate::error::Error;
 use crate::error::JsError;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 const MOST_TAGS: usize = 64;
 const KEY_BYTES: usize = 256;

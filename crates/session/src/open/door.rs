@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, shown};
 
 use super::{OpenRequest, Opened, SeedRequest, Taught};
-use crate::caller::{Caller, Connection};
 use crate::error::Error;
 use crate::reuse::SessionReuseKey;
 use crate::rows::{ExecuteBinding, ExecuteRow, LogicalRow, Revision};
 use crate::service::Service;
+use access::{Caller, Connection};
 
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteRequest {
@@ -114,7 +114,7 @@ impl Service {
             return Ok(Vec::new());
         };
         let Some(execute) = self.execute(caller, &binding).await? else { return Ok(Vec::new()) };
-        if !self.tenants.bound(&caller.tenant) {
+        if !self.tenants.is_restricted(&caller.tenant) {
             return Ok(execute.row.waves);
         }
         let catalogs = self.pinned(&caller.tenant, &execute.row).await?;

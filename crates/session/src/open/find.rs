@@ -5,11 +5,11 @@ use base::LogicalSessionId;
 use teach::{Catalogs, Seed};
 
 use super::Asked;
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows::{ExecuteBinding, ExecuteRow, LogicalRow};
 use crate::service::Service;
+use access::Caller;
 
 pub(super) struct Found {
     pub id: LogicalSessionId,

@@ -14,12 +14,12 @@ use base::{CatalogId, LogicalSessionId, Slot};
 use catalog::{Catalog, Registry};
 use teach::{Ask, Catalogs, Seed, SeedError, TaughtRelation};
 
-use crate::caller::Caller;
 use crate::commit::TRIES;
 use crate::error::Error;
 use crate::reuse::intent_id;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::service::Service;
+use access::Caller;
 
 pub use door::{Door, ExecuteRequest, Executed};
 use find::Found;
@@ -126,7 +126,7 @@ impl Service {
     pub(crate) async fn open_as(&self, caller: &Caller, request: &OpenRequest, name: String) -> Result<Opened, Error> {
         // Taken once: a reload in the middle changes nothing for this call.
         let whole = self.registry();
-        let registry = self.tenants.registry(&caller.tenant, whole.clone());
+        let registry = self.tenants.registry_view(&caller.tenant, whole.clone());
         self.check(request, &registry)?;
         let asked = Asked { caller, request, registry: &registry, whole: &whole, name };
         if let Some(opened) = self.steady(&asked).await? {

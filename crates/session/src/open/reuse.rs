@@ -5,9 +5,9 @@ use base::LogicalSessionId;
 use catalog::Registry;
 use teach::Seed;
 
-use crate::caller::Caller;
 use crate::reuse::SessionReuseKey;
 use crate::service::Service;
+use access::Caller;
 
 impl Service {
     pub(super) fn reuse_key(

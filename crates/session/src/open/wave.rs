@@ -10,13 +10,13 @@ use teach::{Catalogs, Extended, render_wave};
 
 use super::find::Found;
 use super::{Asked, Continuity, Newer, Opened, Taught};
-use crate::caller::Caller;
 use crate::commit::unchanged;
 use crate::error::Error;
 use crate::reuse::SessionReuseKey;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, TOUCH_MS};
 use crate::service::Service;
 use crate::steadies::Steady;
+use access::Caller;
 
 /// For how long a catalog that was put counts as there.
 const KEPT_MS: i64 = 10 * 60 * 1000;
@@ -150,7 +150,7 @@ impl Service {
 
     /// The cumulative table. Whose rights are bounded may have lost some since: it gets what it may still use, in one piece.
     pub(crate) fn again(&self, caller: &Caller, row: &ExecuteRow, catalogs: &Catalogs) -> String {
-        if !self.tenants.bound(&caller.tenant) {
+        if !self.tenants.is_restricted(&caller.tenant) {
             return row.cumulative();
         }
         let wave = row.ledger.as_wave(catalogs);

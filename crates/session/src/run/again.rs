@@ -8,12 +8,12 @@ use ports::store::{Batch, Expect, Key};
 
 use super::gate::Ticket;
 use super::start::Work;
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::rows::{self, Claim, ClaimRow};
 use crate::service::Service;
+use access::Caller;
 
 impl Service {
     /// Nobody else of this process looks at the claim meanwhile. `None` where its process may live, or where an operation speaks

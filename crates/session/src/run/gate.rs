@@ -8,7 +8,6 @@ use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
 
 use super::page::PageRow;
-use crate::caller::Caller;
 use crate::commit::TRIES;
 use crate::error::{Error, JsError};
 use crate::load::{Session, Versioned};
@@ -16,6 +15,7 @@ use crate::program::Planned;
 use crate::ran::RunRequest;
 use crate::rows::{self, Claim, ClaimRow};
 use crate::service::Service;
+use access::Caller;
 
 /// An unused commit is good for this long.
 const GOOD_FOR_MS: i64 = 10 * 60 * 1000;

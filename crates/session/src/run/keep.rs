@@ -11,7 +11,6 @@ use ports::store::{Batch, Expect, Key, Table};
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{Rest, more, page_key, rests};
 use crate::artifact::{Artifact, bare_key};
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::claim_name;
 use crate::error::Error;
@@ -21,6 +20,7 @@ use crate::program::Planned;
 use crate::ran::More;
 use crate::rows::{self, Claim, ClaimRow, ConnectionRow, LogicalRow, RunAt, RunRow};
 use crate::service::Service;
+use access::Caller;
 
 /// How often a result is tried to be kept while the storage fails, and how long between two tries.
 const KEEP_TRIES: usize = 3;

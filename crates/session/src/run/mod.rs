@@ -20,12 +20,12 @@ use base::RunId;
 use lang::plan::{Plan, StepKind};
 use ports::receipts::Receipt;
 
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::live::Live;
 use crate::load::Session;
 use crate::ran::{RunAnswer, RunRequest};
 use crate::service::Service;
+use access::Caller;
 use gate::Gate;
 pub(crate) use gate::request_key;
 pub(crate) use operation::{OperationRow, OperationState};

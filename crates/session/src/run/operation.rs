@@ -17,7 +17,6 @@ use super::gate::Ticket;
 use super::page::{Handle, own};
 use super::start::{Resumed, Work};
 use super::task::TaskId;
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::live::Live;
@@ -26,6 +25,7 @@ use crate::program::Planned;
 use crate::ran::{Operation, Ran, RunAnswer, Told};
 use crate::rows::{self, ClaimRow, LogicalRow};
 use crate::service::Service;
+use access::Caller;
 
 const BEAT: Duration = Duration::from_secs(5);
 const DEAD_AFTER_MS: i64 = Operation::DEAD_AFTER as i64 * 1000;

@@ -9,12 +9,12 @@ use lang::plan::{Plan, StepKind};
 use ports::store::{Key, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::{Session, Versioned};
 use crate::ran::More;
 use crate::rows::RunRow;
 use crate::service::Service;
+use access::Caller;
 
 /// `s0_pg3`, `s0_o1`: a slot, a kind and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use ports::receipts::{Error, Intent, Receipt, Receipts, State};
 use ports::store::{Batch, Expect, Key, Range, Table};
 
 use super::operation::{OperationRow, operation_key};
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::live::Live;
 use crate::load::{Session, Versioned};
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 /// Of one run.
 pub(super) struct StoredReceipts<'a> {

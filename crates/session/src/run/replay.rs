@@ -6,12 +6,12 @@ use std::sync::Arc;
 use exec::{Coverage, Finished, Outcome, Rowset, StepError};
 
 use super::page::more;
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Session;
 use crate::ran::Ran;
 use crate::service::Service;
 use crate::uri::ResourceUri;
+use access::Caller;
 
 impl Service {
     pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {

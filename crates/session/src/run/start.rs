@@ -11,12 +11,12 @@ use super::gate::Ticket;
 use super::operation::Asks;
 use super::page::as_before;
 use super::receipts::StoredReceipts;
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::live::{Begun, Listed, Live};
 use crate::load::Session;
 use crate::ran::{Ran, Told};
 use crate::service::Service;
+use access::Caller;
 
 pub(crate) struct Work {
     pub ticket: Ticket,

@@ -8,12 +8,12 @@ use std::time::Duration;
 use base::{LogicalSessionId, Timestamp};
 
 use super::operation::{Asked, OperationRow, OperationState, operation_key};
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::ran::RunAnswer;
 use crate::rows::{RunRow, run_key};
 use crate::service::Service;
+use access::Caller;
 
 /// `{session}_o{number}`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

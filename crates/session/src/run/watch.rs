@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{Handle, own};
-use crate::caller::Caller;
 use crate::error::Error;
 use crate::live::Live;
 use crate::load::Versioned;
 use crate::ran::{Operation, RunAnswer, Told};
 use crate::service::Service;
+use access::Caller;
 
 /// How often a run of another process is looked at.
 const LOOK: Duration = Duration::from_millis(500);

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use access::Tenants;
 use base::{Limits, TenantId};
 use catalog::{Allow, Catalog, Registry};
 use serde_json::json;
-use session::{DiscoverRequest, Error, OpenRequest, Opened, PlanRequest, SeedRequest, Service, Taught, Tenants};
+use session::{DiscoverRequest, Error, OpenRequest, Opened, PlanRequest, SeedRequest, Service, Taught};
 use testkit::upstream::Rule;
 
 use crate::house::{self, House, caller, finished, forced, me, program_of};

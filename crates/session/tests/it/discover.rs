@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use access::{Caller, Identity};
 use base::Limits;
 use catalog::{Catalog, Registry};
-use session::{Access, Caller, DiscoverRequest, Error, Identity, Service};
+use session::{Access, DiscoverRequest, Error, Service};
 
 use crate::world::World;
 

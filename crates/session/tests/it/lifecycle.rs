@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::{Caller, Connection, Identity};
 use base::{Digest, Limits, Principal, TenantId};
 use catalog::{Catalog, Registry};
 use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::{Value, json};
-use session::{
-    Caller, Connection, Identity, OpenRequest, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service, Taught,
-};
+use session::{OpenRequest, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service, Taught};
 use testkit::memory::CountingEntropy;
 use testkit::upstream::Rule;
 

@@ -26,7 +26,6 @@ mod js_removed;
 mod js_room;
 mod js_runs;
 mod js_waits;
-mod keys;
 mod lifecycle;
 mod lines_to_copy;
 mod matrix;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::{Limits, LogicalSessionId, Slot, Timestamp};
 use catalog::{Catalog, Registry};
 use ports::Clock;
-use session::{Caller, OpenRequest, Opened, Pass, Ports, SeedRequest, Service, Taught};
+use session::{OpenRequest, Opened, Pass, Ports, SeedRequest, Service, Taught};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::ScriptedUpstream;
 

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use access::{Caller, Identity};
 use base::{Digest, Limits};
 use catalog::{Catalog, Registry};
-use session::{Caller, Identity, OpenRequest, Opened, PlanRequest, SeedRequest, Service, Taught};
+use session::{OpenRequest, Opened, PlanRequest, SeedRequest, Service, Taught};
 
 use crate::world::{World, table};
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::{Digest, Limits, TenantId};
 use catalog::Registry;
 use ports::store::{Batch, Expect, Key, Table};
 use ports::{Blobs, Store};
 use serde_json::json;
-use session::{Caller, OpenRequest, Pass, PlanRequest, RunAnswer, RunRequest, SeedRequest, Taught};
+use session::{OpenRequest, Pass, PlanRequest, RunAnswer, RunRequest, SeedRequest, Taught};
 use testkit::upstream::Rule;
 
 use crate::house::{self, House};

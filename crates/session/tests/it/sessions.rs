@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use access::{Caller, Identity};
 use base::{Limits, Principal, TenantId, Timestamp};
 use catalog::Registry;
 use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::json;
-use session::{Caller, Error, Identity, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught};
+use session::{Error, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught};
 use testkit::faults::{Fault, Faults, FaultyBlobs, FaultyStore, Operation};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};

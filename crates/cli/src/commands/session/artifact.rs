@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use ::session::{Caller, Resource};
+use ::session::Resource;
+use access::Caller;
 use serde_json::json;
 
 use super::with_service;

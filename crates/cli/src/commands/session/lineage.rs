@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use ::session::{Caller, Fork, Lineage, Node, Service};
+use ::session::{Fork, Lineage, Node, Service};
+use access::Caller;
 use serde_json::json;
 
 use crate::args::Picture;

@@ -12,7 +12,8 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::session::{Call, Caller, Service};
+use ::session::{Call, Service};
+use access::Caller;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Settings, Work};

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use ::session::{Call, Caller, OpenRequest, SeedRequest, Taught};
+use ::session::{Call, OpenRequest, SeedRequest, Taught};
+use access::Caller;
 use serde_json::json;
 
 use super::{traced, with_service};

@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::session::{Call, Caller, Operation, PlanRequest, Ran, RunAnswer, RunRequest, Service};
+use ::session::{Call, Operation, PlanRequest, Ran, RunAnswer, RunRequest, Service};
+use access::Caller;
 use indicatif::ProgressBar;
 use serde_json::json;
 

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use ::session::{Call, Caller, InSession, NamedSession, SessionView};
+use ::session::{Call, InSession, NamedSession, SessionView};
+use access::Caller;
 use base::Timestamp;
 use serde_json::{Value, json};
 

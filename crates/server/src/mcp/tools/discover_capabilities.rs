@@ -1,10 +1,11 @@
 //! `discover_capabilities`: which entities a goal needs.
 //! Invariant: an answer of rows is text; a typed one is JSON and the same as text. Finding nothing is no error.
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, DiscoverRequest, Service};
+use session::{DiscoverRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;

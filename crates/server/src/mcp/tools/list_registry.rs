@@ -1,10 +1,11 @@
 //! `list_registry`: the APIs there are.
 //! Invariant: text only.
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, Service};
+use session::Service;
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text;

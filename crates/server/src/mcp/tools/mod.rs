@@ -13,10 +13,11 @@ mod schema;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use access::Caller;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Call, Caller, Error, Ran, Service};
+use session::{Call, Error, Ran, Service};
 
 use super::ToolSet;
 use super::handler::refused;

@@ -1,10 +1,11 @@
 //! `plasm`: the plan of a program; nothing is called.
 //! Invariant: never calls an API.
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Call, Caller, PlanRequest, Service};
+use session::{Call, PlanRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;

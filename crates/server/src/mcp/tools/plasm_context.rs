@@ -1,10 +1,11 @@
 //! `plasm_context`: open a session, or teach it more.
 //! Invariant: the answer is text; the ref in it is the caller's own slot.
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Call, Caller, OpenRequest, SeedRequest, Service};
+use session::{Call, OpenRequest, SeedRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Call, Caller, Ran, RunAnswer, RunRequest, Service};
+use session::{Call, Ran, RunAnswer, RunRequest, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;

@@ -1,11 +1,12 @@
 //! `read_artifact`: the rows of an earlier run, uncut, in portions.
 //! Invariant: it reads what was stored; it never calls an API.
 
+use access::Caller;
 use exec::Coverage;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Artifact, ArtifactReturn, Caller, Resource, ResourceUri, Service, ShownPlan};
+use session::{Artifact, ArtifactReturn, Resource, ResourceUri, Service, ShownPlan};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text::rows_table;

@@ -4,7 +4,6 @@
 use base::{Digest, LogicalSessionId, Slot};
 use ports::store::{Batch, Expect, Key, Table};
 
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
@@ -12,6 +11,7 @@ use crate::error::JsError;
 use crate::reuse::intent_id;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
 use crate::service::Service;
+use access::Caller;
 
 #[derive(Debug, Clone)]
 pub struct Fork {

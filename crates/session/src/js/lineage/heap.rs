@@ -8,7 +8,6 @@ use ports::scripts::{self, Global, Heap};
 use ports::store::{Batch, Range, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::caller::Caller;
 use crate::commit;
 use crate::engine::rows::{GuestRow, HeapRow, guest_key, tags_key};
 use crate::engine::view::{Changed, HeapDiff, HeapInfo, Named, Tags};
@@ -19,6 +18,7 @@ use crate::js::tags::check;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 /// Heaps that are named of those above one.
 const ABOVE: usize = 20;

@@ -4,7 +4,6 @@
 use base::Digest;
 use ports::store::{Batch, Expect, Range, Table};
 
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{JsSessionRow, LogRow, SessionName, log_key, session_key};
 use crate::engine::view::{Entry, InSession};
@@ -13,6 +12,7 @@ use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 const PAGE: usize = 500;
 

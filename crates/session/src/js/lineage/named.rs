@@ -5,7 +5,6 @@ use base::{Digest, Timestamp};
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde::Serialize;
 
-use crate::caller::Caller;
 use crate::commit::TRIES;
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::engine::view::InSession;
@@ -13,6 +12,7 @@ use crate::error::{Error, JsError};
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 const PAGE: usize = 500;
 

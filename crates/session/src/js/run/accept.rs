@@ -9,7 +9,6 @@ use ports::store::{Batch, Expect};
 use tokio::sync::OwnedMutexGuard;
 
 use super::ended;
-use crate::caller::Caller;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::JsSettings;
 use crate::engine::rows::{self as js_rows, ExecutionRow, From, JsSessionRow, Printed, SessionName};
@@ -20,6 +19,7 @@ use crate::js::heaps::parse_key;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 const NAME_CHARS: usize = 256;
 

@@ -20,7 +20,6 @@ use super::drive::{AGAIN, Run, Start};
 use super::end::{Ended, Ending, of_tenant};
 use super::ended;
 use super::park::{Plans, Waiting};
-use crate::caller::Caller;
 use crate::commit::unchanged;
 use crate::engine::Live;
 use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow};
@@ -31,6 +30,7 @@ use crate::js::output::piece_writes;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 /// A run that takes longer is stored while it goes on. The next one of its session waits for that to be stored.
 pub(super) const BRIEF: Duration = Duration::from_millis(100);

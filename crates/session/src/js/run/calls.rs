@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::drive::Run;
 use super::fetch::From;
-use crate::caller::Caller;
 use crate::engine::claim_name;
 use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
 use crate::error::Error;
@@ -24,6 +23,7 @@ use crate::ran::{Ran, RunAnswer, RunRequest};
 use crate::rows::{Claim, ClaimRow};
 use crate::service::Service;
 use crate::uri::ResourceUri;
+use access::Caller;
 
 /// Between two looks at a plan that waits for its commit, where nobody in this process tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

@@ -8,7 +8,6 @@ use ports::store::{Batch, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
 
 use super::brief::Began;
-use crate::caller::{Caller, Identity};
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
 use crate::engine::view::State;
@@ -19,6 +18,7 @@ use crate::js::tags::tag_write;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::{Caller, Identity};
 
 pub(super) struct Ending<'a> {
     pub tenant: &'a TenantId,

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::calls::thrown;
-use crate::caller::Caller;
 use crate::engine::FetchRule;
 use crate::engine::fetch_rule::{self, Unfit};
 use crate::service::Service;
+use access::Caller;
 
 /// With these some servers take a request for another than the one that was allowed.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];

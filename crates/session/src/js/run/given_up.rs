@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use crate::caller::Caller;
 use crate::engine::Became;
 use crate::error::{Error, JsError};
 use crate::service::Service;
+use access::Caller;
 
 /// Between two looks for a run that is not stored yet, and how many there are: it is stored in less, or never.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

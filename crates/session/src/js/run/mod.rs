@@ -22,7 +22,6 @@ use brief::AtOnce;
 use drive::Start;
 use ports::store::{Range, Table};
 
-use crate::caller::Caller;
 use crate::engine::rows::{ExecutionRow, execution_key};
 use crate::engine::view::{Execution, Review, RunJs, State};
 use crate::error::Error;
@@ -30,6 +29,7 @@ use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+use access::Caller;
 
 impl Service {
     pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {

@@ -6,12 +6,12 @@ use ports::scripts::{Call, HostCall, Stepped};
 
 use super::calls::is_effect;
 use super::drive::Run;
-use crate::caller::{Caller, Identity};
 use crate::engine::rows::{ExecutionRow, Owed, Parked, SessionName};
 use crate::engine::view::State;
 use crate::error::Error;
 use crate::load::Session;
 use crate::program::Planned;
+use access::{Caller, Identity};
 
 /// What stores a run that waits.
 pub(super) struct Waiting {

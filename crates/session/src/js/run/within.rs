@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use super::view;
-use crate::caller::Caller;
 use crate::engine::rows::{ExecutionRow, SessionName};
 use crate::engine::view::{Execution, State};
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows::{Claim, ClaimRow, commit_key, commit_number};
 use crate::service::Service;
+use access::Caller;
 
 /// Between two looks at a run that goes on elsewhere: at first, and at most.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

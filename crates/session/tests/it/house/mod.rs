@@ -3,14 +3,12 @@
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
+use access::{Caller, Identity};
 use base::{Limits, Method, Payload, Principal, Response, TenantId, Timestamp};
 use catalog::{Catalog, Registry};
 use exec::{Receipt, ReceiptState};
 use serde_json::{Value, json};
-use session::{
-    Caller, Error, Identity, OpenRequest, Operation, PlanRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest,
-    Service,
-};
+use session::{Error, OpenRequest, Operation, PlanRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest, Service};
 use testkit::faults::{Faults, FaultyBlobs, FaultyStore};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};

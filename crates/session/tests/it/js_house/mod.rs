@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::{InstanceId, Limits, TenantId};
 use catalog::Registry;
 use ports::scripts::Call;
 use serde_json::{Value, json};
-use session::{Caller, Error, Execution, InSession, JsSettings, Ports, Retention, RunJs, Service, State};
+use session::{Error, Execution, InSession, JsSettings, Ports, Retention, RunJs, Service, State};
 use testkit::paced::{PacedClock, Processes, SharedTime};
 use testkit::tiny::TinyScripts;
 
@@ -42,7 +43,7 @@ impl JsHouse {
         let ports = Ports { clock: Arc::new(PacedClock::new(&self.time)), ..self.house.ports() };
         let service = Service::new(ports, Registry::new([catalog()]).unwrap(), Limits::default());
         let allowed = [(base::TenantId::local(), self.allow.clone())];
-        let service = service.with_tenants(session::Tenants::new(allowed.into()));
+        let service = service.with_tenants(access::Tenants::new(allowed.into()));
         let service = service.with_retention(self.retention.clone());
         let service = Arc::new(service.with_js(engine.clone(), presence, self.settings.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

@@ -1,10 +1,11 @@
 //! `get_execution`, `get_execution_output`, `cancel_execution`, `list_executions`.
 //! Invariant: they change nothing but the state of the run that is cancelled.
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, OutputRequest, Service};
+use session::{OutputRequest, Service};
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use super::done;

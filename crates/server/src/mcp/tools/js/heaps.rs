@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Caller, Service};
+use session::Service;
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use super::done;

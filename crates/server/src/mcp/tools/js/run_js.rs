@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Caller, RunJs, Service, State};
+use session::{RunJs, Service, State};
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use crate::js;

@@ -1,11 +1,12 @@
 //! `list_sessions`, `list_session_snapshots`, `fork_session`, `promote_session`, `rewind_session`.
 //! Invariant: without a name or a ref the log is the error body of the wire contract, never another session's log.
 
+use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Caller, Error, Fork, Service};
+use session::{Error, Fork, Service};
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use super::{done, refused};

@@ -1,0 +1,181 @@
+//! API keys: the identity that a key stands for, and making, listing and revoking keys.
+//! Invariant: a key is shown once, when it is made; only its digest is stored, under its tenant. A revoked key stays stored as
+//! revoked, because a server that has ever had a key must not fall back to answering without one.
+
+use std::sync::Arc;
+
+use base::{Digest, Principal, Secret, TenantId, Timestamp};
+use ports::store::{Batch, Expect, Key, Range, Table};
+use ports::{Entropy, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::identity::Identity;
+
+const KEY_PREFIX: &str = "tk_";
+/// A longer text is refused before it is hashed.
+const MAX_KEY_BYTES: usize = 256;
+/// The fewest characters of an id that `revoke` accepts.
+const MIN_ID_CHARS: usize = 6;
+/// Keys of a tenant that a list reads.
+const MAX_LISTED_KEYS: usize = 10_000;
+
+/// A key that the settings name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredKey {
+    /// The digest of the key; the settings never hold the key itself.
+    pub digest: Digest,
+    /// The identity of requests that carry the key.
+    pub identity: Identity,
+}
+
+/// A key at the moment it is made. The key cannot be shown again later.
+#[derive(Debug)]
+pub struct NewKey {
+    pub key: Secret,
+    pub digest: Digest,
+}
+
+impl NewKey {
+    /// Draws a key of 256 random bits with the name of its tenant in front.
+    pub fn draw(entropy: &dyn Entropy, tenant: &TenantId) -> Self {
+        let random = [entropy.bytes(), entropy.bytes(), entropy.bytes()].concat();
+        let key = Secret::new(format!("{KEY_PREFIX}{tenant}_{}", Digest::of(&random)));
+        Self { digest: Digest::of(key.expose().as_bytes()), key }
+    }
+}
+
+/// A stored key, without the key itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    /// The digest of the key; its first characters are the key's id.
+    pub digest: Digest,
+    pub tenant: TenantId,
+    pub principal: Principal,
+    pub created: Timestamp,
+    /// The time of the revocation; `None` while the key is valid.
+    pub revoked: Option<Timestamp>,
+}
+
+/// The stored row of a key, under the key's digest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct KeyRow {
+    principal: Principal,
+    created: Timestamp,
+    revoked: Option<Timestamp>,
+}
+
+/// The outcome of a revocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Revocation {
+    /// The key was valid and is refused from the next request on.
+    Revoked(StoredKey),
+    /// The key had been revoked before.
+    AlreadyRevoked(StoredKey),
+    /// No tenant has a key with this id.
+    Unknown,
+    /// Several keys begin with this id.
+    Ambiguous,
+}
+
+/// The keys that a server accepts: those of the settings and those in the store.
+pub struct ApiKeys {
+    /// Holds the keys that `tokamak token new` made.
+    store: Arc<dyn Store>,
+    /// Keys that the settings name.
+    configured: Vec<ConfiguredKey>,
+}
+
+impl ApiKeys {
+    pub fn new(store: Arc<dyn Store>, configured: Vec<ConfiguredKey>) -> Self {
+        Self { store, configured }
+    }
+
+    /// Finds the identity of a key; `None` for a key that is unknown or revoked.
+    pub async fn identify(&self, key: &str) -> Result<Option<Identity>, Error> {
+        if key.len() > MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        let digest = Digest::of(key.as_bytes());
+        // Compares with every key, each in constant time: stopping at the first match would show how far a guess got.
+        let mut identity = None;
+        for configured in &self.configured {
+            if configured.digest.same(&digest) {
+                identity = Some(configured.identity.clone());
+            }
+        }
+        if identity.is_some() {
+            return Ok(identity);
+        }
+        // The tenant inside the key is only a claim; the stored row under the key's digest proves it. A lookup by digest may
+        // take a time that depends on the digest, which tells nothing about any key.
+        let tenant = key.strip_prefix(KEY_PREFIX).and_then(|rest| rest.rsplit_once('_')).map(|(tenant, _)| tenant);
+        let Some(tenant) = tenant.and_then(|tenant| TenantId::parse(tenant).ok()) else { return Ok(None) };
+        let row_key = Key::new(&tenant, Table::ApiKey, digest.to_string());
+        let Some(stored) = self.store.get(&row_key).await? else { return Ok(None) };
+        let row = read_row(Table::ApiKey.name(), &stored.value)?;
+        Ok(row.revoked.is_none().then_some(Identity { tenant, principal: row.principal }))
+    }
+}
+
+/// Stores a new key. Requests that carry it have this identity from then on.
+pub async fn store_key(store: &dyn Store, key: &NewKey, identity: &Identity, now: Timestamp) -> Result<(), Error> {
+    let row = KeyRow { principal: identity.principal.clone(), created: now, revoked: None };
+    let row_key = Key::new(&identity.tenant, Table::ApiKey, key.digest.to_string());
+    Ok(store.commit(Batch::default().put(row_key, write_row(&row), Expect::Absent)).await?)
+}
+
+/// Lists the keys of a tenant, oldest first, revoked ones included.
+pub async fn list(store: &dyn Store, tenant: &TenantId) -> Result<Vec<StoredKey>, Error> {
+    let range = Range {
+        tenant: tenant.clone(),
+        table: Table::ApiKey,
+        prefix: String::new(),
+        after: None,
+        limit: MAX_LISTED_KEYS,
+    };
+    let mut keys = Vec::new();
+    for (id, row) in store.scan(&range).await? {
+        let damaged = || Error::Damaged(format!("{}/{id}", Table::ApiKey.name()));
+        let digest = Digest::parse(&id).map_err(|_| damaged())?;
+        let KeyRow { principal, created, revoked } = read_row(Table::ApiKey.name(), &row.value)?;
+        keys.push(StoredKey { digest, tenant: tenant.clone(), principal, created, revoked });
+    }
+    keys.sort_by_key(|key| (key.created, key.digest));
+    Ok(keys)
+}
+
+/// Revokes the key whose digest begins with `id`, among the keys of these tenants.
+pub async fn revoke(store: &dyn Store, tenants: &[TenantId], id: &str, now: Timestamp) -> Result<Revocation, Error> {
+    if id.len() < MIN_ID_CHARS {
+        return Ok(Revocation::Unknown);
+    }
+    let mut matching = Vec::new();
+    for tenant in tenants {
+        matching.extend(list(store, tenant).await?.into_iter().filter(|key| key.digest.to_string().starts_with(id)));
+    }
+    let mut key = match (matching.pop(), matching.is_empty()) {
+        (None, _) => return Ok(Revocation::Unknown),
+        (Some(_), false) => return Ok(Revocation::Ambiguous),
+        (Some(key), true) if key.revoked.is_some() => return Ok(Revocation::AlreadyRevoked(key)),
+        (Some(key), true) => key,
+    };
+    key.revoked = Some(now);
+    let row = KeyRow { principal: key.principal.clone(), created: key.created, revoked: key.revoked };
+    let row_key = Key::new(&key.tenant, Table::ApiKey, key.digest.to_string());
+    // Two revocations at once write the same fact, so no version is expected.
+    store.commit(Batch::default().put(row_key, write_row(&row), Expect::Any)).await?;
+    Ok(Revocation::Revoked(key))
+}
+
+fn write_row(row: &KeyRow) -> Vec<u8> {
+    // A row is plain data with string keys, so serialising cannot fail.
+    serde_json::to_vec(row).unwrap_or_default()
+}
+
+fn read_row(name: &str, bytes: &[u8]) -> Result<KeyRow, Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        tracing::error!(row = name, %error, "a stored API key does not read back");
+        Error::Damaged(name.to_owned())
+    })
+}

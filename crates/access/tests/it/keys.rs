@@ -1,0 +1,66 @@
+//! API keys against the store: the identity of a key, what is stored of it, and its revocation.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use access::keys::{self, NewKey, Revocation};
+use access::{ApiKeys, ConfiguredKey, Identity};
+use base::{Digest, Principal, TenantId, Timestamp};
+use testkit::memory::{CountingEntropy, MemoryStore};
+
+const NOW: Timestamp = Timestamp(1_000);
+
+fn acme() -> Identity {
+    Identity { tenant: TenantId::parse("ac_me-1").unwrap(), principal: Principal::parse("ada").unwrap() }
+}
+
+#[tokio::test]
+async fn a_key_stands_for_its_tenant_and_principal_until_it_is_revoked() {
+    let (store, identity) = (Arc::new(MemoryStore::new()), acme());
+    let api_keys = ApiKeys::new(store.clone(), Vec::new());
+    let key = NewKey::draw(&CountingEntropy::new(), &identity.tenant);
+    keys::store_key(store.as_ref(), &key, &identity, NOW).await.unwrap();
+    let text = key.key.expose().to_owned();
+    assert_eq!(api_keys.identify(&text).await.unwrap(), Some(identity.clone()));
+    for wrong in [text.to_uppercase(), text.replace("ac_me-1", "local"), format!("{text}0"), String::new()] {
+        assert_eq!(api_keys.identify(&wrong).await.unwrap(), None, "{wrong}");
+    }
+    assert_eq!(api_keys.identify(&"x".repeat(100_000)).await.unwrap(), None);
+    let tenants = [TenantId::local(), identity.tenant.clone()];
+    let id = key.digest.short();
+    let revoke = async |id: &str| keys::revoke(store.as_ref(), &tenants, id, NOW).await.unwrap();
+    assert_eq!(revoke("").await, Revocation::Unknown, "an empty id names no key");
+    assert!(matches!(revoke(&id).await, Revocation::Revoked(stored) if stored.principal == identity.principal));
+    assert!(matches!(revoke(&id).await, Revocation::AlreadyRevoked(_)));
+    assert_eq!(api_keys.identify(&text).await.unwrap(), None);
+    let listed = keys::list(store.as_ref(), &identity.tenant).await.unwrap();
+    assert!(listed.len() == 1 && listed[0].revoked == Some(NOW), "a revoked key stays stored as revoked");
+}
+
+#[tokio::test]
+async fn the_store_never_holds_a_key_and_no_two_keys_are_equal() {
+    let (store, entropy, identity) = (MemoryStore::new(), CountingEntropy::new(), acme());
+    let mut drawn = BTreeSet::new();
+    for _ in 0..20 {
+        let key = NewKey::draw(&entropy, &identity.tenant);
+        keys::store_key(&store, &key, &identity, NOW).await.unwrap();
+        assert!(drawn.insert(key.key.expose().to_owned()));
+        let secret = key.key.expose().rsplit_once('_').unwrap().1.to_owned();
+        assert_eq!(secret.len(), 64);
+        for (at, row) in store.rows() {
+            assert!(!format!("{at:?} {}", String::from_utf8_lossy(&row.value)).contains(&secret));
+        }
+        assert!(!format!("{key:?}").contains(&secret));
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_the_settings_is_accepted_like_a_stored_key() {
+    let key = NewKey::draw(&CountingEntropy::new(), &acme().tenant);
+    let configured = ConfiguredKey { digest: key.digest, identity: acme() };
+    let other = ConfiguredKey { digest: Digest::of(b"other"), identity: Identity::local() };
+    let api_keys = ApiKeys::new(Arc::new(MemoryStore::new()), vec![configured, other]);
+    assert_eq!(api_keys.identify(key.key.expose()).await.unwrap(), Some(acme()));
+    assert_eq!(api_keys.identify("other").await.unwrap(), Some(Identity::local()));
+    assert_eq!(api_keys.identify("another").await.unwrap(), None);
+}

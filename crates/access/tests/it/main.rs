@@ -1,0 +1,5 @@
+//! Tests of access on in-memory ports.
+// why: a failed expectation is the test's own failure.
+#![allow(clippy::unwrap_used)]
+
+mod keys;
