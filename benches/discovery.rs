@@ -4,8 +4,8 @@
 // why: a benchmark prints, and a failed expectation ends it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "../crates/teach/tests/it/labelled/mod.rs"]
-mod labelled;
+#[path = "../crates/teach/tests/it/labelled_intents/mod.rs"]
+mod labelled_intents;
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catalog::{Catalog, Registry};
-use labelled::{Labelled, Outcome, decided_well, intents, outcomes, quality, shipped};
+use labelled_intents::{Labelled, Outcome, decided_well, intents, outcomes, quality, shipped};
 use teach::discovery::{Index, Query};
 
 const CATALOGS: usize = 50;

@@ -38,7 +38,8 @@ fn scope() -> Scope {
     let tracker = catalog::read("tracker.yaml", text).unwrap();
     let seeds: Vec<Seed> = tracker.entities.keys().map(|entity| Seed::new(tracker.id.clone(), entity)).collect();
     let catalogs = BTreeMap::from([(tracker.id.clone(), Arc::new(tracker))]);
-    let mut scope = Ledger::default().extend(&catalogs, &teach::Ask::all(&seeds)).unwrap().ledger.scope(&catalogs);
+    let mut scope =
+        Ledger::default().extend(&catalogs, &teach::TeachRequest::all(&seeds)).unwrap().ledger.scope(&catalogs);
     scope.now = Some(Timestamp(1_794_745_845_678));
     scope
 }

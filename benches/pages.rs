@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use base::{Limits, Secret, TenantId, Timestamp};
 use catalog::Catalog;
-use lang::scope::{Exposed, Scope};
+use lang::scope::{ExposedEntity, Scope};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -64,7 +64,7 @@ impl House {
         let catalog = Arc::new(catalog::read("demo.yaml", &text).unwrap());
         let limits = Limits { pages: PAGES, rows: 1_000_000, ..Limits::default() };
         let options = upstream::Options::from(&limits);
-        let exposed = Exposed {
+        let exposed = ExposedEntity {
             symbol: "e1".into(),
             catalog: catalog.clone(),
             entity: "Ticket".into(),

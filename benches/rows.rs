@@ -15,8 +15,8 @@ use base::{Digest, Limits, Response, TenantId};
 use catalog::{EffectClass, Row, TextStyle, Type};
 use exec::{Ctx, Rowset, pure_step};
 use lang::plan::{
-    Bounds, Called, Column, Expr, Function, NamedPath, Plan, Returned, Shape, Spec, Step, StepKind, Test, TestOp,
-    Verdict,
+    Aggregation, Bounds, CapabilityRef, Column, ComparisonOp, Expr, FilterTest, Function, NamedPath, Plan, PlanResult,
+    Shape, Step, StepKind, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
         effects: 0,
         after: None,
         label: None,
-        says: None,
+        description: None,
     }
 }
 
@@ -105,11 +105,15 @@ fn main() {
 }
 
 fn filters<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
-    let test =
-        |name: &str, op, value: Value, kind| Test { path: vec![name.into()], op, value: Expr::Value(value), kind };
+    let test = |name: &str, op, value: Value, kind| FilterTest {
+        path: vec![name.into()],
+        op,
+        value: Expr::Value(value),
+        kind,
+    };
     let tests = vec![
-        test("state", TestOp::Eq, json!("open"), Type::String(TextStyle::Short)),
-        test("priority", TestOp::Ge, json!(3), Type::Integer),
+        test("state", ComparisonOp::Eq, json!("open"), Type::String(TextStyle::Short)),
+        test("priority", ComparisonOp::Ge, json!(3), Type::Integer),
     ];
     let hand = || {
         let fits = |row: &&Row| row["state"].as_str() == Some("open") && row["priority"].as_i64() >= Some(3);
@@ -118,7 +122,7 @@ fn filters<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     let mut filter = run(StepKind::Filter { input: 0, tests });
     assert_eq!(hand(), filter());
     compare("filter state = open, priority >= 3", hand, filter);
-    let tests = vec![test("title", TestOp::Like, json!("ticket 77"), Type::String(TextStyle::Short))];
+    let tests = vec![test("title", ComparisonOp::Like, json!("ticket 77"), Type::String(TextStyle::Short))];
     let hand = || {
         let fits = |row: &&Row| row["title"].as_str().is_some_and(|t| t.to_lowercase().contains("ticket 77"));
         rows.iter().filter(fits).collect::<Vec<_>>().len()
@@ -154,8 +158,8 @@ fn sorts<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
 fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     let specs = || {
         vec![
-            Spec { name: "n".into(), function: Function::Count, path: None },
-            Spec { name: "votes".into(), function: Function::Sum, path: Some(vec!["votes".into()]) },
+            Aggregation { name: "n".into(), function: Function::Count, path: None },
+            Aggregation { name: "votes".into(), function: Function::Sum, path: Some(vec!["votes".into()]) },
         ]
     };
     let named = |name: &str| NamedPath { name: name.into(), path: vec![name.into()] };
@@ -179,7 +183,7 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
         }
         groups.len()
     };
-    let counts = vec![Spec { name: "n".into(), function: Function::Count, path: None }];
+    let counts = vec![Aggregation { name: "n".into(), function: Function::Count, path: None }];
     let mut group = run(StepKind::GroupBy { input: 0, by: vec![named("state"), named("priority")], specs: counts });
     assert_eq!(hand(), group());
     compare("group by state, priority: count", hand, group);
@@ -193,8 +197,8 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
         usize::try_from(black_box(sum + most)).unwrap_or(0)
     };
     let both = vec![
-        Spec { name: "sum".into(), function: Function::Sum, path: Some(vec!["votes".into()]) },
-        Spec { name: "max".into(), function: Function::Max, path: Some(vec!["votes".into()]) },
+        Aggregation { name: "sum".into(), function: Function::Sum, path: Some(vec!["votes".into()]) },
+        Aggregation { name: "max".into(), function: Function::Max, path: Some(vec!["votes".into()]) },
     ];
     compare("aggregate sum(votes), max(votes)", hand, run(StepKind::Aggregate { input: 0, specs: both }));
 }
@@ -218,13 +222,13 @@ fn side_by_side() {
                 fields: {id: string, name: string}\ncapabilities:\n  person_get: {get: Person, http: \"GET /people/{id}\"}\n";
     let catalog = Arc::new(catalog::read("c.yaml", text).unwrap());
     let get = |at: usize| {
-        let call = Called { catalog: catalog.id.clone(), capability: "person_get".into() };
+        let call = CapabilityRef { catalog: catalog.id.clone(), capability: "person_get".into() };
         let args = BTreeMap::from([("id".into(), Expr::Value(json!(format!("p{at}"))))]);
         step(StepKind::Get { call, args, fields: None }, &[])
     };
     let plan = Plan {
         steps: (0..READS).map(get).collect(),
-        returns: vec![Returned { label: "x".into(), step: 0 }],
+        returns: vec![PlanResult { label: "x".into(), step: 0 }],
         catalogs: vec![],
         digest: Digest::of(b""),
         verdict: Verdict::Ok,

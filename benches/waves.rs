@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, Teaching, render_wave};
+use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, Teaching, render_wave};
 
 #[path = "made/large.rs"]
 mod large;
@@ -25,9 +25,9 @@ fn main() {
     let catalogs = Catalogs::from([(id.clone(), Arc::new(catalog))]);
     let all: Vec<Seed> = names.iter().map(|name| Seed::new(id.clone(), name)).collect();
     let empty = Ledger::default();
-    let whole = empty.extend(&catalogs, &Ask::all(&all)).unwrap();
-    row("extend: all entities, nothing filtered", || drop(empty.extend(&catalogs, &Ask::all(&all)).unwrap()));
-    let intent = Ask { intent: Some("close the old ones and make a new one"), ..Ask::all(&all) };
+    let whole = empty.extend(&catalogs, &TeachRequest::all(&all)).unwrap();
+    row("extend: all entities, nothing filtered", || drop(empty.extend(&catalogs, &TeachRequest::all(&all)).unwrap()));
+    let intent = TeachRequest { intent: Some("close the old ones and make a new one"), ..TeachRequest::all(&all) };
     row("extend: all entities, writes by intent", || drop(empty.extend(&catalogs, &intent).unwrap()));
     for style in [SlotStyle::Symbols, SlotStyle::Names] {
         row(&format!("render: all of it, {style:?}"), || {
@@ -35,9 +35,9 @@ fn main() {
             assert!(rendered.dropped.is_empty(), "{:?}", rendered.dropped);
         });
     }
-    let but_one = empty.extend(&catalogs, &Ask::all(&all[1..])).unwrap().ledger;
-    let one = but_one.extend(&catalogs, &Ask::all(&all[..1])).unwrap();
-    row("extend: one entity more", || drop(but_one.extend(&catalogs, &Ask::all(&all[..1])).unwrap()));
+    let but_one = empty.extend(&catalogs, &TeachRequest::all(&all[1..])).unwrap().ledger;
+    let one = but_one.extend(&catalogs, &TeachRequest::all(&all[..1])).unwrap();
+    row("extend: one entity more", || drop(but_one.extend(&catalogs, &TeachRequest::all(&all[..1])).unwrap()));
     row("render: one entity more", || {
         drop(render_wave(Teaching::default().slots, &but_one, &one.ledger, &catalogs, &one.wave));
     });

@@ -10,7 +10,7 @@ use lang::scope::Scope;
 use lang::syntax::parse;
 use lang::{check, plan};
 use libfuzzer_sys::fuzz_target;
-use teach::{Ask, Ledger, Seed};
+use teach::{TeachRequest, Ledger, Seed};
 
 static SCOPE: LazyLock<Scope> = LazyLock::new(|| {
     let texts = [
@@ -26,7 +26,7 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(|| {
         .values()
         .flat_map(|c| c.entities.keys().map(|e| Seed::new(c.id.clone(), e)))
         .collect();
-    let Ok(wave) = Ledger::default().extend(&catalogs, &Ask::all(&seeds)) else { panic!("the catalogs cannot be taught") };
+    let Ok(wave) = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds)) else { panic!("the catalogs cannot be taught") };
     let mut scope = wave.ledger.scope(&catalogs);
     scope.now = Some(Timestamp(1_794_745_845_678));
     scope

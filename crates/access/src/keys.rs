@@ -100,7 +100,7 @@ impl ApiKeys {
         // Compares with every key, each in constant time: stopping at the first match would show how far a guess got.
         let mut identity = None;
         for configured in &self.configured {
-            if configured.digest.same(&digest) {
+            if configured.digest.constant_time_eq(&digest) {
                 identity = Some(configured.identity.clone());
             }
         }

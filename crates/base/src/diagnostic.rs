@@ -1,4 +1,5 @@
-//! A user's mistake as data, and its two renderings: one line for a model, a picture for a person.
+//! A mistake of a program's or catalog's author as data, and its two renderings: one line for a model, a picture for a
+//! person.
 //! Invariant: a diagnostic has a stable code; code branches on the code, never on the words.
 
 use std::borrow::Cow;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::edit::Edit;
 use crate::span::{LineIndex, Span};
 
-/// A stable number with a page in `docs/errors/`: `E0204`.
+/// The stable number of a kind of mistake, such as `E0204`. Each has a page in `docs/errors/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u16);
 
@@ -31,24 +32,25 @@ impl Serialize for Code {
 pub enum Severity {
     /// The program is refused.
     Error,
-    /// A certain fix was applied; the program goes on.
+    /// A correction that is certain was applied; the program is still accepted.
     Note,
 }
 
+/// One mistake or note about a text, with a correction where one is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     pub code: Code,
     pub severity: Severity,
     pub span: Span,
-    /// One sentence, in the alphabet the author used.
+    /// One sentence that uses symbols or names, as the author did.
     pub message: String,
-    /// What would be legal here, near names first, at most five.
+    /// What would be legal at this span: at most five, the most similar first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
-    /// One line the author may copy.
+    /// One line that the author may copy as it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<String>,
-    /// What would correct the text; the line to copy is made of it where the text is at hand.
+    /// Edits that would correct the text. `copy` is made from them where the whole text is known.
     #[serde(skip)]
     pub fix: Vec<Edit>,
 }
@@ -83,7 +85,7 @@ impl Diagnostic {
     }
 }
 
-/// One line each, `E0204 1:4 message; one of: a | b; write: line`, in the order of their places.
+/// Renders one line per diagnostic, ordered by position: `E0204 1:4 message; one of: a | b; write: line`.
 pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
     let index = LineIndex::new(text);
     let mut ordered: Vec<&Diagnostic> = diagnostics.iter().collect();
@@ -93,16 +95,16 @@ pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
 }
 
 fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
-    let place = index.place(diagnostic.span.start);
+    let location = index.location(diagnostic.span.start);
     let note = if diagnostic.is_error() { "" } else { "note: " };
     let message = clipped(&diagnostic.message, 400);
-    let mut line = format!("{} {}:{} {note}{message}", diagnostic.code, place.line, place.column);
+    let mut line = format!("{} {}:{} {note}{message}", diagnostic.code, location.line, location.column);
     if !diagnostic.alternatives.is_empty() {
         let names: Vec<_> = diagnostic.alternatives.iter().map(|name| clipped(name, 100)).collect();
         line.push_str("; one of: ");
         line.push_str(&names.join(" | "));
     }
-    // A line that is too long to copy helps nobody.
+    // A longer line costs the model more to copy than to write again.
     if let Some(copy) = diagnostic.copy.as_ref().filter(|copy| copy.len() <= 2_000) {
         line.push_str("; write: ");
         line.push_str(copy);
@@ -110,20 +112,21 @@ fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
     line
 }
 
-/// What the author wrote may be in a message; a name of 60,000 letters need not come back whole.
-fn clipped(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
+/// Shortens a text to `max_chars` characters: a message may quote the author's input, which can be 60,000 letters long.
+fn clipped(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
         None => Cow::Borrowed(text),
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
     }
 }
 
-/// The program's lines with the places underlined. `name` is what the text is called (a file, `program`).
+/// Renders the program's lines with the mistakes underlined. `name` is shown as the name of the text: a file, or
+/// `program`.
 pub fn render_for_people(name: &str, text: &str, diagnostics: &[Diagnostic], colour: bool) -> String {
     let mut out = Vec::new();
     for diagnostic in diagnostics {
         let report = people_report(name, text, diagnostic, colour);
-        // Writing into a Vec cannot fail; should the renderer refuse a span, the model's line still says it all.
+        // Writing into a Vec cannot fail. Should the renderer refuse a span, the line for models still says everything.
         if report.write((name, Source::from(text)), &mut out).is_err() {
             out.extend_from_slice(model_line(&LineIndex::new(text), diagnostic).as_bytes());
             out.push(b'\n');
@@ -168,20 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_model_reads_one_line() {
+    fn the_rendering_for_models_is_one_line() {
         let line = render_for_model("e1{statuz=\"open\"}", &[sample()]);
         assert_eq!(line, "E0204 1:4 no filter `statuz` on Ticket; one of: state | number; write: e1{state=\"open\"}");
     }
 
     #[test]
-    fn a_person_sees_the_place() {
+    fn the_rendering_for_people_underlines_the_span() {
         let picture = render_for_people("program", "e1{statuz=\"open\"}", &[sample()], false);
         assert!(picture.contains("E0204") && picture.contains("statuz") && picture.contains("write:"), "{picture}");
         assert!(!picture.contains('\u{1b}'), "no colour was asked for");
     }
 
     #[test]
-    fn any_span_renders() {
+    fn a_span_outside_the_text_renders_without_a_panic() {
         for span in [Span::new(0, 0), Span::new(7, 9), Span::new(1, 2), Span::new(1000, 2000)] {
             let d = Diagnostic::error(Code(1), span, "x");
             for text in ["", "é", "é\n\n", "abc"] {
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn diagnostics_come_in_the_order_of_their_places() {
+    fn diagnostics_are_rendered_in_order_of_position() {
         let late = Diagnostic::error(Code(1), Span::new(5, 6), "late");
         let early = Diagnostic::note(Code(2), Span::new(0, 1), "early");
         let text = render_for_model("ab\ncdef", &[late, early]);

@@ -1,4 +1,4 @@
-//! SHA-256 names of immutable things.
+//! SHA-256 digests, which name immutable things.
 //! Invariant: as text, a `Digest` is 64 lowercase hex characters and is read from nothing else.
 
 use std::fmt;
@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+/// The SHA-256 digest of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
@@ -31,7 +32,7 @@ impl Digest {
         Ok(Self(bytes))
     }
 
-    /// The 32 bytes themselves, as binary formats carry them.
+    /// Wraps the 32 bytes that a binary format stored.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -40,12 +41,14 @@ impl Digest {
         &self.0
     }
 
-    /// Whether both are the same, in a time that does not tell how much of them is.
-    pub fn same(&self, other: &Self) -> bool {
-        std::hint::black_box(self.0.iter().zip(other.0).fold(0, |different, (mine, its)| different | (mine ^ its))) == 0
+    /// Compares in constant time, so that the duration does not reveal how many leading bytes match.
+    pub fn constant_time_eq(&self, other: &Self) -> bool {
+        std::hint::black_box(
+            self.0.iter().zip(other.0).fold(0, |difference, (own, theirs)| difference | (own ^ theirs)),
+        ) == 0
     }
 
-    /// The first twelve characters, for people.
+    /// The first twelve hex characters, for people to read.
     pub fn short(&self) -> String {
         self.to_string().chars().take(12).collect()
     }
@@ -63,7 +66,7 @@ fn nibble(hex: u8) -> Result<u8, DigestError> {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Every plan and every blob is named by one: a table instead of a formatter for each byte.
+        // Digests are written for every plan and blob: a lookup table is much faster than formatting each byte.
         let mut hex = [0u8; 64];
         for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
             pair[0] = HEX[usize::from(byte >> 4)];
@@ -97,11 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_answer_and_round_trip() {
+    fn a_digest_matches_the_published_value_and_reads_back() {
         let digest = Digest::of(b"abc");
         assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Digest::parse(&digest.to_string()), Ok(digest));
-        assert!(digest.same(&digest) && !digest.same(&Digest::of(b"abd")));
+        assert!(digest.constant_time_eq(&digest) && !digest.constant_time_eq(&Digest::of(b"abd")));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Method {
     }
 }
 
-/// Scheme, host and port: `https://api.example.com`. A request never leaves it.
+/// Scheme, host and port, such as `https://api.example.com`. A request is never sent to another origin.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Origin(String);
@@ -57,15 +57,16 @@ pub enum OriginError {
 }
 
 impl Origin {
-    /// Whether a credential may travel there: under TLS, or within this machine.
-    pub fn keeps_secrets(&self) -> bool {
+    /// Whether a credential may be sent to this origin: it uses TLS or is on this machine.
+    pub fn is_safe_for_secrets(&self) -> bool {
         let Some(host) = self.0.strip_prefix("http://") else { return true };
         let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or(host) };
         let loopback = name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
         name == "localhost" || name.ends_with(".localhost") || loopback || name.starts_with("[::1]")
     }
 
-    /// Scheme and authority only: no path, no user, no query. Scheme and host become lower case, a default port goes.
+    /// Reads scheme and authority; a path, a user or a query is refused. Scheme and host become lower case, and a
+    /// default port is dropped.
     pub fn parse(text: &str) -> Result<Self, OriginError> {
         let lower = text.to_ascii_lowercase();
         let (scheme, authority) = match (lower.strip_prefix("https://"), lower.strip_prefix("http://")) {
@@ -130,25 +131,25 @@ impl From<Origin> for String {
     }
 }
 
-/// How a catalog's requests are signed. Each string in it is the *name* of a secret, of a header or of a parameter, except
-/// where a token is fetched and what it is for.
+/// How a catalog's requests are authenticated. The strings name secrets, headers and parameters; only those about
+/// fetching a token are values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Auth {
     /// `Authorization: Bearer …`
     Bearer(String),
-    /// A header of its own; `prefix` goes before the secret, as in `Authorization: token …`.
+    /// A header with a name of its own; `prefix` is written before the secret, as in `Authorization: token …`.
     Header {
         name: String,
         secret: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prefix: Option<String>,
     },
-    /// A parameter of the query, for APIs that know nothing better.
+    /// A query parameter, for APIs that accept the secret nowhere else.
     Query { name: String, secret: String },
     /// `Authorization: Basic …`
     Basic { user: String, password: String },
-    /// A bearer token of the client-credentials grant, fetched from an endpoint of its own.
+    /// A bearer token of the client-credentials grant, fetched from the API's token endpoint.
     Oauth2 {
         #[schemars(with = "String")]
         token_origin: Origin,
@@ -171,27 +172,28 @@ impl Auth {
     }
 }
 
+/// An outgoing request before its credential is added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub method: Method,
     pub origin: Origin,
-    /// Encoded, starts with `/`, no `?`.
+    /// Percent-encoded; starts with `/` and has no `?`.
     pub path: String,
-    /// Names and values as they are meant; encoded where the request is sent.
+    /// Names and values before encoding; the sender encodes them.
     pub query: Vec<(String, String)>,
     pub headers: Vec<(String, String)>,
     pub body: Option<Payload>,
     pub auth: Option<Auth>,
-    /// It goes without the credential where its secret is not set.
+    /// The request is sent without its credential if that secret is not set.
     pub anonymous: bool,
 }
 
-/// What a request carries. Values are as they are meant; encoded where the request is sent.
+/// The body of a request. Its values are not encoded yet; the sender encodes them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Payload {
     Json {
         value: Value,
-        /// Where it is not `application/json`.
+        /// Replaces the content type `application/json`.
         content_type: Option<String>,
     },
     /// `application/x-www-form-urlencoded`
@@ -212,14 +214,14 @@ pub struct FormPart {
     pub bytes: Vec<u8>,
 }
 
-/// How fast an origin may be called, by all callers together.
+/// How fast all callers together may call one origin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// More than zero.
+    /// Calls per second; greater than zero.
     pub per_second: f64,
-    /// So many at once after a rest; 0 means 1.
+    /// How many calls may be made at once after a pause; 0 means 1.
     pub burst: u32,
-    /// Calls under way at one time; the adapter's own limit holds too.
+    /// How many calls may run at one time. The adapter's own limit applies as well.
     pub concurrent: Option<u32>,
 }
 
@@ -237,16 +239,17 @@ impl Payload {
 }
 
 impl Request {
-    /// Method and path, for plans, logs and errors: no query values, no credentials.
+    /// Method, origin and path, for plans, logs and errors. Query values and credentials are left out.
     pub fn label(&self) -> String {
         format!("{} {}{}", self.method.as_str(), self.origin, self.path)
     }
 }
 
+/// The answer of an API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
     pub status: u16,
-    /// Names in lower case.
+    /// Header names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -266,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_auth_reads_and_names_its_secrets() {
+    fn every_form_of_auth_is_read_and_lists_its_secrets() {
         let forms = [
             (r#"{"bearer": "T"}"#, vec!["T"]),
             (r#"{"header": {"name": "X-Key", "secret": "K"}}"#, vec!["K"]),
@@ -299,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_scheme_host_port_and_nothing_else() {
+    fn an_origin_is_only_scheme_host_and_port() {
         let origin = |text: &str| Origin::parse(text).map(|o| o.to_string());
         assert_eq!(origin("HTTPS://Api.Example.com:443"), Ok("https://api.example.com".into()));
         assert_eq!(origin("http://127.0.0.1:8080"), Ok("http://127.0.0.1:8080".into()));

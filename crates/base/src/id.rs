@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use uuid::Uuid;
 
-/// Why a text is not the id it was taken for.
+/// Why a text was refused as an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     #[error("an id must not be empty")]
     Empty,
-    #[error("an id has at most {max} characters, this one has {found}")]
-    TooLong { max: usize, found: usize },
+    #[error("an id has at most {max} characters, this one has {actual}")]
+    TooLong { max: usize, actual: usize },
     #[error("`{0}` is not allowed in an id; use letters, digits, `-`, `_` and `.`")]
     Character(char),
     #[error("not a UUID: {0}")]
@@ -26,7 +26,8 @@ macro_rules! name_id {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String")]
-        // why: an id is copied for every step and every row that names it, and a short one is copied in place.
+        // why: an id is cloned for every step and row that names it; a `SmolStr` stores a short id inline, so the clone
+        // allocates nothing.
         pub struct $name(SmolStr);
 
         impl $name {
@@ -34,9 +35,9 @@ macro_rules! name_id {
                 if text.is_empty() {
                     return Err(IdError::Empty);
                 }
-                let found = text.chars().count();
-                if found > $max {
-                    return Err(IdError::TooLong { max: $max, found });
+                let actual = text.chars().count();
+                if actual > $max {
+                    return Err(IdError::TooLong { max: $max, actual });
                 }
                 match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
                     Some(c) => Err(IdError::Character(c)),
@@ -77,7 +78,7 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Made from 16 random bytes; the randomness comes from `ports::Entropy`.
+            /// Makes an id from 16 random bytes, which the caller takes from `ports::Entropy`.
             pub fn from_random(bytes: [u8; 16]) -> Self {
                 Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
             }
@@ -96,83 +97,84 @@ macro_rules! uuid_id {
 }
 
 name_id!(
-    /// Whose data a row is. On every row of the store and on every reference to a blob.
+    /// The customer that a key belongs to. Every stored row and every reference to a blob carries one.
     TenantId,
     64
 );
 name_id!(
-    /// A catalog's id in the registry (`demo`, `github`).
+    /// The id of a catalog in the registry, such as `demo` or `github`.
     CatalogId,
     64
 );
 name_id!(
-    /// Who is calling within a tenant: what a slot belongs to when a connection has no transport session.
+    /// The person or program within a tenant that a key names. It owns the slots of a connection without a transport
+    /// session.
     Principal,
     128
 );
 name_id!(
-    /// One incoming request, the same in every log line it causes.
+    /// The id of one incoming request; every log line about the request carries it.
     RequestId,
     64
 );
 uuid_id!(
-    /// The canonical id of a logical session; works from any connection.
+    /// The id of a logical session; it is valid on any connection.
     LogicalSessionId
 );
 uuid_id!(
-    /// One symbol space over pinned catalogs.
+    /// The id of one symbol space over pinned catalogs.
     ExecuteSessionId
 );
 uuid_id!(
-    /// One run of a program; unique to the run, so reading the same thing twice keeps both results.
+    /// The id of one run of a program. Two runs of the same program have different ids, so both results are kept.
     RunId
 );
 
 uuid_id!(
-    /// One run of JavaScript.
+    /// The id of one run of a script.
     ExecutionId
 );
 uuid_id!(
-    /// One process among those that share a store.
+    /// The id of one server process among those that share a store.
     InstanceId
 );
 
 impl ExecutionId {
-    /// Later ones are larger.
-    pub fn at(now: crate::Timestamp, random: [u8; 16]) -> Self {
+    /// Makes an id that sorts after every id of an earlier time.
+    pub fn new_at(now: crate::Timestamp, random: [u8; 16]) -> Self {
         let mut tail = [0; 10];
         tail.copy_from_slice(&random[6..]);
         let ms = u64::try_from(now.0).unwrap_or_default();
         Self(uuid::Builder::from_unix_timestamp_millis(ms, &tail).into_uuid())
     }
 
-    /// The id as a key of which the latest is the smallest.
-    pub fn newest_first(&self) -> String {
+    /// The id as a store key. Keys sort in reverse order of time, so that a scan returns the newest run first.
+    pub fn to_newest_first_key(&self) -> String {
         format!("{:032x}", !self.0.as_u128())
     }
 
-    /// From such a key.
-    pub fn from_newest_first(key: &str) -> Result<Self, IdError> {
+    /// Reads back a key that `to_newest_first_key` made.
+    pub fn from_newest_first_key(key: &str) -> Result<Self, IdError> {
         let bits = u128::from_str_radix(key, 16).map_err(|_| IdError::NotUuid(key.chars().take(64).collect()))?;
         Ok(Self(Uuid::from_u128(!bits)))
     }
 }
 
 impl TenantId {
-    /// The tenant of a server without auth, which only listens on loopback.
+    /// The tenant of a server without authentication, which listens on loopback only.
     pub fn local() -> Self {
         Self(SmolStr::new_static("local"))
     }
 }
 
 impl Principal {
-    /// The only principal of a server without auth.
+    /// The only principal of a server without authentication.
     pub fn local() -> Self {
         Self(SmolStr::new_static("local"))
     }
 }
 
-/// A connection's short name for a logical session: `s0`, `s1`, …
+/// The short name that one caller has for a logical session: `s0`, `s1`, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slot(pub u32);
 
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_names_are_refused() {
+    fn ids_refuse_characters_that_could_be_a_path_or_a_control() {
         for bad in ["", "a/b", "..\u{0}", "a b", "é", &"x".repeat(65)] {
             assert!(TenantId::parse(bad).is_err(), "{bad:?}");
         }
@@ -215,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn executions_sort_by_the_time_they_were_made() {
-        let at = |ms| ExecutionId::at(crate::Timestamp(ms), [7; 16]);
-        let (early, late) = (at(1_767_225_600_000), at(1_767_225_600_001));
-        assert!(late > early && late.newest_first() < early.newest_first());
-        assert_eq!(ExecutionId::from_newest_first(&early.newest_first()), Ok(early));
+    fn execution_ids_sort_by_their_time() {
+        let execution_at = |ms| ExecutionId::new_at(crate::Timestamp(ms), [7; 16]);
+        let (early, late) = (execution_at(1_767_225_600_000), execution_at(1_767_225_600_001));
+        assert!(late > early && late.to_newest_first_key() < early.to_newest_first_key());
+        assert_eq!(ExecutionId::from_newest_first_key(&early.to_newest_first_key()), Ok(early));
         assert_eq!(ExecutionId::parse(&early.to_string()), Ok(early));
-        assert!(ExecutionId::from_newest_first("s0").is_err());
+        assert!(ExecutionId::from_newest_first_key("s0").is_err());
     }
 
     #[test]

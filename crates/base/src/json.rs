@@ -1,50 +1,52 @@
-//! One byte string per JSON value, for digests; and a bound on nesting.
-//! Invariant: equal values (whatever the order of their keys) have equal canonical bytes; nothing here recurses.
+//! Canonical JSON for digests, and a bound on nesting.
+//! Invariant: equal values have equal canonical bytes, whatever the order of their keys; no function here recurses.
 
 use serde_json::Value;
 
-/// Compact JSON with object keys sorted.
+/// Writes compact JSON with sorted object keys. It does not recurse: a value may be nested deeper than the stack
+/// allows.
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
-    let mut work = vec![Work::Value(value)];
-    while let Some(item) = work.pop() {
+    let mut pending = vec![Output::Value(value)];
+    while let Some(item) = pending.pop() {
         match item {
-            Work::Text(text) => out.push_str(text),
-            Work::Key(key) => {
+            Output::Text(text) => out.push_str(text),
+            Output::Key(key) => {
                 push_string(&mut out, key);
                 out.push(':');
             }
-            Work::Value(Value::Array(items)) => {
-                work.push(Work::Text("]"));
+            Output::Value(Value::Array(items)) => {
+                pending.push(Output::Text("]"));
                 for (at, item) in items.iter().enumerate().rev() {
-                    work.push(Work::Value(item));
-                    work.push(Work::Text(if at == 0 { "[" } else { "," }));
+                    pending.push(Output::Value(item));
+                    pending.push(Output::Text(if at == 0 { "[" } else { "," }));
                 }
                 if items.is_empty() {
-                    work.push(Work::Text("["));
+                    pending.push(Output::Text("["));
                 }
             }
-            Work::Value(Value::Object(map)) => {
+            Output::Value(Value::Object(map)) => {
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
-                work.push(Work::Text("}"));
+                pending.push(Output::Text("}"));
                 for (at, (key, value)) in entries.iter().enumerate().rev() {
-                    work.push(Work::Value(value));
-                    work.push(Work::Key(key));
-                    work.push(Work::Text(if at == 0 { "{" } else { "," }));
+                    pending.push(Output::Value(value));
+                    pending.push(Output::Key(key));
+                    pending.push(Output::Text(if at == 0 { "{" } else { "," }));
                 }
                 if entries.is_empty() {
-                    work.push(Work::Text("{"));
+                    pending.push(Output::Text("{"));
                 }
             }
-            Work::Value(Value::String(text)) => push_string(&mut out, text),
-            Work::Value(scalar) => out.push_str(&scalar.to_string()),
+            Output::Value(Value::String(text)) => push_string(&mut out, text),
+            Output::Value(scalar) => out.push_str(&scalar.to_string()),
         }
     }
     out
 }
 
-enum Work<'a> {
+/// What is still to be written, the next one last.
+enum Output<'a> {
     Text(&'static str),
     Key(&'a str),
     Value(&'a Value),
@@ -54,7 +56,8 @@ fn push_string(out: &mut String, text: &str) {
     out.push_str(&Value::String(text.to_owned()).to_string());
 }
 
-/// Whether a JSON text opens more brackets inside each other than `limit`, found without parsing it.
+/// Whether a JSON text nests brackets deeper than `limit`. The text is scanned, not parsed, so that a hostile answer is
+/// refused before it costs memory.
 pub fn depth_exceeds(text: &[u8], limit: usize) -> bool {
     let (mut depth, mut at) = (0usize, 0usize);
     while let Some(byte) = text.get(at) {
@@ -74,14 +77,15 @@ pub fn depth_exceeds(text: &[u8], limit: usize) -> bool {
     false
 }
 
-/// Behind the quote that ends the string which begins at `at`. Most of an answer is strings, so they are skipped, not read.
+/// Returns the offset after the quote that ends the string at `at`. Strings make up most of an answer, so `memchr`
+/// skips them.
 fn after_string(text: &[u8], mut at: usize) -> usize {
-    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found + 1;
+    while let Some(offset) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += offset + 1;
         if text[at - 1] == b'"' {
             return at;
         }
-        // Whatever is escaped is part of the string.
+        // The escaped character belongs to the string, even if it is a quote.
         at += 1;
     }
     text.len()
@@ -106,7 +110,7 @@ mod tests {
         assert!(depth_exceeds(b"[[[]]]", 2));
         assert!(!depth_exceeds(br#"["[[[[\"[["]"#, 1));
         assert!(!depth_exceeds(b"[][][]", 1));
-        // Strings that end with an escape, are not ended, or hold nothing.
+        // Strings that end with an escape, are not closed, or are empty.
         assert!(depth_exceeds(br#"["\\",[["""#, 2));
         assert!(!depth_exceeds(br#"["\\\"[["#, 1));
         for cut in [&b"\"\\"[..], b"\"", b"\"[[[", b""] {

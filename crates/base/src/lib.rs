@@ -1,9 +1,8 @@
-//! The words every other room uses: ids, digests, places in a text, diagnostics, limits, and HTTP requests as data.
-//!
-//! Invariants:
+//! The types that every crate uses: ids, digests, positions in a text, diagnostics, limits, and HTTP requests as data.
+//! // Invariants:
 //! - No I/O, no async, no clock, no randomness, no global state.
 //! - Nothing here panics, whatever the input.
-//! - A [`Secret`] can be used but not printed, compared in a log or serialised.
+//! - A [`Secret`] can be used but not printed, logged or serialised.
 
 mod diagnostic;
 mod digest;
@@ -12,15 +11,15 @@ mod http;
 mod id;
 mod json;
 mod limits;
-mod names;
+mod printable;
 mod secret;
-mod shown;
+mod similar;
 mod span;
 mod time;
 
 pub use diagnostic::{Code, Diagnostic, Severity, render_for_model, render_for_people};
 pub use digest::{Digest, DigestError};
-pub use edit::{Edit, Piece, edited};
+pub use edit::{Edit, Piece, apply_edits};
 pub use http::{Auth, FormPart, Method, Origin, OriginError, Pace, Payload, Request, Response};
 pub use id::{
     CatalogId, ExecuteSessionId, ExecutionId, IdError, InstanceId, LogicalSessionId, Principal, RequestId, RunId, Slot,
@@ -28,8 +27,8 @@ pub use id::{
 };
 pub use json::{canonical, depth_exceeds};
 pub use limits::Limits;
-pub use names::{near, nearest};
+pub use printable::printable;
 pub use secret::Secret;
-pub use shown::shown;
-pub use span::{LineIndex, Place, Span};
+pub use similar::{closest_name, similar_names};
+pub use span::{LineIndex, SourceLocation, Span};
 pub use time::Timestamp;

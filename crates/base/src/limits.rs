@@ -3,36 +3,37 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The bounds of one server; a setting may lower or raise each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     pub program_bytes: usize,
     pub statements: usize,
-    /// Reads, relations, projections and limits of one program.
+    /// Steps of one program: reads, relations, projections, limits and so on.
     pub steps: usize,
-    /// Results of one program.
+    /// Results that one program may return.
     pub returns: usize,
     pub nesting: usize,
     pub intent_bytes: usize,
     pub seeds: usize,
-    /// Rows one list read may bring, whatever its `.limit`.
+    /// Rows that one list read may return, whatever its `.limit` says.
     pub rows: usize,
     pub pages: usize,
     pub response_bytes: usize,
     pub request_timeout_ms: u64,
     pub calls_per_session: usize,
     pub calls_per_origin: usize,
-    /// Calls a relation over many rows may make in one step.
+    /// Calls that one step may make because it makes one for each row.
     pub fan_out: usize,
     pub template_bytes: usize,
     pub template_output_bytes: usize,
-    /// Instructions that one rendering may take.
+    /// Instructions that one rendering of a template may execute.
     pub template_fuel: u64,
-    /// How long a call waits for its run before it answers with a handle.
+    /// How long a call waits for its run, in milliseconds, before it answers with a handle.
     pub inline_ms: u64,
-    /// A result up to this size is stored in the transaction of its run, a larger one as a blob.
+    /// A result up to this size is stored with its run in one transaction; a larger one is stored as a blob.
     pub row_bytes: usize,
-    /// Characters of a result that go to the model before rows are cut.
+    /// Characters of a result that are shown to the model; further rows are cut.
     pub shown_chars: usize,
 }
 

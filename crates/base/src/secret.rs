@@ -1,8 +1,9 @@
 //! A credential in memory.
-//! Invariant: it has no `Display`, no `Serialize`, and its `Debug` does not show it; only `expose` does.
+//! Invariant: a secret has no `Display` and no `Serialize`, and its `Debug` hides the value; only `expose` returns it.
 
 use std::fmt;
 
+/// The value of a credential. Its buffer is overwritten when it is dropped.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -11,7 +12,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value, for putting it on the wire and nowhere else.
+    /// The value, for the request that is sent and nothing else.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -36,7 +37,7 @@ impl Drop for Secret {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn debug_does_not_show_it() {
+    fn debug_output_hides_the_value() {
         let secret = super::Secret::new("hunter2");
         assert!(!format!("{secret:?} {:?}", Some(&secret)).contains("hunter2"));
         assert_eq!(secret.expose(), "hunter2");

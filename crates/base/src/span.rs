@@ -1,9 +1,10 @@
-//! Places in a text.
-//! Invariant: a span is byte offsets with `start <= end`; any offset, even past the end or inside a character, has a place.
+//! Positions in a text.
+//! Invariant: a span holds byte offsets with `start <= end`; every offset has a location, even past the end or inside a
+//! character.
 
 use serde::{Deserialize, Serialize};
 
-/// Half-open byte range.
+/// A half-open range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Span {
     pub start: u32,
@@ -17,25 +18,25 @@ impl Span {
         Self { start, end: end.max(start) }
     }
 
-    /// The smallest span that holds both.
+    /// The smallest span that contains both.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The text it covers; empty where the span does not fit the text.
+    /// The part of `text` that the span covers; empty if the span does not fit the text.
     pub fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or("")
     }
 }
 
-/// Line and column from 1; columns count characters.
+/// Line and column, both counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     pub line: u32,
     pub column: u32,
 }
 
-/// Finds places in one text without scanning it again from the start.
+/// Converts offsets of one text to locations. The line starts are found once.
 #[derive(Debug)]
 pub struct LineIndex<'a> {
     text: &'a str,
@@ -48,13 +49,13 @@ impl<'a> LineIndex<'a> {
         Self { text, line_starts }
     }
 
-    pub fn place(&self, offset: u32) -> Place {
+    pub fn location(&self, offset: u32) -> SourceLocation {
         let offset = (offset as usize).min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
         let before = self.text.as_bytes().get(start..offset).unwrap_or_default();
         let column = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count() + 1;
-        Place { line: line as u32, column: column as u32 }
+        SourceLocation { line: line as u32, column: column as u32 }
     }
 }
 
@@ -63,15 +64,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_characters_and_survive_any_offset() {
+    fn columns_count_characters_and_every_offset_has_a_location() {
         let index = LineIndex::new("aé\nb");
-        let at = |offset| (index.place(offset).line, index.place(offset).column);
+        let at = |offset| (index.location(offset).line, index.location(offset).column);
         assert_eq!([at(0), at(1), at(3), at(4), at(99)], [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]);
         assert_eq!(at(2), (1, 3), "inside a character is after it");
     }
 
     #[test]
-    fn a_span_that_does_not_fit_is_empty_text() {
+    fn a_span_that_does_not_fit_covers_no_text() {
         assert_eq!(Span::new(1, 2).of("é"), "");
         assert_eq!(Span::new(5, 9).of("abc"), "");
         assert_eq!(Span::new(3, 1), Span { start: 3, end: 3 });

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Milliseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(pub i64);
 
@@ -18,14 +19,15 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let days = self.0.div_euclid(86_400_000);
         let ms = self.0.rem_euclid(86_400_000);
-        let (year, month, day) = civil(days);
+        let (year, month, day) = date_of(days);
         let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1000)
     }
 }
 
-/// Days since 1970 to a date of the proleptic Gregorian calendar, in eras of 400 years (146,097 days) from 0000-03-01.
-fn civil(days: i64) -> (i64, i64, i64) {
+/// Converts days since 1970 to a date of the proleptic Gregorian calendar: (year, month, day). An era has 400 years
+/// (146,097 days) and starts on 1 March, so that the leap day is its year's last.
+fn date_of(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -42,7 +44,7 @@ mod tests {
     use super::Timestamp;
 
     #[test]
-    fn known_moments() {
+    fn timestamps_are_shown_as_rfc_3339() {
         assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp(951_782_400_000).to_string(), "2000-02-29T00:00:00.000Z");
         assert_eq!(Timestamp(1_794_700_799_999).to_string(), "2026-11-14T23:59:59.999Z");

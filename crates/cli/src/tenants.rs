@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use access::Identity;
 use access::keys::ConfiguredKey;
-use base::{Digest, Principal, TenantId, near};
+use base::{Digest, Principal, TenantId, similar_names};
 use catalog::{Allow, Registry};
 use serde::Deserialize;
 
@@ -83,8 +83,8 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
     let known = all(tenants);
     let found = known.iter().find(|tenant| tenant.as_str() == name).cloned();
     found.ok_or_else(|| Failure::NoTenant {
-        name: base::shown(name, 80),
-        near: near(name, known.iter().map(TenantId::as_str)),
+        name: base::printable(name, 80),
+        near: similar_names(name, known.iter().map(TenantId::as_str)),
     })
 }
 
@@ -122,7 +122,7 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
                 let meant = meant(registry, pattern);
                 lines.push(format!(
                     "[tenants.{tenant}] catalogs: `{}` is no catalog here{meant}",
-                    base::shown(pattern, 80)
+                    base::printable(pattern, 80)
                 ));
             }
         }
@@ -131,11 +131,11 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
             if !registry.iter().any(|catalog| only.view(catalog).is_some()) {
                 let names = registry.iter().flat_map(|c| c.capabilities.keys().map(|name| format!("{}:{name}", c.id)));
                 let names: Vec<String> = names.collect();
-                let near = near(pattern, names.iter().map(String::as_str));
+                let near = similar_names(pattern, names.iter().map(String::as_str));
                 let meant = near.first().map(|name| format!("; perhaps `{name}`")).unwrap_or_default();
                 lines.push(format!(
                     "[tenants.{tenant}] capabilities: `{}` is none here{meant}",
-                    base::shown(pattern, 80)
+                    base::printable(pattern, 80)
                 ));
             }
         }
@@ -146,7 +146,7 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
 /// An alias leads to the id that it stands for; a list takes ids only.
 fn meant(registry: &Registry, pattern: &str) -> String {
     let by_name = registry.get(pattern).or_else(|| registry.get(&pattern.to_lowercase())).map(|c| c.id.to_string());
-    let nearest = || near(pattern, registry.iter().map(|c| c.id.as_str())).into_iter().next();
+    let nearest = || similar_names(pattern, registry.iter().map(|c| c.id.as_str())).into_iter().next();
     by_name.or_else(nearest).map(|id| format!("; perhaps `{id}`")).unwrap_or_default()
 }
 

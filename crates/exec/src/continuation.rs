@@ -2,12 +2,12 @@
 //! Invariant: it is data, so that a later run, or another process, can read on from there.
 
 use catalog::{Args, PageRequest};
-use lang::plan::Called;
+use lang::plan::CapabilityRef;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Continuation {
-    pub call: Called,
+    pub call: CapabilityRef,
     pub args: Args,
     /// None where the API has no pages: the list is read again and what was seen is passed over.
     pub page: Option<PageRequest>,

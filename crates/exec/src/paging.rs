@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use catalog::{After, Args, Asked, PageAt, PageRequest, Row, Window};
-use lang::plan::Called;
+use lang::plan::CapabilityRef;
 
 use crate::call::{self, Part, Reads, Target};
 use crate::continuation::Continuation;
@@ -30,7 +30,7 @@ pub async fn list(reads: &Reads<'_>, target: Target<'_>, args: &Args, want: Want
         let size = paging.size.as_ref().map_or(0, |s| s.max.min(want.page_size.unwrap_or(rows).max(1)));
         PageRequest { at: PageAt::First, size }
     });
-    let call = Called { catalog: target.0.id.clone(), capability: target.1.name.as_str().into() };
+    let call = CapabilityRef { catalog: target.0.id.clone(), capability: target.1.name.as_str().into() };
     let from = Continuation { call, args: args.clone(), page, skip: 0, seen: 0 };
     read_on(reads, target, from, want).await
 }

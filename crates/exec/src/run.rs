@@ -28,7 +28,7 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     let needs = plan.steps.iter().map(|step| step.kind.inputs()).collect();
     let running = Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended: &ended, needs };
     let (done, took) = running.all().await;
-    let finished = |returned: &lang::plan::Returned| {
+    let finished = |returned: &lang::plan::PlanResult| {
         let step = plan.steps.get(returned.step);
         let missing = || Err(Arc::new(StepError::NeverRun(returned.label.clone())));
         let result: StepResult = done.get(returned.step).cloned().flatten().unwrap_or_else(missing);
@@ -203,7 +203,7 @@ fn catalog_of(step: &Step) -> Option<&base::CatalogId> {
     match &step.kind {
         StepKind::Query { call, .. }
         | StepKind::Get { call, .. }
-        | StepKind::Each { call, .. }
+        | StepKind::QueryPerRow { call, .. }
         | StepKind::Hydrate { call, .. }
         | StepKind::Effect { call, .. } => Some(&call.catalog),
         StepKind::Attach { entity, .. } => Some(&entity.catalog),

@@ -191,7 +191,7 @@ fn merge(
         let index = LineIndex::new(&text);
         let mut out: BTreeMap<usize, String> = BTreeMap::new();
         for diagnostic in &rejected.diagnostics {
-            let line = index.place(diagnostic.span.start).line as usize;
+            let line = index.location(diagnostic.span.start).line as usize;
             if let Some((_, at)) = starts.iter().find(|(lines, _)| lines.contains(&line)) {
                 out.entry(*at).or_insert_with(|| diagnostic.message.clone());
             }

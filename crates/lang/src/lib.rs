@@ -11,8 +11,8 @@ pub const VERSION: u32 = 1;
 
 pub mod check;
 pub mod codes;
+mod copy_lines;
 mod ir;
-mod lines;
 pub mod plan;
 pub mod scope;
 pub mod syntax;

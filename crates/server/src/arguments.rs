@@ -1,7 +1,7 @@
 //! Arguments that do not fit, said in words of whoever sent them.
 //! Invariant: names the argument and what it takes; no type of ours and no control character of theirs.
 
-use base::shown;
+use base::printable;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -44,12 +44,12 @@ pub fn rows<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<usize>,
 pub fn wrong_query(text: &str) -> Wrong {
     let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
     let (at, what) = text.split_once(": ").unwrap_or((".", text));
-    Wrong { at: shown(at, 80), what: words(what) }
+    Wrong { at: printable(at, 80), what: words(what) }
 }
 
 impl Wrong {
     fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
-        let at = shown(&error.path().to_string(), 80);
+        let at = printable(&error.path().to_string(), 80);
         // A name that is not known is in the message; the path leads to the place where it stands.
         Self { at, what: words(&error.inner().to_string()) }
     }
@@ -76,10 +76,10 @@ fn words(text: &str) -> String {
     for unknown in ["unknown field `", "unknown variant `"] {
         // Only the name in front is the caller's.
         if let Some((name, known)) = text.strip_prefix(unknown).and_then(|rest| rest.rsplit_once("`, expected ")) {
-            return format!("{unknown}{}`, expected {known}{place}", shown(name, 80));
+            return format!("{unknown}{}`, expected {known}{place}", printable(name, 80));
         }
     }
-    let plain = |part: &str| shown(part, ECHOED);
+    let plain = |part: &str| printable(part, ECHOED);
     format!("{}{place}", text.split('`').map(plain).collect::<Vec<_>>().join("`"))
 }
 

@@ -4,7 +4,7 @@
 use catalog::{Capability, Catalog};
 use serde_json::{Value, json};
 use session::{Access, Discovered, Listed};
-use teach::discovery::{Decision, Hit, Typed};
+use teach::discovery::{Decision, Hit, Recommendation};
 
 pub fn rows(discovered: &Discovered) -> Value {
     let found = &discovered.found;
@@ -12,7 +12,7 @@ pub fn rows(discovered: &Discovered) -> Value {
 }
 
 /// A decision, and what to seed or to choose from; where nothing was found, the APIs there are.
-pub fn decision(typed: &Typed, discovered: &Discovered) -> Value {
+pub fn decision(typed: &Recommendation, discovered: &Discovered) -> Value {
     let mut value = json!({"decision": typed.decision, "options": hits(&typed.options), "omitted": typed.omitted});
     if typed.decision == Decision::NoMatch {
         value["apis"] = discovered.apis.iter().map(|catalog| catalog.id.to_string()).collect();

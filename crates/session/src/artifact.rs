@@ -212,12 +212,12 @@ impl Service {
 
     /// `expired`: it was there once.
     pub(crate) fn no_resource(&self, uri: &str, expired: bool) -> Error {
-        if expired { self.gone(uri) } else { Error::NoArtifact(base::shown(uri, 120)) }
+        if expired { self.gone(uri) } else { Error::NoArtifact(base::printable(uri, 120)) }
     }
 
     /// A handle or a URI whose time is over.
     pub(crate) fn gone(&self, what: &str) -> Error {
-        Error::Gone { what: base::shown(what, 120), days: self.retention.artifacts }
+        Error::Gone { what: base::printable(what, 120), days: self.retention.artifacts }
     }
 }
 

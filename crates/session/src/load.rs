@@ -86,7 +86,7 @@ impl Service {
         if let Ok(slot) = reference.parse::<Slot>() {
             return Ok((self.in_slot(caller, slot).await?, slot));
         }
-        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::shown(reference, 80)))?;
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::printable(reference, 80)))?;
         if self.logical(caller, id).await?.is_none() {
             return Err(Error::NoSession(id.to_string()));
         }

@@ -6,7 +6,7 @@ use lang::check::{self, Checked};
 use lang::codes;
 use lang::plan::{self, Plan};
 use lang::scope::Scope;
-use lang::syntax::{self, Parsed};
+use lang::syntax::{self, ParseOutput};
 
 use crate::error::Error;
 use crate::load::Session;
@@ -46,7 +46,7 @@ impl Planned {
 /// One program at every stage; a stage that was not reached is `None` and the diagnostics say why.
 #[derive(Debug)]
 pub struct Stages {
-    pub parsed: Parsed,
+    pub parsed: ParseOutput,
     pub checked: Option<Checked>,
     pub plan: Option<Plan>,
     pub diagnostics: Vec<Diagnostic>,
@@ -61,7 +61,7 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
     }
     // A tree with holes in it would only yield mistakes that are not there.
     if diagnostics.iter().any(Diagnostic::is_error) {
-        let diagnostics = check::corrected(scope, program, limits, first_ones(diagnostics));
+        let diagnostics = check::add_corrections(scope, program, limits, first_ones(diagnostics));
         return Stages { parsed, checked: None, plan: None, diagnostics };
     }
     let checked = match check::check(scope, &parsed.program) {
@@ -71,7 +71,7 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
         }
         Err(found) => {
             diagnostics.extend(found);
-            let diagnostics = check::corrected(scope, program, limits, first_ones(diagnostics));
+            let diagnostics = check::add_corrections(scope, program, limits, first_ones(diagnostics));
             return Stages { parsed, checked: None, plan: None, diagnostics };
         }
     };
@@ -124,7 +124,7 @@ impl Service {
     pub(crate) fn plan_in(&self, session: &Session, program: &str, now: base::Timestamp) -> Result<Planned, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
         (scope.now, scope.slot) = (Some(now), Some(session.slot));
-        scope.offered = Some(session.offered.clone());
+        scope.registry = Some(session.offered.clone());
         let stages = stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {
             // A program over its limit is not kept to be shown back.

@@ -87,7 +87,7 @@ impl Service {
         if let Some(row) = self.intent(caller, &crate::reuse::intent_id(reference)).await? {
             return Ok(row.logical_session);
         }
-        let bad = || Error::BadRef(base::shown(reference, 80));
+        let bad = || Error::BadRef(base::printable(reference, 80));
         let id = LogicalSessionId::parse(reference).map_err(|_| bad())?;
         let found = self.logical(caller, id).await?;
         found.map(|_| id).ok_or_else(|| Error::NoSession(id.to_string()))

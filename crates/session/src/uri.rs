@@ -20,7 +20,7 @@ pub enum ResourceUri {
 
 impl ResourceUri {
     pub fn parse(uri: &str) -> Result<Self, Error> {
-        let refuse = || Error::NoArtifact(base::shown(uri, 120));
+        let refuse = || Error::NoArtifact(base::printable(uri, 120));
         Self::parts(uri.trim()).ok_or_else(refuse)
     }
 

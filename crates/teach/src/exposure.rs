@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{CatalogId, near};
+use base::{CatalogId, similar_names};
 use catalog::{Capability, Catalog};
 
-use crate::seed::{Ask, Catalogs, SeedError, clip};
+use crate::seed::{Catalogs, SeedError, TeachRequest, clip_name};
 use crate::words::{Intent, Vocabulary};
 
 /// Seeded entities, and the writes that were asked for by name.
-type Picks<'a> = BTreeMap<(&'a CatalogId, &'a str), BTreeSet<&'a str>>;
+type SelectedWrites<'a> = BTreeMap<(&'a CatalogId, &'a str), BTreeSet<&'a str>>;
 
 /// What one call exposes, before it has symbols.
 pub struct Exposure<'a> {
@@ -24,20 +24,20 @@ impl<'a> Exposure<'a> {
     /// `earlier` are the entities that the session has.
     pub fn of(
         catalogs: &'a Catalogs,
-        ask: &Ask<'a>,
+        ask: &TeachRequest<'a>,
         earlier: impl Iterator<Item = (&'a CatalogId, &'a str)>,
     ) -> Result<Self, SeedError> {
-        let mut picks = picks(catalogs, ask)?;
-        let entities: BTreeSet<_> = picks.keys().copied().collect();
+        let mut selected_writes = selected_writes(catalogs, ask)?;
+        let entities: BTreeSet<_> = selected_writes.keys().copied().collect();
         let known: BTreeSet<_> = entities.iter().copied().chain(earlier).collect();
         for name in ask.ranked {
-            let capability = ranked(catalogs, &known, name)?;
-            picks.entry((capability.0, &capability.1.entity)).or_default().insert(&capability.1.name);
+            let capability = find_ranked(catalogs, &known, name)?;
+            selected_writes.entry((capability.0, &capability.1.entity)).or_default().insert(&capability.1.name);
         }
         let intent = ask.intent.map(Intent::new);
         let mut vocabularies: BTreeMap<&CatalogId, Vocabulary<'_>> = BTreeMap::new();
         let mut methods = BTreeSet::new();
-        for ((id, entity), named) in &picks {
+        for ((id, entity), named) in &selected_writes {
             let Some(catalog) = catalogs.get(*id) else { continue };
             let mut speaks = |capability: &Capability| match &intent {
                 None => true,
@@ -52,10 +52,11 @@ impl<'a> Exposure<'a> {
             let all = || catalog.methods(entity);
             let taught = all().filter(|c| asked(c) || (seeded && (c.kind.is_read() || speaks(c))));
             methods.extend(taught.map(|c| (*id, *entity, c.name.as_str())));
-            if seeded && methods.len() == before && !is_read(catalog, entity) {
+            if seeded && methods.len() == before && !is_readable(catalog, entity) {
                 methods.extend(all().map(|c| (*id, *entity, c.name.as_str())));
                 // What only calls of others answer with is reached by those calls.
-                let of_known = givers(catalog, entity).filter(|c| known.contains(&(*id, c.entity.as_str())));
+                let of_known =
+                    capabilities_returning(catalog, entity).filter(|c| known.contains(&(*id, c.entity.as_str())));
                 methods.extend(of_known.map(|c| (*id, c.entity.as_str(), c.name.as_str())));
             }
         }
@@ -64,52 +65,52 @@ impl<'a> Exposure<'a> {
 }
 
 /// Calls of other entities that answer with rows of this one.
-pub fn givers<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
+pub fn capabilities_returning<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
     catalog.capabilities.values().filter(move |c| c.returns == entity && c.entity != entity && c.gives_rows())
 }
 
 /// Whether anything but a method reads it.
-pub fn is_read(catalog: &Catalog, entity: &str) -> bool {
+pub fn is_readable(catalog: &Catalog, entity: &str) -> bool {
     catalog.queries(entity).next().is_some()
         || catalog.searches(entity).next().is_some()
         || catalog.get_of(entity).is_some()
 }
 
-fn picks<'a>(catalogs: &'a Catalogs, ask: &Ask<'a>) -> Result<Picks<'a>, SeedError> {
-    let mut picks = Picks::new();
+fn selected_writes<'a>(catalogs: &'a Catalogs, ask: &TeachRequest<'a>) -> Result<SelectedWrites<'a>, SeedError> {
+    let mut selected_writes = SelectedWrites::new();
     for seed in ask.seeds {
         let catalog = catalogs.get(&seed.catalog).ok_or_else(|| SeedError::UnknownApi {
             api: seed.catalog.to_string(),
-            near: near(seed.catalog.as_str(), catalogs.keys().map(CatalogId::as_str)),
+            near: similar_names(seed.catalog.as_str(), catalogs.keys().map(CatalogId::as_str)),
         })?;
         if !catalog.offers(&seed.entity) {
             return Err(SeedError::UnknownEntity {
                 api: seed.catalog.to_string(),
-                entity: clip(&seed.entity),
-                near: near(&seed.entity, catalog.offered().map(|e| e.name.as_str())),
+                entity: clip_name(&seed.entity),
+                near: similar_names(&seed.entity, catalog.offered().map(|e| e.name.as_str())),
             });
         }
-        let named = picks.entry((&seed.catalog, seed.entity.as_str())).or_default();
+        let named = selected_writes.entry((&seed.catalog, seed.entity.as_str())).or_default();
         for name in &seed.capabilities {
-            named.insert(if name == "*" { "*" } else { capability_of(catalog, &seed.entity, name)? });
+            named.insert(if name == "*" { "*" } else { find_capability(catalog, &seed.entity, name)? });
         }
     }
-    Ok(picks)
+    Ok(selected_writes)
 }
 
 /// By its name, or its name without the entity's.
-fn capability_of<'a>(catalog: &'a Catalog, entity: &str, name: &str) -> Result<&'a str, SeedError> {
+fn find_capability<'a>(catalog: &'a Catalog, entity: &str, name: &str) -> Result<&'a str, SeedError> {
     let mine = || catalog.capabilities_of(entity);
     let found = mine().find(|c| c.name == name).or_else(|| mine().find(|c| c.method_name() == name));
     found.map(|c| c.name.as_str()).ok_or_else(|| SeedError::UnknownCapability {
         api: catalog.id.to_string(),
         entity: entity.to_owned(),
-        name: clip(name),
-        near: near(name, mine().map(|c| c.name.as_str())),
+        name: clip_name(name),
+        near: similar_names(name, mine().map(|c| c.name.as_str())),
     })
 }
 
-fn ranked<'a>(
+fn find_ranked<'a>(
     catalogs: &'a Catalogs,
     known: &BTreeSet<(&'a CatalogId, &'a str)>,
     name: &str,
@@ -124,22 +125,23 @@ fn ranked<'a>(
     let reachable = || all().filter(|(id, c)| known.contains(&(*id, c.entity.as_str())));
     // Its own name first; then as a table writes it.
     let by_name: Vec<_> = reachable().filter(|(_, c)| c.name == plain).collect();
-    let found = if by_name.is_empty() { reachable().filter(|(_, c)| is_written(c, plain)).collect() } else { by_name };
+    let found =
+        if by_name.is_empty() { reachable().filter(|(_, c)| is_written_as(c, plain)).collect() } else { by_name };
     match found.as_slice() {
         [only] => Ok(*only),
         [] => {
-            let near = near(plain, reachable().map(|(_, c)| c.name.as_str()));
-            Err(SeedError::UnknownRanked { name: clip(name), near })
+            let near = similar_names(plain, reachable().map(|(_, c)| c.name.as_str()));
+            Err(SeedError::UnknownRanked { name: clip_name(name), near })
         }
         several => {
             let apis = several.iter().map(|(id, c)| format!("{id}:{}", c.name)).collect();
-            Err(SeedError::Ambiguous { name: clip(name), apis })
+            Err(SeedError::Ambiguous { name: clip_name(name), apis })
         }
     }
 }
 
 /// `close`, `Ticket.close`
-fn is_written(capability: &Capability, name: &str) -> bool {
+fn is_written_as(capability: &Capability, name: &str) -> bool {
     let (entity, method) = name.rsplit_once('.').map_or((None, name), |(entity, method)| (Some(entity), method));
     entity.is_none_or(|entity| entity == capability.entity)
         && (capability.method_name() == method || capability.method_name().replace('-', "_") == method)

@@ -7,14 +7,14 @@
 
 pub mod discovery;
 mod exposure;
-mod fields;
 mod ledger;
 mod seed;
 mod settings;
+mod shown_slots;
 mod table;
 pub mod words;
 
-pub use ledger::{Extended, Ledger, Taught, TaughtMethod, TaughtRelation, Wave};
-pub use seed::{Ask, Catalogs, Seed, SeedError};
-pub use settings::Teaching;
-pub use table::{Rendered, SlotStyle, UNCHANGED_USE, render_wave};
+pub use ledger::{Extension, Ledger, TaughtEntity, TaughtMethod, TaughtRelation, Wave};
+pub use seed::{Catalogs, Seed, SeedError, TeachRequest};
+pub use settings::{SlotStyle, Teaching};
+pub use table::{RenderedTable, UNCHANGED_USE, render_wave};

@@ -29,7 +29,7 @@ impl Seed {
 
 /// One call.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct TeachRequest<'a> {
     pub seeds: &'a [Seed],
     /// Capabilities to teach whatever the intent says: `ticket_close`, or `demo:ticket_close`.
     pub ranked: &'a [String],
@@ -39,7 +39,7 @@ pub struct Ask<'a> {
     pub threshold: f32,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> TeachRequest<'a> {
     /// Everything that the seeds have.
     pub fn all(seeds: &'a [Seed]) -> Self {
         Self { seeds, ranked: &[], intent: None, threshold: RELEVANT }
@@ -67,6 +67,6 @@ fn one_of(near: &[String]) -> String {
 }
 
 /// An error does not carry a text of any length.
-pub fn clip(text: &str) -> String {
-    base::shown(text, 80)
+pub fn clip_name(text: &str) -> String {
+    base::printable(text, 80)
 }

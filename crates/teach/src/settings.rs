@@ -3,7 +3,6 @@
 
 use serde::Deserialize;
 
-use crate::table::SlotStyle;
 use crate::words::RELEVANT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -19,4 +18,15 @@ impl Default for Teaching {
     fn default() -> Self {
         Self { slots: SlotStyle::default(), writes: RELEVANT }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SlotStyle {
+    /// `e1[p2,p4]`: each is named where it is first needed.
+    Symbols,
+    /// `e1[number,title]`: nothing needs naming. The default, because it is a fifth smaller over the shipped catalogs and no
+    /// harder to read (docs/benchmarks.md).
+    #[default]
+    Names,
 }

@@ -34,7 +34,7 @@ impl Rejected {
     pub fn lines(&self) -> String {
         let index = LineIndex::new(&self.text);
         let line = |d: &Diagnostic| {
-            let place = index.place(d.span.start);
+            let place = index.location(d.span.start);
             let copy = d.copy.as_ref().map(|c| format!("; write: {c}")).unwrap_or_default();
             let any = if d.alternatives.is_empty() {
                 String::new()

@@ -1,7 +1,7 @@
 //! A text that has not the shape of a catalog: what is wrong, where, and what to write.
 //! Invariant: the place is that of the key or value at fault; the words are for the author of a catalog, not of this reader.
 
-use base::{Diagnostic, Span, near, nearest};
+use base::{Diagnostic, Span, closest_name, similar_names};
 use serde_path_to_error::Segment;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
@@ -156,9 +156,9 @@ fn member(entity: &str, kind: &str, name: &str) -> String {
 
 /// The one that was surely meant, or those that are near.
 fn meant(word: &str, known: &[&'static str]) -> Vec<String> {
-    match nearest(word, known.iter().copied()) {
+    match closest_name(word, known.iter().copied()) {
         Some(sure) => vec![sure.to_owned()],
-        None => near(word, known.iter().copied()),
+        None => similar_names(word, known.iter().copied()),
     }
 }
 

@@ -79,7 +79,8 @@ fn scope(args: &Debug) -> Result<Scope, Failure> {
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> =
         catalogs.values().flat_map(|c| c.entities.keys().map(|entity| Seed::new(c.id.clone(), entity))).collect();
-    let extended = Ledger::default().extend(&catalogs, &teach::Ask::all(&seeds)).map_err(session::Error::from)?;
+    let extended =
+        Ledger::default().extend(&catalogs, &teach::TeachRequest::all(&seeds)).map_err(session::Error::from)?;
     Ok(extended.ledger.scope(&catalogs))
 }
 

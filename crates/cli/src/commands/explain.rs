@@ -24,7 +24,7 @@ const PAGES: &[(&str, &str)] = pages![
 pub fn run(written: &str, output: &Output) -> Result<(), Failure> {
     let code = normal(written);
     let Some((code, page)) = PAGES.iter().find(|(known, _)| *known == code) else {
-        let near = base::near(&code, PAGES.iter().map(|(known, _)| *known));
+        let near = base::similar_names(&code, PAGES.iter().map(|(known, _)| *known));
         return Err(Failure::NoCode { code: written.to_owned(), near });
     };
     if output.json {

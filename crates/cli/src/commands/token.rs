@@ -95,7 +95,7 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
 }
 
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
-    let (asked, shown) = (tenants::all(&config.tenants), base::shown(id, 80));
+    let (asked, shown) = (tenants::all(&config.tenants), base::printable(id, 80));
     let store = wiring::store(config)?;
     let (key, before) = match keys::revoke(store.as_ref(), &asked, id, SystemClock.now()).await? {
         Revocation::Revoked(key) => (key, false),

@@ -15,7 +15,7 @@ use crate::value::view::View;
 
 pub async fn apply(scope: &Scope<'_>, view: &View<'_>, object: &[(String, Expr)]) -> Result<Rowset, StepError> {
     let rows = &view.rows.rows;
-    if !object.iter().any(|(_, expr)| expr.reads()) {
+    if !object.iter().any(|(_, expr)| expr.reads_api()) {
         let one = |row: &Arc<Row>| -> Result<Row, StepError> {
             let scope = scope.at(*view, row);
             object.iter().map(|(name, expr)| Ok((name.clone(), scope.known(expr)?))).collect()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Catalog};
 use futures::future::BoxFuture;
-use lang::plan::{Called, Expr, Step, StepKind};
+use lang::plan::{CapabilityRef, Expr, Step, StepKind};
 use serde_json::{Map, Value};
 
 use crate::budget::Allowance;
@@ -93,7 +93,7 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
             let hop = follow::Hop { relation, args: &args, want };
             follow::apply(reads, catalog_of(ctx, &of.catalog)?, &hop, &view).await
         }
-        StepKind::Each { call, args, limit, .. } => {
+        StepKind::QueryPerRow { call, args, limit, .. } => {
             let (view, target) = (work.view()?, called(ctx, call)?);
             let each = work.for_each(&view, target.1, args).await?;
             fan::lists(reads, target, each, view.rows, work.each_want(*limit, None)).await
@@ -189,7 +189,7 @@ impl<'a> Work<'a> {
         Ok(each)
     }
 
-    async fn effect(&self, call: &Called, args: &lang::plan::Args, per_row: bool) -> Result<Rowset, StepError> {
+    async fn effect(&self, call: &CapabilityRef, args: &lang::plan::Args, per_row: bool) -> Result<Rowset, StepError> {
         let (step, target) = (self.step()?, called(self.ctx, call)?);
         let reads = Reads::of(self.ctx, self.allowance);
         let doing = effect::Doing {
@@ -223,7 +223,7 @@ impl Reader for Allowance<'_> {
                 let (ctx, inputs, allowance) = (scope.ctx, &inputs, &allowance);
                 let work = Work { ctx, steps, at, inputs, allowance, ledger: None, outer: scope.row, tell: &|| () };
                 let rows = match &step.kind {
-                    StepKind::Given { step } => given(&scope, *step)?,
+                    StepKind::OuterRows { step } => given(&scope, *step)?,
                     _ => Arc::new(run(&work).await?),
                 };
                 done.insert(at, rows);
@@ -249,7 +249,7 @@ fn catalog_of<'c>(ctx: &Ctx<'c>, id: &base::CatalogId) -> Result<&'c Arc<Catalog
     ctx.catalogs.get(id).ok_or_else(|| StepError::Catalog(id.clone()))
 }
 
-pub fn called<'c>(ctx: &Ctx<'c>, call: &Called) -> Result<(&'c Catalog, &'c Capability), StepError> {
+pub fn called<'c>(ctx: &Ctx<'c>, call: &CapabilityRef) -> Result<(&'c Catalog, &'c Capability), StepError> {
     let catalog = catalog_of(ctx, &call.catalog)?;
     let capability = catalog.capability(&call.capability).ok_or_else(|| StepError::Catalog(call.catalog.clone()))?;
     Ok((catalog, capability))

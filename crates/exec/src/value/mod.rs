@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use catalog::{Capability, Row};
 use futures::future::BoxFuture;
-use lang::plan::{Args, Expr, Shape, Step, Take};
+use lang::plan::{Args, Expr, RowPart, Shape, Step};
 use serde_json::{Map, Value};
 
 use crate::coverage::Coverage;
@@ -72,7 +72,7 @@ impl<'a> Scope<'a> {
     }
 
     pub async fn value(&self, expr: &Expr) -> Result<Found, StepError> {
-        if !expr.reads() {
+        if !expr.reads_api() {
             return self.known(expr).map(|value| (value, Coverage::Complete));
         }
         self.read(expr).await
@@ -133,7 +133,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    fn of_step(&self, step: usize, take: &Take, many: bool) -> Result<Value, StepError> {
+    fn of_step(&self, step: usize, take: &RowPart, many: bool) -> Result<Value, StepError> {
         let rows = self.inputs.get(&step).ok_or(StepError::NotRows)?;
         let planned = self.steps.get(step).ok_or(StepError::NotRows)?;
         let view = View::new(rows, planned, self.ctx.catalogs);
@@ -158,7 +158,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Of a list, a list; otherwise of the one row, if there is one.
-fn taken(step: Option<&Step>, rows: &Rowset, take: &Take, catalogs: &view::Catalogs) -> Result<Value, StepError> {
+fn taken(step: Option<&Step>, rows: &Rowset, take: &RowPart, catalogs: &view::Catalogs) -> Result<Value, StepError> {
     let Some(step) = step else { return Ok(Value::Null) };
     let view = View::new(rows, step, catalogs);
     if step.shape == Shape::List {
@@ -168,7 +168,7 @@ fn taken(step: Option<&Step>, rows: &Rowset, take: &Take, catalogs: &view::Catal
 }
 
 /// Of each row; one that has nothing there has nothing to add.
-fn every(view: &View<'_>, take: &Take) -> Result<Value, StepError> {
+fn every(view: &View<'_>, take: &RowPart) -> Result<Value, StepError> {
     let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
     values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
 }
@@ -179,12 +179,12 @@ pub fn step_name(steps: &[Step], at: usize) -> String {
     label.unwrap_or_else(|| format!("step {:02}", at + 1))
 }
 
-fn take_from(view: &View<'_>, row: &Arc<Row>, take: &Take) -> Result<Value, StepError> {
+fn take_from(view: &View<'_>, row: &Arc<Row>, take: &RowPart) -> Result<Value, StepError> {
     match take {
-        Take::Path(path) if path.is_empty() && view.is_literal() => Ok(row.get(VALUE).cloned().unwrap_or_default()),
-        Take::Path(path) if path.is_empty() => Ok(Value::Object(Row::clone(row))),
-        Take::Path(path) => Ok(view.walk(path).find(row).cloned().unwrap_or_default()),
-        Take::Key(of) => {
+        RowPart::Path(path) if path.is_empty() && view.is_literal() => Ok(row.get(VALUE).cloned().unwrap_or_default()),
+        RowPart::Path(path) if path.is_empty() => Ok(Value::Object(Row::clone(row))),
+        RowPart::Path(path) => Ok(view.walk(path).find(row).cloned().unwrap_or_default()),
+        RowPart::Key(of) => {
             let entity = view.catalogs.get(&of.catalog).and_then(|c| c.entity(&of.entity));
             let entity = entity.ok_or_else(|| StepError::Catalog(of.catalog.clone()))?;
             entity.reference(row).ok_or_else(|| missing(&entity.key.join(", "), &format!("a row of {}", of.entity)))
@@ -192,10 +192,10 @@ fn take_from(view: &View<'_>, row: &Arc<Row>, take: &Take) -> Result<Value, Step
     }
 }
 
-fn path_of(take: &Take) -> String {
+fn path_of(take: &RowPart) -> String {
     match take {
-        Take::Path(path) => path.join("."),
-        Take::Key(of) => format!("the key of {}", of.entity),
+        RowPart::Path(path) => path.join("."),
+        RowPart::Key(of) => format!("the key of {}", of.entity),
     }
 }
 

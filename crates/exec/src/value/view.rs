@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::CatalogId;
 use catalog::{Catalog, Entity, Row, Type};
-use lang::plan::{Column, EntityOf, Step};
+use lang::plan::{Column, EntityRef, Step};
 use serde_json::Value;
 use smol_str::SmolStr;
 
@@ -19,7 +19,7 @@ pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 pub struct View<'a> {
     pub rows: &'a Rowset,
     pub columns: &'a [Column],
-    pub of: Option<&'a EntityOf>,
+    pub of: Option<&'a EntityRef>,
     pub catalogs: &'a Catalogs,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{Limits, TenantId};
 use exec::{Coverage, Ctx, Rowset, StepError, Why, run};
-use lang::scope::{Exposed, Scope};
+use lang::scope::{ExposedEntity, Scope};
 use testkit::memory::{ManualClock, MapSecrets};
 use tokio::sync::Semaphore;
 
@@ -38,7 +38,7 @@ async fn read(
         form.0, form.1
     );
     let catalog = Arc::new(catalog::read("pages.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")));
-    let exposed = Exposed {
+    let exposed = ExposedEntity {
         symbol: "e1".into(),
         catalog: catalog.clone(),
         entity: "Ticket".into(),

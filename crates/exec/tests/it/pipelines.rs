@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Limits;
 use catalog::Catalog;
 use lang::plan::Plan;
-use lang::scope::{Exposed, Scope};
+use lang::scope::{ExposedEntity, Scope};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream};
@@ -159,7 +159,7 @@ fn passes(found: &Value, op: &str, wanted: &Value) -> bool {
 }
 
 fn plan(catalog: &Arc<Catalog>, program: &str) -> Plan {
-    let item = Exposed {
+    let item = ExposedEntity {
         symbol: "e1".to_owned(),
         catalog: catalog.clone(),
         entity: "Item".to_owned(),

@@ -9,14 +9,14 @@ use base::{Limits, Method, Response};
 use catalog::Catalog;
 use exec::{Coverage, Outcome};
 use lang::plan::Plan;
-use lang::scope::{Exposed, Scope};
+use lang::scope::{ExposedEntity, Scope};
 use serde_json::{Value, json};
 use testkit::memory::MemoryReceipts;
 
 use crate::support::{self, Demo, With, go_with};
 
 fn plan(catalog: &Arc<Catalog>, program: &str) -> Plan {
-    let exposed = |(at, (name, entity)): (usize, (&String, &catalog::Entity))| Exposed {
+    let exposed = |(at, (name, entity)): (usize, (&String, &catalog::Entity))| ExposedEntity {
         symbol: format!("e{}", at + 1),
         catalog: catalog.clone(),
         entity: name.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::Limits;
 use catalog::{Catalog, Type};
 use exec::{Coverage, Why};
-use lang::plan::{Expr, Function, NamedPath, Shape, Spec, StepKind, Take};
+use lang::plan::{Aggregation, Expr, Function, NamedPath, RowPart, Shape, StepKind};
 use serde_json::{Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream, body_text};
 
@@ -116,8 +116,10 @@ async fn a_list_for_each_row_keeps_the_order_of_rows() {
     let mut plans = Plans::new(&catalog());
     let people = plans.literals(&[json!("a"), json!("b"), json!("c")]);
     let call = plans.called("ticket_list");
-    let each =
-        plans.rows_of("Ticket", StepKind::Each { input: people, call, args: args(&[("owner", row(""))]), limit: None });
+    let each = plans.rows_of(
+        "Ticket",
+        StepKind::QueryPerRow { input: people, call, args: args(&[("owner", row(""))]), limit: None },
+    );
     let outcome = go(&upstream, &plans).await;
     let numbers: Vec<u64> =
         rows(&outcome, each).as_array().unwrap().iter().map(|r| r["number"].as_u64().unwrap()).collect();
@@ -182,12 +184,12 @@ async fn a_value_may_read_for_its_row_and_counts_against_the_plan() {
     }
     let mut inner = Plans::new(&catalog());
     let list = inner.query("Ticket", "ticket_list", args(&[("owner", row(""))]));
-    let specs = vec![Spec { name: "n".into(), function: Function::Count, path: None }];
+    let specs = vec![Aggregation { name: "n".into(), function: Function::Count, path: None }];
     let count = inner.made(&[("n", Type::Integer)], StepKind::Aggregate { input: list, specs });
     inner.steps[count].shape = Shape::One;
     let mut plans = Plans::new(&catalog());
     let people = plans.literals(&[json!("a"), json!("b"), json!("c")]);
-    let open = Expr::Read { steps: inner.steps, take: Take::Path(path("n")) };
+    let open = Expr::Read { steps: inner.steps, take: RowPart::Path(path("n")) };
     let object = vec![("who".to_owned(), row("")), ("open".to_owned(), open)];
     let derived =
         plans.made(&[("who", Type::Json), ("open", Type::Integer)], StepKind::Derive { input: people, object });
@@ -212,8 +214,8 @@ async fn values_come_from_earlier_results_and_say_what_is_missing() {
     let several = plans.get("Person", "person_get", args(&[("id", of_step(list, "owner"))]));
     let none = plans.same(StepKind::Limit { input: list, count: 0 });
     let of_none = plans.get("Person", "person_get", args(&[("id", of_step(none, "owner"))]));
-    let all = Expr::Step { step: list, take: Take::Path(path("owner")), many: true };
-    let object = vec![("all".to_owned(), all), ("key".to_owned(), Expr::Row(Take::Key(plans.of("Ticket"))))];
+    let all = Expr::Step { step: list, take: RowPart::Path(path("owner")), many: true };
+    let object = vec![("all".to_owned(), all), ("key".to_owned(), Expr::Row(RowPart::Key(plans.of("Ticket"))))];
     let made = plans.made(&[("all", Type::Json), ("key", Type::Json)], StepKind::Derive { input: first, object });
     let outcome = go(&upstream, &plans).await;
     assert_eq!(rows(&outcome, owner)[0]["name"], json!("Xena"));

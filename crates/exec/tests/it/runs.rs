@@ -7,7 +7,7 @@ use base::{Limits, TenantId};
 use catalog::Catalog;
 use exec::{Coverage, Ctx, Outcome, Why, run};
 use lang::plan::Plan;
-use lang::scope::{Exposed, Scope};
+use lang::scope::{ExposedEntity, Scope};
 use serde_json::{Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream};
 use tokio::sync::{Notify, Semaphore};
@@ -18,7 +18,7 @@ fn catalog() -> Arc<Catalog> {
 
 fn plan(program: &str, limits: &Limits) -> Plan {
     let catalog = catalog();
-    let exposed = |(at, (name, entity)): (usize, (&String, &catalog::Entity))| Exposed {
+    let exposed = |(at, (name, entity)): (usize, (&String, &catalog::Entity))| ExposedEntity {
         symbol: format!("e{}", at + 1),
         catalog: catalog.clone(),
         entity: name.clone(),
@@ -198,7 +198,7 @@ async fn a_relation_from_a_null_field_gives_nothing() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/projects/A/tickets/1").json(200, json!({"project": "A", "number": 1, "due": null})));
     upstream.add(Rule::get("/api/tickets").json(200, json!({"data": [{"project": "A", "number": 2}], "total": 1})));
-    let exposed = |name: &str| Exposed {
+    let exposed = |name: &str| ExposedEntity {
         symbol: format!("e_{name}"),
         catalog: catalog.clone(),
         entity: name.to_owned(),

@@ -40,7 +40,7 @@ fn repair(draft: &mut Draft, written: &Written, rejected: &Rejected, report: &mu
     let mut capabilities: Vec<(usize, String)> = Vec::new();
     let mut entities: Vec<(usize, String)> = Vec::new();
     for diagnostic in &rejected.diagnostics {
-        let line = index.place(diagnostic.span.start).line as usize;
+        let line = index.location(diagnostic.span.start).line as usize;
         let of = |starts: &[usize]| starts.partition_point(|start| *start <= line).checked_sub(1);
         let first = written.capabilities.first().copied().unwrap_or(usize::MAX);
         match (of(&written.capabilities), of(&written.entities)) {

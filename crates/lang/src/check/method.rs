@@ -6,26 +6,26 @@ use catalog::{Capability, Kind, Param};
 use serde_json::Value as Json;
 use smol_str::SmolStr;
 
-use super::path::alphabet_of;
-use super::source::called;
+use super::path::name_style_of;
+use super::source::capability_ref;
 use super::value::{is_null, reference_of};
-use super::{Cx, NodeId};
+use super::{Checker, NodeId};
 use crate::codes;
-use crate::ir::{Args, Expr, Says, StepKind, Take};
-use crate::scope::{Alphabet, Exposed};
+use crate::ir::{Args, Expr, RowPart, StepDescription, StepKind};
+use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{self, Arg, EntityName, Key, Name};
 
 /// What a method is called on.
 #[derive(Debug, Clone)]
 pub(super) enum Receiver<'s> {
-    Type(&'s Exposed),
+    Type(&'s ExposedEntity),
     /// The reference to the instance.
-    Instance(&'s Exposed, Expr),
+    Instance(&'s ExposedEntity, Expr),
 }
 
 /// `.name(args)` as written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Written<'a> {
+pub(super) struct MethodCall<'a> {
     pub name: &'a Name,
     pub args: &'a tree::Args,
     /// From its dot to its closing bracket.
@@ -35,48 +35,48 @@ pub(super) struct Written<'a> {
 }
 
 /// A method and what it is called on.
-pub(super) struct Method<'a, 's> {
+pub(super) struct ReceiverCall<'a, 's> {
     pub receiver: Receiver<'s>,
-    pub written: Written<'a>,
+    pub written: MethodCall<'a>,
 }
 
 /// What is called, on what, with what.
-type Bound<'s> = (&'s Exposed, &'s Capability, Args);
+type ResolvedCall<'s> = (&'s ExposedEntity, &'s Capability, Args);
 
 impl<'s> Receiver<'s> {
-    fn exposed(&self) -> &'s Exposed {
+    fn exposed(&self) -> &'s ExposedEntity {
         match self {
             Receiver::Type(exposed) | Receiver::Instance(exposed, _) => exposed,
         }
     }
 }
 
-impl<'s> Cx<'s> {
-    pub(super) fn method_of_type(&mut self, exposed: &'s Exposed, written: Written<'_>) -> Option<NodeId> {
-        let (exposed, capability, args) = self.method(&Method { receiver: Receiver::Type(exposed), written })?;
+impl<'s> Checker<'s> {
+    pub(super) fn method_of_type(&mut self, exposed: &'s ExposedEntity, written: MethodCall<'_>) -> Option<NodeId> {
+        let (exposed, capability, args) = self.method(&ReceiverCall { receiver: Receiver::Type(exposed), written })?;
         self.call(exposed, capability, args, (None, written.name.span))
     }
 
     pub(super) fn method_of_instance(
         &mut self,
-        exposed: &'s Exposed,
+        exposed: &'s ExposedEntity,
         (entity, key): (&EntityName, &Key),
-        written: Written<'_>,
+        written: MethodCall<'_>,
     ) -> Option<NodeId> {
         let key = self.key_args(exposed, (entity, key), written.receiver)?;
         let receiver = Receiver::Instance(exposed, reference_of(exposed, key)?);
-        let (exposed, capability, args) = self.method(&Method { receiver, written })?;
+        let (exposed, capability, args) = self.method(&ReceiverCall { receiver, written })?;
         self.call(exposed, capability, args, (None, written.name.span))
     }
 
-    pub(super) fn method_of_rows(&mut self, input: NodeId, written: Written<'_>) -> Option<NodeId> {
+    pub(super) fn method_of_rows(&mut self, input: NodeId, written: MethodCall<'_>) -> Option<NodeId> {
         let name = written.name;
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
-        let whole = matches!(&self.at(input).kind, StepKind::Query { args, .. } if args.is_empty());
+        let whole = matches!(&self.checked_node(input).kind, StepKind::Query { args, .. } if args.is_empty());
         let known = exposed.and_then(|e| self.scope.method(e, &name.text));
         let of_type = known.is_some_and(|c| !c.needs_anchor());
-        if known.is_none() && self.foreign_method(&rows, written) {
+        if known.is_none() && self.report_foreign_method(&rows, written) {
             return None;
         }
         if let (true, true, Some(exposed)) = (whole, of_type, exposed) {
@@ -84,7 +84,7 @@ impl<'s> Cx<'s> {
             return self.method_of_type(exposed, written);
         }
         if let (true, Some(exposed), Some(capability)) = (rows.many && !of_type, exposed, known) {
-            self.for_each(exposed, capability, written);
+            self.report_many_receivers(exposed, capability, written);
             return None;
         }
         let (Some(exposed), Some(of)) = (exposed, rows.entity_of()) else {
@@ -93,7 +93,8 @@ impl<'s> Cx<'s> {
             return None;
         };
         let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
-        let lost: Vec<&str> = key.iter().filter(|k| !rows.has(k) && !rows.beyond).map(String::as_str).collect();
+        let lost: Vec<&str> =
+            key.iter().filter(|k| !rows.has_column(k) && !rows.has_unread_fields).map(String::as_str).collect();
         if !lost.is_empty() {
             let message =
                 format!("`{}` starts from {}, which the projection before it left out", name.text, lost.join(", "));
@@ -101,43 +102,43 @@ impl<'s> Cx<'s> {
             return None;
         }
         let reference =
-            self.key_written(input).unwrap_or(Expr::Step { step: input.0, take: Take::Key(of), many: false });
+            self.key_written(input).unwrap_or(Expr::Step { step: input.0, take: RowPart::Key(of), many: false });
         let receiver = Receiver::Instance(exposed, reference);
-        let (exposed, capability, args) = self.method(&Method { receiver, written })?;
+        let (exposed, capability, args) = self.method(&ReceiverCall { receiver, written })?;
         self.call(exposed, capability, args, (None, name.span))
     }
 
     /// The capability that a method is, with all that it is called with.
-    pub(super) fn method(&mut self, method: &Method<'_, 's>) -> Option<Bound<'s>> {
+    pub(super) fn method(&mut self, method: &ReceiverCall<'_, 's>) -> Option<ResolvedCall<'s>> {
         let (exposed, written) = (method.receiver.exposed(), method.written);
-        let alphabet = alphabet_of(&written.name.text);
+        let style = name_style_of(&written.name.text);
         let Some(capability) = self.scope.method(exposed, &written.name.text) else {
-            let rows = self.rows_of(&exposed.catalog, &exposed.entity, true);
-            if !matches!(method.receiver, Receiver::Type(_)) || !self.foreign_method(&rows, written) {
-                self.unknown_method(exposed, written, alphabet);
+            let rows = self.entity_rows(&exposed.catalog, &exposed.entity, true);
+            if !matches!(method.receiver, Receiver::Type(_)) || !self.report_foreign_method(&rows, written) {
+                self.report_unknown_method(exposed, written, style);
             }
             return None;
         };
         let mut args = match &method.receiver {
             Receiver::Type(_) if capability.needs_anchor() => {
-                self.wrong_receiver(exposed, capability, written);
+                self.report_wrong_receiver(exposed, capability, written);
                 return None;
             }
             Receiver::Instance(..) if !capability.needs_anchor() && capability.kind != Kind::Get => {
-                self.wrong_receiver(exposed, capability, written);
+                self.report_wrong_receiver(exposed, capability, written);
                 return None;
             }
             Receiver::Type(_) => Args::new(),
             Receiver::Instance(_, reference) => anchor(exposed, capability, reference),
         };
-        let given = self.arguments(exposed, capability, method, alphabet)?;
+        let given = self.arguments(exposed, capability, method, style)?;
         args.extend(given);
         let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
         let needed = |p: &&Param| p.required || (capability.kind == Kind::Get && key.contains(&p.name));
         let missing: Vec<&Param> =
             capability.params.values().filter(needed).filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
-            self.missing_arguments(exposed, capability, written, &missing);
+            self.report_missing_arguments(exposed, capability, written, &missing);
             return None;
         }
         Some((exposed, capability, args))
@@ -145,56 +146,61 @@ impl<'s> Cx<'s> {
 
     fn arguments(
         &mut self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
-        method: &Method<'_, 's>,
-        alphabet: Alphabet,
+        method: &ReceiverCall<'_, 's>,
+        style: NameStyle,
     ) -> Option<Args> {
         match method.written.args {
-            tree::Args::Slots(slots) => self.slot_arguments(exposed, capability, slots, alphabet),
+            tree::Args::Slots(slots) => self.slot_arguments(exposed, capability, slots, style),
             tree::Args::Variant { name, args } => self.variant_argument(exposed, capability, (name, args)),
         }
     }
 
     fn slot_arguments(
         &mut self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
         slots: &[Arg],
-        alphabet: Alphabet,
+        style: NameStyle,
     ) -> Option<Args> {
-        if self.dots_in_args(exposed, capability, slots) {
+        if self.reject_dots_in_args(exposed, capability, slots) {
             return None;
         }
-        let slots = self.spelled_args(exposed, slots);
+        let slots = self.expand_dots_in_args(exposed, slots);
         let mut args = Args::new();
-        let mut right = true;
+        let mut is_valid = true;
         for Arg { slot, value: written } in slots.iter() {
             let Some(param) = self.scope.param(&exposed.catalog, capability.params.values(), &slot.text) else {
-                self.unknown_argument(exposed, capability, slot, alphabet);
-                right = false;
+                self.report_unknown_argument(exposed, capability, slot, style);
+                is_valid = false;
                 continue;
             };
-            self.mended(slot, &param.name);
+            self.note_case_fix(slot, &param.name);
             let Some(value) = self.value(&exposed.catalog, &param.kind, written) else {
-                right = false;
+                is_valid = false;
                 continue;
             };
             // `null` empties what an update sets; elsewhere nothing is there yet, and it is the same as leaving it out.
             if is_null(&value) && !capability.empties(&param.name) {
-                right &= self.cannot_empty(capability, param, (slot, written));
+                is_valid &= self.check_can_empty(capability, param, (slot, written));
                 continue;
             }
             if args.insert(SmolStr::new(&param.name), value).is_some() {
                 self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
-                right = false;
+                is_valid = false;
             }
         }
-        right.then_some(args)
+        is_valid.then_some(args)
     }
 
     /// An update that cannot say `null` would keep the old value and seem to have emptied it. True where nothing is lost.
-    fn cannot_empty(&mut self, capability: &Capability, param: &Param, (slot, value): (&Name, &tree::Value)) -> bool {
+    fn check_can_empty(
+        &mut self,
+        capability: &Capability,
+        param: &Param,
+        (slot, value): (&Name, &tree::Value),
+    ) -> bool {
         if capability.kind != Kind::Update || param.required {
             return true;
         }
@@ -207,7 +213,7 @@ impl<'s> Cx<'s> {
     /// `.m1(Circle{radius=1})`: the one parameter that takes an arm of this name.
     fn variant_argument(
         &mut self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
         (name, args): (&Name, &[Arg]),
     ) -> Option<Args> {
@@ -221,19 +227,19 @@ impl<'s> Cx<'s> {
             return None;
         };
         let arm = self.arm_of_args(Some(&exposed.catalog), union, (name, args), name.span)?;
-        let arm = if matches!(param.kind, catalog::Type::Array(_)) { super::value::listed(arm) } else { arm };
+        let arm = if matches!(param.kind, catalog::Type::Array(_)) { super::value::list_of_one(arm) } else { arm };
         Some(Args::from([(SmolStr::new(&param.name), arm)]))
     }
 
     /// The call itself: a read, an effect, or an effect for each row.
     pub(super) fn call(
         &mut self,
-        exposed: &'s Exposed,
+        exposed: &'s ExposedEntity,
         capability: &'s Capability,
         args: Args,
         (each, span): (Option<NodeId>, Span),
     ) -> Option<NodeId> {
-        let call = called(exposed, capability);
+        let call = capability_ref(exposed, capability);
         if capability.kind.is_read() {
             if each.is_some() {
                 let message =
@@ -241,8 +247,8 @@ impl<'s> Cx<'s> {
                 self.error(codes::NOT_AN_EFFECT, span, message);
                 return None;
             }
-            let rows = self.answered(&exposed.catalog, capability, false);
-            return Some(self.push(StepKind::Get { call, args, fields: None }, rows));
+            let rows = self.capability_rows(&exposed.catalog, capability, false);
+            return Some(self.add_node(StepKind::Get { call, args, fields: None }, rows));
         }
         if !self.effects_allowed() {
             let message =
@@ -252,15 +258,15 @@ impl<'s> Cx<'s> {
         }
         let undo = capability.effect.as_ref().and_then(|e| e.undo.as_ref());
         let undo = undo.and_then(|name| exposed.catalog.capability(name)).map(|c| c.method_name().to_owned());
-        let says = Says { what: format!("{} {}", capability.method_name(), exposed.entity), undo };
-        let rows = self.answered(&exposed.catalog, capability, each.is_some());
+        let description = StepDescription { what: format!("{} {}", capability.method_name(), exposed.entity), undo };
+        let rows = self.capability_rows(&exposed.catalog, capability, each.is_some());
         let each = each.map(|node| node.0);
-        Some(self.push_effect(StepKind::Effect { call, args, each }, rows, says))
+        Some(self.add_effect(StepKind::Effect { call, args, each }, rows, description))
     }
 }
 
 /// The parts of the key that the instance fills.
-fn anchor(exposed: &Exposed, capability: &Capability, reference: &Expr) -> Args {
+fn anchor(exposed: &ExposedEntity, capability: &Capability, reference: &Expr) -> Args {
     let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
     let filled = |part: &&String| match capability.kind {
         Kind::Get => capability.params.contains_key(*part),
@@ -271,10 +277,10 @@ fn anchor(exposed: &Exposed, capability: &Capability, reference: &Expr) -> Args 
 
 /// One part of the key that a reference is.
 fn part_of(reference: &Expr, part: &str, parts: usize) -> Expr {
-    let inner = |take: &Take| match take {
-        Take::Key(_) => Take::Path(vec![part.into()]),
-        Take::Path(path) if parts == 1 => Take::Path(path.clone()),
-        Take::Path(path) => Take::Path(path.iter().cloned().chain([part.into()]).collect()),
+    let inner = |take: &RowPart| match take {
+        RowPart::Key(_) => RowPart::Path(vec![part.into()]),
+        RowPart::Path(path) if parts == 1 => RowPart::Path(path.clone()),
+        RowPart::Path(path) => RowPart::Path(path.iter().cloned().chain([part.into()]).collect()),
     };
     match reference {
         Expr::Value(Json::Object(map)) if parts > 1 => map.get(part).cloned().unwrap_or(Json::Null).into(),

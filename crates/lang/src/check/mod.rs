@@ -1,20 +1,20 @@
 //! A tree against a scope: names resolved, types and cardinality known, every mistake reported at once.
 //! Invariant: `Checked` is made only here, so whoever holds one need not check again; a fix is applied only where it is certain.
 
-mod back;
-mod dots;
-mod each;
-mod hint;
-mod host;
+mod backward;
+mod correction;
+mod handles;
+mod key_dots;
 mod method;
 mod node;
+mod node_space;
 mod outline;
 mod part;
 mod path;
+mod per_row;
 mod postfix;
-mod rows;
+mod row_type;
 mod source;
-mod space;
 mod template;
 mod value;
 
@@ -27,25 +27,25 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use crate::codes;
-use crate::ir::{Says, Shape, Step, StepKind};
+use crate::ir::{Shape, Step, StepDescription, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
-pub use hint::corrected;
+pub use correction::add_corrections;
+use node_space::NodeSpace;
 pub use outline::outline;
-pub use rows::{Col, Of, RowType};
-use space::Space;
+pub use row_type::{RowEntity, RowType, TypedColumn};
 
 /// A program whose every name and type is right: nodes in the order written, each using only earlier ones.
 #[derive(Debug, Clone)]
 pub struct Checked {
     nodes: Vec<CheckedNode>,
-    returns: Vec<Return>,
+    returns: Vec<CheckedResult>,
     catalogs: BTreeMap<CatalogId, Arc<Catalog>>,
 }
 
 /// One result of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Return {
+pub struct CheckedResult {
     pub label: String,
     pub node: NodeId,
 }
@@ -61,7 +61,7 @@ pub struct CheckedNode {
     pub rows: RowType,
     /// The effect that was written before it and matters to it.
     pub after: Option<NodeId>,
-    pub says: Option<Says>,
+    pub description: Option<StepDescription>,
     /// The name the program gave it.
     pub label: Option<SmolStr>,
 }
@@ -71,7 +71,7 @@ impl Checked {
         &self.nodes
     }
 
-    pub fn returns(&self) -> &[Return] {
+    pub fn returns(&self) -> &[CheckedResult] {
         &self.returns
     }
 
@@ -103,21 +103,21 @@ impl CheckedNode {
             effects: 0,
             after: self.after.map(|node| node.0),
             label: self.label.clone(),
-            says: self.says.clone(),
+            description: self.description.clone(),
         }
     }
 }
 
 /// The program and the notes on what was certain enough to mend; or all its mistakes.
 pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let mut cx = Cx::new(scope, false);
-    let returns = cx.program(program);
-    if cx.found.iter().any(Diagnostic::is_error) {
-        return Err(cx.found);
+    let mut cx = Checker::new(scope, false);
+    let returns = cx.check_program(program);
+    if cx.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(cx.diagnostics);
     }
     let nodes = cx.spaces.into_iter().next().map(|space| space.nodes).unwrap_or_default();
     let catalogs = scope.entities.iter().map(|e| (e.catalog.id.clone(), e.catalog.clone())).collect();
-    Ok((Checked { nodes, returns, catalogs }, cx.found))
+    Ok((Checked { nodes, returns, catalogs }, cx.diagnostics))
 }
 
 /// A taught line: the same rules, with places to fill read as values of the right type.
@@ -128,84 +128,84 @@ pub fn check_taught(scope: &Scope, program: &Program) -> Result<(), Vec<Diagnost
 /// Taught lines of one scope, one after another. Each is checked by itself; only what an entity's rows are is worked out once.
 pub struct TaughtLines<'s> {
     scope: &'s Scope,
-    tables: Tables,
+    row_types: EntityRowTypes,
 }
 
 impl<'s> TaughtLines<'s> {
     pub fn new(scope: &'s Scope) -> Self {
-        Self { scope, tables: Vec::new() }
+        Self { scope, row_types: Vec::new() }
     }
 
     pub fn check(&mut self, program: &Program) -> Result<(), Vec<Diagnostic>> {
-        let mut cx = Cx::new(self.scope, true);
-        cx.tables = std::mem::take(&mut self.tables);
-        cx.program(program);
-        self.tables = cx.tables;
-        let mut errors = cx.found;
+        let mut cx = Checker::new(self.scope, true);
+        cx.row_types = std::mem::take(&mut self.row_types);
+        cx.check_program(program);
+        self.row_types = cx.row_types;
+        let mut errors = cx.diagnostics;
         errors.retain(Diagnostic::is_error);
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 }
 
 /// Whole rows of the entities met so far, the last met last.
-type Tables = Vec<(CatalogId, SmolStr, RowType)>;
+type EntityRowTypes = Vec<(CatalogId, SmolStr, RowType)>;
 
 /// What checking one program has found so far.
-struct Cx<'s> {
+struct Checker<'s> {
     scope: &'s Scope,
-    taught: bool,
+    allows_placeholders: bool,
     /// The program's nodes, and above them those of the reads for a row that are being checked.
-    spaces: Vec<Space>,
+    spaces: Vec<NodeSpace>,
     /// What `_` is, innermost last.
-    each: Vec<RowAt>,
+    row_scopes: Vec<RowScope>,
     /// How many values are being read, one inside the other: no effect stands in one.
-    values: usize,
-    tables: Tables,
+    value_depth: usize,
+    row_types: EntityRowTypes,
     labels: BTreeMap<SmolStr, Option<NodeId>>,
     last_effect: Option<NodeId>,
     last_effect_of: BTreeMap<CatalogId, NodeId>,
-    found: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
 /// The rows of a `=>`: a node of a space. It moves on when something is attached to the rows.
 #[derive(Debug, Clone, Copy)]
-struct RowAt {
+struct RowScope {
     space: usize,
     input: NodeId,
 }
 
-impl<'s> Cx<'s> {
-    fn new(scope: &'s Scope, taught: bool) -> Self {
+impl<'s> Checker<'s> {
+    fn new(scope: &'s Scope, allows_placeholders: bool) -> Self {
         Self {
             scope,
-            taught,
-            spaces: vec![Space::default()],
-            each: Vec::new(),
-            values: 0,
-            tables: Vec::new(),
+            allows_placeholders,
+            spaces: vec![NodeSpace::default()],
+            row_scopes: Vec::new(),
+            value_depth: 0,
+            row_types: Vec::new(),
             labels: BTreeMap::new(),
             last_effect: None,
             last_effect_of: BTreeMap::new(),
-            found: Vec::new(),
+            diagnostics: Vec::new(),
         }
     }
 
-    fn program(&mut self, program: &Program) -> Vec<Return> {
+    fn check_program(&mut self, program: &Program) -> Vec<CheckedResult> {
         for binding in &program.bindings {
             self.binding(binding);
         }
         let named: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of(root)).collect();
-        let mut returns: Vec<Return> = Vec::new();
+        let mut returns: Vec<CheckedResult> = Vec::new();
         for (root, name) in program.roots.iter().zip(&named) {
             match self.node(root) {
                 // The same name twice is the same result.
                 Some(_) if name.as_ref().is_some_and(|n| returns.iter().any(|r| &r.label == n)) => {}
                 Some(node) => {
-                    let label = name.clone().unwrap_or_else(|| unnamed(&named, &returns));
-                    returns.push(Return { label, node });
+                    let label = name.clone().unwrap_or_else(|| default_label(&named, &returns));
+                    returns.push(CheckedResult { label, node });
                 }
                 // Whatever cannot be checked has been reported; should a path forget to, the program is refused all the same.
-                None if !self.found.iter().any(Diagnostic::is_error) => {
+                None if !self.diagnostics.iter().any(Diagnostic::is_error) => {
                     self.error(codes::UNKNOWN_NAME, root.span, "this has no meaning in this session");
                 }
                 None => {}
@@ -215,7 +215,7 @@ impl<'s> Cx<'s> {
             && let Some(last) = program.bindings.last()
         {
             let bound = self.labels.get(&last.label.text).copied().flatten();
-            returns.extend(bound.map(|node| Return { label: last.label.text.to_string(), node }));
+            returns.extend(bound.map(|node| CheckedResult { label: last.label.text.to_string(), node }));
         }
         returns
     }
@@ -251,7 +251,7 @@ impl<'s> Cx<'s> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.found.push(diagnostic);
+        self.diagnostics.push(diagnostic);
     }
 
     fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
@@ -259,7 +259,7 @@ impl<'s> Cx<'s> {
     }
 
     /// Says that a name was read in another case than it was written.
-    fn mended(&mut self, written: &Name, read: &str) {
+    fn note_case_fix(&mut self, written: &Name, read: &str) {
         if written.text != read && written.text.eq_ignore_ascii_case(read) {
             let message = format!("read `{}` as `{read}`", written.text);
             self.report(Diagnostic::note(codes::UNKNOWN_NAME, written.span, message));
@@ -268,7 +268,7 @@ impl<'s> Cx<'s> {
 }
 
 /// `result`, `result2`, … by its place, passing over names that other results have.
-fn unnamed(named: &[Option<String>], before: &[Return]) -> String {
+fn default_label(named: &[Option<String>], before: &[CheckedResult]) -> String {
     let taken = |name: &str| named.iter().flatten().any(|n| n == name) || before.iter().any(|r| r.label == name);
     let numbered = (before.len() + 1..).map(|n| if n == 1 { "result".to_owned() } else { format!("result{n}") });
     let mut free = numbered.skip_while(|name| taken(name));

@@ -4,15 +4,15 @@
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
-use super::hint::renamed;
-use super::method::Written;
-use super::{Col, Cx, NodeId, RowType};
+use super::correction::rename_edit;
+use super::method::MethodCall;
+use super::{Checker, NodeId, RowType, TypedColumn};
 use crate::codes;
 use crate::ir::StepKind;
-use crate::scope::{Exposed, NoEntity, Untaught};
+use crate::scope::{EntityLookupError, ExposedEntity, UntaughtEntity};
 use crate::syntax::tree::{EntityName, Heredoc, Name, Node, Part, PartKind, Primary, Value};
 
-impl<'s> Cx<'s> {
+impl<'s> Checker<'s> {
     pub(super) fn node(&mut self, node: &Node) -> Option<NodeId> {
         self.chain(&node.primary, &node.parts, node.head)
     }
@@ -25,7 +25,7 @@ impl<'s> Cx<'s> {
                 if !self.is_label(name) =>
             {
                 let exposed = self.entity(name)?;
-                let written = Written { name: method, args, span: *span, receiver: head };
+                let written = MethodCall { name: method, args, span: *span, receiver: head };
                 (self.method_of_type(exposed, written)?, rest)
             }
             (
@@ -33,7 +33,7 @@ impl<'s> Cx<'s> {
                 [Part { kind: PartKind::Method { name: method, args }, span }, rest @ ..],
             ) => {
                 let exposed = self.entity(entity)?;
-                let written = Written { name: method, args, span: *span, receiver: head };
+                let written = MethodCall { name: method, args, span: *span, receiver: head };
                 (self.method_of_instance(exposed, (entity, key), written)?, rest)
             }
             _ => (self.primary(primary, head)?, parts),
@@ -48,7 +48,7 @@ impl<'s> Cx<'s> {
         match primary {
             Primary::Name(name) => self.name(name),
             Primary::Query { entity, .. } if self.is_label(entity) => {
-                self.braces_on_rows(&entity.name, span);
+                self.report_braces_on_rows(&entity.name, span);
                 None
             }
             Primary::Query { entity, preds } => {
@@ -72,7 +72,7 @@ impl<'s> Cx<'s> {
         }
     }
 
-    fn braces_on_rows(&mut self, label: &Name, span: Span) {
+    fn report_braces_on_rows(&mut self, label: &Name, span: Span) {
         let message = format!(
             "`{}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows",
             label.text
@@ -89,14 +89,14 @@ impl<'s> Cx<'s> {
     fn name(&mut self, name: &EntityName) -> Option<NodeId> {
         if self.is_label(name) {
             let bound = self.labels.get(&name.name.text).copied().flatten()?;
-            return Some(self.import(bound));
+            return Some(self.import_node(bound));
         }
         let exposed = self.entity(name)?;
         let span = entity_span(name);
         self.query(exposed, name, &[], span)
     }
 
-    pub(super) fn entity(&mut self, name: &EntityName) -> Option<&'s Exposed> {
+    pub(super) fn entity(&mut self, name: &EntityName) -> Option<&'s ExposedEntity> {
         let span = entity_span(name);
         let shown = || match &name.catalog {
             Some(catalog) => format!("{}:{}", catalog.text, name.name.text),
@@ -104,16 +104,16 @@ impl<'s> Cx<'s> {
         };
         match self.scope.entity(name) {
             Ok(exposed) => {
-                self.mended(&name.name, &exposed.entity);
+                self.note_case_fix(&name.name, &exposed.entity);
                 Some(exposed)
             }
-            Err(NoEntity::Ambiguous(names)) => {
+            Err(EntityLookupError::Ambiguous(names)) => {
                 let message = format!("`{}` is in several catalogs of this session", shown());
                 self.report(Diagnostic::error(codes::AMBIGUOUS_ENTITY, span, message).with_alternatives(names));
                 None
             }
-            Err(NoEntity::Untaught(found)) => {
-                let seed = |u: &Untaught| format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", u.catalog, u.entity);
+            Err(EntityLookupError::UntaughtEntity(found)) => {
+                let seed = |u: &UntaughtEntity| format!("{{\"api\": \"{}\", \"entity\": \"{}\"}}", u.catalog, u.entity);
                 let seeds: Vec<String> = found.iter().map(seed).collect();
                 let message =
                     format!("`{}` was not taught to this session; add it to the seeds of plasm_context", shown());
@@ -124,12 +124,12 @@ impl<'s> Cx<'s> {
                 });
                 None
             }
-            Err(NoEntity::Unknown(near)) => {
+            Err(EntityLookupError::Unknown(near)) => {
                 let message = format!(
                     "no entity or name `{}` in this session; if the API has it, add a seed for it with plasm_context",
                     shown()
                 );
-                let fix = renamed(&name.name, near.iter().map(String::as_str));
+                let fix = rename_edit(&name.name, near.iter().map(String::as_str));
                 let diagnostic = Diagnostic::error(codes::UNKNOWN_ENTITY, span, message);
                 self.report(diagnostic.with_fix(fix).with_alternatives(near));
                 None
@@ -138,44 +138,44 @@ impl<'s> Cx<'s> {
     }
 
     fn text(&mut self, block: &Heredoc) -> NodeId {
-        self.push(StepKind::Text { content: block.body.clone() }, RowType::text())
+        self.add_node(StepKind::Text { content: block.body.clone() }, RowType::text())
     }
 
     /// `["db", "cache"]`: each literal is a row.
     fn literal_rows(&mut self, values: &[Value]) -> Option<NodeId> {
         let mut items = Vec::new();
         let mut kinds: Vec<(Type, Option<std::sync::Arc<catalog::Catalog>>)> = Vec::new();
-        let mut right = true;
+        let mut is_valid = true;
         for value in values {
-            match self.free(value) {
-                Some(free) => {
-                    items.push(free.expr);
-                    kinds.push((free.kind, free.home));
+            match self.untyped(value) {
+                Some(untyped) => {
+                    items.push(untyped.expr);
+                    kinds.push((untyped.kind, untyped.ref_catalog));
                 }
-                None => right = false,
+                None => is_valid = false,
             }
         }
-        if !right {
+        if !is_valid {
             return None;
         }
         let same = kinds.first().filter(|first| kinds.iter().all(|k| k.0 == first.0)).cloned();
-        let (kind, home) = same.unwrap_or((Type::Json, None));
-        let columns = vec![Col { name: "value".into(), kind, home }];
-        let rows = RowType { literal: true, ..RowType::made(columns, true) };
-        Some(self.push(StepKind::Rows { items }, rows))
+        let (kind, ref_catalog) = same.unwrap_or((Type::Json, None));
+        let columns = vec![TypedColumn { name: "value".into(), kind, ref_catalog }];
+        let rows = RowType { is_literal: true, ..RowType::computed(columns, true) };
+        Some(self.add_node(StepKind::Rows { items }, rows))
     }
 
     /// `_` where rows belong: the row at hand, inside a read for it.
     fn row_as_rows(&mut self, span: Span) -> Option<NodeId> {
-        let Some(row) = self.each.last().copied().filter(|row| row.space < self.here()) else {
-            self.row_outside(span);
+        let Some(row) = self.row_scopes.last().copied().filter(|row| row.space < self.current_space()) else {
+            self.report_row_outside(span);
             return None;
         };
-        let rows = self.spaces[row.space].nodes[row.input.0].rows.clone().one();
-        Some(self.push(StepKind::Given { step: None }, rows))
+        let rows = self.spaces[row.space].nodes[row.input.0].rows.clone().single_row();
+        Some(self.add_node(StepKind::OuterRows { step: None }, rows))
     }
 
-    pub(super) fn row_outside(&mut self, span: Span) {
+    pub(super) fn report_row_outside(&mut self, span: Span) {
         let message = "`_` is the row of a `=>` and has a meaning only after one, as in `rows => {title: _.title}`";
         self.error(codes::ROW_OUTSIDE, span, message);
     }

@@ -2,7 +2,7 @@
 //! Invariant: one line a node, in order; nothing parses it.
 
 use super::{Checked, CheckedNode};
-use crate::ir::{Args, Path, StepKind, shown};
+use crate::ir::{Args, Path, StepKind, describe_value};
 
 pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
@@ -29,11 +29,12 @@ fn op(node: &CheckedNode) -> String {
         }
         StepKind::Get { call, args, .. } => format!("get {} {}", call.capability, json(args)),
         StepKind::Follow { input, relation, args, .. } => format!("follow n{input} .{relation} {}", json(args)),
-        StepKind::Each { input, call, args, .. } => format!("each n{input} {} {}", call.capability, json(args)),
+        StepKind::QueryPerRow { input, call, args, .. } => format!("each n{input} {} {}", call.capability, json(args)),
         StepKind::Deref { input, field, .. } => format!("deref n{input} .{field}"),
         StepKind::Attach { input, field, entity } => format!("attach n{input} .{} {}", field.join("."), entity.entity),
         StepKind::Filter { input, tests } => {
-            let one = |t: &crate::ir::Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown(&t.value));
+            let one =
+                |t: &crate::ir::FilterTest| format!("{}{}{}", t.path.join("."), t.op.sign(), describe_value(&t.value));
             format!("filter n{input} {{{}}}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
         }
         StepKind::Sort { input, by, descending } => {
@@ -41,22 +42,25 @@ fn op(node: &CheckedNode) -> String {
         }
         StepKind::Limit { input, count } => format!("limit n{input} {count}"),
         StepKind::Distinct { input, by } => format!("distinct n{input} ({})", joined(by)),
-        StepKind::Aggregate { input, specs } => format!("aggregate n{input} {}", crate::ir::specs(specs)),
+        StepKind::Aggregate { input, specs } => {
+            format!("aggregate n{input} {}", crate::ir::describe_aggregations(specs))
+        }
         StepKind::GroupBy { input, by, specs } => {
             let by: Vec<String> = by.iter().map(|p| p.path.join(".")).collect();
-            format!("group n{input} ({}) {}", by.join(", "), crate::ir::specs(specs))
+            format!("group n{input} ({}) {}", by.join(", "), crate::ir::describe_aggregations(specs))
         }
         StepKind::Project { input, columns } => {
             let columns: Vec<String> = columns.iter().map(|c| c.path.join(".")).collect();
             format!("project n{input} [{}]", columns.join(", "))
         }
         StepKind::Derive { input, object } => {
-            let pairs: Vec<String> = object.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
+            let pairs: Vec<String> =
+                object.iter().map(|(name, value)| format!("{name}: {}", describe_value(value))).collect();
             format!("derive n{input} {{{}}}", pairs.join(", "))
         }
         StepKind::Template { input, .. } => format!("render n{input}"),
         StepKind::Rows { items } => {
-            format!("rows [{}]", items.iter().map(shown).collect::<Vec<_>>().join(", "))
+            format!("rows [{}]", items.iter().map(describe_value).collect::<Vec<_>>().join(", "))
         }
         StepKind::Text { content } => format!("text {content:?}"),
         StepKind::Effect { call, args, each } => {
@@ -77,6 +81,6 @@ fn op(node: &CheckedNode) -> String {
 
 /// Known values as JSON, holes as where they come from.
 fn json(args: &Args) -> String {
-    let pairs: Vec<String> = args.iter().map(|(name, value)| format!("\"{name}\":{}", shown(value))).collect();
+    let pairs: Vec<String> = args.iter().map(|(name, value)| format!("\"{name}\":{}", describe_value(value))).collect();
     format!("{{{}}}", pairs.join(","))
 }

@@ -5,167 +5,188 @@ use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
 use smol_str::SmolStr;
 
-use super::hint::test_op;
-use super::path::Leads;
-use super::{Col, Cx, NodeId, RowType};
+use super::correction::comparison_op;
+use super::path::ResolvedPath;
+use super::{Checker, NodeId, RowType, TypedColumn};
 use crate::codes;
-use crate::ir::{self, NamedPath, StepKind, Test, TestOp};
-use crate::syntax::tree::{Function, Path, Pred, Spec, Value, ValueKind};
+use crate::ir::{self, ComparisonOp, FilterTest, NamedPath, StepKind};
+use crate::syntax::tree::{AggregateSpec, Function, Path, Pred, Value, ValueKind};
 
-impl Cx<'_> {
+impl Checker<'_> {
     pub(super) fn filter(&mut self, input: NodeId, preds: &[Pred]) -> Option<NodeId> {
         let mut tests = Vec::new();
-        let mut wanted = Vec::new();
-        let mut right = true;
+        let mut attachments = Vec::new();
+        let mut is_valid = true;
         for pred in preds {
-            let Some(leads) = self.path_of(input, &pred.path) else {
-                right = false;
+            let Some(resolved) = self.resolve_node_path(input, &pred.path) else {
+                is_valid = false;
                 continue;
             };
-            match self.test(&leads, pred) {
+            match self.test(&resolved, pred) {
                 Some(test) => tests.push(test),
-                None => right = false,
+                None => is_valid = false,
             }
-            wanted.extend(leads.attach);
+            attachments.extend(resolved.attachments);
         }
-        if !right {
+        if !is_valid {
             return None;
         }
         if tests.is_empty() {
             return Some(input);
         }
-        let here = self.here();
-        let input = self.attach(here, input, &wanted);
+        let here = self.current_space();
+        let input = self.attach(here, input, &attachments);
         let rows = self.rows(input).clone();
-        Some(self.push(StepKind::Filter { input: input.0, tests }, rows))
+        Some(self.add_node(StepKind::Filter { input: input.0, tests }, rows))
     }
 
-    fn test(&mut self, leads: &Leads, pred: &Pred) -> Option<Test> {
-        let op = test_op(pred.op);
+    fn test(&mut self, resolved: &ResolvedPath, pred: &Pred) -> Option<FilterTest> {
+        let op = comparison_op(pred.op);
         let null = pred.value.kind == ValueKind::Null;
-        if !fits(op, &leads.kind) || (null && !matches!(op, TestOp::Eq | TestOp::Ne)) {
-            self.does_not_compare(leads, op, null, pred.op_span);
+        if !fits(op, &resolved.kind) || (null && !matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)) {
+            self.report_no_comparison(resolved, op, null, pred.op_span);
             return None;
         }
         let several = matches!(&pred.value.kind, ValueKind::List(_));
         if matches!(&pred.value.kind, ValueKind::List(items) if items.is_empty()) {
-            let message = format!("`{}` cannot be compared with an empty list: every list has all of it", leads.name());
+            let message =
+                format!("`{}` cannot be compared with an empty list: every list has all of it", resolved.name());
             self.error(codes::DOES_NOT_COMPARE, pred.value.span, message);
             return None;
         }
         // A list is compared with one of its items, or with several; a part of a text with any text.
-        let kind = match (&leads.kind, op) {
-            (Type::Array(_) | Type::MultiSelect(_), TestOp::Eq | TestOp::Ne) if several => leads.kind.clone(),
+        let kind = match (&resolved.kind, op) {
+            (Type::Array(_) | Type::MultiSelect(_), ComparisonOp::Eq | ComparisonOp::Ne) if several => {
+                resolved.kind.clone()
+            }
             (kind, _) => match (item_of(kind), op) {
-                (Type::Select(_) | Type::Uuid, TestOp::Like) => Type::String(catalog::TextStyle::Short),
+                (Type::Select(_) | Type::Uuid, ComparisonOp::Like) => Type::String(catalog::TextStyle::Short),
                 (item, _) => item,
             },
         };
-        let value = match &leads.home {
-            Some(home) => self.value(&home.clone(), &kind, &pred.value)?,
-            None => self.homeless(&kind, &pred.value)?,
+        let value = match &resolved.ref_catalog {
+            Some(ref_catalog) => self.value(&ref_catalog.clone(), &kind, &pred.value)?,
+            None => self.untyped_value(&kind, &pred.value)?,
         };
-        Some(Test { path: leads.path.clone(), op, value, kind: leads.kind.clone() })
+        Some(FilterTest { path: resolved.path.clone(), op, value, kind: resolved.kind.clone() })
     }
 
-    fn does_not_compare(&mut self, leads: &Leads, op: TestOp, null: bool, span: Span) {
-        let all = [TestOp::Eq, TestOp::Ne, TestOp::Lt, TestOp::Le, TestOp::Gt, TestOp::Ge, TestOp::Like];
+    fn report_no_comparison(&mut self, resolved: &ResolvedPath, op: ComparisonOp, null: bool, span: Span) {
+        let all = [
+            ComparisonOp::Eq,
+            ComparisonOp::Ne,
+            ComparisonOp::Lt,
+            ComparisonOp::Le,
+            ComparisonOp::Gt,
+            ComparisonOp::Ge,
+            ComparisonOp::Like,
+        ];
         let legal: Vec<String> = all
             .into_iter()
-            .filter(|op| fits(*op, &leads.kind) && (!null || matches!(op, TestOp::Eq | TestOp::Ne)))
+            .filter(|op| fits(*op, &resolved.kind) && (!null || matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)))
             .map(|op| op.sign().to_owned())
             .collect();
-        let what = if null { "null".to_owned() } else { format!("`{}` ({})", leads.name(), leads.kind.describe()) };
+        let what =
+            if null { "null".to_owned() } else { format!("`{}` ({})", resolved.name(), resolved.kind.describe()) };
         let message = format!("{what} cannot be compared with `{}`", op.sign());
         self.report(Diagnostic::error(codes::DOES_NOT_COMPARE, span, message).with_alternatives(legal));
     }
 
     pub(super) fn sort(&mut self, input: NodeId, field: &Path, descending: bool) -> Option<NodeId> {
-        let leads = self.path_of(input, field)?;
-        if matches!(leads.kind, Type::Array(_) | Type::MultiSelect(_) | Type::Object(_) | Type::Union(_)) {
-            let message = format!("`{}` ({}) has no order to sort by", leads.name(), leads.kind.describe());
+        let resolved = self.resolve_node_path(input, field)?;
+        if matches!(resolved.kind, Type::Array(_) | Type::MultiSelect(_) | Type::Object(_) | Type::Union(_)) {
+            let message = format!("`{}` ({}) has no order to sort by", resolved.name(), resolved.kind.describe());
             self.error(codes::DOES_NOT_COMPARE, span_of(field), message);
             return None;
         }
-        let here = self.here();
-        let input = self.attach(here, input, &leads.attach);
+        let here = self.current_space();
+        let input = self.attach(here, input, &resolved.attachments);
         let rows = self.rows(input).clone();
-        Some(self.push(StepKind::Sort { input: input.0, by: leads.path, descending }, rows))
+        Some(self.add_node(StepKind::Sort { input: input.0, by: resolved.path, descending }, rows))
     }
 
     pub(super) fn distinct(&mut self, input: NodeId, fields: &[Path]) -> Option<NodeId> {
-        let leads = self.paths(input, fields)?;
-        let wanted: Vec<_> = leads.iter().flat_map(|l| l.attach.clone()).collect();
-        let here = self.here();
-        let input = self.attach(here, input, &wanted);
+        let resolved = self.paths(input, fields)?;
+        let attachments: Vec<_> = resolved.iter().flat_map(|l| l.attachments.clone()).collect();
+        let here = self.current_space();
+        let input = self.attach(here, input, &attachments);
         let rows = self.rows(input).clone();
-        let by = leads.into_iter().map(|l| l.path).collect();
-        Some(self.push(StepKind::Distinct { input: input.0, by }, rows))
+        let by = resolved.into_iter().map(|l| l.path).collect();
+        Some(self.add_node(StepKind::Distinct { input: input.0, by }, rows))
     }
 
     /// All of them, or reports on all that lead nowhere.
-    fn paths(&mut self, input: NodeId, fields: &[Path]) -> Option<Vec<Leads>> {
-        let found: Vec<Option<Leads>> = fields.iter().map(|f| self.path_of(input, f)).collect();
+    fn paths(&mut self, input: NodeId, fields: &[Path]) -> Option<Vec<ResolvedPath>> {
+        let found: Vec<Option<ResolvedPath>> = fields.iter().map(|f| self.resolve_node_path(input, f)).collect();
         found.into_iter().collect()
     }
 
-    pub(super) fn aggregate(&mut self, input: NodeId, specs: &[Spec]) -> Option<NodeId> {
-        let (input, made, columns) = self.specs(input, specs, Vec::new())?;
-        let rows = RowType::made(columns, false);
-        Some(self.push(StepKind::Aggregate { input: input.0, specs: made }, rows))
+    pub(super) fn aggregate(&mut self, input: NodeId, specs: &[AggregateSpec]) -> Option<NodeId> {
+        let (input, aggregations, columns) = self.specs(input, specs, Vec::new())?;
+        let rows = RowType::computed(columns, false);
+        Some(self.add_node(StepKind::Aggregate { input: input.0, specs: aggregations }, rows))
     }
 
-    pub(super) fn group_by(&mut self, input: NodeId, fields: &[Path], specs: &[Spec]) -> Option<NodeId> {
-        let groups = self.paths(input, fields);
-        let names: Vec<SmolStr> = groups.iter().flatten().map(Leads::name).collect();
-        let counted = self.specs(input, specs, names);
-        let (groups, (input, made, aliases)) = (groups?, counted?);
-        let wanted: Vec<_> = groups.iter().flat_map(|l| l.attach.clone()).collect();
-        let here = self.here();
-        let input = self.attach(here, input, &wanted);
-        let column = |l: &Leads| Col { name: l.name(), kind: l.kind.clone(), home: l.home.clone() };
-        let columns = groups.iter().map(column).chain(aliases).collect();
-        let by = groups.into_iter().map(|l| NamedPath { name: l.name(), path: l.path }).collect();
-        let kind = StepKind::GroupBy { input: input.0, by, specs: made };
-        Some(self.push(kind, RowType::made(columns, true)))
+    pub(super) fn group_by(&mut self, input: NodeId, fields: &[Path], specs: &[AggregateSpec]) -> Option<NodeId> {
+        let group_paths = self.paths(input, fields);
+        let names: Vec<SmolStr> = group_paths.iter().flatten().map(ResolvedPath::name).collect();
+        let aggregated = self.specs(input, specs, names);
+        let (group_paths, (input, aggregations, aliases)) = (group_paths?, aggregated?);
+        let attachments: Vec<_> = group_paths.iter().flat_map(|l| l.attachments.clone()).collect();
+        let here = self.current_space();
+        let input = self.attach(here, input, &attachments);
+        let column =
+            |l: &ResolvedPath| TypedColumn { name: l.name(), kind: l.kind.clone(), ref_catalog: l.ref_catalog.clone() };
+        let columns = group_paths.iter().map(column).chain(aliases).collect();
+        let by = group_paths.into_iter().map(|l| NamedPath { name: l.name(), path: l.path }).collect();
+        let kind = StepKind::GroupBy { input: input.0, by, specs: aggregations };
+        Some(self.add_node(kind, RowType::computed(columns, true)))
     }
 
     /// The sums and counts, the columns that they make, and the rows they need. `taken` are names that columns have already.
     fn specs(
         &mut self,
         input: NodeId,
-        specs: &[Spec],
+        specs: &[AggregateSpec],
         mut taken: Vec<SmolStr>,
-    ) -> Option<(NodeId, Vec<ir::Spec>, Vec<Col>)> {
-        let (mut made, mut columns, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
-        let mut right = true;
+    ) -> Option<(NodeId, Vec<ir::Aggregation>, Vec<TypedColumn>)> {
+        let (mut aggregations, mut columns, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_valid = true;
         for spec in specs {
             if taken.contains(&spec.name.text) {
                 let message = format!("`{}` names two columns", spec.name.text);
                 self.error(codes::DUPLICATE_ARGUMENT, spec.name.span, message);
-                right = false;
+                is_valid = false;
             }
             taken.push(spec.name.text.clone());
             let Some((path, kind, attach)) = self.spec(input, spec) else {
-                right = false;
+                is_valid = false;
                 continue;
             };
-            wanted.extend(attach);
-            columns.push(Col { name: spec.name.text.clone(), kind, home: None });
-            made.push(ir::Spec { name: spec.name.text.clone(), function: function(spec.function), path });
+            attachments.extend(attach);
+            columns.push(TypedColumn { name: spec.name.text.clone(), kind, ref_catalog: None });
+            aggregations.push(ir::Aggregation {
+                name: spec.name.text.clone(),
+                function: function(spec.function),
+                path,
+            });
         }
-        if !right {
+        if !is_valid {
             return None;
         }
-        let here = self.here();
-        Some((self.attach(here, input, &wanted), made, columns))
+        let here = self.current_space();
+        Some((self.attach(here, input, &attachments), aggregations, columns))
     }
 
     #[allow(clippy::type_complexity)] // why: three answers about one thing, taken apart by the only caller.
-    fn spec(&mut self, input: NodeId, spec: &Spec) -> Option<(Option<ir::Path>, Type, Vec<(ir::Path, ir::EntityOf)>)> {
+    fn spec(
+        &mut self,
+        input: NodeId,
+        spec: &AggregateSpec,
+    ) -> Option<(Option<ir::Path>, Type, Vec<(ir::Path, ir::EntityRef)>)> {
         let Some(field) = &spec.field else { return Some((None, Type::Integer, Vec::new())) };
-        let leads = self.path_of(input, field)?;
-        let kind = match (spec.function, &leads.kind) {
+        let resolved = self.resolve_node_path(input, field)?;
+        let kind = match (spec.function, &resolved.kind) {
             (Function::Count, _) => Type::Integer,
             (Function::Avg, Type::Integer | Type::Number | Type::Json) => Type::Number,
             (Function::Sum, kind @ (Type::Integer | Type::Number | Type::Json)) => kind.clone(),
@@ -176,21 +197,21 @@ impl Cx<'_> {
             }
             (function, kind) => {
                 let word = word(function);
-                let message = format!("`{}` ({}) has no {word}", leads.name(), kind.describe());
+                let message = format!("`{}` ({}) has no {word}", resolved.name(), kind.describe());
                 self.error(codes::DOES_NOT_COMPARE, span_of(field), message);
                 return None;
             }
         };
-        Some((Some(leads.path), kind, leads.attach))
+        Some((Some(resolved.path), kind, resolved.attachments))
     }
 
     /// Rows per page, for the list right before it.
     pub(super) fn page_size(&mut self, input: NodeId, count: &Value, span: Span) -> Option<NodeId> {
-        let wanted = self.count(count)?;
-        let most = match &self.at(input).kind {
+        let attachments = self.count(count)?;
+        let most = match &self.checked_node(input).kind {
             StepKind::Query { call, .. } => self.most_per_page(input, &call.capability),
             StepKind::Follow { input: parent, relation, .. } => {
-                let of = self.rows(NodeId(*parent)).of.clone();
+                let of = self.rows(NodeId(*parent)).entity.clone();
                 let entity = of.as_ref().and_then(|of| of.catalog.entity(&of.entity));
                 match entity.and_then(|e| e.relations.get(relation.as_str())).map(|r| &r.via) {
                     Some(Via::Call { capability, .. }) => self.most_per_page(input, capability),
@@ -200,13 +221,13 @@ impl Cx<'_> {
             _ => None,
         };
         let message = match most {
-            Some(most) if wanted <= most => {
+            Some(most) if attachments <= most => {
                 let rows = self.rows(input).clone();
-                let mut kind = self.at(input).kind.clone();
+                let mut kind = self.checked_node(input).kind.clone();
                 if let StepKind::Query { page_size, .. } | StepKind::Follow { page_size, .. } = &mut kind {
-                    *page_size = Some(wanted);
+                    *page_size = Some(attachments);
                 }
-                return Some(self.push(kind, rows));
+                return Some(self.add_node(kind, rows));
             }
             Some(most) => format!("this list gives at most {most} rows per page"),
             None => {
@@ -218,8 +239,8 @@ impl Cx<'_> {
     }
 
     fn most_per_page(&self, node: NodeId, capability: &str) -> Option<usize> {
-        let home = self.rows(node).home()?;
-        let found: Option<&Capability> = home.capability(capability);
+        let ref_catalog = self.rows(node).catalog()?;
+        let found: Option<&Capability> = ref_catalog.capability(capability);
         found?.paging.as_ref()?.size.as_ref().map(|size| size.max)
     }
 }
@@ -234,14 +255,14 @@ fn item_of(kind: &Type) -> Type {
 }
 
 /// Whether values of this type can be compared so.
-pub(super) fn fits(op: TestOp, kind: &Type) -> bool {
+pub(super) fn fits(op: ComparisonOp, kind: &Type) -> bool {
     match (op, kind) {
-        (TestOp::Eq | TestOp::Ne, Type::Object(_) | Type::Union(_)) => false,
-        (TestOp::Eq | TestOp::Ne, _) | (_, Type::Json) => true,
-        (TestOp::Like, Type::String(_) | Type::Select(_) | Type::Uuid) => true,
-        (TestOp::Like, Type::MultiSelect(_)) => true,
-        (TestOp::Like, Type::Array(of)) => fits(op, of),
-        (TestOp::Like, _) => false,
+        (ComparisonOp::Eq | ComparisonOp::Ne, Type::Object(_) | Type::Union(_)) => false,
+        (ComparisonOp::Eq | ComparisonOp::Ne, _) | (_, Type::Json) => true,
+        (ComparisonOp::Like, Type::String(_) | Type::Select(_) | Type::Uuid) => true,
+        (ComparisonOp::Like, Type::MultiSelect(_)) => true,
+        (ComparisonOp::Like, Type::Array(of)) => fits(op, of),
+        (ComparisonOp::Like, _) => false,
         (_, Type::Integer | Type::Number | Type::Date(_) | Type::String(_)) => true,
         _ => false,
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::step::{EntityOf, Step, StepKind};
+use super::step::{EntityRef, Step, StepKind};
 
 /// Parameter names to values.
 pub type Args = BTreeMap<SmolStr, Expr>;
@@ -22,11 +22,11 @@ pub enum Expr {
     /// From an earlier step: of its one row, or, where `many`, of each of its rows as a list.
     Step {
         step: usize,
-        take: Take,
+        take: RowPart,
         many: bool,
     },
     /// From the row of the `=>` or of the relation at hand.
-    Row(Take),
+    Row(RowPart),
     List(Vec<Expr>),
     Object(Vec<(String, Expr)>),
     /// Jinja over the row at hand, which it calls `_`; gives text. `names` are symbols that it may use for columns.
@@ -38,30 +38,30 @@ pub enum Expr {
     /// hold `Row`, which is the outer row.
     Read {
         steps: Vec<Step>,
-        take: Take,
+        take: RowPart,
     },
 }
 
 /// What of a row is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Take {
+pub enum RowPart {
     /// The value at a path; an empty path is the row itself, or the scalar of a literal row.
     Path(Path),
     /// The reference to the row: its entity's key.
-    Key(EntityOf),
+    Key(EntityRef),
 }
 
 impl Expr {
     /// Adds the steps that it names.
-    pub fn steps(&self, found: &mut Vec<usize>) {
+    pub fn collect_steps(&self, referenced: &mut Vec<usize>) {
         match self {
-            Expr::Step { step, .. } => found.push(*step),
-            Expr::List(items) => items.iter().for_each(|item| item.steps(found)),
-            Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| item.steps(found)),
+            Expr::Step { step, .. } => referenced.push(*step),
+            Expr::List(items) => items.iter().for_each(|item| item.collect_steps(referenced)),
+            Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| item.collect_steps(referenced)),
             // The steps of an inner read are numbered among themselves; only what is given to it is of the plan around it.
-            Expr::Read { steps, .. } => found.extend(steps.iter().filter_map(|inner| match inner.kind {
-                StepKind::Given { step } => step,
+            Expr::Read { steps, .. } => referenced.extend(steps.iter().filter_map(|inner| match inner.kind {
+                StepKind::OuterRows { step } => step,
                 _ => None,
             })),
             Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
@@ -69,21 +69,21 @@ impl Expr {
     }
 
     /// Whether it reads the API.
-    pub fn reads(&self) -> bool {
+    pub fn reads_api(&self) -> bool {
         match self {
             Expr::Read { .. } => true,
-            Expr::List(items) => items.iter().any(Expr::reads),
-            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.reads()),
+            Expr::List(items) => items.iter().any(Expr::reads_api),
+            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.reads_api()),
             Expr::Value(_) | Expr::Step { .. } | Expr::Row(_) | Expr::Template { .. } => false,
         }
     }
 
     /// Whether it takes something of the row at hand.
-    pub fn of_row(&self) -> bool {
+    pub fn uses_row(&self) -> bool {
         match self {
             Expr::Row(_) | Expr::Template { .. } | Expr::Read { .. } => true,
-            Expr::List(items) => items.iter().any(Expr::of_row),
-            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.of_row()),
+            Expr::List(items) => items.iter().any(Expr::uses_row),
+            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.uses_row()),
             Expr::Value(_) | Expr::Step { .. } => false,
         }
     }

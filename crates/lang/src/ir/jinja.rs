@@ -3,16 +3,16 @@
 
 /// The dotted names inside the tags of a template.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Named<'t> {
+pub struct TemplateNames<'t> {
     /// Each with the name it starts from first.
     pub chains: Vec<Vec<&'t str>>,
     /// Names that stand for one row: `r` of `{% for r in rows %}`.
-    pub each: Vec<&'t str>,
+    pub row_names: Vec<&'t str>,
 }
 
 /// None when a tag never closes.
-pub fn chains(source: &str) -> Option<Named<'_>> {
-    let mut named = Named::default();
+pub fn template_names(source: &str) -> Option<TemplateNames<'_>> {
+    let mut names = TemplateNames::default();
     let mut rest = source;
     while let Some(at) = rest.find('{') {
         let after = &rest[at + 1..];
@@ -42,14 +42,14 @@ pub fn chains(source: &str) -> Option<Named<'_>> {
             && let Some((name, over)) = loop_.split_once(" in ")
             && over.trim() == "rows"
         {
-            named.each.push(name.trim());
+            names.row_names.push(name.trim());
         }
-        in_tag(tag, &mut named.chains);
+        collect_tag_names(tag, &mut names.chains);
     }
-    Some(named)
+    Some(names)
 }
 
-fn in_tag<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
+fn collect_tag_names<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
     let mut chars = Chars { text: tag, at: 0 };
     while let Some(c) = chars.peek() {
         match c {
@@ -154,19 +154,19 @@ impl<'t> Chars<'t> {
 mod tests {
     use super::*;
 
-    fn of(source: &str) -> Vec<String> {
-        chains(source).unwrap_or_default().chains.iter().map(|c| c.join(".")).collect()
+    fn names_in(source: &str) -> Vec<String> {
+        template_names(source).unwrap_or_default().chains.iter().map(|c| c.join(".")).collect()
     }
 
     #[test]
     fn names_in_tags_only() {
-        assert_eq!(of("a.b {{ _.title }} { c.d }"), ["_.title"]);
-        assert_eq!(of("{{ rows[0].p4 }}{{ r['owner'].name|upper }}"), ["rows.p4", "r.owner.name", "upper"]);
-        assert_eq!(of("{# x.y #}{% raw %}{{ x.y }}{% endraw %}{{ \"a.b\" }}"), Vec::<String>::new());
-        assert_eq!(chains("{% for r in rows %}{{ r.x }}{% endfor %}").unwrap_or_default().each, ["r"]);
-        assert_eq!(chains("{{ x"), None);
-        assert_eq!(of("é {{ é.ü }} {"), ["é.ü"]);
-        assert_eq!(of("{{ x[\"a }}"), ["x"]);
-        assert_eq!(of("{{ x[y.z] }} {{ 1.5 }}"), ["x", "y.z"]);
+        assert_eq!(names_in("a.b {{ _.title }} { c.d }"), ["_.title"]);
+        assert_eq!(names_in("{{ rows[0].p4 }}{{ r['owner'].name|upper }}"), ["rows.p4", "r.owner.name", "upper"]);
+        assert_eq!(names_in("{# x.y #}{% raw %}{{ x.y }}{% endraw %}{{ \"a.b\" }}"), Vec::<String>::new());
+        assert_eq!(template_names("{% for r in rows %}{{ r.x }}{% endfor %}").unwrap_or_default().row_names, ["r"]);
+        assert_eq!(template_names("{{ x"), None);
+        assert_eq!(names_in("é {{ é.ü }} {"), ["é.ü"]);
+        assert_eq!(names_in("{{ x[\"a }}"), ["x"]);
+        assert_eq!(names_in("{{ x[y.z] }} {{ 1.5 }}"), ["x", "y.z"]);
     }
 }

@@ -1,19 +1,22 @@
 //! The plan's form between the stages: steps and values, which the checker writes and the planner bounds.
 //! Invariant: it says what is done and where each value comes from; what it may cost, and in which order, the planner adds.
 
+pub(crate) mod describe;
 mod expr;
 mod jinja;
-mod mark;
-pub(crate) mod show;
 mod step;
+mod step_hash;
 
 use catalog::{Entity, Relation, Via};
 
-pub use expr::{Args, Expr, Path, Take};
-pub(crate) use jinja::chains;
-pub(crate) use mark::mark;
-pub(crate) use show::{shown, specs};
-pub use step::{Called, Column, EntityOf, Function, NamedPath, Says, Shape, Spec, Step, StepKind, Test, TestOp};
+pub(crate) use describe::{describe_aggregations, describe_value};
+pub use expr::{Args, Expr, Path, RowPart};
+pub(crate) use jinja::template_names;
+pub use step::{
+    Aggregation, CapabilityRef, Column, ComparisonOp, EntityRef, FilterTest, Function, NamedPath, Shape, Step,
+    StepDescription, StepKind,
+};
+pub(crate) use step_hash::step_hash;
 
 /// The fields of the parent that a relation starts from; of an embedded one, the relation itself.
 pub(crate) fn relation_needs<'c>(entity: Option<&'c Entity>, relation: &'c Relation) -> impl Iterator<Item = &'c str> {

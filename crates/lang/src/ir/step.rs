@@ -14,7 +14,7 @@ use super::expr::{Args, Expr, Path};
 pub struct Step {
     pub kind: StepKind,
     /// What the rows are of; rows that a program made are of nothing.
-    pub of: Option<EntityOf>,
+    pub of: Option<EntityRef>,
     /// Shared: most steps keep the columns of their input.
     pub columns: Arc<Vec<Column>>,
     pub shape: Shape,
@@ -31,20 +31,20 @@ pub struct Step {
     /// The name the program gave it; only for reading.
     pub label: Option<SmolStr>,
     /// What an effect does, in words; only for reading.
-    #[serde(default)]
-    pub says: Option<Says>,
+    #[serde(default, rename = "says")]
+    pub description: Option<StepDescription>,
 }
 
 /// An effect in words: `close Ticket`, and what takes it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Says {
+pub struct StepDescription {
     pub what: String,
     /// None: it cannot be undone.
     pub undo: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct EntityOf {
+pub struct EntityRef {
     pub catalog: CatalogId,
     pub entity: SmolStr,
 }
@@ -67,7 +67,7 @@ pub enum Shape {
 
 /// What is called, and of which catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Called {
+pub struct CapabilityRef {
     pub catalog: CatalogId,
     pub capability: SmolStr,
 }
@@ -77,7 +77,7 @@ pub struct Called {
 pub enum StepKind {
     /// A list or a search that the API filters.
     Query {
-        call: Called,
+        call: CapabilityRef,
         args: Args,
         limit: Option<usize>,
         page_size: Option<usize>,
@@ -87,7 +87,7 @@ pub enum StepKind {
     },
     /// One row by its key, or the one row there is.
     Get {
-        call: Called,
+        call: CapabilityRef,
         args: Args,
         #[serde(default)]
         fields: Option<Vec<String>>,
@@ -104,9 +104,10 @@ pub enum StepKind {
         fields: Option<Vec<String>>,
     },
     /// A query for each row of the input; `args` may hold parts of the row. Against the direction of a relation.
-    Each {
+    #[serde(rename = "each")]
+    QueryPerRow {
         input: usize,
-        call: Called,
+        call: CapabilityRef,
         args: Args,
         limit: Option<usize>,
     },
@@ -121,17 +122,17 @@ pub enum StepKind {
     Attach {
         input: usize,
         field: Path,
-        entity: EntityOf,
+        entity: EntityRef,
     },
     /// The input's rows, with the fields that their list did not carry read by a get for each.
     Hydrate {
         input: usize,
-        call: Called,
+        call: CapabilityRef,
         fields: Vec<String>,
     },
     Filter {
         input: usize,
-        tests: Vec<Test>,
+        tests: Vec<FilterTest>,
     },
     /// Stable; `null` last, in either direction.
     Sort {
@@ -159,12 +160,12 @@ pub enum StepKind {
     },
     Aggregate {
         input: usize,
-        specs: Vec<Spec>,
+        specs: Vec<Aggregation>,
     },
     GroupBy {
         input: usize,
         by: Vec<NamedPath>,
-        specs: Vec<Spec>,
+        specs: Vec<Aggregation>,
     },
     Project {
         input: usize,
@@ -191,7 +192,7 @@ pub enum StepKind {
     },
     /// One effect; or one for each row of `each`, in row order.
     Effect {
-        call: Called,
+        call: CapabilityRef,
         args: Args,
         each: Option<usize>,
     },
@@ -201,7 +202,8 @@ pub enum StepKind {
         limit: Option<usize>,
     },
     /// Inside a read for a row: the rows of a step of the plan around it, or (None) the row at hand as one row.
-    Given {
+    #[serde(rename = "given")]
+    OuterRows {
         step: Option<usize>,
     },
     /// What a run that outlives its call has come to, or stops it.
@@ -213,9 +215,9 @@ pub enum StepKind {
 
 /// `path op value` on rows that were read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Test {
+pub struct FilterTest {
     pub path: Path,
-    pub op: TestOp,
+    pub op: ComparisonOp,
     pub value: Expr,
     /// Of what the path leads to: how it is compared.
     #[serde(rename = "type")]
@@ -224,7 +226,7 @@ pub struct Test {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TestOp {
+pub enum ComparisonOp {
     /// On a list: contains.
     Eq,
     /// On a list: does not contain.
@@ -237,17 +239,17 @@ pub enum TestOp {
     Like,
 }
 
-impl TestOp {
+impl ComparisonOp {
     /// As a program writes it.
     pub fn sign(self) -> &'static str {
         match self {
-            TestOp::Eq => "=",
-            TestOp::Ne => "!=",
-            TestOp::Lt => "<",
-            TestOp::Le => "<=",
-            TestOp::Gt => ">",
-            TestOp::Ge => ">=",
-            TestOp::Like => "~",
+            ComparisonOp::Eq => "=",
+            ComparisonOp::Ne => "!=",
+            ComparisonOp::Lt => "<",
+            ComparisonOp::Le => "<=",
+            ComparisonOp::Gt => ">",
+            ComparisonOp::Ge => ">=",
+            ComparisonOp::Like => "~",
         }
     }
 }
@@ -259,7 +261,7 @@ pub struct NamedPath {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spec {
+pub struct Aggregation {
     pub name: SmolStr,
     pub function: Function,
     /// None for a count of rows.
@@ -285,11 +287,11 @@ impl StepKind {
             | StepKind::Rows { .. }
             | StepKind::Text { .. }
             | StepKind::Page { .. }
-            | StepKind::Given { .. }
+            | StepKind::OuterRows { .. }
             | StepKind::Operation { .. } => None,
             StepKind::Effect { each, .. } => *each,
             StepKind::Follow { input, .. }
-            | StepKind::Each { input, .. }
+            | StepKind::QueryPerRow { input, .. }
             | StepKind::Deref { input, .. }
             | StepKind::Attach { input, .. }
             | StepKind::Hydrate { input, .. }
@@ -310,21 +312,21 @@ impl StepKind {
 
     /// Every earlier step whose result it needs: its input, and those that its values come from.
     pub fn inputs(&self) -> Vec<usize> {
-        let mut found: Vec<usize> = self.input().into_iter().collect();
+        let mut steps: Vec<usize> = self.input().into_iter().collect();
         match self {
             StepKind::Query { args, .. }
             | StepKind::Get { args, .. }
             | StepKind::Follow { args, .. }
-            | StepKind::Each { args, .. }
-            | StepKind::Effect { args, .. } => args.values().for_each(|e| e.steps(&mut found)),
-            StepKind::Filter { tests, .. } => tests.iter().for_each(|t| t.value.steps(&mut found)),
-            StepKind::Derive { object, .. } => object.iter().for_each(|(_, e)| e.steps(&mut found)),
-            StepKind::Rows { items } => items.iter().for_each(|e| e.steps(&mut found)),
+            | StepKind::QueryPerRow { args, .. }
+            | StepKind::Effect { args, .. } => args.values().for_each(|e| e.collect_steps(&mut steps)),
+            StepKind::Filter { tests, .. } => tests.iter().for_each(|t| t.value.collect_steps(&mut steps)),
+            StepKind::Derive { object, .. } => object.iter().for_each(|(_, e)| e.collect_steps(&mut steps)),
+            StepKind::Rows { items } => items.iter().for_each(|e| e.collect_steps(&mut steps)),
             _ => {}
         }
-        found.sort_unstable();
-        found.dedup();
-        found
+        steps.sort_unstable();
+        steps.dedup();
+        steps
     }
 
     /// Whether it calls the API at all.
@@ -333,14 +335,14 @@ impl StepKind {
             StepKind::Query { .. }
             | StepKind::Get { .. }
             | StepKind::Follow { .. }
-            | StepKind::Each { .. }
+            | StepKind::QueryPerRow { .. }
             | StepKind::Deref { .. }
             | StepKind::Attach { .. }
             | StepKind::Hydrate { .. }
             | StepKind::Effect { .. }
             | StepKind::Page { .. } => true,
             // A value of a derived row may be a read of its own.
-            StepKind::Derive { object, .. } => object.iter().any(|(_, e)| e.reads()),
+            StepKind::Derive { object, .. } => object.iter().any(|(_, e)| e.reads_api()),
             _ => false,
         }
     }
@@ -351,7 +353,7 @@ impl StepKind {
             StepKind::Query { .. } => "query",
             StepKind::Get { .. } => "get",
             StepKind::Follow { .. } | StepKind::Deref { .. } => "follow",
-            StepKind::Each { .. } => "query for each row",
+            StepKind::QueryPerRow { .. } => "query for each row",
             StepKind::Attach { .. } => "look up",
             StepKind::Hydrate { .. } => "read the rest of each row",
             StepKind::Filter { .. } => "filter",
@@ -370,7 +372,7 @@ impl StepKind {
             StepKind::Text { .. } => "text",
             StepKind::Effect { .. } => "effect",
             StepKind::Page { .. } => "page",
-            StepKind::Given { .. } => "given",
+            StepKind::OuterRows { .. } => "given",
             StepKind::Operation { cancel: false, .. } => "wait",
             StepKind::Operation { cancel: true, .. } => "cancel",
         }

@@ -3,8 +3,8 @@
 
 use catalog::{Capability, Catalog, Transport, Via};
 
-use super::lower::With;
-use super::{EntityOf, Expr, Step, StepKind};
+use super::lower::PlanContext;
+use super::{EntityRef, Expr, Step, StepKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -14,39 +14,41 @@ pub(super) struct Cost {
 }
 
 /// The cost of a step that stands on these.
-pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
+pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cost {
     let input = step.kind.input().and_then(|at| steps.get(at)).map_or(1, |s| s.rows);
     let read = |calls, rows| Cost { calls, rows, effects: 0 };
-    let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
-    let extra = reads_for_rows(&step.kind).saturating_mul(input);
-    let catalog = step.of.as_ref().and_then(|of| with.catalogs.get(&of.catalog));
-    let capability = catalog.and_then(|c| capability_of(&step.kind, of(steps), c));
+    let limit_or_max = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+    let value_calls = calls_per_row(&step.kind).saturating_mul(input);
+    let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
+    let capability = catalog.and_then(|c| capability_of(&step.kind, entity_of(steps), c));
     match &step.kind {
         StepKind::Query { limit, page_size, .. } => {
-            let (calls, rows) = list(with, capability, *limit, *page_size);
+            let (calls, rows) = list_cost(context, capability, *limit, *page_size);
             read(calls, rows)
         }
         StepKind::Get { .. } => read(1, 1),
-        StepKind::Each { limit, .. } => {
-            let (calls, rows) = list(with, capability, *limit, None);
+        StepKind::QueryPerRow { limit, .. } => {
+            let (calls, rows) = list_cost(context, capability, *limit, None);
             read(calls.saturating_mul(input), rows)
         }
-        StepKind::Follow { limit, page_size, .. } => match via(&step.kind, of(steps), catalog.map(|c| c.as_ref())) {
-            Some(Via::Call { .. }) => {
-                let (calls, rows) = list(with, capability, *limit, *page_size);
-                let one = step.shape == super::Shape::One;
-                read(calls.saturating_mul(input), if one { 1 } else { rows })
+        StepKind::Follow { limit, page_size, .. } => {
+            match relation_via(&step.kind, entity_of(steps), catalog.map(|c| c.as_ref())) {
+                Some(Via::Call { .. }) => {
+                    let (calls, rows) = list_cost(context, capability, *limit, *page_size);
+                    let is_single = step.shape == super::Shape::One;
+                    read(calls.saturating_mul(input), if is_single { 1 } else { rows })
+                }
+                Some(Via::Embedded { .. }) => read(0, limit_or_max(limit).min(context.limits.rows)),
+                _ => read(input, limit_or_max(limit).min(input)),
             }
-            Some(Via::Embedded { .. }) => read(0, most(limit).min(with.limits.rows)),
-            _ => read(input, most(limit).min(input)),
-        },
-        StepKind::Deref { limit, input: from, field } => {
+        }
+        StepKind::Deref { limit, input: field_input, field } => {
             // A list of references leads to as many as it holds.
-            let column = steps.get(*from).and_then(|s| s.columns.iter().find(|c| c.name == *field));
+            let column = steps.get(*field_input).and_then(|s| s.columns.iter().find(|c| c.name == *field));
             let list = column.is_some_and(|c| matches!(c.kind, catalog::Type::Array(_)));
-            let references = if list { with.limits.rows } else { input };
+            let references = if list { context.limits.rows } else { input };
             // References beyond the limit are not read.
-            let references = most(limit).min(references);
+            let references = limit_or_max(limit).min(references);
             read(references, references)
         }
         StepKind::Attach { .. } | StepKind::Hydrate { .. } => read(input, input),
@@ -57,15 +59,15 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
         | StepKind::Aggregate { .. }
         | StepKind::Template { .. }
         | StepKind::Text { .. }
-        | StepKind::Given { .. } => read(0, 1),
+        | StepKind::OuterRows { .. } => read(0, 1),
         StepKind::Rows { items } => read(0, items.len()),
-        StepKind::Derive { .. } => read(extra, input),
+        StepKind::Derive { .. } => read(value_calls, input),
         StepKind::Effect { each, .. } => {
             let times = if each.is_some() { input } else { 1 };
-            Cost { calls: times.saturating_add(extra), rows: times, effects: times }
+            Cost { calls: times.saturating_add(value_calls), rows: times, effects: times }
         }
-        StepKind::Page { limit, .. } => read(with.limits.pages, most(limit).min(with.limits.rows)),
-        StepKind::Operation { .. } => read(0, with.limits.rows),
+        StepKind::Page { limit, .. } => read(context.limits.pages, limit_or_max(limit).min(context.limits.rows)),
+        StepKind::Operation { .. } => read(0, context.limits.rows),
         StepKind::Filter { .. }
         | StepKind::Sort { .. }
         | StepKind::Distinct { .. }
@@ -75,15 +77,15 @@ pub(super) fn cost(with: With<'_>, steps: &[Step], step: &Step) -> Cost {
 }
 
 /// The calls that the reads in a step's values may make for one row.
-fn reads_for_rows(kind: &StepKind) -> usize {
-    super::needs::values(kind).fold(0, |sum, value| sum.saturating_add(reads(value)))
+fn calls_per_row(kind: &StepKind) -> usize {
+    super::needs::values(kind).fold(0, |sum, value| sum.saturating_add(inner_read_calls(value)))
 }
 
-fn reads(value: &Expr) -> usize {
+fn inner_read_calls(value: &Expr) -> usize {
     match value {
         Expr::Read { steps, .. } => steps.iter().fold(0, |sum, s| sum.saturating_add(s.calls)),
-        Expr::List(items) => items.iter().fold(0, |sum, item| sum.saturating_add(reads(item))),
-        Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(reads(item))),
+        Expr::List(items) => items.iter().fold(0, |sum, item| sum.saturating_add(inner_read_calls(item))),
+        Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(inner_read_calls(item))),
         _ => 0,
     }
 }
@@ -91,15 +93,15 @@ fn reads(value: &Expr) -> usize {
 /// The capability that a step calls, where the step says which.
 pub(super) fn capability_of<'c, 's>(
     kind: &StepKind,
-    parent: impl Fn(usize) -> Option<&'s EntityOf>,
+    parent: impl Fn(usize) -> Option<&'s EntityRef>,
     catalog: &'c Catalog,
 ) -> Option<&'c Capability> {
     match kind {
         StepKind::Query { call, .. }
         | StepKind::Get { call, .. }
-        | StepKind::Each { call, .. }
+        | StepKind::QueryPerRow { call, .. }
         | StepKind::Effect { call, .. } => catalog.capability(&call.capability),
-        StepKind::Follow { .. } => match via(kind, parent, Some(catalog))? {
+        StepKind::Follow { .. } => match relation_via(kind, parent, Some(catalog))? {
             Via::Call { capability, .. } => catalog.capability(capability),
             Via::Key { .. } | Via::Embedded { .. } => None,
         },
@@ -108,18 +110,18 @@ pub(super) fn capability_of<'c, 's>(
 }
 
 /// Whether it can be asked for some fields only.
-pub(super) fn selects(capability: &Capability) -> bool {
+pub(super) fn can_select_fields(capability: &Capability) -> bool {
     matches!(capability.transport, Transport::Graphql(_))
 }
 
 /// What the rows of a step are of.
-pub(super) fn of<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityOf> {
+pub(super) fn entity_of<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityRef> {
     |at| steps.get(at)?.of.as_ref()
 }
 
-fn via<'c, 's>(
+fn relation_via<'c, 's>(
     kind: &StepKind,
-    parent: impl Fn(usize) -> Option<&'s EntityOf>,
+    parent: impl Fn(usize) -> Option<&'s EntityRef>,
     catalog: Option<&'c Catalog>,
 ) -> Option<&'c Via> {
     let StepKind::Follow { input, relation, .. } = kind else { return None };
@@ -128,15 +130,15 @@ fn via<'c, 's>(
 }
 
 /// The most calls and rows of one list.
-fn list(
-    with: With<'_>,
+fn list_cost(
+    context: PlanContext<'_>,
     capability: Option<&Capability>,
     limit: Option<usize>,
     page_size: Option<usize>,
 ) -> (usize, usize) {
-    let rows = limit.unwrap_or(with.limits.rows).min(with.limits.rows);
+    let rows = limit.unwrap_or(context.limits.rows).min(context.limits.rows);
     let Some(paging) = capability.and_then(|c| c.paging.as_ref()) else { return (1, rows) };
-    let Some(size) = &paging.size else { return (with.limits.pages, rows) };
+    let Some(size) = &paging.size else { return (context.limits.pages, rows) };
     let page = page_size.map_or(size.max, |wanted| wanted.min(size.max)).max(1);
-    (rows.div_ceil(page).min(with.limits.pages).max(1), rows)
+    (rows.div_ceil(page).min(context.limits.pages).max(1), rows)
 }

@@ -5,27 +5,27 @@ use std::fmt::Write;
 
 use catalog::EffectClass;
 
-use super::{Plan, Step, StepKind, Verdict, name};
-use crate::ir::show::{Name, doing};
+use super::{Plan, Step, StepKind, Verdict, step_name};
+use crate::ir::describe::{StepName, describe_step};
 
 /// The dry-run text.
 pub fn explain(plan: &Plan) -> String {
-    let names: Vec<String> = (0..plan.steps.len()).map(|at| name(&plan.steps, &plan.returns, at)).collect();
-    let mut out = head(plan);
+    let names: Vec<String> = (0..plan.steps.len()).map(|at| step_name(&plan.steps, &plan.returns, at)).collect();
+    let mut out = header(plan);
     for warning in &plan.warnings {
         let _ = writeln!(out, "warn: {warning}");
     }
     let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let name = |at: usize| names.get(at).cloned().unwrap_or_else(|| "?".to_owned());
     for (at, (step, own)) in plan.steps.iter().zip(&names).enumerate() {
-        let _ = writeln!(out, "{:02} {own:width$}  {}{}", at + 1, line(step, &name), costs(step));
+        let _ = writeln!(out, "{:02} {own:width$}  {}{}", at + 1, step_line(step, &name), cost_note(step));
     }
     out.push_str(&totals(plan));
     out.trim_end().to_owned()
 }
 
 /// `plan review · 3 steps 2r 1w → posted`
-fn head(plan: &Plan) -> String {
+fn header(plan: &Plan) -> String {
     let verdict = match plan.verdict {
         Verdict::Ok => "ok",
         Verdict::Review => "review",
@@ -38,7 +38,7 @@ fn head(plan: &Plan) -> String {
     format!("plan {verdict} · {steps} {reads}r{writes} → {}\n", returns.join(", "))
 }
 
-fn costs(step: &Step) -> String {
+fn cost_note(step: &Step) -> String {
     let calls = match (step.kind.calls_api(), step.calls) {
         (false, _) => String::new(),
         (true, 0) => " · no call".to_owned(),
@@ -50,7 +50,7 @@ fn costs(step: &Step) -> String {
         EffectClass::Write => "WRITE",
         EffectClass::SideEffect => "SIDE EFFECT",
     };
-    let undo = match step.says.as_ref().and_then(|s| s.undo.as_ref()) {
+    let undo = match step.description.as_ref().and_then(|s| s.undo.as_ref()) {
         Some(undo) => format!("undo: {undo}"),
         None => "cannot be undone".to_owned(),
     };
@@ -82,8 +82,8 @@ fn times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
-fn line(step: &Step, name: Name<'_>) -> String {
-    let what = doing(step, name);
+fn step_line(step: &Step, name: StepName<'_>) -> String {
+    let what = describe_step(step, name);
     match step.kind.input() {
         Some(input) if matches!(step.kind, StepKind::Effect { .. }) => format!("{what} for each of {}", name(input)),
         Some(input) => format!("{what} ← {}", name(input)),

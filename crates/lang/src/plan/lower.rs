@@ -10,62 +10,112 @@ use catalog::{EffectClass, Kind};
 use smol_str::SmolStr;
 
 use super::cost;
-use super::needs::{self, Fields, Needs, Rows, Use, Wanted};
-use super::raw::Raw;
-use super::{Called, Catalogs, Column, Expr, Says, Shape, Step, StepKind, Take};
+use super::needs::{self, Fields, InputUse, Needs, RequiredFields, RowDemand};
+use super::{CapabilityRef, Catalogs, Column, EntityRef, Expr, RowPart, Shape, Step, StepDescription, StepKind};
+use crate::check::CheckedNode;
 
 /// What there is to plan with.
 #[derive(Clone, Copy)]
-pub(super) struct With<'a> {
+pub(super) struct PlanContext<'a> {
     pub catalogs: &'a Catalogs,
     pub limits: &'a Limits,
 }
 
-pub(super) struct Lowered {
+/// A node before it is planned: one that the checker made, or a step of a read for each row.
+/// It borrows, since a plan's step is the only copy that planning makes.
+pub(super) struct NodeView<'a> {
+    pub kind: &'a StepKind,
+    pub of: Option<EntityRef>,
+    pub columns: &'a Arc<Vec<Column>>,
+    pub shape: Shape,
+    pub after: Option<usize>,
+    pub label: Option<&'a SmolStr>,
+    pub description: Option<&'a StepDescription>,
+}
+
+impl<'a> From<&'a CheckedNode> for NodeView<'a> {
+    fn from(node: &'a CheckedNode) -> Self {
+        NodeView {
+            kind: &node.kind,
+            of: node.rows.entity_of(),
+            columns: &node.rows.columns,
+            shape: node.shape(),
+            after: node.after.map(|effect| effect.0),
+            label: node.label.as_ref(),
+            description: node.description.as_ref(),
+        }
+    }
+}
+
+impl<'a> From<&'a Step> for NodeView<'a> {
+    fn from(step: &'a Step) -> Self {
+        NodeView {
+            kind: &step.kind,
+            of: step.of.clone(),
+            columns: &step.columns,
+            shape: step.shape,
+            after: step.after,
+            label: step.label.as_ref(),
+            description: step.description.as_ref(),
+        }
+    }
+}
+
+pub(super) struct LoweredPlan {
     pub steps: Vec<Step>,
     /// Where each root is now, in their order.
     pub roots: Vec<usize>,
-    pub used: BTreeSet<CatalogId>,
+    pub catalogs_used: BTreeSet<CatalogId>,
 }
 
 /// Steps around a read for a row: their place in the plan and how many rows they give.
-type Around = BTreeMap<usize, (usize, usize)>;
+type OuterSteps = BTreeMap<usize, (usize, usize)>;
 
 /// `roots` are what must come out, in order, each with the fields that are wanted of it.
-pub(super) fn lower(with: With<'_>, raw: &[Raw<'_>], roots: &[(usize, Wanted<'_>)], around: &Around) -> Lowered {
+pub(super) fn lower(
+    context: PlanContext<'_>,
+    nodes: &[NodeView<'_>],
+    roots: &[(usize, RequiredFields<'_>)],
+    outer_steps: &OuterSteps,
+) -> LoweredPlan {
     // Which fields are needed is half of the work of planning, and matters to few programs.
-    let selective = needs::selective(with, raw);
-    let uses = needs::all_uses(with.catalogs, raw, selective);
-    let order = order(raw, &uses, roots);
+    let selective = needs::selective(context, nodes);
+    let uses = needs::all_uses(context.catalogs, nodes, selective);
+    let order = execution_order(nodes, &uses, roots);
     let wanted: Vec<(usize, Fields<'_>)> =
-        roots.iter().map(|(root, wanted)| (*root, wanted.fields(&raw[*root], selective))).collect();
-    let mut cx = Cx {
-        with,
-        around,
-        needs: needs::needs(raw, &uses, &wanted),
+        roots.iter().map(|(root, wanted)| (*root, wanted.fields(&nodes[*root], selective))).collect();
+    let mut lowering = Lowering {
+        context,
+        outer_steps,
+        needs: needs::propagate_needs(nodes, &uses, &wanted),
         uses: &uses,
-        steps: Vec::with_capacity(raw.len() + 4),
-        done: vec![None; raw.len()],
-        raw,
-        whole: BTreeMap::new(),
-        has: Vec::new(),
-        used: BTreeSet::new(),
+        steps: Vec::with_capacity(nodes.len() + 4),
+        step_of_node: vec![None; nodes.len()],
+        nodes,
+        hydrated: BTreeMap::new(),
+        carried_fields: Vec::new(),
+        catalogs_used: BTreeSet::new(),
     };
     for node in order {
-        cx.place(node);
+        lowering.lower_node(node);
     }
-    let placed = roots.iter().map(|(root, _)| cx.place(*root)).collect();
-    Lowered { steps: cx.steps, roots: placed, used: cx.used }
+    let placed = roots.iter().map(|(root, _)| lowering.lower_node(*root)).collect();
+    LoweredPlan { steps: lowering.steps, roots: placed, catalogs_used: lowering.catalogs_used }
 }
 
 /// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
 /// stands before it in the plan.
-fn order(raw: &[Raw<'_>], uses: &[Vec<Use<'_>>], roots: &[(usize, Wanted<'_>)]) -> Vec<usize> {
-    let effects: Vec<usize> = (0..raw.len()).filter(|at| matches!(raw[*at].kind, StepKind::Effect { .. })).collect();
+fn execution_order(
+    nodes: &[NodeView<'_>],
+    uses: &[Vec<InputUse<'_>>],
+    roots: &[(usize, RequiredFields<'_>)],
+) -> Vec<usize> {
+    let effects: Vec<usize> =
+        (0..nodes.len()).filter(|at| matches!(nodes[*at].kind, StepKind::Effect { .. })).collect();
     if effects.is_empty() {
         return Vec::new();
     }
-    let mut seen = vec![false; raw.len()];
+    let mut seen = vec![false; nodes.len()];
     let mut reads = Vec::new();
     for (root, _) in roots {
         let mut stack = vec![(*root, false)];
@@ -78,7 +128,7 @@ fn order(raw: &[Raw<'_>], uses: &[Vec<Use<'_>>], roots: &[(usize, Wanted<'_>)]) 
             }
         }
     }
-    reads.retain(|at| raw[*at].kind.calls_api() && !effects.contains(at));
+    reads.retain(|at| nodes[*at].kind.calls_api() && !effects.contains(at));
     let mut order = Vec::new();
     for effect in effects {
         order.extend(reads.iter().copied().filter(|read| *read < effect));
@@ -88,72 +138,74 @@ fn order(raw: &[Raw<'_>], uses: &[Vec<Use<'_>>], roots: &[(usize, Wanted<'_>)]) 
     order
 }
 
-struct Cx<'a> {
-    with: With<'a>,
-    raw: &'a [Raw<'a>],
-    around: &'a Around,
+struct Lowering<'a> {
+    context: PlanContext<'a>,
+    nodes: &'a [NodeView<'a>],
+    outer_steps: &'a OuterSteps,
     needs: Needs<'a>,
-    uses: &'a [Vec<Use<'a>>],
+    uses: &'a [Vec<InputUse<'a>>],
     steps: Vec<Step>,
     /// Where each node is.
-    done: Vec<Option<usize>>,
+    step_of_node: Vec<Option<usize>>,
     /// Where each node is with its fields read.
-    whole: BTreeMap<usize, usize>,
+    hydrated: BTreeMap<usize, usize>,
     /// The fields that a step's rows carry, where it is not all of them.
-    has: Vec<Option<Fields<'a>>>,
-    used: BTreeSet<CatalogId>,
+    carried_fields: Vec<Option<Fields<'a>>>,
+    catalogs_used: BTreeSet<CatalogId>,
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Lowering<'a> {
     /// Lowers a node and what it stands on. Chains are walked, not recursed into: a program may be hundreds of parts long.
-    fn place(&mut self, node: usize) -> usize {
+    fn lower_node(&mut self, node: usize) -> usize {
         let mut stack = vec![(node, false)];
         while let Some((at, ready)) = stack.pop() {
-            if self.done[at].is_some() {
+            if self.step_of_node[at].is_some() {
                 continue;
             }
-            let uses: &'a [Use<'a>] = &self.uses[at];
+            let uses: &'a [InputUse<'a>] = &self.uses[at];
             if ready {
-                let step = self.step(at, uses);
-                self.done[at] = Some(step);
+                let step = self.lower_to_step(at, uses);
+                self.step_of_node[at] = Some(step);
                 continue;
             }
             stack.push((at, true));
             // The first to be placed lies on top: what it comes after, then what it uses.
-            let inputs = uses.iter().rev().map(|u| u.step).chain(self.raw[at].after);
-            stack.extend(inputs.filter(|input| self.done[*input].is_none()).map(|input| (input, false)));
+            let inputs = uses.iter().rev().map(|u| u.step).chain(self.nodes[at].after);
+            stack.extend(inputs.filter(|input| self.step_of_node[*input].is_none()).map(|input| (input, false)));
         }
-        self.done[node].unwrap_or(0)
+        self.step_of_node[node].unwrap_or(0)
     }
 
-    fn step(&mut self, at: usize, uses: &[Use<'a>]) -> usize {
-        let raw = &self.raw[at];
-        if let StepKind::Limit { input, count } = &raw.kind
+    fn lower_to_step(&mut self, at: usize, uses: &[InputUse<'a>]) -> usize {
+        let nodes = &self.nodes[at];
+        if let StepKind::Limit { input, count } = &nodes.kind
             && self.is_bounded(*input, *count)
-            && let Some(step) = self.done[*input]
+            && let Some(step) = self.step_of_node[*input]
         {
-            return self.name(step, raw.label);
+            return self.add_label(step, nodes.label);
         }
-        let mut places = Places(uses.iter().map(|used| (used.step, self.with_fields(used))).collect());
-        places.0.sort_unstable();
-        let mut kind = raw.kind.clone();
-        self.renumber(&mut kind, &places);
-        self.bound(&mut kind, at);
-        self.add(kind, at)
+        let mut numbers = StepNumbers(uses.iter().map(|used| (used.step, self.with_required_fields(used))).collect());
+        numbers.0.sort_unstable();
+        let mut kind = nodes.kind.clone();
+        self.renumber(&mut kind, &numbers);
+        self.push_down_bounds(&mut kind, at);
+        self.build_step(kind, at)
     }
 
     /// Where a node is with these fields; those that its rows lack are read now, all that any reader needs at once.
-    fn with_fields(&mut self, used: &Use<'a>) -> usize {
-        let step = self.done[used.step].unwrap_or(0);
-        let Some(has) = self.has.get(step).and_then(Option::as_ref).filter(|has| !used.fields.is_subset(has)) else {
+    fn with_required_fields(&mut self, used: &InputUse<'a>) -> usize {
+        let step = self.step_of_node[used.step].unwrap_or(0);
+        let Some(has) =
+            self.carried_fields.get(step).and_then(Option::as_ref).filter(|has| !used.fields.is_subset(has))
+        else {
             return step;
         };
-        if let Some(whole) = self.whole.get(&used.step) {
+        if let Some(whole) = self.hydrated.get(&used.step) {
             return *whole;
         }
         let below = &self.steps[step];
         let Some((of, catalog)) =
-            below.of.clone().and_then(|of| Some((of.clone(), self.with.catalogs.get(&of.catalog)?)))
+            below.of.clone().and_then(|of| Some((of.clone(), self.context.catalogs.get(&of.catalog)?)))
         else {
             return step;
         };
@@ -167,27 +219,27 @@ impl<'a> Cx<'a> {
         }
         let more = fields.iter().filter_map(|f| entity.fields.get(f));
         let more = more.map(|f| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() });
-        let call = Called { catalog: of.catalog.clone(), capability: SmolStr::new(&get.name) };
+        let call = CapabilityRef { catalog: of.catalog.clone(), capability: SmolStr::new(&get.name) };
         let mut hydrate = below.clone();
         Arc::make_mut(&mut hydrate.columns).extend(more);
         hydrate.kind = StepKind::Hydrate { input: step, call, fields };
         hydrate.label = None;
-        hydrate.says = None;
+        hydrate.description = None;
         hydrate.class = EffectClass::Read;
         if hydrate.shape == Shape::Effect {
             hydrate.shape = Shape::List;
         }
-        let place = self.push(hydrate);
-        self.whole.insert(used.step, place);
+        let place = self.append_step(hydrate);
+        self.hydrated.insert(used.step, place);
         place
     }
 
-    fn renumber(&self, kind: &mut StepKind, places: &Places) {
-        let place = |step: &mut usize| *step = places.of(*step);
+    fn renumber(&self, kind: &mut StepKind, numbers: &StepNumbers) {
+        let place = |step: &mut usize| *step = numbers.of(*step);
         match kind {
             StepKind::Effect { each: Some(input), .. }
             | StepKind::Follow { input, .. }
-            | StepKind::Each { input, .. }
+            | StepKind::QueryPerRow { input, .. }
             | StepKind::Deref { input, .. }
             | StepKind::Attach { input, .. }
             | StepKind::Hydrate { input, .. }
@@ -209,64 +261,64 @@ impl<'a> Cx<'a> {
             | StepKind::Text { .. }
             | StepKind::Effect { each: None, .. }
             | StepKind::Page { .. }
-            | StepKind::Given { .. }
+            | StepKind::OuterRows { .. }
             | StepKind::Operation { .. } => {}
         }
         match kind {
             StepKind::Query { args, .. }
             | StepKind::Get { args, .. }
             | StepKind::Follow { args, .. }
-            | StepKind::Each { args, .. }
-            | StepKind::Effect { args, .. } => args.values_mut().for_each(|v| self.value(v, places)),
-            StepKind::Filter { tests, .. } => tests.iter_mut().for_each(|t| self.value(&mut t.value, places)),
-            StepKind::Derive { object, .. } => object.iter_mut().for_each(|(_, v)| self.value(v, places)),
-            StepKind::Rows { items } => items.iter_mut().for_each(|v| self.value(v, places)),
+            | StepKind::QueryPerRow { args, .. }
+            | StepKind::Effect { args, .. } => args.values_mut().for_each(|v| self.renumber_value(v, numbers)),
+            StepKind::Filter { tests, .. } => tests.iter_mut().for_each(|t| self.renumber_value(&mut t.value, numbers)),
+            StepKind::Derive { object, .. } => object.iter_mut().for_each(|(_, v)| self.renumber_value(v, numbers)),
+            StepKind::Rows { items } => items.iter_mut().for_each(|v| self.renumber_value(v, numbers)),
             _ => {}
         }
     }
 
-    fn value(&self, value: &mut Expr, places: &Places) {
+    fn renumber_value(&self, value: &mut Expr, numbers: &StepNumbers) {
         match value {
-            Expr::Step { step, .. } => *step = places.of(*step),
-            Expr::List(items) => items.iter_mut().for_each(|item| self.value(item, places)),
-            Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.value(item, places)),
+            Expr::Step { step, .. } => *step = numbers.of(*step),
+            Expr::List(items) => items.iter_mut().for_each(|item| self.renumber_value(item, numbers)),
+            Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.renumber_value(item, numbers)),
             Expr::Read { steps, take } => {
-                let around = places
+                let outer_steps = numbers
                     .0
                     .iter()
                     .map(|(node, place)| (*node, (*place, self.steps.get(*place).map_or(1, |s| s.rows))));
-                *steps = lower_read(self.with, steps, take, &around.collect());
+                *steps = lower_inner_read(self.context, steps, take, &outer_steps.collect());
             }
             Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
         }
     }
 
     /// Puts the rows and the fields that are needed into a read.
-    fn bound(&self, kind: &mut StepKind, at: usize) {
+    fn push_down_bounds(&self, kind: &mut StepKind, at: usize) {
         let most = match self.needs.rows[at] {
-            Rows::First(count) => Some(count),
-            Rows::Nothing | Rows::All => None,
+            RowDemand::First(count) => Some(count),
+            RowDemand::Nothing | RowDemand::All => None,
         };
         match kind {
             StepKind::Query { limit, .. }
             | StepKind::Follow { limit, .. }
-            | StepKind::Each { limit, .. }
+            | StepKind::QueryPerRow { limit, .. }
             | StepKind::Deref { limit, .. } => *limit = most,
             StepKind::Page { limit, .. } => *limit = (*limit).into_iter().chain(most).min(),
             _ => {}
         }
-        let selected = self.selected(kind, at);
+        let selected = self.selected_fields(kind, at);
         if let StepKind::Query { fields, .. } | StepKind::Get { fields, .. } | StepKind::Follow { fields, .. } = kind {
             *fields = selected;
         }
     }
 
     /// The fields to ask for, where the transport can ask for some of them and not all are needed.
-    fn selected(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
-        let of = self.raw[at].of.as_ref()?;
-        let catalog = self.with.catalogs.get(&of.catalog)?;
-        let capability = cost::capability_of(kind, cost::of(&self.steps), catalog)?;
-        if !cost::selects(capability) {
+    fn selected_fields(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
+        let of = self.nodes[at].of.as_ref()?;
+        let catalog = self.context.catalogs.get(&of.catalog)?;
+        let capability = cost::capability_of(kind, cost::entity_of(&self.steps), catalog)?;
+        if !cost::can_select_fields(capability) {
             return None;
         }
         let entity = catalog.entity(&of.entity)?;
@@ -283,11 +335,11 @@ impl<'a> Cx<'a> {
     fn is_bounded(&self, node: usize, count: usize) -> bool {
         let mut at = node;
         loop {
-            let needed = self.needs.rows[at] <= Rows::First(count);
-            match &self.raw[at].kind {
+            let needed = self.needs.rows[at] <= RowDemand::First(count);
+            match &self.nodes[at].kind {
                 StepKind::Query { .. }
                 | StepKind::Follow { .. }
-                | StepKind::Each { .. }
+                | StepKind::QueryPerRow { .. }
                 | StepKind::Deref { .. }
                 | StepKind::Page { .. } => return needed,
                 StepKind::Limit { count: own, .. } if *own <= count => return true,
@@ -304,16 +356,16 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn name(&mut self, step: usize, label: Option<&SmolStr>) -> usize {
+    fn add_label(&mut self, step: usize, label: Option<&SmolStr>) -> usize {
         if let (Some(step), Some(label)) = (self.steps.get_mut(step), label) {
             step.label.get_or_insert_with(|| label.clone());
         }
         step
     }
 
-    fn add(&mut self, kind: StepKind, at: usize) -> usize {
-        let raw = &self.raw[at];
-        let mut columns = raw.columns;
+    fn build_step(&mut self, kind: StepKind, at: usize) -> usize {
+        let nodes = &self.nodes[at];
+        let mut columns = nodes.columns;
         // Fields that were read on the way stay with the rows.
         let below = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
         if let Some(below) = below.filter(|below| below.columns.len() > columns.len()) {
@@ -325,67 +377,69 @@ impl<'a> Cx<'a> {
             kind,
             StepKind::Query { limit: Some(_), .. }
                 | StepKind::Follow { limit: Some(_), .. }
-                | StepKind::Each { limit: Some(_), .. }
+                | StepKind::QueryPerRow { limit: Some(_), .. }
                 | StepKind::Deref { limit: Some(_), .. }
         );
-        let label = raw.label.filter(|_| !bounded).cloned();
-        let after = raw.after.and_then(|effect| self.done[effect]);
-        let class = self.class(&kind);
-        let says = raw.says.cloned().or_else(|| self.says(&kind));
-        let (of, shape) = (raw.of.clone(), raw.shape);
-        let step = Step { kind, of, columns, shape, class, calls: 0, rows: 0, effects: 0, after, label, says };
-        self.push(step)
+        let label = nodes.label.filter(|_| !bounded).cloned();
+        let after = nodes.after.and_then(|effect| self.step_of_node[effect]);
+        let class = self.effect_class(&kind);
+        let description = nodes.description.cloned().or_else(|| self.describe_read(&kind));
+        let (of, shape) = (nodes.of.clone(), nodes.shape);
+        let step = Step { kind, of, columns, shape, class, calls: 0, rows: 0, effects: 0, after, label, description };
+        self.append_step(step)
     }
 
-    fn push(&mut self, mut step: Step) -> usize {
+    fn append_step(&mut self, mut step: Step) -> usize {
         let of = step.of.as_ref().map(|of| &of.catalog);
         let called = match &step.kind {
             StepKind::Effect { call, .. } => Some(&call.catalog),
             _ => None,
         };
         for catalog in of.into_iter().chain(called) {
-            if !self.used.contains(catalog) {
-                self.used.insert(catalog.clone());
+            if !self.catalogs_used.contains(catalog) {
+                self.catalogs_used.insert(catalog.clone());
             }
         }
-        let around = match &mut step.kind {
-            StepKind::Given { step: Some(outer) } => {
-                let found = self.around.get(outer).copied().unwrap_or((0, 1));
+        let outer_steps = match &mut step.kind {
+            StepKind::OuterRows { step: Some(outer) } => {
+                let found = self.outer_steps.get(outer).copied().unwrap_or((0, 1));
                 *outer = found.0;
                 Some(found.1)
             }
             _ => None,
         };
-        let cost = cost::cost(self.with, &self.steps, &step);
-        (step.calls, step.rows, step.effects) = (cost.calls, around.unwrap_or(cost.rows), cost.effects);
-        let has = self.carried(&step);
+        let cost = cost::cost(self.context, &self.steps, &step);
+        (step.calls, step.rows, step.effects) = (cost.calls, outer_steps.unwrap_or(cost.rows), cost.effects);
+        let has = self.fields_of_rows(&step);
         self.steps.push(step);
-        self.has.push(has);
+        self.carried_fields.push(has);
         self.steps.len() - 1
     }
 
     /// The fields that the rows of a step carry, where some are missing.
-    fn carried(&self, step: &Step) -> Option<Fields<'a>> {
+    fn fields_of_rows(&self, step: &Step) -> Option<Fields<'a>> {
         match &step.kind {
-            kind if keeps_rows(kind) => kind.input().and_then(|input| self.has.get(input).cloned().flatten()),
+            kind if keeps_rows(kind) => {
+                kind.input().and_then(|input| self.carried_fields.get(input).cloned().flatten())
+            }
             kind => {
-                let catalog = self.with.catalogs.get(&step.of.as_ref()?.catalog)?;
-                let capability = cost::capability_of(kind, cost::of(&self.steps), catalog)?;
+                let catalog = self.context.catalogs.get(&step.of.as_ref()?.catalog)?;
+                let capability = cost::capability_of(kind, cost::entity_of(&self.steps), catalog)?;
                 Some(capability.gives.as_ref()?.iter().map(|name| name.as_str()).collect())
             }
         }
     }
 
-    fn class(&self, kind: &StepKind) -> EffectClass {
+    fn effect_class(&self, kind: &StepKind) -> EffectClass {
         let StepKind::Effect { call, .. } = kind else { return EffectClass::Read };
-        let capability = self.with.catalogs.get(&call.catalog).and_then(|c| c.capability(&call.capability));
+        let capability = self.context.catalogs.get(&call.catalog).and_then(|c| c.capability(&call.capability));
         capability.map_or(EffectClass::SideEffect, |c| c.kind.class())
     }
 
     /// A read that is not the plain list or get of its entity is called by its name.
-    fn says(&self, kind: &StepKind) -> Option<Says> {
+    fn describe_read(&self, kind: &StepKind) -> Option<StepDescription> {
         let (StepKind::Query { call, .. } | StepKind::Get { call, .. }) = kind else { return None };
-        let catalog = self.with.catalogs.get(&call.catalog)?;
+        let catalog = self.context.catalogs.get(&call.catalog)?;
         let capability = catalog.capability(&call.capability)?;
         let what = match capability.kind {
             Kind::Search => format!("search {}", capability.entity),
@@ -395,14 +449,14 @@ impl<'a> Cx<'a> {
             Kind::Get | Kind::Singleton => format!("{} {}", capability.method_name(), capability.entity),
             _ => return None,
         };
-        Some(Says { what, undo: None })
+        Some(StepDescription { what, undo: None })
     }
 }
 
 /// Where each node that a step uses is in the plan, by node.
-struct Places(Vec<(usize, usize)>);
+struct StepNumbers(Vec<(usize, usize)>);
 
-impl Places {
+impl StepNumbers {
     fn of(&self, node: usize) -> usize {
         self.0.binary_search_by_key(&node, |(node, _)| *node).map_or(0, |at| self.0[at].1)
     }
@@ -424,14 +478,14 @@ fn keeps_rows(kind: &StepKind) -> bool {
 }
 
 /// The steps of a read for a row, of which the last is taken.
-fn lower_read(with: With<'_>, steps: &[Step], take: &Take, around: &Around) -> Vec<Step> {
+fn lower_inner_read(context: PlanContext<'_>, steps: &[Step], take: &RowPart, outer_steps: &OuterSteps) -> Vec<Step> {
     let Some(last) = steps.len().checked_sub(1) else { return Vec::new() };
     let wanted = match take {
-        Take::Path(path) => path.first().map_or(Wanted::Columns, |name| Wanted::Field(name)),
-        Take::Key(_) => Wanted::Nothing,
+        RowPart::Path(path) => path.first().map_or(RequiredFields::Columns, |name| RequiredFields::Field(name)),
+        RowPart::Key(_) => RequiredFields::Nothing,
     };
-    let raw: Vec<Raw<'_>> = steps.iter().map(Raw::from).collect();
-    let mut lowered = lower(with, &raw, &[(last, wanted)], around);
+    let nodes: Vec<NodeView<'_>> = steps.iter().map(NodeView::from).collect();
+    let mut lowered = lower(context, &nodes, &[(last, wanted)], outer_steps);
     // What is taken must be the last one; a node before it may have been what it came to.
     if let Some(root) = lowered.roots.first() {
         lowered.steps.truncate(root + 1);

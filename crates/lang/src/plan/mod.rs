@@ -5,7 +5,7 @@ mod cost;
 mod explain;
 mod lower;
 mod needs;
-mod raw;
+
 mod verdict;
 
 use std::borrow::Cow;
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::check::Checked;
 
 pub use crate::ir::{
-    Args, Called, Column, EntityOf, Expr, Function, NamedPath, Path, Says, Shape, Spec, Step, StepKind, Take, Test,
-    TestOp,
+    Aggregation, Args, CapabilityRef, Column, ComparisonOp, EntityRef, Expr, FilterTest, Function, NamedPath, Path,
+    RowPart, Shape, Step, StepDescription, StepKind,
 };
 pub use explain::explain;
 
@@ -30,7 +30,7 @@ pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 pub struct Plan {
     /// Each step uses only earlier ones.
     pub steps: Vec<Step>,
-    pub returns: Vec<Returned>,
+    pub returns: Vec<PlanResult>,
     /// Catalogs used, by id, with the digest that the session pinned.
     pub catalogs: Vec<(CatalogId, Digest)>,
     pub digest: Digest,
@@ -53,7 +53,7 @@ pub struct Bounds {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Returned {
+pub struct PlanResult {
     pub label: String,
     pub step: usize,
 }
@@ -68,46 +68,49 @@ pub enum Verdict {
 }
 
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
-    let raw: Vec<raw::Raw<'_>> = checked.nodes().iter().map(raw::Raw::from).collect();
+    let raw: Vec<lower::NodeView<'_>> = checked.nodes().iter().map(lower::NodeView::from).collect();
     let is_effect = |at: &usize| matches!(raw[*at].kind, StepKind::Effect { .. });
     // An effect happens whether or not a result shows it, and in the order written.
-    let effects = (0..raw.len()).filter(is_effect).map(|at| (at, needs::Wanted::Nothing));
-    let returned = checked.returns().iter().map(|r| (r.node.0, needs::Wanted::Columns));
-    let roots: Vec<(usize, needs::Wanted<'_>)> = effects.chain(returned).collect();
-    let with = lower::With { catalogs: checked.catalogs(), limits };
-    let lower::Lowered { mut steps, roots, used } = lower::lower(with, &raw, &roots, &BTreeMap::new());
+    let effects = (0..raw.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
+    let returned = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
+    let roots: Vec<(usize, needs::RequiredFields<'_>)> = effects.chain(returned).collect();
+    let context = lower::PlanContext { catalogs: checked.catalogs(), limits };
+    let lower::LoweredPlan { mut steps, roots, catalogs_used } = lower::lower(context, &raw, &roots, &BTreeMap::new());
     let first = roots.len() - checked.returns().len();
-    let returns: Vec<Returned> = checked
+    let returns: Vec<PlanResult> = checked
         .returns()
         .iter()
         .zip(&roots[first..])
-        .map(|(r, step)| Returned { label: r.label.clone(), step: only_columns(&mut steps, *step, checked, r.node.0) })
+        .map(|(r, step)| PlanResult {
+            label: r.label.clone(),
+            step: project_declared_columns(&mut steps, *step, checked, r.node.0),
+        })
         .collect();
     let catalogs: Vec<(CatalogId, Digest)> =
-        used.into_iter().filter_map(|id| Some((id.clone(), checked.catalogs().get(&id)?.digest()))).collect();
+        catalogs_used.into_iter().filter_map(|id| Some((id.clone(), checked.catalogs().get(&id)?.digest()))).collect();
     let digest = digest(&steps, &returns, &catalogs);
-    let (verdict, warnings) = verdict::verdict(with, &steps, &returns);
+    let (verdict, warnings) = verdict::verdict(context, &steps, &returns);
     let bounds = bounds(&steps, limits);
     Plan { steps, returns, catalogs, digest, verdict, bounds, warnings }
 }
 
 /// A result shows the columns that the program gave it, not fields that were read on the way.
-fn only_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked, node: usize) -> usize {
+fn project_declared_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked, node: usize) -> usize {
     let (Some(step), Some(node)) = (steps.get(at), checked.nodes().get(node)) else { return at };
     if step.columns.len() <= node.rows.columns.len() {
         return at;
     }
     let wanted = &node.rows.columns;
     let columns = wanted.iter().map(|c| NamedPath { name: c.name.clone(), path: vec![c.name.clone()] }).collect();
-    let mut shown = step.clone();
-    Arc::make_mut(&mut shown.columns).retain(|c| wanted.iter().any(|w| w.name == c.name));
-    shown.kind = StepKind::Project { input: at, columns };
-    (shown.calls, shown.effects, shown.after, shown.says) = (0, 0, None, None);
-    (shown.class, shown.label) = (catalog::EffectClass::Read, None);
-    if shown.shape == Shape::Effect {
-        shown.shape = Shape::List;
+    let mut projection = step.clone();
+    Arc::make_mut(&mut projection.columns).retain(|c| wanted.iter().any(|w| w.name == c.name));
+    projection.kind = StepKind::Project { input: at, columns };
+    (projection.calls, projection.effects, projection.after, projection.description) = (0, 0, None, None);
+    (projection.class, projection.label) = (catalog::EffectClass::Read, None);
+    if projection.shape == Shape::Effect {
+        projection.shape = Shape::List;
     }
-    steps.push(shown);
+    steps.push(projection);
     steps.len() - 1
 }
 
@@ -157,20 +160,20 @@ fn reads_in(value: &Expr) -> Vec<&Step> {
 }
 
 /// Over steps, edges, order, returns and catalogs, and nothing else. The columns follow from the steps and the catalogs.
-fn digest(steps: &[Step], returns: &[Returned], catalogs: &[(CatalogId, Digest)]) -> Digest {
+fn digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest)]) -> Digest {
     let mut text = Vec::with_capacity(256 * steps.len() + 256);
     for step in steps {
-        let plain = needs::values(&step.kind).all(is_plain);
-        let kind = if plain { Cow::Borrowed(&step.kind) } else { Cow::Owned(meaning(&step.kind)) };
-        add(&mut text, &(kind, &step.of, step.after));
+        let plain = needs::values(&step.kind).all(has_one_spelling);
+        let kind = if plain { Cow::Borrowed(&step.kind) } else { Cow::Owned(normalized(&step.kind)) };
+        append_json(&mut text, &(kind, &step.of, step.after));
     }
     let returns: Vec<usize> = returns.iter().map(|r| r.step).collect();
-    add(&mut text, &(returns, catalogs));
+    append_json(&mut text, &(returns, catalogs));
     Digest::of(&text)
 }
 
 /// As JSON, which does not fail on what a plan is made of.
-fn add(text: &mut Vec<u8>, part: &impl Serialize) {
+fn append_json(text: &mut Vec<u8>, part: &impl Serialize) {
     if serde_json::to_writer(&mut *text, part).is_err() {
         text.extend_from_slice(b"null");
     }
@@ -178,7 +181,7 @@ fn add(text: &mut Vec<u8>, part: &impl Serialize) {
 }
 
 /// Whether a value is written in one way only, and has nothing in it that is only for reading.
-fn is_plain(value: &Expr) -> bool {
+fn has_one_spelling(value: &Expr) -> bool {
     match value {
         Expr::Value(known) => !known.is_object() && !known.is_array(),
         Expr::Step { .. } | Expr::Row(_) | Expr::Template { .. } => true,
@@ -187,42 +190,42 @@ fn is_plain(value: &Expr) -> bool {
 }
 
 /// A step without what is only for reading, with objects in one order.
-fn meaning(kind: &StepKind) -> StepKind {
+fn normalized(kind: &StepKind) -> StepKind {
     let mut kind = kind.clone();
     match &mut kind {
         StepKind::Query { args, .. }
         | StepKind::Get { args, .. }
         | StepKind::Follow { args, .. }
-        | StepKind::Each { args, .. }
-        | StepKind::Effect { args, .. } => args.values_mut().for_each(ordered),
-        StepKind::Filter { tests, .. } => tests.iter_mut().for_each(|t| ordered(&mut t.value)),
-        StepKind::Derive { object, .. } => object.iter_mut().for_each(|(_, value)| ordered(value)),
-        StepKind::Rows { items } => items.iter_mut().for_each(ordered),
+        | StepKind::QueryPerRow { args, .. }
+        | StepKind::Effect { args, .. } => args.values_mut().for_each(normalize_value),
+        StepKind::Filter { tests, .. } => tests.iter_mut().for_each(|t| normalize_value(&mut t.value)),
+        StepKind::Derive { object, .. } => object.iter_mut().for_each(|(_, value)| normalize_value(value)),
+        StepKind::Rows { items } => items.iter_mut().for_each(normalize_value),
         _ => {}
     }
     kind
 }
 
-fn ordered(value: &mut Expr) {
+fn normalize_value(value: &mut Expr) {
     match value {
         Expr::Value(known) if known.is_object() || known.is_array() => {
             *known = serde_json::Value::String(base::canonical(known));
         }
         Expr::Read { steps, .. } => {
             for step in steps {
-                step.kind = meaning(&step.kind);
-                (step.label, step.says) = (None, None);
+                step.kind = normalized(&step.kind);
+                (step.label, step.description) = (None, None);
                 step.columns = Arc::default();
             }
         }
-        Expr::List(items) => items.iter_mut().for_each(ordered),
-        Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| ordered(item)),
+        Expr::List(items) => items.iter_mut().for_each(normalize_value),
+        Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| normalize_value(item)),
         Expr::Value(_) | Expr::Step { .. } | Expr::Row(_) | Expr::Template { .. } => {}
     }
 }
 
 /// What a step is called: by the program, by the result that it is, or by its number.
-fn name(steps: &[Step], returns: &[Returned], at: usize) -> String {
+fn step_name(steps: &[Step], returns: &[PlanResult], at: usize) -> String {
     let given = steps.get(at).and_then(|step| step.label.as_ref().map(ToString::to_string));
     let returned = || returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
     given.or_else(returned).unwrap_or_else(|| format!("#{:02}", at + 1))

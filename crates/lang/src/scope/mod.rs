@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::near;
+use base::similar_names;
 use catalog::{Capability, Catalog, Entity, Field, Param, Registry, Relation};
 use smol_str::SmolStr;
 
@@ -13,20 +13,20 @@ use crate::syntax::tree::EntityName;
 /// Built by `teach` from the session's ledger.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    pub entities: Vec<Exposed>,
+    pub entities: Vec<ExposedEntity>,
     /// What `p1`, `p2` and so on name: the same name and type everywhere in one catalog.
-    pub slots: Slots,
+    pub slots: SlotSymbols,
     /// What `now` means: the moment at which the program is planned.
     pub now: Option<base::Timestamp>,
     /// The slot that handles of this session begin with.
     pub slot: Option<base::Slot>,
     /// What the caller could be taught, for whoever names something that was not.
-    pub offered: Option<Arc<Registry>>,
+    pub registry: Option<Arc<Registry>>,
 }
 
 /// An entity that the session was taught.
 #[derive(Debug, Clone)]
-pub struct Exposed {
+pub struct ExposedEntity {
     pub symbol: String,
     pub catalog: Arc<Catalog>,
     pub entity: String,
@@ -38,7 +38,7 @@ pub struct Exposed {
 
 /// `p1` is the first. A list and no map: a session of a large API has thousands, and looks a few of them up.
 #[derive(Debug, Clone, Default)]
-pub struct Slots(Vec<SlotMeaning>);
+pub struct SlotSymbols(Vec<SlotMeaning>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotMeaning {
@@ -46,7 +46,7 @@ pub struct SlotMeaning {
     pub name: SmolStr,
 }
 
-impl Slots {
+impl SlotSymbols {
     /// By its symbol.
     pub fn get(&self, symbol: &str) -> Option<&SlotMeaning> {
         let digits = symbol.strip_prefix('p').filter(|digits| !digits.starts_with(['0', '+']))?;
@@ -65,7 +65,7 @@ impl Slots {
     }
 }
 
-impl FromIterator<SlotMeaning> for Slots {
+impl FromIterator<SlotMeaning> for SlotSymbols {
     fn from_iter<T: IntoIterator<Item = SlotMeaning>>(slots: T) -> Self {
         Self(slots.into_iter().collect())
     }
@@ -73,44 +73,44 @@ impl FromIterator<SlotMeaning> for Slots {
 
 /// The alphabet an author used, and is answered in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alphabet {
+pub enum NameStyle {
     Symbols,
     Names,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum NoEntity {
+pub enum EntityLookupError {
     /// Nothing of that name; near ones in the author's alphabet.
     Unknown(Vec<String>),
     /// Several catalogs have it; the names that tell them apart.
     Ambiguous(Vec<String>),
     /// These have it and were not taught.
-    Untaught(Vec<Untaught>),
+    UntaughtEntity(Vec<UntaughtEntity>),
 }
 
 /// An entity that a seed would add.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untaught {
+pub struct UntaughtEntity {
     pub catalog: base::CatalogId,
     pub entity: String,
 }
 
-impl Exposed {
+impl ExposedEntity {
     /// The catalog's own description. An exposed entity is one of its catalog's; were it not, it has no fields.
     pub fn definition(&self) -> Option<&Entity> {
         self.catalog.entity(&self.entity)
     }
 
-    pub fn name_in(&self, alphabet: Alphabet) -> &str {
-        match alphabet {
-            Alphabet::Symbols => &self.symbol,
-            Alphabet::Names => &self.entity,
+    pub fn styled_name(&self, style: NameStyle) -> &str {
+        match style {
+            NameStyle::Symbols => &self.symbol,
+            NameStyle::Names => &self.entity,
         }
     }
 }
 
 impl Scope {
-    pub fn entity(&self, name: &EntityName) -> Result<&Exposed, NoEntity> {
+    pub fn entity(&self, name: &EntityName) -> Result<&ExposedEntity, EntityLookupError> {
         let wanted = name.name.text.as_str();
         // A symbol says where it stands, unless something before it is not there for this caller.
         let number = wanted.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|_| name.catalog.is_none());
@@ -118,31 +118,31 @@ impl Scope {
         {
             return Ok(exposed);
         }
-        let in_catalog = |e: &&Exposed| match &name.catalog {
+        let in_catalog = |e: &&ExposedEntity| match &name.catalog {
             Some(catalog) => {
                 e.catalog.id.as_str() == catalog.text || e.catalog.aliases.iter().any(|a| a.as_str() == catalog.text)
             }
             None => true,
         };
-        let named = |e: &&Exposed| e.symbol == wanted || e.entity == wanted;
+        let named = |e: &&ExposedEntity| e.symbol == wanted || e.entity == wanted;
         let mut found = self.entities.iter().filter(in_catalog).filter(named);
         match (found.next(), found.next()) {
             (Some(only), None) => Ok(only),
-            (Some(_), Some(_)) => Err(NoEntity::Ambiguous(self.qualified(wanted))),
+            (Some(_), Some(_)) => Err(EntityLookupError::Ambiguous(self.qualified(wanted))),
             (None, _) => {
-                let alike = |e: &&Exposed| e.entity.eq_ignore_ascii_case(wanted);
+                let alike = |e: &&ExposedEntity| e.entity.eq_ignore_ascii_case(wanted);
                 only(self.entities.iter().filter(in_catalog).filter(alike)).ok_or_else(|| match self.untaught(name) {
-                    none if none.is_empty() => NoEntity::Unknown(self.near_entities(wanted)),
-                    found => NoEntity::Untaught(found),
+                    none if none.is_empty() => EntityLookupError::Unknown(self.near_entities(wanted)),
+                    found => EntityLookupError::UntaughtEntity(found),
                 })
             }
         }
     }
 
     /// Who has an entity of that name, among the session's own catalogs and those it could have.
-    fn untaught(&self, name: &EntityName) -> Vec<Untaught> {
+    fn untaught(&self, name: &EntityName) -> Vec<UntaughtEntity> {
         let mut catalogs: BTreeMap<&base::CatalogId, &Catalog> = BTreeMap::new();
-        for catalog in self.offered.iter().flat_map(|r| r.iter()).chain(self.entities.iter().map(|e| &e.catalog)) {
+        for catalog in self.registry.iter().flat_map(|r| r.iter()).chain(self.entities.iter().map(|e| &e.catalog)) {
             // What the session pinned comes last, and is what a seed would be taken from.
             catalogs.insert(&catalog.id, catalog);
         }
@@ -151,10 +151,10 @@ impl Scope {
             None => true,
         };
         let wanted = name.name.text.as_str();
-        let find = |same: fn(&str, &str) -> bool| -> Vec<Untaught> {
+        let find = |same: fn(&str, &str) -> bool| -> Vec<UntaughtEntity> {
             let of = |c: &&Catalog| {
                 let entity = c.offered().find(|e| same(&e.name, wanted))?;
-                Some(Untaught { catalog: c.id.clone(), entity: entity.name.clone() })
+                Some(UntaughtEntity { catalog: c.id.clone(), entity: entity.name.clone() })
             };
             catalogs.values().filter(called).filter_map(of).take(5).collect()
         };
@@ -173,15 +173,15 @@ impl Scope {
         let symbolic = looks_like_symbol(wanted);
         let names: Vec<&str> =
             self.entities.iter().map(|e| if symbolic { e.symbol.as_str() } else { e.entity.as_str() }).collect();
-        near(wanted, names)
+        similar_names(wanted, names)
     }
 
-    pub fn exposed(&self, catalog: &Catalog, entity: &str) -> Option<&Exposed> {
+    pub fn find_exposed(&self, catalog: &Catalog, entity: &str) -> Option<&ExposedEntity> {
         self.entities.iter().find(|e| e.entity == entity && e.catalog.id == catalog.id)
     }
 
     /// The wire name a slot means within a catalog: `p7` through the ledger, anything else as it is.
-    pub fn slot_name<'a>(&'a self, catalog: &Catalog, text: &'a str) -> &'a str {
+    pub fn wire_name<'a>(&'a self, catalog: &Catalog, text: &'a str) -> &'a str {
         // Nearly every slot is written by its name; looking each up was a twentieth of checking.
         if !looks_like_symbol(text) {
             return text;
@@ -192,12 +192,12 @@ impl Scope {
         }
     }
 
-    pub fn field<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Field> {
-        let (fields, name) = (&exposed.definition()?.fields, self.slot_name(&exposed.catalog, text));
+    pub fn field<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Field> {
+        let (fields, name) = (&exposed.definition()?.fields, self.wire_name(&exposed.catalog, text));
         fields.get(name).or_else(|| only(fields.values().filter(|f| f.name.eq_ignore_ascii_case(name))))
     }
 
-    pub fn relation<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Relation> {
+    pub fn relation<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Relation> {
         let written = exposed.relations.get(text).map_or(text, String::as_str);
         let alike = || only(exposed.relations.values().filter(|r| r.eq_ignore_ascii_case(written)));
         let taught = exposed.relations.values().find(|r| *r == written).or_else(alike)?;
@@ -205,7 +205,7 @@ impl Scope {
     }
 
     /// `m3`, the capability's name, or that without the entity's; `-` and `_` are the same.
-    pub fn method<'a>(&self, exposed: &'a Exposed, text: &str) -> Option<&'a Capability> {
+    pub fn method<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Capability> {
         let capability = |name: &String| exposed.catalog.capability(name);
         if let Some(name) = exposed.methods.get(text) {
             return capability(name);
@@ -216,10 +216,10 @@ impl Scope {
     }
 
     /// A method in the author's alphabet: `m3`, or `close`.
-    pub fn method_in(&self, exposed: &Exposed, capability: &Capability, alphabet: Alphabet) -> String {
+    pub fn styled_method(&self, exposed: &ExposedEntity, capability: &Capability, style: NameStyle) -> String {
         let symbol = exposed.methods.iter().find(|(_, name)| **name == capability.name).map(|(symbol, _)| symbol);
-        match (alphabet, symbol) {
-            (Alphabet::Symbols, Some(symbol)) => symbol.clone(),
+        match (style, symbol) {
+            (NameStyle::Symbols, Some(symbol)) => symbol.clone(),
             _ => capability.method_name().to_owned(),
         }
     }
@@ -230,7 +230,7 @@ impl Scope {
         params: impl IntoIterator<Item = &'a Param, IntoIter: Clone>,
         text: &str,
     ) -> Option<&'a Param> {
-        let name = self.slot_name(catalog, text);
+        let name = self.wire_name(catalog, text);
         let mut params = params.into_iter();
         let alike = only(params.clone().filter(|p| p.name.eq_ignore_ascii_case(name)));
         // One that is like it may be it.
@@ -238,10 +238,10 @@ impl Scope {
     }
 
     /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
-    pub fn slot_in(&self, catalog: &Catalog, name: &str, alphabet: Alphabet) -> String {
-        let symbol = match alphabet {
-            Alphabet::Symbols => self.slots.symbol(catalog, name),
-            Alphabet::Names => None,
+    pub fn styled_slot(&self, catalog: &Catalog, name: &str, style: NameStyle) -> String {
+        let symbol = match style {
+            NameStyle::Symbols => self.slots.symbol(catalog, name),
+            NameStyle::Names => None,
         };
         symbol.unwrap_or_else(|| name.to_owned())
     }

@@ -5,8 +5,8 @@ use base::{Diagnostic, Limits, Span};
 
 use super::reports::quoted;
 use super::tree::{
-    Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, Part, PartKind, Path,
-    Pred, Primary, Program, Spec, Value, ValueKind,
+    AggregateSpec, Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, Part,
+    PartKind, Path, Pred, Primary, Program, Value, ValueKind,
 };
 
 /// A statement longer than this goes on in lines that begin with a dot.
@@ -367,7 +367,7 @@ impl Out {
         self.value(&pred.value);
     }
 
-    fn spec(&mut self, one: &Spec) {
+    fn spec(&mut self, one: &AggregateSpec) {
         self.add(&spec(one));
     }
 }
@@ -383,7 +383,7 @@ fn starts_with_dot(part: &PartKind) -> bool {
     )
 }
 
-fn spec(spec: &Spec) -> String {
+fn spec(spec: &AggregateSpec) -> String {
     let function = match spec.function {
         Function::Count => "count",
         Function::Sum => "sum",

@@ -6,8 +6,8 @@ mod brackets;
 mod format;
 mod layout;
 mod lexer;
+mod outline;
 mod parser;
-mod print;
 mod reports;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use base::{Diagnostic, Limits, Span};
 use crate::codes;
 pub use format::{format, format_text};
 use layout::Layout;
-pub use print::outline;
+pub use outline::outline;
 use reports::Reports;
 pub use token::{Token, TokenKind};
 
@@ -32,17 +32,17 @@ pub enum Mode {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parsed {
+pub struct ParseOutput {
     pub program: tree::Program,
     /// In the order of their places.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-pub fn parse(text: &str, limits: &Limits) -> Parsed {
+pub fn parse(text: &str, limits: &Limits) -> ParseOutput {
     read(text, Mode::Program, limits).0
 }
 
-pub fn parse_taught(line: &str, limits: &Limits) -> Parsed {
+pub fn parse_taught(line: &str, limits: &Limits) -> ParseOutput {
     read(line, Mode::Taught, limits).0
 }
 
@@ -53,7 +53,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// The tree, and how many steps it took: a test compares them with the length of the text.
-fn read(text: &str, mode: Mode, limits: &Limits) -> (Parsed, usize) {
+fn read(text: &str, mode: Mode, limits: &Limits) -> (ParseOutput, usize) {
     let mut reports = Reports::new(text);
     if text.len() > limits.program_bytes {
         let message = format!(
@@ -63,11 +63,11 @@ fn read(text: &str, mode: Mode, limits: &Limits) -> (Parsed, usize) {
         );
         reports.error(codes::PROGRAM_TOO_LARGE, Span::default(), message);
         let program = tree::Program { bindings: Vec::new(), roots: Vec::new() };
-        return (Parsed { program, diagnostics: reports.finish() }, 0);
+        return (ParseOutput { program, diagnostics: reports.finish() }, 0);
     }
     let (layout, scanned) = scan(text, mode, &mut reports);
     let (program, parsed) = parser::parse(text, layout, limits, &mut reports);
-    (Parsed { program, diagnostics: reports.finish() }, scanned + parsed)
+    (ParseOutput { program, diagnostics: reports.finish() }, scanned + parsed)
 }
 
 fn scan<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> (Layout, usize) {

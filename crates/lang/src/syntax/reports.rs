@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use base::{Code, Diagnostic, Edit, LineIndex, Severity, Span};
 
-use crate::lines::{LINE, with_lines};
+use crate::copy_lines::{LINE, add_copy_lines};
 
 /// More than this helps nobody: the first ones explain the rest.
 const MOST: usize = 20;
@@ -65,13 +65,13 @@ impl<'t> Reports<'t> {
 
     /// `3:14`
     pub(super) fn place(&mut self, offset: u32) -> String {
-        let place = self.lines.get_or_insert_with(|| LineIndex::new(self.text)).place(offset);
+        let place = self.lines.get_or_insert_with(|| LineIndex::new(self.text)).location(offset);
         format!("{}:{}", place.line, place.column)
     }
 
     /// All of them in the order of their places, with their lines to copy.
     pub(super) fn finish(self) -> Vec<Diagnostic> {
-        with_lines(self.text, self.list)
+        add_copy_lines(self.text, self.list)
     }
 }
 

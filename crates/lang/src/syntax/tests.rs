@@ -3,7 +3,7 @@
 
 use base::Limits;
 
-use super::{Mode, Parsed, read};
+use super::{Mode, ParseOutput, read};
 
 fn steps(text: &str) -> usize {
     let limits = Limits { statements: usize::MAX, program_bytes: usize::MAX, ..Limits::default() };
@@ -12,7 +12,7 @@ fn steps(text: &str) -> usize {
     steps
 }
 
-fn parse(text: &str) -> Parsed {
+fn parse(text: &str) -> ParseOutput {
     super::parse(text, &Limits::default())
 }
 

@@ -162,11 +162,11 @@ pub enum PartKind {
         preds: Vec<Pred>,
     },
     Aggregate {
-        specs: Vec<Spec>,
+        specs: Vec<AggregateSpec>,
     },
     GroupBy {
         fields: Vec<Path>,
-        specs: Vec<Spec>,
+        specs: Vec<AggregateSpec>,
     },
     Distinct {
         fields: Vec<Path>,
@@ -202,7 +202,7 @@ pub enum Args {
 
 /// `name=count`, `total=sum(p4)`
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Spec {
+pub struct AggregateSpec {
     pub name: Name,
     pub function: Function,
     pub field: Option<Path>,

@@ -2,7 +2,7 @@
 //! Invariant: cases are bounded and small, so a failure shrinks to something a person can read.
 
 use base::{Limits, Severity, Span};
-use lang::syntax::{self, Parsed, TokenKind};
+use lang::syntax::{self, ParseOutput, TokenKind};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -129,7 +129,7 @@ proptest! {
 fn check(text: &str) -> Result<(), TestCaseError> {
     let limits = Limits { nesting: 6, statements: 20, ..Limits::default() };
     for (taught, parsed) in [(false, syntax::parse(text, &limits)), (true, syntax::parse_taught(text, &limits))] {
-        let Parsed { program, diagnostics } = &parsed;
+        let ParseOutput { program, diagnostics } = &parsed;
         prop_assert!(diagnostics.len() <= 20);
         prop_assert!(diagnostics.is_sorted_by_key(|found| found.span.start));
         for found in diagnostics {

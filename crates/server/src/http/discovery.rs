@@ -82,7 +82,7 @@ pub async fn one(
     match service.registered(&caller, &id).await {
         Some(listed) => Ok(Json(found::registered(&listed))),
         None => {
-            let detail = format!("no API `{}` here; GET /v1/registry lists them", base::shown(&id, 80));
+            let detail = format!("no API `{}` here; GET /v1/registry lists them", base::printable(&id, 80));
             Err(Problem::new(StatusCode::NOT_FOUND, "no_catalog", detail))
         }
     }

@@ -99,7 +99,7 @@ fn host_only(authority: &str) -> Option<&str> {
 }
 
 fn clip(text: &str) -> String {
-    base::shown(text, 100)
+    base::printable(text, 100)
 }
 
 #[cfg(test)]

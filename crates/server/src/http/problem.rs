@@ -3,7 +3,7 @@
 
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use base::shown;
+use base::printable;
 use serde_json::{Value, json};
 use session::{Error, JsError};
 
@@ -102,12 +102,12 @@ fn of_js(error: &JsError) -> StatusCode {
 }
 
 pub async fn no_route(uri: Uri) -> Problem {
-    let path = shown(uri.path(), 200);
+    let path = printable(uri.path(), 200);
     let detail = format!("no route {path}; GET /openapi.json describes them all, MCP is at /mcp");
     Problem::new(StatusCode::NOT_FOUND, "no_route", detail)
 }
 
 pub async fn no_method(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} does not take {method}", shown(uri.path(), 200));
+    let detail = format!("{} does not take {method}", printable(uri.path(), 200));
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
 }

@@ -71,8 +71,8 @@ impl Handler {
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
-        let near = base::near(name, offered.map(tools::Name::as_str)).join(", ");
-        ErrorData::invalid_params(format!("unknown tool `{}`; one of: {near}", base::shown(name, 80)), None)
+        let near = base::similar_names(name, offered.map(tools::Name::as_str)).join(", ");
+        ErrorData::invalid_params(format!("unknown tool `{}`; one of: {near}", base::printable(name, 80)), None)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::{CatalogId, Limits};
 use catalog::{Capability, Catalog, Registry};
 use teach::SeedError;
-use teach::discovery::{Allowed, DEFAULT_LIMIT, Found, Index, MAX_LIMIT, Query};
+use teach::discovery::{Allowed, DEFAULT_LIMIT, DiscoveryResult, Index, MAX_LIMIT, Query};
 
 use crate::error::Error;
 use crate::open::unknown_api;
@@ -28,7 +28,7 @@ pub struct DiscoverRequest {
 
 #[derive(Debug)]
 pub struct Discovered {
-    pub found: Found,
+    pub found: DiscoveryResult,
     /// What was looked through, for whoever found nothing.
     pub apis: Vec<Arc<Catalog>>,
 }

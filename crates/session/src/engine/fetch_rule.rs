@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Written {
                 Auth::Oauth2 { token_origin, .. } => Some(token_origin),
                 Auth::Bearer(_) | Auth::Header { .. } | Auth::Query { .. } | Auth::Basic { .. } => None,
             };
-            if !origin.keeps_secrets() || token_origin.is_some_and(|origin| !origin.keeps_secrets()) {
+            if !origin.is_safe_for_secrets() || token_origin.is_some_and(|origin| !origin.is_safe_for_secrets()) {
                 return Err(de::Error::custom("credentials must not be sent over plain http; write `https://`"));
             }
             if let Some(bad) = auth.secret_names().into_iter().find(|name| !ports::secrets::is_name(name)) {

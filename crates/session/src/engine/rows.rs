@@ -252,15 +252,15 @@ pub(crate) struct GuestRow {
 }
 
 pub(crate) fn execution_key(tenant: &TenantId, id: ExecutionId) -> Key {
-    Key::new(tenant, Table::Execution, id.newest_first())
+    Key::new(tenant, Table::Execution, id.to_newest_first_key())
 }
 
 pub(crate) fn open_key(tenant: &TenantId, id: ExecutionId) -> Key {
-    Key::new(tenant, Table::OpenExecution, id.newest_first())
+    Key::new(tenant, Table::OpenExecution, id.to_newest_first_key())
 }
 
 pub(crate) fn output_key(tenant: &TenantId, id: ExecutionId, piece: usize) -> Key {
-    Key::new(tenant, Table::ExecutionOutput, format!("{}/{piece:06}", id.newest_first()))
+    Key::new(tenant, Table::ExecutionOutput, format!("{}/{piece:06}", id.to_newest_first_key()))
 }
 
 pub(crate) fn session_key(tenant: &TenantId, name: &SessionName) -> Key {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, shown};
+use base::{CatalogId, Digest, ExecuteSessionId, LogicalSessionId, Timestamp, printable};
 
 use super::{OpenRequest, Opened, SeedRequest, Taught};
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl Service {
         let ExecuteRequest { seeds, intent, logical_session } = request;
         let opened = match (&logical_session, &intent) {
             (Some(reference), given) => {
-                let missing = || Error::NoSession(shown(reference, 80));
+                let missing = || Error::NoSession(printable(reference, 80));
                 let id = LogicalSessionId::parse(reference).map_err(|_| missing())?;
                 let row = self.logical(caller, id).await?.ok_or_else(missing)?.row;
                 // An intent beside it must be its own: two sessions at once are none.
@@ -83,7 +83,7 @@ impl Service {
 
     /// The session at an address, as its tenant's caller.
     pub async fn door(&self, caller: Caller, prompt_hash: &str, session: &str) -> Result<Door, Error> {
-        let missing = || Error::NoExecute(shown(session, 80));
+        let missing = || Error::NoExecute(printable(session, 80));
         let binding = ExecuteBinding {
             prompt_hash: Digest::parse(prompt_hash).map_err(|_| missing())?,
             session_id: ExecuteSessionId::parse(session).map_err(|_| missing())?,

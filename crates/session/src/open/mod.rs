@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::{CatalogId, LogicalSessionId, Slot};
 use catalog::{Catalog, Registry};
-use teach::{Ask, Catalogs, Seed, SeedError, TaughtRelation};
+use teach::{Catalogs, Seed, SeedError, TaughtRelation, TeachRequest};
 
 use crate::commit::TRIES;
 use crate::error::Error;
@@ -164,7 +164,7 @@ impl Service {
         let mut seeds = std::mem::take(&mut found.carried);
         seeds.extend(asked_for.iter().cloned());
         let before = found.execute.as_ref().map(|(_, e)| e.row.ledger.clone()).unwrap_or_default();
-        let ask = Ask {
+        let ask = TeachRequest {
             seeds: &seeds,
             ranked: &request.ranked,
             intent: Some(request.intent.as_str()).filter(|intent| !intent.is_empty()),
@@ -213,6 +213,6 @@ fn offered(registry: &Registry) -> String {
 }
 
 pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
-    let near = base::near(api, known.map(|c| c.id.as_str()));
-    SeedError::UnknownApi { api: base::shown(api, 80), near }
+    let near = base::similar_names(api, known.map(|c| c.id.as_str()));
+    SeedError::UnknownApi { api: base::printable(api, 80), near }
 }

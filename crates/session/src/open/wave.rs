@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::{CatalogId, Digest};
 use ports::store::{Batch, Expect, Key, Table};
-use teach::{Catalogs, Extended, render_wave};
+use teach::{Catalogs, Extension, render_wave};
 
 use super::find::Found;
 use super::{Asked, Continuity, Newer, Opened, Taught};
@@ -26,7 +26,7 @@ pub(super) struct Step {
     pub found: Found,
     pub catalogs: Catalogs,
     pub before: teach::Ledger,
-    pub extended: Extended,
+    pub extended: Extension,
     pub newer: Vec<Newer>,
     pub key: Option<SessionReuseKey>,
 }
@@ -153,7 +153,7 @@ impl Service {
         if !self.tenants.is_restricted(&caller.tenant) {
             return row.cumulative();
         }
-        let wave = row.ledger.as_wave(catalogs);
+        let wave = row.ledger.to_wave(catalogs);
         render_wave(self.teaching.slots, &teach::Ledger::default(), &row.ledger, catalogs, &wave).text
     }
 

@@ -78,25 +78,29 @@ impl Service {
         commit: &str,
         request: &RunRequest,
     ) -> Result<Gate, Error> {
-        let unknown = || Error::NoCommit(base::shown(commit, 40));
+        let unknown = || Error::NoCommit(base::printable(commit, 40));
         let number = rows::commit_number(commit.trim().trim_matches('`')).ok_or_else(unknown)?;
         let key = commit_key(caller, session, number);
         for _ in 0..TRIES {
             let Some(found): Option<Versioned<ClaimRow>> = self.fetch(&key).await? else {
                 let commits = self.logical(caller, session.id).await?.map_or(0, |row| row.row.commits);
-                return Err(if number < commits { Error::CommitExpired(base::shown(commit, 40)) } else { unknown() });
+                return Err(if number < commits {
+                    Error::CommitExpired(base::printable(commit, 40))
+                } else {
+                    unknown()
+                });
             };
             let row = found.row;
             let program = request.program.as_deref().unwrap_or(&row.program);
             let planned = self.plan_in(session, program, row.planned)?;
             if planned.plan.digest != row.plan {
-                return Err(Error::OtherPlan(base::shown(commit, 40)));
+                return Err(Error::OtherPlan(base::printable(commit, 40)));
             }
             match row.state {
                 Claim::Done(number) => return Ok(Gate::Ran(number)),
                 Claim::Claimed(run) => return Ok(Gate::Started(run, row.operation)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
-                    return Err(Error::CommitExpired(base::shown(commit, 40)));
+                    return Err(Error::CommitExpired(base::printable(commit, 40)));
                 }
                 Claim::Unused => self.check_fence(session, &planned)?,
             }
@@ -134,7 +138,7 @@ impl Service {
         }
         let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
         if found.row.program != program {
-            return Err(Error::OtherPlan(base::shown(id, 80)));
+            return Err(Error::OtherPlan(base::printable(id, 80)));
         }
         Ok(match found.row.state {
             Claim::Done(number) => Gate::Ran(number),

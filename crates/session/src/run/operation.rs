@@ -140,7 +140,7 @@ impl Service {
         handle: &str,
         cancel: bool,
     ) -> Result<RunAnswer, Error> {
-        let unknown = || Error::NoHandle(base::shown(handle, 60));
+        let unknown = || Error::NoHandle(base::printable(handle, 60));
         let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
         own(session, parsed.slot, handle)?;
         let asked = Asked { number: parsed.number, cancel, patience: PATIENCE };

@@ -52,7 +52,7 @@ pub(super) struct Rest {
 
 /// The results that stopped before their end, with where they go on.
 pub(super) fn rests(plan: &Plan, outcome: &Outcome) -> Vec<Rest> {
-    let rest = |(finished, returned): (&Finished, &lang::plan::Returned)| {
+    let rest = |(finished, returned): (&Finished, &lang::plan::PlanResult)| {
         // A program that asked for so many rows and got them asked for no more, unless it goes through a list piece by piece.
         let goes_on = |coverage: &Coverage| *coverage != Coverage::Complete || is_page(plan, returned.step);
         let rowset = finished.result.as_ref().ok().filter(|rowset| goes_on(&rowset.coverage))?;
@@ -118,7 +118,7 @@ impl Service {
         let mut found = BTreeMap::new();
         for step in &plan.steps {
             let StepKind::Page { handle, .. } = &step.kind else { continue };
-            let unknown = || Error::NoHandle(base::shown(handle, 60));
+            let unknown = || Error::NoHandle(base::printable(handle, 60));
             let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
             own(session, parsed.slot, handle)?;
             let Some(row) = self.page_row(caller, session, parsed.number).await? else {
@@ -157,5 +157,5 @@ pub(super) fn own(session: &Session, slot: Slot, handle: &str) -> Result<(), Err
         return Ok(());
     }
     let right = handle.split_once('_').map(|(_, rest)| format!("{}_{rest}", session.slot)).unwrap_or_default();
-    Err(Error::ForeignHandle { handle: base::shown(handle, 60), right })
+    Err(Error::ForeignHandle { handle: base::printable(handle, 60), right })
 }

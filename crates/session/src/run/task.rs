@@ -35,7 +35,7 @@ pub struct TaskState {
 impl Service {
     /// What has become of an operation. With `cancel` it is told to stop first.
     pub async fn task(self: &Arc<Self>, caller: &Caller, name: &str, cancel: bool) -> Result<TaskState, Error> {
-        let unknown = || Error::NoHandle(base::shown(name, 60));
+        let unknown = || Error::NoHandle(base::printable(name, 60));
         let TaskId { session, number } = TaskId::parse(name).ok_or_else(unknown)?;
         let session = match self.session(caller, &session.to_string()).await {
             Err(Error::NoSession(_)) => return Err(unknown()),

@@ -26,7 +26,7 @@ impl Service {
         seen: Option<&Operation>,
     ) -> Result<RunAnswer, Error> {
         let session = self.session(caller, session).await?;
-        let unknown = || Error::NoHandle(base::shown(handle, 60));
+        let unknown = || Error::NoHandle(base::printable(handle, 60));
         let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
         own(&session, parsed.slot, handle)?;
         let key = operation_key(caller, &session, parsed.number);

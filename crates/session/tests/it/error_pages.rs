@@ -28,7 +28,7 @@ fn scope(code: &str) -> Scope {
     let all = catalogs.values().flat_map(|c| c.entities.keys().map(|e| (c.id.clone(), e.clone())));
     let taught = all.filter(|(_, entity)| code != "E0209" || entity.as_str() == "Ticket");
     let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed::new(catalog, entity)).collect();
-    Ledger::default().extend(&catalogs, &teach::Ask::all(&seeds)).unwrap().ledger.scope(&catalogs)
+    Ledger::default().extend(&catalogs, &teach::TeachRequest::all(&seeds)).unwrap().ledger.scope(&catalogs)
 }
 
 /// The blocks of a page that are fenced with this word.

@@ -193,7 +193,7 @@ fn a_run_that_cannot_be_read_is_not_in_the_way_of_the_others() {
         drop(p);
         let other = house.process();
         if unreadable {
-            let key = Key::new(&TenantId::local(), Table::Execution, newer.id.newest_first());
+            let key = Key::new(&TenantId::local(), Table::Execution, newer.id.to_newest_first_key());
             let store = house.house.ports().store;
             other.block(store.commit(Batch::default().put(key, b"{".to_vec(), Expect::Any))).unwrap();
         } else {

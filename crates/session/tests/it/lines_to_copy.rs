@@ -2,7 +2,7 @@
 //! had no correction.
 //! Invariant: a diagnostic's `fix` is what its `copy` shows; `$` marks what only the author knows.
 
-use base::{Code, Diagnostic, Edit, Limits, LineIndex, edited, render_for_model};
+use base::{Code, Diagnostic, Edit, Limits, LineIndex, apply_edits, render_for_model};
 use lang::scope::Scope;
 use lang::{check, syntax};
 use session::stages;
@@ -15,7 +15,7 @@ fn left(scope: &Scope, text: &str) -> Vec<(Code, String, u32)> {
     let index = LineIndex::new(text);
     let wrong = |found: Vec<Diagnostic>| -> Vec<(Code, String, u32)> {
         let errors = found.into_iter().filter(Diagnostic::is_error);
-        errors.map(|d| (d.code, d.message, index.place(d.span.start).line)).collect()
+        errors.map(|d| (d.code, d.message, index.location(d.span.start).line)).collect()
     };
     let found = wrong(parsed.diagnostics);
     if !found.is_empty() {
@@ -26,7 +26,7 @@ fn left(scope: &Scope, text: &str) -> Vec<(Code, String, u32)> {
 
 /// The text with this line in place of the lines that its correction touches, and its number.
 fn with_line(text: &str, fix: &[Edit], line: &str) -> Option<(String, u32)> {
-    let (start, end) = (fix.iter().map(|e| e.wrong.start).min()?, fix.iter().map(|e| e.wrong.end).max()?);
+    let (start, end) = (fix.iter().map(|e| e.span.start).min()?, fix.iter().map(|e| e.span.end).max()?);
     let first = text[..start as usize].rfind('\n').map_or(0, |at| at + 1);
     let last = text[end as usize..].find('\n').map_or(text.len(), |at| end as usize + at);
     let number = text[..first].matches('\n').count() as u32 + 1;
@@ -85,7 +85,7 @@ fn every_correction_of_the_parser_leaves_fewer_mistakes() {
         let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.is_error()).count();
         let mut together: Vec<&Edit> = Vec::new();
         for diagnostic in &parsed.diagnostics {
-            if diagnostic.fix.iter().all(|e| together.iter().all(|o| e.beside(o))) {
+            if diagnostic.fix.iter().all(|e| together.iter().all(|o| e.is_disjoint_from(o))) {
                 together.extend(&diagnostic.fix);
             }
         }
@@ -93,7 +93,7 @@ fn every_correction_of_the_parser_leaves_fewer_mistakes() {
             continue;
         }
         corrected += 1;
-        let right = edited(text, (0, text.len()), together);
+        let right = apply_edits(text, 0..text.len(), together);
         let after = syntax::parse(&right, &Limits::default()).diagnostics;
         let said = render_for_model(text, &parsed.diagnostics);
         // A block that is opened rightly is the first that can lack its end.

@@ -23,7 +23,7 @@ impl Name {
     }
 }
 
-pub fn of(catalog: &Catalog) -> Vec<Name> {
+pub fn names_of(catalog: &Catalog) -> Vec<Name> {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
     let mut names: Vec<Name> = ids.chain([catalog.title.as_str()]).map(Name::new).collect();
     names.retain(|name| !name.words.is_empty());
@@ -32,26 +32,26 @@ pub fn of(catalog: &Catalog) -> Vec<Name> {
 
 /// What a text says of APIs.
 #[derive(Debug, Default)]
-pub struct Named {
+pub struct NamedApis {
     /// How much of each API, in the order they were given: 1 for its name, less for one that its name begins with.
     pub strength: Vec<f32>,
     /// Which words of the text were part of a name.
     pub used: Vec<bool>,
 }
 
-pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[String]) -> Named {
-    let mut named = Named { strength: vec![0.0; catalogs.clone().count()], used: vec![false; text.len()] };
+pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[String]) -> NamedApis {
+    let mut named = NamedApis { strength: vec![0.0; catalogs.clone().count()], used: vec![false; text.len()] };
     for length in (1..=LONGEST.min(text.len())).rev() {
         for from in 0..=text.len() - length {
             let span = from..from + length;
             if named.used[span.clone()].contains(&true) {
                 continue;
             }
-            let said: String = text[span.clone()].concat();
-            if catalogs.clone().any(|names| names.iter().any(|name| name.together == said)) {
+            let phrase: String = text[span.clone()].concat();
+            if catalogs.clone().any(|names| names.iter().any(|name| name.together == phrase)) {
                 named.used[span].fill(true);
                 for (at, names) in catalogs.clone().enumerate() {
-                    let strength = names.iter().map(|name| name.said_by(&said)).fold(0.0, f32::max);
+                    let strength = names.iter().map(|name| name.match_strength(&phrase)).fold(0.0, f32::max);
                     named.strength[at] = named.strength[at].max(strength);
                 }
             }
@@ -61,9 +61,9 @@ pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[Stri
 }
 
 impl Name {
-    fn said_by(&self, said: &str) -> f32 {
-        let begins = |end: usize| self.words[..end].concat() == said;
-        if self.together == said {
+    fn match_strength(&self, phrase: &str) -> f32 {
+        let begins = |end: usize| self.words[..end].concat() == phrase;
+        if self.together == phrase {
             1.0
         } else if (1..self.words.len()).any(begins) {
             FAMILY

@@ -31,37 +31,37 @@ mod weight {
 const HEAD: f32 = 0.7;
 const MODIFIER: f32 = 0.45;
 /// What a word counts in its second place.
-const AGAIN: f32 = 0.15;
+const REPEAT_FACTORS: f32 = 0.15;
 
 #[derive(Debug)]
 pub struct CatalogIndex {
     pub catalog: Arc<Catalog>,
     /// What an intent may call it.
     pub names: Vec<api_names::Name>,
-    pub entities: Vec<Entry>,
+    pub entities: Vec<EntityIndex>,
     /// In the catalog's order; which entity each belongs to.
     pub capabilities: Vec<(String, usize)>,
-    pub terms: HashMap<String, Term>,
+    pub terms: HashMap<String, TermIndex>,
 }
 
 /// An entity, as positions in this index.
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct EntityIndex {
     pub name: String,
     pub capabilities: Vec<usize>,
     /// Entities that a relation leads to or comes from.
-    pub beside: Vec<usize>,
+    pub neighbours: Vec<usize>,
 }
 
 /// Where a stem stands.
 #[derive(Debug, Default)]
-pub struct Term {
+pub struct TermIndex {
     /// In how many entities.
     pub entities: usize,
     /// In the entity itself: `(entity, weight)`.
-    pub own: Vec<(usize, f32)>,
+    pub in_entity: Vec<(usize, f32)>,
     /// In what can be done with it: `(capability, weight)`.
-    pub done: Vec<(usize, f32)>,
+    pub in_capabilities: Vec<(usize, f32)>,
 }
 
 impl CatalogIndex {
@@ -70,23 +70,23 @@ impl CatalogIndex {
         let owner = |c: &Capability| at.get(&c.entity).copied().unwrap_or_default();
         let capabilities: Vec<(String, usize)> =
             catalog.capabilities.values().map(|c| (c.name.clone(), owner(c))).collect();
-        let mut entities: Vec<Entry> =
-            catalog.entities.keys().map(|name| Entry { name: name.clone(), ..Entry::default() }).collect();
+        let mut entities: Vec<EntityIndex> =
+            catalog.entities.keys().map(|name| EntityIndex { name: name.clone(), ..EntityIndex::default() }).collect();
         for (position, (_, entity)) in capabilities.iter().enumerate() {
             entities[*entity].capabilities.push(position);
         }
         for (from, entity) in catalog.entities.values().enumerate() {
             for target in entity.relations.values().filter_map(|r| at.get(&r.target)).filter(|to| **to != from) {
-                entities[from].beside.push(*target);
-                entities[*target].beside.push(from);
+                entities[from].neighbours.push(*target);
+                entities[*target].neighbours.push(from);
             }
         }
         for entry in &mut entities {
-            entry.beside.sort_unstable();
-            entry.beside.dedup();
+            entry.neighbours.sort_unstable();
+            entry.neighbours.dedup();
         }
         let terms = terms(&catalog, &capabilities);
-        Self { names: api_names::of(&catalog), entities, capabilities, terms, catalog }
+        Self { names: api_names::names_of(&catalog), entities, capabilities, terms, catalog }
     }
 
     /// Which entities `allowed` lets be seen: those with something that may be done, and those that only such ones hold.
@@ -105,20 +105,20 @@ impl CatalogIndex {
     }
 }
 
-fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String, Term> {
-    let mut terms: HashMap<String, Term> = HashMap::new();
+fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String, TermIndex> {
+    let mut terms: HashMap<String, TermIndex> = HashMap::new();
     let mut holders: HashMap<String, BTreeSet<usize>> = HashMap::new();
     let api: Vec<String> = api_words(catalog);
     for (at, entity) in catalog.entities.values().enumerate() {
-        for (stem, weight) in of_entity(entity, &api) {
+        for (stem, weight) in entity_weights(entity, &api) {
             holders.entry(stem.clone()).or_default().insert(at);
-            terms.entry(stem).or_default().own.push((at, weight));
+            terms.entry(stem).or_default().in_entity.push((at, weight));
         }
     }
     for (at, (capability, (_, entity))) in catalog.capabilities.values().zip(capabilities).enumerate() {
-        for (stem, weight) in of_capability(capability) {
+        for (stem, weight) in capability_weights(capability) {
             holders.entry(stem.clone()).or_default().insert(*entity);
-            terms.entry(stem).or_default().done.push((at, weight));
+            terms.entry(stem).or_default().in_capabilities.push((at, weight));
         }
     }
     for (stem, holders) in holders {
@@ -132,8 +132,8 @@ fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String,
 struct Weights(HashMap<String, f32>);
 
 /// Of two places for one stem.
-pub fn both(one: f32, other: f32) -> f32 {
-    one.max(other) + AGAIN * one.min(other)
+pub fn combine_weights(one: f32, other: f32) -> f32 {
+    one.max(other) + REPEAT_FACTORS * one.min(other)
 }
 
 impl Weights {
@@ -141,12 +141,12 @@ impl Weights {
         let found: BTreeSet<String> = texts.into_iter().flat_map(stems).collect();
         for stem in found {
             let known = self.0.entry(stem).or_default();
-            *known = both(*known, weight);
+            *known = combine_weights(*known, weight);
         }
     }
 }
 
-fn of_entity(entity: &Entity, api: &[String]) -> HashMap<String, f32> {
+fn entity_weights(entity: &Entity, api: &[String]) -> HashMap<String, f32> {
     let mut weights = Weights::default();
     for (stem, share) in name_parts(&entity.name) {
         weights.0.insert(stem, weight::NAME * share);
@@ -184,7 +184,7 @@ fn choices(kind: &Type) -> Vec<&str> {
     }
 }
 
-fn of_capability(capability: &Capability) -> HashMap<String, f32> {
+fn capability_weights(capability: &Capability) -> HashMap<String, f32> {
     // The entity's name is in the name of each of its capabilities and says nothing more there.
     let own: BTreeSet<String> = stems(&capability.entity).into_iter().collect();
     let mut weights = Weights::default();

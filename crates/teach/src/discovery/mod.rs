@@ -4,7 +4,7 @@
 
 mod api_names;
 mod catalog_index;
-mod decide;
+mod decision;
 mod query;
 mod rank;
 mod synonyms;
@@ -18,7 +18,7 @@ use catalog::{Capability, Catalog, Registry};
 use catalog_index::CatalogIndex;
 use synonyms::Synonyms;
 
-pub use decide::{Decision, Typed};
+pub use decision::{Decision, Recommendation};
 
 /// Rows of an answer unless the query says otherwise.
 pub const DEFAULT_LIMIT: usize = 8;
@@ -46,15 +46,15 @@ pub struct Hit {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
+pub struct DiscoveryResult {
     /// The best first.
     pub rows: Vec<Hit>,
     /// How many more there were.
     pub omitted: usize,
     /// What share of the intent's words the first rows answer, 0 to 1.
-    answered: f32,
+    answered_share: f32,
     /// How strongly the intent's words stand in the best row, added up.
-    said: f32,
+    match_total: f32,
     /// APIs that the intent names.
     named: Vec<CatalogId>,
 }
@@ -88,14 +88,14 @@ impl Index {
         self.catalogs.iter().filter(|mine| other.catalogs.iter().any(|theirs| Arc::ptr_eq(mine, theirs))).count()
     }
 
-    pub fn discover(&self, query: &Query, allowed: Allowed<'_>) -> Found {
+    pub fn discover(&self, query: &Query, allowed: Allowed<'_>) -> DiscoveryResult {
         rank::discover(self, query, allowed)
     }
 }
 
-impl Found {
+impl DiscoveryResult {
     /// What to do about the intent: go ahead with these seeds, or ask first.
-    pub fn decide(&self) -> Typed {
-        decide::decide(self)
+    pub fn decide(&self) -> Recommendation {
+        decision::decide(self)
     }
 }

@@ -1,7 +1,7 @@
 //! An intent as weighted words, each with what it may stand for.
 //! Invariant: a word the intent says counts more than one it stands for; words that name an API are not looked for again.
 
-use super::api_names::{self, Named};
+use super::api_names::{self, NamedApis};
 use super::catalog_index::CatalogIndex;
 use super::synonyms::Synonyms;
 use crate::words::stems;
@@ -19,9 +19,9 @@ const READ: f32 = 0.3;
 const API_NAME: f32 = 0.3;
 
 #[derive(Debug)]
-pub struct Asked {
+pub struct IntentWords {
     pub words: Vec<Word>,
-    pub named: Named,
+    pub named: NamedApis,
 }
 
 /// One word of the intent.
@@ -36,13 +36,13 @@ pub struct Word {
     pub variants: Vec<(String, f32)>,
 }
 
-pub fn read(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> Asked {
+pub fn parse(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> IntentWords {
     let text = api_names::words(intent);
     let named = api_names::find(catalogs.iter().map(|c| c.names.as_slice()), &text);
     let reading: Vec<String> = READING.iter().flat_map(|word| stems(word)).collect();
     let mut words: Vec<Word> = Vec::new();
     let mut before: Option<String> = None;
-    for (at, raw) in spelled(intent).into_iter().enumerate() {
+    for (at, raw) in raw_words(intent).into_iter().enumerate() {
         let value = raw.contains(|c: char| c.is_ascii_digit()) || (at > 0 && raw.starts_with(char::is_uppercase));
         let used = named.used.get(at).copied().unwrap_or_default();
         for stem in stems(raw) {
@@ -65,7 +65,7 @@ pub fn read(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> As
             add(&mut words, Word { weight, value, api: used, variants });
         }
     }
-    Asked { words, named }
+    IntentWords { words, named }
 }
 
 /// A word that is said twice counts once.
@@ -77,6 +77,6 @@ fn add(words: &mut Vec<Word>, word: Word) {
 }
 
 /// The words as they are written, in step with `api_names::words`.
-fn spelled(text: &str) -> Vec<&str> {
+fn raw_words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 
 use catalog::Catalog;
 
-use super::catalog_index::{CatalogIndex, Term, both};
-use super::query::{self, Asked, Word};
-use super::{Allowed, Found, Hit, Index, Query};
+use super::catalog_index::{CatalogIndex, TermIndex, combine_weights};
+use super::query::{self, IntentWords, Word};
+use super::{Allowed, DiscoveryResult, Hit, Index, Query};
 
 /// How soon more of the same word stops counting.
 const SATURATION: f32 = 1.6;
@@ -19,34 +19,34 @@ const NOT_NAMED: f32 = 0.5;
 /// What an entity gets of the best one beside it.
 const BESIDE: f32 = 0.12;
 /// Each further row of an API counts so much of the one before: with one API named, with none, with several.
-const AGAIN: [f32; 3] = [1.0, 0.93, 0.8];
+const REPEAT_FACTORS: [f32; 3] = [1.0, 0.93, 0.8];
 /// What is worth less than this of the best was not found.
 const TAIL: f32 = 0.15;
 /// Rows whose words count as answered.
 const ANSWERING: usize = 5;
 
 /// An entity: the position of its catalog among those asked, and its own.
-type Place = (usize, usize);
+type EntityPosition = (usize, usize);
 
-pub fn discover(index: &Index, query: &Query, allowed: Allowed<'_>) -> Found {
+pub fn discover(index: &Index, query: &Query, allowed: Allowed<'_>) -> DiscoveryResult {
     let asked_for = |c: &CatalogIndex| query.apis.is_empty() || query.apis.contains(&c.catalog.id);
     let catalogs: Vec<&CatalogIndex> = index.catalogs.iter().map(AsRef::as_ref).filter(|c| asked_for(c)).collect();
-    let asked = query::read(&query.intent, &catalogs, &index.synonyms);
-    let permits: Vec<Permits<'_>> = catalogs.iter().map(|c| Permits::new(c, allowed)).collect();
-    let mut board = Board::new(&catalogs, &permits);
+    let asked = query::parse(&query.intent, &catalogs, &index.synonyms);
+    let permits: Vec<PermissionCache<'_>> = catalogs.iter().map(|c| PermissionCache::new(c, allowed)).collect();
+    let mut board = Scoreboard::new(&catalogs, &permits);
     for word in &asked.words {
         board.count(word);
     }
     let scores = board.scores(&asked);
-    let order = fair(&catalogs, &asked, scores);
+    let order = spread_over_apis(&catalogs, &asked, scores);
     let limit = query.limit.clamp(1, super::MAX_LIMIT);
-    let hit = |((catalog, entity), score): &(Place, f32)| hit(catalogs[*catalog], *entity, *score);
+    let hit = |((catalog, entity), score): &(EntityPosition, f32)| hit(catalogs[*catalog], *entity, *score);
     let named = catalogs.iter().zip(&asked.named.strength).filter(|(_, strength)| **strength >= 1.0);
-    Found {
+    DiscoveryResult {
         rows: order.iter().take(limit).map(hit).collect(),
         omitted: order.len().saturating_sub(limit),
-        answered: board.answered(&asked, &order),
-        said: order.first().map_or(0.0, |(place, _)| board.said(&asked, *place)),
+        answered_share: board.answered_share(&asked, &order),
+        match_total: order.first().map_or(0.0, |(place, _)| board.match_total(&asked, *place)),
         named: named.map(|(c, _)| c.catalog.id.clone()).collect(),
     }
 }
@@ -58,13 +58,13 @@ fn hit(index: &CatalogIndex, entity: usize, score: f32) -> Hit {
 }
 
 /// What a caller may do, asked once for each capability that a word leads to.
-struct Permits<'a> {
+struct PermissionCache<'a> {
     index: &'a CatalogIndex,
     allowed: Allowed<'a>,
     known: RefCell<Vec<Option<bool>>>,
 }
 
-impl<'a> Permits<'a> {
+impl<'a> PermissionCache<'a> {
     fn new(index: &'a CatalogIndex, allowed: Allowed<'a>) -> Self {
         Self { index, allowed, known: RefCell::new(vec![None; index.capabilities.len()]) }
     }
@@ -80,9 +80,9 @@ impl<'a> Permits<'a> {
 }
 
 /// The scores of all entities while words are counted. Entities of all catalogs stand in one row of numbers.
-struct Board<'a> {
+struct Scoreboard<'a> {
     catalogs: &'a [&'a CatalogIndex],
-    permits: &'a [Permits<'a>],
+    permits: &'a [PermissionCache<'a>],
     /// Where each catalog's entities begin.
     from: Vec<usize>,
     sums: Vec<f32>,
@@ -91,25 +91,25 @@ struct Board<'a> {
     /// What one of its variants weighs.
     weights: Vec<f32>,
     /// For each word of the intent.
-    counted: Vec<Counted>,
+    word_hits: Vec<WordHits>,
 }
 
-struct Counted {
+struct WordHits {
     /// Where it was found, and how strongly it stands there, 0 to 1.
     hits: Vec<(usize, f32)>,
     /// What it tells.
     worth: f32,
 }
 
-impl<'a> Board<'a> {
-    fn new(catalogs: &'a [&'a CatalogIndex], permits: &'a [Permits<'a>]) -> Self {
+impl<'a> Scoreboard<'a> {
+    fn new(catalogs: &'a [&'a CatalogIndex], permits: &'a [PermissionCache<'a>]) -> Self {
         let (mut from, mut entities) = (Vec::with_capacity(catalogs.len()), 0);
         for catalog in catalogs {
             from.push(entities);
             entities += catalog.entities.len();
         }
         let (sums, best, weights) = (vec![0.0; entities], vec![(0.0, 0.0); entities], vec![0.0; entities]);
-        Self { catalogs, permits, from, sums, best, weights, counted: Vec::new() }
+        Self { catalogs, permits, from, sums, best, weights, word_hits: Vec::new() }
     }
 
     /// Adds the best that the word or one of those it stands for finds in each entity.
@@ -117,7 +117,7 @@ impl<'a> Board<'a> {
         let mut rarity = None;
         let mut touched: Vec<usize> = Vec::new();
         for (stem, counts) in &word.variants {
-            let found: Vec<(usize, &Term)> =
+            let found: Vec<(usize, &TermIndex)> =
                 self.catalogs.iter().enumerate().filter_map(|(at, c)| Some((at, c.terms.get(stem)?))).collect();
             if found.is_empty() {
                 continue;
@@ -144,27 +144,27 @@ impl<'a> Board<'a> {
             (entity, strength)
         };
         let hits = touched.into_iter().map(hit).collect();
-        self.counted.push(Counted { hits, worth: word.weight * rarity.unwrap_or_else(|| self.rarity(0)) });
+        self.word_hits.push(WordHits { hits, worth: word.weight * rarity.unwrap_or_else(|| self.rarity(0)) });
     }
 
     /// Puts what a stem weighs in each entity of a catalog into `weights`, and says in which.
-    fn weigh(&mut self, catalog: usize, term: &Term) -> Vec<usize> {
+    fn weigh(&mut self, catalog: usize, term: &TermIndex) -> Vec<usize> {
         let (index, from) = (self.catalogs[catalog], self.from[catalog]);
         let mut touched = Vec::with_capacity(term.entities);
         // Of an entity's capabilities the one that says it best, so that many of them do not outweigh one.
-        for (capability, weight) in term.done.iter().filter(|(c, _)| self.permits[catalog].permits(*c)) {
+        for (capability, weight) in term.in_capabilities.iter().filter(|(c, _)| self.permits[catalog].permits(*c)) {
             let entity = from + index.capabilities[*capability].1;
             if self.weights[entity] == 0.0 {
                 touched.push(entity);
             }
             self.weights[entity] = self.weights[entity].max(*weight);
         }
-        for (entity, weight) in &term.own {
+        for (entity, weight) in &term.in_entity {
             let entity = from + entity;
             if self.weights[entity] == 0.0 {
                 touched.push(entity);
             }
-            self.weights[entity] = both(self.weights[entity], *weight);
+            self.weights[entity] = combine_weights(self.weights[entity], *weight);
         }
         touched
     }
@@ -176,7 +176,7 @@ impl<'a> Board<'a> {
     }
 
     /// With the names of APIs and what stands beside a strong hit, of what may be seen.
-    fn scores(&self, asked: &Asked) -> Vec<(Place, f32)> {
+    fn scores(&self, asked: &IntentWords) -> Vec<(EntityPosition, f32)> {
         let any_named = asked.named.strength.iter().any(|strength| *strength > 0.0);
         let mut scores = Vec::new();
         for (at, index) in self.catalogs.iter().enumerate() {
@@ -192,9 +192,9 @@ impl<'a> Board<'a> {
             };
             let visible = index.visible(|capability| self.permits[at].permits(capability));
             for (entity, entry) in index.entities.iter().enumerate().filter(|(entity, _)| visible[*entity]) {
-                let seen = entry.beside.iter().filter(|other| visible[**other]);
-                let beside = seen.map(|other| sums[*other]).fold(0.0, f32::max);
-                let score = (sums[entity] + BESIDE * beside) * factor + NAMED_ALONE * strength;
+                let seen = entry.neighbours.iter().filter(|other| visible[**other]);
+                let neighbours = seen.map(|other| sums[*other]).fold(0.0, f32::max);
+                let score = (sums[entity] + BESIDE * neighbours) * factor + NAMED_ALONE * strength;
                 if score > 0.0 {
                     scores.push(((at, entity), score));
                 }
@@ -204,38 +204,43 @@ impl<'a> Board<'a> {
     }
 
     /// What share of the intent the first rows answer together.
-    fn answered(&self, asked: &Asked, order: &[(Place, f32)]) -> f32 {
+    fn answered_share(&self, asked: &IntentWords, order: &[(EntityPosition, f32)]) -> f32 {
         let rows: Vec<usize> = order.iter().take(ANSWERING).map(|((c, entity), _)| self.from[*c] + entity).collect();
         let (mut found, mut all) = (0.0, 0.0);
-        for (counted, word) in self.counted.iter().zip(&asked.words) {
-            let hits = counted.hits.iter().filter(|(entity, _)| rows.contains(entity));
+        for (word_hits, word) in self.word_hits.iter().zip(&asked.words) {
+            let hits = word_hits.hits.iter().filter(|(entity, _)| rows.contains(entity));
             let best = hits.map(|(_, strength)| *strength).fold(0.0, f32::max);
-            found += counted.worth * best;
+            found += word_hits.worth * best;
             // A number or a name that nothing here has is no sign that there is nothing here.
             if !word.value || best > 0.0 {
-                all += counted.worth;
+                all += word_hits.worth;
             }
         }
         if all > 0.0 { found / all } else { 0.0 }
     }
 
     /// How strongly the intent's words stand in one entity, added up; the names of APIs do not count.
-    fn said(&self, asked: &Asked, (catalog, entity): Place) -> f32 {
+    fn match_total(&self, asked: &IntentWords, (catalog, entity): EntityPosition) -> f32 {
         let here = self.from[catalog] + entity;
-        let strength = |counted: &Counted| counted.hits.iter().find(|(at, _)| *at == here).map_or(0.0, |(_, s)| *s);
-        let words = self.counted.iter().zip(&asked.words).filter(|(_, word)| !word.api);
-        words.map(|(counted, word)| word.weight * strength(counted)).sum()
+        let strength =
+            |word_hits: &WordHits| word_hits.hits.iter().find(|(at, _)| *at == here).map_or(0.0, |(_, s)| *s);
+        let words = self.word_hits.iter().zip(&asked.words).filter(|(_, word)| !word.api);
+        words.map(|(word_hits, word)| word.weight * strength(word_hits)).sum()
     }
 }
 
 /// The best first, each further row of an API counting less, so that one API does not fill the answer.
-fn fair(catalogs: &[&CatalogIndex], asked: &Asked, mut scores: Vec<(Place, f32)>) -> Vec<(Place, f32)> {
+fn spread_over_apis(
+    catalogs: &[&CatalogIndex],
+    asked: &IntentWords,
+    mut scores: Vec<(EntityPosition, f32)>,
+) -> Vec<(EntityPosition, f32)> {
     let again = match asked.named.strength.iter().filter(|strength| **strength >= 1.0).count() {
-        1 => AGAIN[0],
-        0 => AGAIN[1],
-        _ => AGAIN[2],
+        1 => REPEAT_FACTORS[0],
+        0 => REPEAT_FACTORS[1],
+        _ => REPEAT_FACTORS[2],
     };
-    let by_score = |a: &(Place, f32), b: &(Place, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    let by_score = |a: &(EntityPosition, f32), b: &(EntityPosition, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     scores.sort_by(by_score);
     let mut rows = vec![0_i32; catalogs.len()];
     for ((catalog, _), score) in &mut scores {

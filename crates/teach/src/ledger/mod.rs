@@ -1,23 +1,21 @@
 //! The append-only list of what a session's symbols mean: `e#`, `m#`, `p#`, `r#`.
 //! Invariant: `extend` never changes an entry that exists, and gives the same wave for the same ledger and seeds in any order.
 
-mod names;
-mod wave;
+mod symbol_index;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::CatalogId;
 use catalog::{Capability, Catalog, Param, Type};
-use lang::scope::{Exposed, Scope, SlotMeaning};
+use lang::scope::{ExposedEntity, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
-use crate::exposure::{Exposure, givers, is_read};
-use crate::fields::{Slots, shown_fields};
-use crate::seed::{Ask, Catalogs, Seed, SeedError};
+use crate::exposure::{Exposure, capabilities_returning, is_readable};
+use crate::seed::{Catalogs, Seed, SeedError, TeachRequest};
+use crate::shown_slots::{RowSlots, shown_fields};
 
-pub use names::Names;
-pub use wave::{Taught, TaughtMethod, TaughtRelation, Wave};
+pub use symbol_index::SymbolIndex;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
@@ -61,14 +59,57 @@ struct MethodEntry {
     capability: String,
 }
 
-pub struct Extended {
+pub struct Extension {
     pub ledger: Ledger,
     pub wave: Wave,
 }
 
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wave {
+    pub entities: Vec<TaughtEntity>,
+    /// Of new and of old entities.
+    pub relations: Vec<TaughtRelation>,
+    /// Of new and of old entities.
+    pub methods: Vec<TaughtMethod>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaughtEntity {
+    pub symbol: String,
+    pub catalog: CatalogId,
+    pub entity: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaughtRelation {
+    pub symbol: String,
+    /// Symbols of the entities it leads from and to.
+    pub from: String,
+    pub to: String,
+    pub name: String,
+    pub catalog: CatalogId,
+    pub entity: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaughtMethod {
+    pub symbol: String,
+    /// Symbol of the entity it belongs to.
+    pub of: String,
+    pub catalog: CatalogId,
+    pub entity: String,
+    pub capability: String,
+}
+
+impl Wave {
+    pub fn is_empty(&self) -> bool {
+        self.entities.is_empty() && self.relations.is_empty() && self.methods.is_empty()
+    }
+}
+
 impl Ledger {
     /// Adds what the call exposes; a seed that is wrong adds nothing at all.
-    pub fn extend(&self, catalogs: &Catalogs, ask: &Ask<'_>) -> Result<Extended, SeedError> {
+    pub fn extend(&self, catalogs: &Catalogs, ask: &TeachRequest<'_>) -> Result<Extension, SeedError> {
         let earlier = self.entities.iter().map(|e| (&e.catalog, e.entity.as_str()));
         let exposure = Exposure::of(catalogs, ask, earlier)?;
         let mut ledger = self.clone();
@@ -77,12 +118,12 @@ impl Ledger {
         let relations = ledger.add_relations(catalogs);
         ledger.add_slots(catalogs);
         for taught in &entities {
-            ledger.something_to_call(catalogs, taught)?;
+            ledger.require_callable(catalogs, taught)?;
         }
-        Ok(Extended { ledger, wave: Wave { entities, relations, methods } })
+        Ok(Extension { ledger, wave: Wave { entities, relations, methods } })
     }
 
-    fn add_entities(&mut self, exposure: &Exposure<'_>) -> Vec<Taught> {
+    fn add_entities(&mut self, exposure: &Exposure<'_>) -> Vec<TaughtEntity> {
         let known: HashSet<(&CatalogId, &str)> =
             self.entities.iter().map(|e| (&e.catalog, e.entity.as_str())).collect();
         let entry = |(catalog, entity): &(&CatalogId, &str)| EntityEntry {
@@ -94,7 +135,7 @@ impl Ledger {
         for new in new {
             self.entities.push(new.clone());
             let symbol = format!("e{}", self.entities.len());
-            taught.push(Taught { symbol, catalog: new.catalog, entity: new.entity });
+            taught.push(TaughtEntity { symbol, catalog: new.catalog, entity: new.entity });
         }
         taught
     }
@@ -146,10 +187,10 @@ impl Ledger {
     }
 
     fn add_slots(&mut self, catalogs: &Catalogs) {
-        let known = Names::of(self);
+        let known = SymbolIndex::of(self);
         let mut new = BTreeSet::new();
-        self.each_slot(catalogs, |catalog, name, kind, _| {
-            if !known.has(catalog, name, kind) {
+        self.visit_slots(catalogs, |catalog, name, kind, _| {
+            if !known.has_slot(catalog, name, kind) {
                 new.insert(slot_entry(catalog, name, kind));
             }
         });
@@ -158,7 +199,7 @@ impl Ledger {
 
     /// Fields and parameters of all that is exposed. The last argument says whether a row of the table names it: the words of a
     /// search and a key of one part are written without a name.
-    pub(crate) fn each_slot<'a>(
+    pub(crate) fn visit_slots<'a>(
         &self,
         catalogs: &'a Catalogs,
         mut visit: impl FnMut(&'a Catalog, &'a str, &'a Type, bool),
@@ -166,7 +207,7 @@ impl Ledger {
         for entry in &self.entities {
             let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
             let Some(entity) = catalog.entity(&entry.entity) else { continue };
-            let described = self.described(catalog, &entity.name);
+            let described = self.describes_fields_of(catalog, &entity.name);
             let shown: Vec<&str> = shown_fields(entity).map(|f| f.name.as_str()).collect();
             for field in entity.fields.values() {
                 let in_key = entity.key.len() > 1 && entity.key.contains(&field.name);
@@ -189,19 +230,23 @@ impl Ledger {
     }
 
     /// Whether something that the session can write gives rows of it, so that its fields are named.
-    pub(crate) fn described(&self, catalog: &Catalog, entity: &str) -> bool {
+    pub(crate) fn describes_fields_of(&self, catalog: &Catalog, entity: &str) -> bool {
         let mine = |at: &CatalogId| *at == catalog.id;
         let methods = self.methods.iter().filter(|m| mine(&m.catalog));
         let gives = |c: &Capability| c.gives_rows() && c.returns == entity;
-        is_read(catalog, entity)
+        is_readable(catalog, entity)
             || methods.filter_map(|m| catalog.capability(&m.capability)).any(gives)
-            || self.relations.iter().filter(|r| mine(&r.catalog)).any(|r| leads(catalog, &r.entity, &r.name, entity))
+            || self
+                .relations
+                .iter()
+                .filter(|r| mine(&r.catalog))
+                .any(|r| relation_leads_to(catalog, &r.entity, &r.name, entity))
     }
 
     /// Whether a key of several parts is needed by more than one row, all of them written on an instance.
     pub(crate) fn repeats_a_key(&self, catalogs: &Catalogs) -> bool {
         let mut rows: HashMap<(&CatalogId, &str), usize> = HashMap::new();
-        for (catalog, entity) in self.exposed(catalogs) {
+        for (catalog, entity) in self.exposed_entities(catalogs) {
             if catalog.entity(entity).is_some_and(|e| e.key.len() > 1) && catalog.get_of(entity).is_some() {
                 rows.insert((&catalog.id, entity), 1);
             }
@@ -219,12 +264,12 @@ impl Ledger {
     }
 
     /// An entity that is only embedded in rows of others cannot be reached without one of them.
-    fn something_to_call(&self, catalogs: &Catalogs, taught: &Taught) -> Result<(), SeedError> {
+    fn require_callable(&self, catalogs: &Catalogs, taught: &TaughtEntity) -> Result<(), SeedError> {
         let Some(catalog) = catalogs.get(&taught.catalog) else { return Ok(()) };
         let called = || self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
         let followed = || {
             let mut relations = self.relations.iter().filter(|r| r.catalog == taught.catalog);
-            relations.any(|r| leads(catalog, &r.entity, &r.name, &taught.entity))
+            relations.any(|r| relation_leads_to(catalog, &r.entity, &r.name, &taught.entity))
         };
         let answered = || {
             let mut mine = self.methods.iter().filter(|m| m.catalog == taught.catalog);
@@ -232,25 +277,26 @@ impl Ledger {
                 catalog.capability(&m.capability).is_some_and(|c| c.gives_rows() && c.returns == taught.entity)
             })
         };
-        if is_read(catalog, &taught.entity) || called() || followed() || answered() {
+        if is_readable(catalog, &taught.entity) || called() || followed() || answered() {
             return Ok(());
         }
         let holds = |e: &&catalog::Entity| e.relations.values().any(|r| r.target == taught.entity);
-        let givers = givers(catalog, &taught.entity).map(|c| c.entity.as_str());
-        let holders: BTreeSet<&str> = catalog.offered().filter(holds).map(|e| e.name.as_str()).chain(givers).collect();
+        let capabilities_returning = capabilities_returning(catalog, &taught.entity).map(|c| c.entity.as_str());
+        let holders: BTreeSet<&str> =
+            catalog.offered().filter(holds).map(|e| e.name.as_str()).chain(capabilities_returning).collect();
         let holders = holders.into_iter().take(5).map(str::to_owned).collect();
         let (api, entity) = (taught.catalog.to_string(), taught.entity.clone());
         Err(SeedError::OnlyAPart { api, entity, holders })
     }
 
     /// All that it holds and these catalogs show, as one wave.
-    pub fn as_wave(&self, catalogs: &Catalogs) -> Wave {
+    pub fn to_wave(&self, catalogs: &Catalogs) -> Wave {
         let shown = |id: &CatalogId, entity: &str| catalogs.get(id).filter(|c| c.offers(entity));
         let mut wave = Wave::default();
         for (entry, n) in self.entities.iter().zip(1..) {
             if shown(&entry.catalog, &entry.entity).is_some() {
                 let (catalog, entity) = (entry.catalog.clone(), entry.entity.clone());
-                wave.entities.push(Taught { symbol: format!("e{n}"), catalog, entity });
+                wave.entities.push(TaughtEntity { symbol: format!("e{n}"), catalog, entity });
             }
         }
         for (RelationEntry { catalog, entity, name }, n) in self.relations.iter().zip(1..) {
@@ -280,7 +326,7 @@ impl Ledger {
     }
 
     /// Exposed entities with their catalogs, in the order of their symbols.
-    pub fn exposed<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
+    pub fn exposed_entities<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
         self.entities.iter().filter_map(|entry| Some((catalogs.get(&entry.catalog)?, entry.entity.as_str())))
     }
 
@@ -325,7 +371,7 @@ impl Ledger {
         for (n, entry) in self.entities.iter().enumerate() {
             let Some(catalog) = catalogs.get(&entry.catalog).filter(|c| c.offers(&entry.entity)) else { continue };
             at.insert((&entry.catalog, entry.entity.as_str()), scope.entities.len());
-            scope.entities.push(Exposed {
+            scope.entities.push(ExposedEntity {
                 symbol: format!("e{}", n + 1),
                 catalog: catalog.clone(),
                 entity: entry.entity.clone(),
@@ -355,7 +401,7 @@ fn visit_params<'a>(
     capability: &'a Capability,
     visit: &mut impl FnMut(&'a Catalog, &'a str, &'a Type, bool),
 ) {
-    let Slots { filled, optional, .. } = Slots::of(capability);
+    let RowSlots { filled, optional, .. } = RowSlots::of(capability);
     for param in capability.params.values() {
         let is_this = |p: &&Param| p.name == param.name;
         let named = filled.iter().any(is_this) || optional.iter().any(is_this);
@@ -363,7 +409,7 @@ fn visit_params<'a>(
     }
 }
 
-fn leads(catalog: &Catalog, from: &str, relation: &str, to: &str) -> bool {
+fn relation_leads_to(catalog: &Catalog, from: &str, relation: &str, to: &str) -> bool {
     catalog.entity(from).and_then(|e| e.relations.get(relation)).is_some_and(|r| r.target == to)
 }
 

@@ -7,14 +7,14 @@
 use catalog::{Capability, Entity};
 
 use super::kinds::is_long;
-use super::style::SlotStyle;
-use crate::fields::{Slots, leading};
 use crate::ledger::Ledger;
 use crate::seed::Catalogs;
+use crate::settings::SlotStyle;
+use crate::shown_slots::{RowSlots, leading_key_slots};
 
 /// What the rows of a session use, so that nothing else is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Uses {
+pub struct TableFeatures {
     entities: bool,
     search: bool,
     /// Something is called by name.
@@ -34,17 +34,18 @@ pub struct Uses {
 /// So many rows save as much as it costs to say how they are read.
 const WORTH_A_SENTENCE: usize = 6;
 
-impl Uses {
+impl TableFeatures {
     pub fn of(ledger: &Ledger, catalogs: &Catalogs) -> Self {
         let mut uses = Self { keys: ledger.repeats_a_key(catalogs), ..Self::default() };
-        let mut led = 0;
-        for (catalog, name) in ledger.exposed(catalogs) {
+        let mut led_calls = 0;
+        for (catalog, name) in ledger.exposed_entities(catalogs) {
             uses.entities = true;
             uses.search |= catalog.searches(name).next().is_some();
             let Some(entity) = catalog.entity(name) else { continue };
             uses.compound |= entity.key.len() > 1;
             if catalog.get_of(name).is_some() {
-                led += catalog.queries(name).chain(catalog.searches(name)).filter(|c| is_led(entity, c)).count();
+                led_calls +=
+                    catalog.queries(name).chain(catalog.searches(name)).filter(|c| starts_with_key(entity, c)).count();
             }
         }
         for (catalog, capability) in ledger.taught_methods(catalogs) {
@@ -52,15 +53,15 @@ impl Uses {
             uses.effects |= !capability.kind.is_read();
             uses.blocks |= takes_text(capability);
             let entity = catalog.entity(&capability.entity).filter(|_| !capability.teaches_anchor());
-            led += usize::from(entity.is_some_and(|entity| is_led(entity, capability)));
+            led_calls += usize::from(entity.is_some_and(|entity| starts_with_key(entity, capability)));
         }
-        uses.leads = led >= WORTH_A_SENTENCE;
+        uses.leads = led_calls >= WORTH_A_SENTENCE;
         uses
     }
 }
 
-fn is_led(entity: &Entity, capability: &Capability) -> bool {
-    entity.key.len() > 2 && leading(entity, &Slots::of(capability).filled) > 0
+fn starts_with_key(entity: &Entity, capability: &Capability) -> bool {
+    entity.key.len() > 2 && leading_key_slots(entity, &RowSlots::of(capability).filled) > 0
 }
 
 fn takes_text(capability: &Capability) -> bool {
@@ -109,7 +110,7 @@ const NAMES: Words = Words {
 };
 
 /// The lines that `now` needs and `before` did not.
-pub fn lines(style: SlotStyle, before: Uses, now: Uses) -> Vec<String> {
+pub fn lines(style: SlotStyle, before: TableFeatures, now: TableFeatures) -> Vec<String> {
     let words = match style {
         SlotStyle::Symbols => SYMBOLS,
         SlotStyle::Names => NAMES,
@@ -154,7 +155,7 @@ fn block(words: &Words) -> [String; 3] {
     [words.block.to_owned(), "#   any text".to_owned(), "#   TAG)".to_owned()]
 }
 
-fn basics(words: &Words, uses: Uses) -> Vec<String> {
+fn basics(words: &Words, uses: TableFeatures) -> Vec<String> {
     let order = if uses.effects { "Effects run in the order written; lists" } else { "Lists" };
     let effect = if uses.effects { ", () effect" } else { "" };
     let text = if uses.search { " and \"text\" with real words" } else { "" };

@@ -3,26 +3,26 @@
 
 use catalog::{Catalog, TextStyle, Type};
 
-use crate::ledger::Names;
+use crate::ledger::SymbolIndex;
 
 /// Choices that are written out.
 const CHOICES: usize = 10;
 /// Characters of the type of a parameter that a program has to make, of one that it may leave out, and of a field, which it
 /// only reads.
-const MADE: usize = 120;
-const LEFT_OUT: usize = 56;
-const READ: usize = 48;
+const REQUIRED: usize = 120;
+const OPTIONAL: usize = 56;
+const FIELD: usize = 48;
 
 /// Who needs to know a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum For {
+pub enum SlotUse {
     Field,
     Filled,
     Optional,
 }
 
 /// With a space before it; a plain string is not written.
-pub fn write(out: &mut String, names: &Names<'_>, catalog: &Catalog, kind: &Type, whom: For) {
+pub fn write(out: &mut String, names: &SymbolIndex<'_>, catalog: &Catalog, kind: &Type, slot_use: SlotUse) {
     if matches!(kind, Type::String(TextStyle::Short)) {
         return;
     }
@@ -32,33 +32,33 @@ pub fn write(out: &mut String, names: &Names<'_>, catalog: &Catalog, kind: &Type
     }
     let from = out.len();
     match kind {
-        Type::Ref(target) => reference(out, names, catalog, target),
+        Type::Ref(target) => write_reference(out, names, catalog, target),
         Type::Array(of) if matches!(of.as_ref(), Type::Ref(_) | Type::Select(_) | Type::Object(_)) => {
             out.push('[');
-            inside(out, names, catalog, of, whom);
+            write_item_type(out, names, catalog, of, slot_use);
             out.push(']');
         }
         Type::MultiSelect(choices) => {
             out.push('[');
-            some(out, choices);
+            write_choices(out, choices);
             out.push(']');
         }
-        other => inside(out, names, catalog, other, whom),
+        other => write_item_type(out, names, catalog, other, slot_use),
     }
-    let most = match whom {
-        For::Field => READ,
-        For::Filled => MADE,
-        For::Optional => LEFT_OUT,
+    let most = match slot_use {
+        SlotUse::Field => FIELD,
+        SlotUse::Filled => REQUIRED,
+        SlotUse::Optional => OPTIONAL,
     };
-    cut(out, from, most);
+    shorten(out, from, most);
 }
 
-fn inside(out: &mut String, names: &Names<'_>, catalog: &Catalog, kind: &Type, whom: For) {
+fn write_item_type(out: &mut String, names: &SymbolIndex<'_>, catalog: &Catalog, kind: &Type, slot_use: SlotUse) {
     match kind {
-        Type::Ref(target) => reference(out, names, catalog, target),
-        Type::Select(choices) => some(out, choices),
+        Type::Ref(target) => write_reference(out, names, catalog, target),
+        Type::Select(choices) => write_choices(out, choices),
         // Who reads it needs the names, and sees the values.
-        Type::Object(slots) if whom == For::Field => {
+        Type::Object(slots) if slot_use == SlotUse::Field => {
             out.push('{');
             for (at, name) in slots.keys().enumerate() {
                 out.push_str(if at == 0 { "" } else { ", " });
@@ -70,15 +70,15 @@ fn inside(out: &mut String, names: &Names<'_>, catalog: &Catalog, kind: &Type, w
     }
 }
 
-fn reference(out: &mut String, names: &Names<'_>, catalog: &Catalog, target: &str) {
+fn write_reference(out: &mut String, names: &SymbolIndex<'_>, catalog: &Catalog, target: &str) {
     match names.entity(&catalog.id, target) {
-        Some(n) => symbol(out, 'e', n),
+        Some(n) => write_symbol(out, 'e', n),
         None => out.push_str(target),
     }
 }
 
 /// `e4`, `p7`.
-pub fn symbol(out: &mut String, letter: char, mut n: usize) {
+pub fn write_symbol(out: &mut String, letter: char, mut n: usize) {
     out.push(letter);
     let mut digits = [0_u8; 20];
     let mut at = digits.len();
@@ -90,7 +90,7 @@ pub fn symbol(out: &mut String, letter: char, mut n: usize) {
     out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
 }
 
-fn some(out: &mut String, choices: &[String]) {
+fn write_choices(out: &mut String, choices: &[String]) {
     for (at, choice) in choices.iter().take(CHOICES).enumerate() {
         out.push_str(if at == 0 { "" } else { "/" });
         out.push_str(choice);
@@ -101,7 +101,7 @@ fn some(out: &mut String, choices: &[String]) {
 }
 
 /// What was written since `from`, on one line and not too long.
-fn cut(out: &mut String, from: usize, most: usize) {
+fn shorten(out: &mut String, from: usize, most: usize) {
     let text = &out[from..];
     if text.len() <= most && !text.contains(['\n', '\t', '\r']) && !text.contains("  ") {
         return;
@@ -128,7 +128,7 @@ pub fn is_long(kind: &Type) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, some, symbol};
+    use super::{shorten, write_choices, write_symbol};
 
     fn made(write: impl FnOnce(&mut String)) -> String {
         let mut out = String::new();
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn long_types_are_cut() {
         let many: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
-        assert_eq!(made(|out| some(out, &many)), "c0/c1/c2/c3/c4/c5/c6/c7/c8/c9/…");
-        assert_eq!(made(|out| some(out, &many[..10])).matches('/').count(), 9);
+        assert_eq!(made(|out| write_choices(out, &many)), "c0/c1/c2/c3/c4/c5/c6/c7/c8/c9/…");
+        assert_eq!(made(|out| write_choices(out, &many[..10])).matches('/').count(), 9);
         let shortened = |text: &str| {
             let mut out = format!("before {text}");
-            cut(&mut out, 7, 48);
+            shorten(&mut out, 7, 48);
             out
         };
         assert_eq!(shortened(&"é".repeat(500)).chars().count(), 7 + 49);
@@ -154,6 +154,6 @@ mod tests {
 
     #[test]
     fn symbols_are_numbered() {
-        assert_eq!([0, 7, 10, 1481].map(|n| made(|out| symbol(out, 'p', n))), ["p0", "p7", "p10", "p1481"]);
+        assert_eq!([0, 7, 10, 1481].map(|n| made(|out| write_symbol(out, 'p', n))), ["p0", "p7", "p10", "p1481"]);
     }
 }

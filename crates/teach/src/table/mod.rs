@@ -5,17 +5,17 @@ mod contract;
 mod kinds;
 mod phrases;
 mod rows;
-mod style;
+
 mod writer;
 
 use std::iter;
 
 use base::Limits;
-use contract::Uses;
+use contract::TableFeatures;
 use lang::{check, syntax};
-use rows::Slice;
+use rows::WaveInput;
 
-pub use style::SlotStyle;
+use crate::settings::SlotStyle;
 
 use crate::ledger::{Ledger, Wave};
 use crate::seed::Catalogs;
@@ -24,7 +24,7 @@ use crate::seed::Catalogs;
 pub const UNCHANGED_USE: &str = "Use `plasm` / `plasm_run` with this logical_session_ref.";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedTable {
     /// The fence with everything in it.
     pub text: String,
     /// Lines that failed their check, with why: a bug of ours, found by tests, logged if one slips through.
@@ -32,20 +32,26 @@ pub struct Rendered {
 }
 
 /// The table of the wave that led from `before` to `ledger`, after the lines of the contract that nothing before it needed.
-pub fn render_wave(style: SlotStyle, before: &Ledger, ledger: &Ledger, catalogs: &Catalogs, wave: &Wave) -> Rendered {
+pub fn render_wave(
+    style: SlotStyle,
+    before: &Ledger,
+    ledger: &Ledger,
+    catalogs: &Catalogs,
+    wave: &Wave,
+) -> RenderedTable {
     let scope = ledger.scope(catalogs);
     let mut checker = Checker { limits: Limits::default(), lines: check::TaughtLines::new(&scope) };
     let mut text = String::from("```\n");
-    let uses = Uses::of(ledger, catalogs);
-    for line in contract::lines(style, Uses::of(before, catalogs), uses) {
+    let uses = TableFeatures::of(ledger, catalogs);
+    for line in contract::lines(style, TableFeatures::of(before, catalogs), uses) {
         text.push_str(&line);
         text.push('\n');
     }
     text.push_str("plasm_expr\tMeaning\n");
     let mut dropped = Vec::new();
-    for row in rows::rows(&Slice { before, ledger, catalogs, wave, style, leads: uses.leads }) {
+    for row in rows::rows(&WaveInput { before, ledger, catalogs, wave, style, leads: uses.leads }) {
         let wrong: Vec<String> =
-            iter::once(&row.expr).chain(&row.also).filter_map(|expr| checker.refused(expr)).collect();
+            iter::once(&row.expr).chain(&row.also).filter_map(|expr| checker.rejection(expr)).collect();
         if wrong.is_empty() {
             text.push_str(&row.expr);
             text.push('\t');
@@ -55,7 +61,7 @@ pub fn render_wave(style: SlotStyle, before: &Ledger, ledger: &Ledger, catalogs:
         dropped.extend(wrong);
     }
     text.push_str("```");
-    Rendered { text, dropped }
+    RenderedTable { text, dropped }
 }
 
 struct Checker<'s> {
@@ -65,7 +71,7 @@ struct Checker<'s> {
 
 impl Checker<'_> {
     /// Why a line cannot be taught.
-    fn refused(&mut self, expr: &str) -> Option<String> {
+    fn rejection(&mut self, expr: &str) -> Option<String> {
         let parsed = syntax::parse_taught(expr, &self.limits);
         let found =
             if parsed.diagnostics.is_empty() { self.lines.check(&parsed.program).err()? } else { parsed.diagnostics };

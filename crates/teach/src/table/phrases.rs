@@ -1,24 +1,24 @@
 //! The phrases that a row's meaning is put together from.
 //! Invariant: a phrase that says nothing leaves nothing behind, no separator either.
 
-use super::kinds::symbol;
+use super::kinds::write_symbol;
 
 /// A fragment of a meaning, if there is anything to say.
-pub fn say(out: &mut String, write: impl FnOnce(&mut String)) {
-    between(out, " · ", 0, write);
+pub fn add_phrase(out: &mut String, write: impl FnOnce(&mut String)) {
+    separated(out, " · ", 0, write);
 }
 
 /// What a row gives, which its arrow sets off from what stands before it.
-pub fn give(out: &mut String, write: impl FnOnce(&mut String)) {
-    between(out, " ", 0, write);
+pub fn add_result(out: &mut String, write: impl FnOnce(&mut String)) {
+    separated(out, " ", 0, write);
 }
 
 /// The next of a list that begins at `from`.
-pub fn next(out: &mut String, from: usize, write: impl FnOnce(&mut String)) {
-    between(out, ", ", from, write);
+pub fn add_item(out: &mut String, from: usize, write: impl FnOnce(&mut String)) {
+    separated(out, ", ", from, write);
 }
 
-fn between(out: &mut String, separator: &str, from: usize, write: impl FnOnce(&mut String)) {
+fn separated(out: &mut String, separator: &str, from: usize, write: impl FnOnce(&mut String)) {
     let before = out.len();
     if before > from {
         out.push_str(separator);
@@ -31,16 +31,16 @@ fn between(out: &mut String, separator: &str, from: usize, write: impl FnOnce(&m
 }
 
 /// `… 31 more`
-pub fn more(out: &mut String, count: usize) {
+pub fn count_omitted(out: &mut String, count: usize) {
     if count > 0 {
         out.push_str(&format!("{}… {count} more", if out.is_empty() { "" } else { ", " }));
     }
 }
 
 /// `→ [e4]`, `→ e4`
-pub fn returns(out: &mut String, at: usize, many: bool) {
+pub fn result_type(out: &mut String, at: usize, many: bool) {
     out.push_str(if many { "→ [" } else { "→ " });
-    symbol(out, 'e', at);
+    write_symbol(out, 'e', at);
     out.push_str(if many { "]" } else { "" });
 }
 

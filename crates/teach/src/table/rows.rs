@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use catalog::Catalog;
 
-use super::style::SlotStyle;
-use super::writer::{Sheet, Writer};
-use crate::exposure::is_read;
-use crate::ledger::{Ledger, Names, TaughtMethod, TaughtRelation, Wave};
+use super::writer::{TableState, Writer};
+use crate::exposure::is_readable;
+use crate::ledger::{Ledger, SymbolIndex, TaughtMethod, TaughtRelation, Wave};
 use crate::seed::Catalogs;
+use crate::settings::SlotStyle;
 
 #[derive(Debug, Default)]
 pub struct Row {
@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// The wave that led from `before` to `ledger`.
-pub struct Slice<'a> {
+pub struct WaveInput<'a> {
     pub before: &'a Ledger,
     pub ledger: &'a Ledger,
     pub catalogs: &'a Catalogs,
@@ -33,88 +33,102 @@ pub struct Slice<'a> {
 
 /// What is new of one entity.
 #[derive(Default)]
-pub struct News<'a> {
+pub struct EntityChanges<'a> {
     pub is_new: bool,
     pub methods: Vec<&'a TaughtMethod>,
     pub relations: Vec<&'a TaughtRelation>,
 }
 
-pub fn rows(slice: &Slice<'_>) -> Vec<Row> {
-    let wave = slice.wave;
-    let mut news: BTreeMap<usize, (&base::CatalogId, &str, News<'_>)> = BTreeMap::new();
+pub fn rows(wave_input: &WaveInput<'_>) -> Vec<Row> {
+    let wave = wave_input.wave;
+    let mut changes: BTreeMap<usize, (&base::CatalogId, &str, EntityChanges<'_>)> = BTreeMap::new();
     for new in &wave.entities {
-        news.entry(number(&new.symbol)).or_insert((&new.catalog, &new.entity, News::default())).2.is_new = true;
+        changes.entry(number(&new.symbol)).or_insert((&new.catalog, &new.entity, EntityChanges::default())).2.is_new =
+            true;
     }
     for new in &wave.methods {
-        news.entry(number(&new.of)).or_insert((&new.catalog, &new.entity, News::default())).2.methods.push(new);
+        changes
+            .entry(number(&new.of))
+            .or_insert((&new.catalog, &new.entity, EntityChanges::default()))
+            .2
+            .methods
+            .push(new);
     }
     for new in &wave.relations {
-        news.entry(number(&new.from)).or_insert((&new.catalog, &new.entity, News::default())).2.relations.push(new);
+        changes
+            .entry(number(&new.from))
+            .or_insert((&new.catalog, &new.entity, EntityChanges::default()))
+            .2
+            .relations
+            .push(new);
     }
-    let names = Names::of(slice.ledger);
-    let mut sheet = Sheet::new(slice, parts(slice, &names), names);
-    slice.before.each_slot(slice.catalogs, |catalog, name, kind, is_named| {
+    let names = SymbolIndex::of(wave_input.ledger);
+    let mut state = TableState::new(wave_input, undescribed_entities(wave_input, &names), names);
+    wave_input.before.visit_slots(wave_input.catalogs, |catalog, name, kind, is_named| {
         if is_named {
-            sheet.is_named(catalog, name, kind);
+            state.is_named(catalog, name, kind);
         }
     });
     // New entities first, then what is new of old ones.
-    let (new, old): (Vec<_>, Vec<_>) = news.into_iter().partition(|(_, (_, _, news))| news.is_new);
-    for (at, (id, name, news)) in new.into_iter().chain(old) {
-        let Some(catalog) = slice.catalogs.get(id) else { continue };
+    let (new, old): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(_, (_, _, changes))| changes.is_new);
+    for (at, (id, name, changes)) in new.into_iter().chain(old) {
+        let Some(catalog) = wave_input.catalogs.get(id) else { continue };
         let Some(entity) = catalog.entity(name) else { continue };
-        let due = news.is_new || !slice.before.described(catalog, name);
-        Writer::new(&mut sheet, catalog, entity, (at, due)).write(&news);
+        let due = changes.is_new || !wave_input.before.describes_fields_of(catalog, name);
+        Writer::new(&mut state, catalog, entity, (at, due)).write(&changes);
     }
-    left_over(slice, &mut sheet);
-    sheet.rows
+    describe_remaining(wave_input, &mut state);
+    state.rows
 }
 
 /// A new entity that only calls which were taught before answer with is described on the first of them.
-fn left_over<'a>(slice: &Slice<'a>, sheet: &mut Sheet<'a>) {
-    if sheet.parts.is_empty() {
+fn describe_remaining<'a>(wave_input: &WaveInput<'a>, state: &mut TableState<'a>) {
+    if state.undescribed.is_empty() {
         return;
     }
-    for method in slice.ledger.as_wave(slice.catalogs).methods {
-        let Some(catalog) = slice.catalogs.get(&method.catalog) else { continue };
+    for method in wave_input.ledger.to_wave(wave_input.catalogs).methods {
+        let Some(catalog) = wave_input.catalogs.get(&method.catalog) else { continue };
         let Some(capability) = catalog.capability(&method.capability).filter(|c| c.gives_rows()) else { continue };
-        let gives = sheet.names.entity(&catalog.id, &capability.returns);
+        let gives = state.names.entity(&catalog.id, &capability.returns);
         let (Some(gives), Some(entity)) = (gives, catalog.entity(&method.entity)) else { continue };
-        if sheet.parts.contains(&gives) {
-            Writer::new(sheet, catalog, entity, (number(&method.of), false)).method(&method);
+        if state.undescribed.contains(&gives) {
+            Writer::new(state, catalog, entity, (number(&method.of), false)).method(&method);
         }
     }
 }
 
 /// Entities that only relations and calls of others in this wave lead to: no line of their own names their fields, and no
 /// earlier one did.
-fn parts(slice: &Slice<'_>, names: &Names<'_>) -> HashSet<usize> {
+fn undescribed_entities(wave_input: &WaveInput<'_>, names: &SymbolIndex<'_>) -> HashSet<usize> {
     let own = |catalog: &Catalog, entity: &str| {
-        let taught =
-            slice.ledger.taught_methods(slice.catalogs).filter(|(c, m)| c.id == catalog.id && m.entity == entity);
-        is_read(catalog, entity) || taught.into_iter().any(|(_, m)| m.gives_rows() && m.returns == entity)
+        let taught = wave_input
+            .ledger
+            .taught_methods(wave_input.catalogs)
+            .filter(|(c, m)| c.id == catalog.id && m.entity == entity);
+        is_readable(catalog, entity) || taught.into_iter().any(|(_, m)| m.gives_rows() && m.returns == entity)
     };
-    let mut parts = HashSet::new();
+    let mut undescribed = HashSet::new();
     let mut add = |id: &base::CatalogId, name: &str| {
-        let Some(catalog) = slice.catalogs.get(id) else { return };
-        let known = slice.before.symbol_of(id, name).is_some() && slice.before.described(catalog, name);
+        let Some(catalog) = wave_input.catalogs.get(id) else { return };
+        let known =
+            wave_input.before.symbol_of(id, name).is_some() && wave_input.before.describes_fields_of(catalog, name);
         if !known && !own(catalog, name) {
-            parts.extend(names.entity(id, name));
+            undescribed.extend(names.entity(id, name));
         }
     };
-    for new in &slice.wave.entities {
+    for new in &wave_input.wave.entities {
         add(&new.catalog, &new.entity);
     }
-    for method in &slice.wave.methods {
-        let found = slice.catalogs.get(&method.catalog).and_then(|c| c.capability(&method.capability));
+    for method in &wave_input.wave.methods {
+        let found = wave_input.catalogs.get(&method.catalog).and_then(|c| c.capability(&method.capability));
         found.into_iter().for_each(|c| add(&method.catalog, &c.returns));
     }
-    for relation in &slice.wave.relations {
-        let entity = slice.catalogs.get(&relation.catalog).and_then(|c| c.entity(&relation.entity));
+    for relation in &wave_input.wave.relations {
+        let entity = wave_input.catalogs.get(&relation.catalog).and_then(|c| c.entity(&relation.entity));
         let found = entity.and_then(|e| e.relations.get(&relation.name));
         found.into_iter().for_each(|r| add(&relation.catalog, &r.target));
     }
-    parts
+    undescribed
 }
 
 /// 4 of `e4`.

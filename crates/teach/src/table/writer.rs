@@ -10,19 +10,21 @@ use std::collections::{HashMap, HashSet};
 
 use catalog::{Capability, Catalog, Entity, Param, Source, Type};
 
-use super::kinds::{self, For, is_long, symbol};
-use super::phrases::{give, more, next, one_line, restates, returns, say, without_object};
-use super::rows::{News, Row, Slice, number};
-use super::style::SlotStyle;
-use crate::fields::{Slots, leading, shown_fields};
-use crate::ledger::{Names, TaughtMethod, TaughtRelation};
+use super::kinds::{self, SlotUse, is_long, write_symbol};
+use super::phrases::{
+    add_item, add_phrase, add_result, count_omitted, one_line, restates, result_type, without_object,
+};
+use super::rows::{EntityChanges, Row, WaveInput, number};
+use crate::ledger::{SymbolIndex, TaughtMethod, TaughtRelation};
+use crate::settings::SlotStyle;
+use crate::shown_slots::{RowSlots, leading_key_slots, shown_fields};
 
 /// So many fields are repeated sooner than another entity that has the same is named.
 const REPEATED: usize = 3;
 
 /// What the rows so far have said.
-pub struct Sheet<'a> {
-    pub names: Names<'a>,
+pub struct TableState<'a> {
+    pub names: SymbolIndex<'a>,
     style: SlotStyle,
     /// Entities are shown with their catalogs.
     qualified: bool,
@@ -31,17 +33,17 @@ pub struct Sheet<'a> {
     /// Whether a row has named a slot, by its number.
     named: Vec<bool>,
     /// Numbers of entities whose fields a relation's or a call's line has yet to name.
-    pub parts: HashSet<usize>,
+    pub undescribed: HashSet<usize>,
     /// Fields as a row named them, and whose they are.
     lists: HashMap<String, usize>,
     pub rows: Vec<Row>,
 }
 
-impl<'a> Sheet<'a> {
-    pub fn new(slice: &Slice<'_>, parts: HashSet<usize>, names: Names<'a>) -> Self {
+impl<'a> TableState<'a> {
+    pub fn new(wave_input: &WaveInput<'_>, undescribed: HashSet<usize>, names: SymbolIndex<'a>) -> Self {
         let named = vec![false; names.slot_count() + 1];
-        let (style, leads, qualified) = (slice.style, slice.leads, slice.ledger.catalogs().len() > 1);
-        Self { names, style, qualified, leads, named, parts, lists: HashMap::new(), rows: Vec::new() }
+        let (style, leads, qualified) = (wave_input.style, wave_input.leads, wave_input.ledger.catalogs().len() > 1);
+        Self { names, style, qualified, leads, named, undescribed, lists: HashMap::new(), rows: Vec::new() }
     }
 
     /// The slot's number, and whether it was named before; it is from here on.
@@ -53,7 +55,7 @@ impl<'a> Sheet<'a> {
 }
 
 pub struct Writer<'s, 'a> {
-    sheet: &'s mut Sheet<'a>,
+    state: &'s mut TableState<'a>,
     catalog: &'a Catalog,
     entity: &'a Entity,
     at: usize,
@@ -73,24 +75,29 @@ pub struct Writer<'s, 'a> {
 
 impl<'s, 'a> Writer<'s, 'a> {
     /// Of the entity with this number; whether it is still to be described.
-    pub fn new(sheet: &'s mut Sheet<'a>, catalog: &'a Catalog, entity: &'a Entity, (at, due): (usize, bool)) -> Self {
+    pub fn new(
+        state: &'s mut TableState<'a>,
+        catalog: &'a Catalog,
+        entity: &'a Entity,
+        (at, due): (usize, bool),
+    ) -> Self {
         let mut name = String::new();
-        symbol(&mut name, 'e', at);
+        write_symbol(&mut name, 'e', at);
         let anchor = String::new();
         let (anchored, related, plain) = (false, None, Vec::new());
-        let mut writer = Self { sheet, catalog, entity, at, symbol: name, anchor, due, anchored, related, plain };
+        let mut writer = Self { state, catalog, entity, at, symbol: name, anchor, due, anchored, related, plain };
         writer.anchor = writer.spelled();
         writer
     }
 
-    pub fn write(&mut self, news: &News<'a>) {
-        if news.is_new {
+    pub fn write(&mut self, changes: &EntityChanges<'a>) {
+        if changes.is_new {
             self.reads();
         }
-        for method in &news.methods {
+        for method in &changes.methods {
             self.method(method);
         }
-        for relation in &news.relations {
+        for relation in &changes.relations {
             self.relation(relation);
         }
     }
@@ -102,7 +109,7 @@ impl<'s, 'a> Writer<'s, 'a> {
             expr.replace_range(self.symbol.len()..self.anchor.len(), "(..)");
         }
         self.anchored |= starts;
-        self.sheet.rows.push(Row { expr, meaning, also: Vec::new() });
+        self.state.rows.push(Row { expr, meaning, also: Vec::new() });
     }
 
     /// A row that gives rows of this entity: the first of them says beside its own what it is, and its fields.
@@ -112,7 +119,7 @@ impl<'s, 'a> Writer<'s, 'a> {
         if introduces {
             self.lead(&mut meaning, self.entity);
         }
-        give(&mut meaning, |out| returns(out, self.at, many));
+        add_result(&mut meaning, |out| result_type(out, self.at, many));
         if introduces {
             let spelled = (filled, expr.starts_with(&self.anchor));
             self.fields(self.entity, spelled, (&mut expr, &mut meaning));
@@ -140,20 +147,20 @@ impl<'s, 'a> Writer<'s, 'a> {
 
     /// The line of all, and that of the fields.
     fn listed(&mut self) {
-        if self.sheet.style == SlotStyle::Names || !self.due {
+        if self.state.style == SlotStyle::Names || !self.due {
             return self.read(self.symbol.clone(), &[], true, |_, _| {});
         }
         self.due = false;
         let (mut meaning, mut fields, mut list) = (String::new(), String::new(), self.symbol.clone());
         self.lead(&mut meaning, self.entity);
-        give(&mut meaning, |out| returns(out, self.at, true));
+        add_result(&mut meaning, |out| result_type(out, self.at, true));
         self.push(self.symbol.clone(), meaning);
         self.fields(self.entity, (&[], false), (&mut list, &mut fields));
         self.push(list, fields);
     }
 
     fn query(&mut self, capability: &'a Capability) {
-        let slots = Slots::of(capability);
+        let slots = RowSlots::of(capability);
         let mut expr = self.symbol.clone();
         self.braced(&mut expr, &slots.filled);
         let mut said: Vec<&str> = slots.filled.iter().map(|p| p.name.as_str()).collect();
@@ -161,43 +168,44 @@ impl<'s, 'a> Writer<'s, 'a> {
         let says_more = !restates(&capability.about, &said);
         self.read(expr, &slots.filled, true, |this, out| {
             if says_more {
-                say(out, |out| one_line(out, &capability.about));
+                add_phrase(out, |out| one_line(out, &capability.about));
             }
             this.name_slots(out, &slots);
         });
     }
 
     fn search(&mut self, capability: &'a Capability) {
-        let slots = Slots::of(capability);
+        let slots = RowSlots::of(capability);
         let mut expr = format!("{}~\"text\"", self.symbol);
         if !slots.filled.is_empty() {
             self.braced(&mut expr, &slots.filled);
         }
         self.read(expr, &slots.filled, true, |this, out| {
-            say(out, |out| one_line(out, &capability.about));
+            add_phrase(out, |out| one_line(out, &capability.about));
             this.name_slots(out, &slots);
         });
     }
 
     fn braced(&self, expr: &mut String, filled: &[&Param]) {
         expr.push('{');
-        self.led(expr, filled);
+        self.led_calls(expr, filled);
         expr.push('}');
     }
 
     /// Of a list or of a call on the type: once a row has spelled out the key, `..` stands for all of its slots but the last.
-    fn led(&self, expr: &mut String, filled: &[&Param]) {
-        let leading = if self.anchored && self.sheet.leads { leading(self.entity, filled) } else { 0 };
-        expr.push_str(if leading > 0 { ".." } else { "" });
-        let rest = filled.get(leading..).unwrap_or_default();
-        expr.push_str(if leading > 0 && !rest.is_empty() { "," } else { "" });
+    fn led_calls(&self, expr: &mut String, filled: &[&Param]) {
+        let leading_key_slots =
+            if self.anchored && self.state.leads { leading_key_slots(self.entity, filled) } else { 0 };
+        expr.push_str(if leading_key_slots > 0 { ".." } else { "" });
+        let rest = filled.get(leading_key_slots..).unwrap_or_default();
+        expr.push_str(if leading_key_slots > 0 && !rest.is_empty() { "," } else { "" });
         self.filled(expr, rest);
     }
 
     /// `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the type.
     pub fn method(&mut self, method: &TaughtMethod) {
         let Some(capability) = self.catalog.capability(&method.capability) else { return };
-        let slots = Slots::of(capability);
+        let slots = RowSlots::of(capability);
         let on_instance = capability.teaches_anchor();
         let mut expr = if on_instance { self.anchor.clone() } else { self.symbol.clone() };
         expr.push('.');
@@ -206,7 +214,7 @@ impl<'s, 'a> Writer<'s, 'a> {
         if on_instance {
             self.filled(&mut expr, &slots.filled);
         } else {
-            self.led(&mut expr, &slots.filled);
+            self.led_calls(&mut expr, &slots.filled);
         }
         expr.push(')');
         let mut meaning = String::new();
@@ -214,12 +222,12 @@ impl<'s, 'a> Writer<'s, 'a> {
         if introduces {
             self.lead(&mut meaning, self.entity);
         }
-        give(&mut meaning, |out| self.gives(out, capability));
+        add_result(&mut meaning, |out| self.gives(out, capability));
         // Where nothing gives rows of it yet, its fields are not named; what it is, is said once.
         if introduces && capability.gives_rows() && capability.returns == self.entity.name {
             self.fields(self.entity, (&slots.filled, on_instance), (&mut expr, &mut meaning));
         }
-        say(&mut meaning, |out| match capability.about.trim() {
+        add_phrase(&mut meaning, |out| match capability.about.trim() {
             "" => out.push_str(capability.method_name()),
             about if on_instance => one_line(out, without_object(about, &self.entity.name)),
             about => one_line(out, about),
@@ -239,11 +247,11 @@ impl<'s, 'a> Writer<'s, 'a> {
             meaning.split_once(" · ").filter(|(gives, about)| gives.starts_with('→') && !about.contains(" · "));
         let (Some(call), Some((gives, about))) = (call, phrases) else { return self.push(expr, meaning) };
         let Some((_, row)) = self.plain.iter().find(|(other, _)| other == gives) else {
-            self.plain.push((gives.to_owned(), self.sheet.rows.len()));
+            self.plain.push((gives.to_owned(), self.state.rows.len()));
             return self.push(expr, meaning);
         };
-        if let Some(row) = self.sheet.rows.get_mut(*row) {
-            say(&mut row.meaning, |out| {
+        if let Some(row) = self.state.rows.get_mut(*row) {
+            add_phrase(&mut row.meaning, |out| {
                 out.push_str(call);
                 out.push(' ');
                 out.push_str(about);
@@ -253,9 +261,9 @@ impl<'s, 'a> Writer<'s, 'a> {
     }
 
     fn gives(&self, out: &mut String, capability: &Capability) {
-        match (capability.gives_rows(), self.sheet.names.entity(&self.catalog.id, &capability.returns)) {
+        match (capability.gives_rows(), self.state.names.entity(&self.catalog.id, &capability.returns)) {
             (false, _) => out.push_str("→ ()"),
-            (true, Some(at)) => returns(out, at, false),
+            (true, Some(at)) => result_type(out, at, false),
             (true, None) => {
                 out.push_str("→ ");
                 out.push_str(&capability.returns);
@@ -265,15 +273,16 @@ impl<'s, 'a> Writer<'s, 'a> {
 
     /// What a call answers with, where no line before it has named the fields of that.
     fn answer_of(&mut self, capability: &Capability, (expr, meaning): (&mut String, &mut String)) {
-        if self.sheet.parts.is_empty() || !capability.gives_rows() {
+        if self.state.undescribed.is_empty() || !capability.gives_rows() {
             return;
         }
-        let answer = self.sheet.names.entity(&self.catalog.id, &capability.returns);
-        let target = answer.filter(|at| self.sheet.parts.remove(at)).and(self.catalog.entity(&capability.returns));
+        let answer = self.state.names.entity(&self.catalog.id, &capability.returns);
+        let target =
+            answer.filter(|at| self.state.undescribed.remove(at)).and(self.catalog.entity(&capability.returns));
         let Some(target) = target else { return };
         let mut fields = String::new();
         self.fields(target, (&[], false), (expr, &mut fields));
-        say(meaning, |out| {
+        add_phrase(meaning, |out| {
             self.name(out, target);
             out.push_str(": ");
             out.push_str(&fields);
@@ -286,31 +295,31 @@ impl<'s, 'a> Writer<'s, 'a> {
         expr.push('.');
         expr.push_str(&relation.symbol);
         let to = number(&relation.to);
-        let described = !self.sheet.parts.remove(&to);
+        let described = !self.state.undescribed.remove(&to);
         if let Some(target) = self.catalog.entity(&found.target).filter(|_| !described) {
             let mut meaning = String::new();
             self.lead(&mut meaning, target);
-            give(&mut meaning, |out| returns(out, to, found.many));
-            say(&mut meaning, |out| out.push_str(&relation.name));
+            add_result(&mut meaning, |out| result_type(out, to, found.many));
+            add_phrase(&mut meaning, |out| out.push_str(&relation.name));
             self.fields(target, (&[], false), (&mut expr, &mut meaning));
             return self.push(expr, meaning);
         }
         let mut meaning = String::new();
-        if let Some(row) = self.related.and_then(|at| self.sheet.rows.get_mut(at)) {
+        if let Some(row) = self.related.and_then(|at| self.state.rows.get_mut(at)) {
             // The other relations of an entity stand beside its first: `.r2 → [e7] comments`.
-            say(&mut row.meaning, |out| {
+            add_phrase(&mut row.meaning, |out| {
                 out.push('.');
                 out.push_str(&relation.symbol);
                 out.push(' ');
-                returns(out, to, found.many);
+                result_type(out, to, found.many);
                 out.push(' ');
                 out.push_str(&relation.name);
             });
             return row.also.push(expr);
         }
-        give(&mut meaning, |out| returns(out, to, found.many));
-        say(&mut meaning, |out| out.push_str(&relation.name));
-        self.related = Some(self.sheet.rows.len());
+        add_result(&mut meaning, |out| result_type(out, to, found.many));
+        add_phrase(&mut meaning, |out| out.push_str(&relation.name));
+        self.related = Some(self.state.rows.len());
         self.push(expr, meaning);
     }
 
@@ -351,10 +360,10 @@ impl<'s, 'a> Writer<'s, 'a> {
             return;
         }
         let entity = self.entity;
-        say(out, |out| {
+        add_phrase(out, |out| {
             let from = out.len();
             for field in entity.key_fields() {
-                next(out, from, |out| self.name_slot(out, &field.name, &field.kind, For::Filled));
+                add_item(out, from, |out| self.name_slot(out, &field.name, &field.kind, SlotUse::Filled));
             }
         });
     }
@@ -369,43 +378,43 @@ impl<'s, 'a> Writer<'s, 'a> {
     }
 
     /// `p6 note markdown` and `opt p3, p11 since date`
-    fn name_slots(&mut self, out: &mut String, slots: &Slots<'_>) {
-        say(out, |out| {
+    fn name_slots(&mut self, out: &mut String, slots: &RowSlots<'_>) {
+        add_phrase(out, |out| {
             let from = out.len();
             for param in &slots.filled {
-                next(out, from, |out| self.name_slot(out, &param.name, &param.kind, For::Filled));
+                add_item(out, from, |out| self.name_slot(out, &param.name, &param.kind, SlotUse::Filled));
             }
         });
         if slots.optional.is_empty() {
             return;
         }
-        say(out, |out| {
+        add_phrase(out, |out| {
             out.push_str("opt ");
             let from = out.len();
             for param in &slots.optional {
-                next(out, from, |out| {
+                add_item(out, from, |out| {
                     let before = out.len();
-                    self.name_slot(out, &param.name, &param.kind, For::Optional);
+                    self.name_slot(out, &param.name, &param.kind, SlotUse::Optional);
                     if out.len() == before {
                         self.slot(out, &param.name, &param.kind);
                     }
                 });
             }
-            more(out, slots.more);
+            count_omitted(out, slots.more);
         });
     }
 
     /// What an entity is: its name, and its description where that says more.
     fn lead(&self, out: &mut String, entity: &Entity) {
-        say(out, |out| self.name(out, entity));
+        add_phrase(out, |out| self.name(out, entity));
         if !restates(&entity.about, &[&entity.name, self.catalog.id.as_str()]) {
-            say(out, |out| one_line(out, &entity.about));
+            add_phrase(out, |out| one_line(out, &entity.about));
         }
     }
 
     /// With its catalog once a session has two.
     fn name(&self, out: &mut String, entity: &Entity) {
-        if self.sheet.qualified {
+        if self.state.qualified {
             out.push_str(self.catalog.id.as_str());
             out.push(':');
         }
@@ -422,13 +431,13 @@ impl<'s, 'a> Writer<'s, 'a> {
         (expr, meaning): (&mut String, &mut String),
     ) {
         let catalog = self.catalog;
-        let by_name = self.sheet.style == SlotStyle::Names;
+        let by_name = self.state.style == SlotStyle::Names;
         let in_key = |name: &String| by_name && entity.key.len() > 1 && entity.key.contains(name);
         let in_expr = |name: &String| key_spelled || filled.iter().any(|p| p.name == *name);
         let (mut said, mut list) = (String::new(), String::new());
         let (mut count, mut shown) = (0, 0);
         for field in shown_fields(entity) {
-            self.sheet.is_named(catalog, &field.name, &field.kind);
+            self.state.is_named(catalog, &field.name, &field.kind);
             shown += 1;
             // A moment that stands in for a key tells nothing of what was read.
             let stands_in = entity.key.len() == 1 && matches!(field.source, Source::Header(_));
@@ -437,53 +446,53 @@ impl<'s, 'a> Writer<'s, 'a> {
             }
             count += 1;
             if !by_name {
-                next(&mut list, 0, |out| self.slot(out, &field.name, &field.kind));
+                add_item(&mut list, 0, |out| self.slot(out, &field.name, &field.kind));
             }
-            next(&mut said, 0, |out| {
+            add_item(&mut said, 0, |out| {
                 out.push_str(&field.name);
-                kinds::write(out, &self.sheet.names, catalog, &field.kind, For::Field);
+                kinds::write(out, &self.state.names, catalog, &field.kind, SlotUse::Field);
             });
         }
-        more(&mut said, entity.fields.len() - shown);
+        count_omitted(&mut said, entity.fields.len() - shown);
         if !by_name {
             expr.push('[');
             expr.push_str(&list.replace(", ", ","));
             expr.push(']');
         } else if count >= REPEATED {
-            let Some(mine) = self.sheet.names.entity(&catalog.id, &entity.name) else { return };
-            let first = *self.sheet.lists.entry(said.clone()).or_insert(mine);
+            let Some(mine) = self.state.names.entity(&catalog.id, &entity.name) else { return };
+            let first = *self.state.lists.entry(said.clone()).or_insert(mine);
             if first != mine {
                 said.clear();
                 said.push_str("fields as ");
-                symbol(&mut said, 'e', first);
+                write_symbol(&mut said, 'e', first);
             }
         }
-        say(meaning, |out| out.push_str(&said));
+        add_phrase(meaning, |out| out.push_str(&said));
     }
 
     fn slot(&self, out: &mut String, name: &str, kind: &Type) {
-        let number = match self.sheet.style {
-            SlotStyle::Symbols => self.sheet.names.slot(self.catalog, name, kind),
+        let number = match self.state.style {
+            SlotStyle::Symbols => self.state.names.slot(self.catalog, name, kind),
             SlotStyle::Names => None,
         };
         match number {
-            Some(n) => symbol(out, 'p', n),
+            Some(n) => write_symbol(out, 'p', n),
             None => out.push_str(name),
         }
     }
 
     /// `p11 since date` the first time a row needs the slot, nothing afterwards. By name, only a type needs saying.
-    fn name_slot(&mut self, out: &mut String, name: &str, kind: &Type, whom: For) {
-        let Some((number, false)) = self.sheet.is_named(self.catalog, name, kind) else { return };
+    fn name_slot(&mut self, out: &mut String, name: &str, kind: &Type, slot_use: SlotUse) {
+        let Some((number, false)) = self.state.is_named(self.catalog, name, kind) else { return };
         let from = out.len();
-        if self.sheet.style == SlotStyle::Symbols {
-            symbol(out, 'p', number);
+        if self.state.style == SlotStyle::Symbols {
+            write_symbol(out, 'p', number);
             out.push(' ');
         }
         out.push_str(name);
         let before = out.len();
-        kinds::write(out, &self.sheet.names, self.catalog, kind, whom);
-        if self.sheet.style == SlotStyle::Names && out.len() == before {
+        kinds::write(out, &self.state.names, self.catalog, kind, slot_use);
+        if self.state.style == SlotStyle::Names && out.len() == before {
             out.truncate(from);
         }
     }

@@ -5,17 +5,22 @@ use std::sync::Arc;
 
 use base::{CatalogId, Digest};
 use catalog::{Allow, Capability, Catalog, Registry};
-use teach::discovery::{Decision, Found, Index, MAX_LIMIT, Query};
+use teach::discovery::{Decision, DiscoveryResult, Index, MAX_LIMIT, Query};
 use teach::words::stems;
 
-use crate::labelled::{Outcome, decided_well, intents, outcomes, quality, shipped};
+use crate::labelled_intents::{Outcome, decided_well, intents, outcomes, quality, shipped};
 
-fn find(index: &Index, intent: &str, apis: &[&str], allowed: &dyn Fn(&Catalog, &Capability) -> bool) -> Found {
+fn find(
+    index: &Index,
+    intent: &str,
+    apis: &[&str],
+    allowed: &dyn Fn(&Catalog, &Capability) -> bool,
+) -> DiscoveryResult {
     let apis = apis.iter().map(|api| CatalogId::parse(api).unwrap()).collect();
     index.discover(&Query { intent: intent.to_owned(), apis, limit: MAX_LIMIT }, allowed)
 }
 
-fn names(found: &Found) -> Vec<String> {
+fn names(found: &DiscoveryResult) -> Vec<String> {
     found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
 }
 
@@ -79,7 +84,7 @@ fn what_may_not_be_used_is_not_found() {
         }
     }
     assert!(names(&find(&index, "weather in Berlin", &[], &allowed)).is_empty());
-    assert_eq!(find(&index, "anything at all", &[], &|_, _| false), Found::default());
+    assert_eq!(find(&index, "anything at all", &[], &|_, _| false), DiscoveryResult::default());
 }
 
 /// Words of a capability that may not be used do not lead to its entity.
@@ -133,7 +138,7 @@ fn a_named_api_comes_first_and_asked_ones_alone() {
 #[test]
 fn apis_share_the_answer() {
     let index = Index::new(&shipped());
-    let apis = |found: &Found, rows: usize| {
+    let apis = |found: &DiscoveryResult, rows: usize| {
         found.rows.iter().take(rows).map(|hit| hit.api.to_string()).collect::<BTreeSet<_>>().len()
     };
     assert!(apis(&find(&index, "open bugs", &[], &everything), 5) >= 4);
@@ -193,5 +198,5 @@ fn strange_intents_are_answered() {
         assert!(found.rows.len() <= MAX_LIMIT);
     }
     let empty = Index::new(&Registry::new([]).unwrap());
-    assert_eq!(find(&empty, "issues", &[], &everything), Found::default());
+    assert_eq!(find(&empty, "issues", &[], &everything), DiscoveryResult::default());
 }

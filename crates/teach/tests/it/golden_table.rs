@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use teach::{Ask, Ledger, render_wave};
+use teach::{Ledger, TeachRequest, render_wave};
 
-use crate::calls::{Call, catalogs, seeds};
+use crate::support::{Call, catalogs, seeds};
 
 #[test]
 fn golden_table() {
@@ -33,15 +33,15 @@ fn golden_table() {
 fn symbols_are_stable_and_order_free() {
     let catalogs = catalogs();
     let all = "demo:Ticket other:Person demo:Person other:Ticket demo:Comment";
-    let forward = Ledger::default().extend(&catalogs, &Ask::all(&seeds(all))).unwrap();
+    let forward = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds(all))).unwrap();
     let backward: Vec<&str> = all.split(' ').rev().collect();
-    let backward = Ledger::default().extend(&catalogs, &Ask::all(&seeds(&backward.join(" ")))).unwrap();
+    let backward = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds(&backward.join(" ")))).unwrap();
     assert_eq!(forward.ledger, backward.ledger);
     assert_eq!(forward.wave, backward.wave);
     let mut ledger = Ledger::default();
     let mut meanings: BTreeMap<String, String> = BTreeMap::new();
     for seed in all.split(' ') {
-        ledger = ledger.extend(&catalogs, &Ask::all(&seeds(seed))).unwrap().ledger;
+        ledger = ledger.extend(&catalogs, &TeachRequest::all(&seeds(seed))).unwrap().ledger;
         let scope = ledger.scope(&catalogs);
         let entities = scope.entities.iter().map(|e| (e.symbol.clone(), format!("{}:{}", e.catalog.id, e.entity)));
         let slots = scope.slots.iter().map(|(symbol, m)| (symbol, format!("{}:{}", m.catalog, m.name)));
@@ -58,11 +58,11 @@ fn a_row_that_is_shown_again_has_its_own_symbol() {
     let catalogs = catalogs();
     let mut ledger = Ledger::default();
     for words in ["odd:Signal", "odd:Door"] {
-        ledger = ledger.extend(&catalogs, &Ask::all(&seeds(words))).unwrap().ledger;
+        ledger = ledger.extend(&catalogs, &TeachRequest::all(&seeds(words))).unwrap().ledger;
     }
     let allow = catalog::Allow::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
     let seen: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
-    let extended = ledger.extend(&seen, &Ask::all(&seeds("odd:Key"))).unwrap();
+    let extended = ledger.extend(&seen, &TeachRequest::all(&seeds("odd:Key"))).unwrap();
     let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &seen, &extended.wave);
     assert!(table.dropped.is_empty(), "{:?}", table.dropped);
     // `m1` was sending a signal.

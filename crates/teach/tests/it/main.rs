@@ -4,11 +4,11 @@
 // why: a failed expectation is the test's own failure, in what tests share too.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod calls;
 mod discovery;
 mod golden_table;
-mod labelled;
-mod led;
-mod left_out;
+mod key_dots;
+mod labelled_intents;
+mod omitted_slots;
 mod shipped;
 mod stability;
+mod support;

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use catalog::Catalog;
-use teach::{Ask, Catalogs, Ledger, Seed, SeedError, SlotStyle, render_wave};
+use teach::{Catalogs, Ledger, Seed, SeedError, SlotStyle, TeachRequest, render_wave};
 
-use crate::calls;
+use crate::support;
 
 fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: SlotStyle) -> Option<String> {
     let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
-    let extended = match Ledger::default().extend(catalogs, &Ask::all(&seeds)) {
+    let extended = match Ledger::default().extend(catalogs, &TeachRequest::all(&seeds)) {
         Ok(extended) => extended,
         // Nothing but the rows of others holds it, and they are named.
         Err(SeedError::OnlyAPart { holders, .. }) if entities.len() == 1 && !holders.is_empty() => return None,
@@ -47,7 +47,7 @@ fn all_named(text: &str, catalog: &Catalog) {
 
 #[test]
 fn no_line_of_a_shipped_catalog_is_dropped() {
-    let catalogs = calls::catalogs();
+    let catalogs = support::catalogs();
     for catalog in catalogs.values() {
         let all: Vec<&String> = catalog.entities.keys().collect();
         for style in [SlotStyle::Symbols, SlotStyle::Names] {

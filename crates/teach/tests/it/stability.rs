@@ -8,7 +8,7 @@ use base::{CatalogId, Digest, Limits};
 use catalog::Catalog;
 use lang::{check, plan, syntax};
 use serde_json::Value;
-use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, Teaching, render_wave};
+use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, Teaching, render_wave};
 
 const SEQUENCES: u64 = 10_000;
 const APIS: [&str; 3] = ["alpha", "beta", "gamma"];
@@ -112,11 +112,11 @@ impl Session {
         }
         let ranked: Vec<String> = (dice.roll(6) == 0).then(|| "alpha:task_add".to_owned()).into_iter().collect();
         let intent = *dice.of(&[None, Some("close old tasks"), Some("look around"), Some("add a task, remove notes")]);
-        let ask = Ask { seeds: &seeds, ranked: &ranked, intent, threshold: Teaching::default().writes };
+        let ask = TeachRequest { seeds: &seeds, ranked: &ranked, intent, threshold: Teaching::default().writes };
         let Ok(extended) = self.ledger.extend(&catalogs, &ask) else { return };
         let mut shuffled = seeds.clone();
         shuffled.reverse();
-        let again = self.ledger.extend(&catalogs, &Ask { seeds: &shuffled, ..ask }).unwrap();
+        let again = self.ledger.extend(&catalogs, &TeachRequest { seeds: &shuffled, ..ask }).unwrap();
         assert_eq!(again.ledger, extended.ledger, "the order of seeds is no matter");
         assert_eq!(again.wave, extended.wave);
         only_grew(&self.ledger, &extended.ledger);

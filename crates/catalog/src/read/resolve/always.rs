@@ -147,7 +147,7 @@ impl Cx<'_> {
     }
 
     fn insecure(&mut self, at: &At<'_>, origin: &Origin) {
-        if !origin.keeps_secrets() {
+        if !origin.is_safe_for_secrets() {
             let message = "credentials must not be sent over plain http; write `https://`";
             self.report(Mistake::new(codes::ORIGIN, at.value(), message));
         }

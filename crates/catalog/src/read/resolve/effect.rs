@@ -1,7 +1,7 @@
 //! What makes a write safe: its idempotency, its probe, its undo.
 //! Invariant: only writes and actions have an effect; a probe compares what both sides have.
 
-use base::near;
+use base::similar_names;
 use indexmap::IndexMap;
 
 use super::capability::Written;
@@ -108,7 +108,7 @@ impl Cx<'_> {
         }
         let Some(read) = capabilities.get(&probe.capability).filter(|c| c.kind == kind) else {
             let known = capabilities.values().filter(|c| c.kind == kind).map(|c| c.name.as_str());
-            let alternatives = near(&probe.capability, known);
+            let alternatives = similar_names(&probe.capability, known);
             let message = format!("`{}` is not a {} of this catalog", probe.capability, kind.word());
             self.report(Mistake::new(codes::NAME, named.value(), message).any_of(alternatives));
             return;
@@ -137,7 +137,7 @@ impl Cx<'_> {
     fn undo(&mut self, at: &At<'_>, undo: &str, capabilities: &IndexMap<String, Capability>) {
         let fits = |c: &&Capability| !c.kind.is_read();
         if !self.is_broken(undo, capabilities) && capabilities.get(undo).filter(fits).is_none() {
-            let alternatives = near(undo, capabilities.values().filter(fits).map(|c| c.name.as_str()));
+            let alternatives = similar_names(undo, capabilities.values().filter(fits).map(|c| c.name.as_str()));
             let message = format!("`{undo}` is not a write of this catalog");
             self.report(Mistake::new(codes::NAME, at.value(), message).any_of(alternatives));
         }

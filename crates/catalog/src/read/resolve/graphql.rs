@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use apollo_parser::Parser;
 use apollo_parser::cst::{self, CstNode};
-use base::near;
+use base::similar_names;
 use indexmap::IndexMap;
 
 use super::capability::Written;
@@ -80,7 +80,7 @@ impl Cx<'_> {
         let used = document.syntax().descendants().filter_map(cst::Variable::cast);
         let used: BTreeSet<String> = used.filter_map(|v| Some(v.name()?.text().to_string())).collect();
         for name in used.difference(declared) {
-            let near = near(name, declared.iter().map(String::as_str));
+            let near = similar_names(name, declared.iter().map(String::as_str));
             let message = format!("`{}`: `${name}` is not declared; write `query(${name}: String)`", of.name);
             let spot = of.at.key("graphql").word(format!("${name}"));
             self.report(Mistake::new(codes::MAPPING, spot, message).any_of(near));
@@ -99,7 +99,7 @@ impl Cx<'_> {
                 continue;
             };
             if !own.contains(&name) && !self.raw.entities.contains_key(&name) {
-                let near = near(&name, self.raw.entities.keys().map(String::as_str));
+                let near = similar_names(&name, self.raw.entities.keys().map(String::as_str));
                 let message = format!("`{}`: `...{name}` is neither an entity nor a fragment of the document", of.name);
                 let spot = of.at.key("graphql").word(name);
                 self.report(Mistake::new(codes::NAME, spot, message).any_of(near));
@@ -131,7 +131,7 @@ impl Cx<'_> {
                 continue;
             }
             if !params.contains_key(variable) && !self.is_key(of, variable) {
-                let known: Vec<String> = near(variable, params.keys().map(String::as_str));
+                let known: Vec<String> = similar_names(variable, params.keys().map(String::as_str));
                 let message = format!("`{}`: nothing fills `${variable}`", of.name);
                 let spot = of.at.key("graphql").word(format!("${variable}"));
                 self.report(Mistake::new(codes::MAPPING, spot, message).any_of(known));

@@ -36,7 +36,7 @@ impl Cx<'_> {
                     of.target.fields.get(&hole.param).map(|field| &field.kind)
                 }
                 None => {
-                    let known = base::near(&hole.param, params.keys().map(String::as_str));
+                    let known = base::similar_names(&hole.param, params.keys().map(String::as_str));
                     let message = format!("`{{{}}}` is not a parameter of `{}`", hole.param, of.name);
                     let spot = of.at.word(hole.to_string());
                     self.report(Mistake::new(codes::MAPPING, spot, message).any_of(known));

@@ -18,7 +18,7 @@ mod words;
 
 pub use words::is_reserved_header;
 
-use base::{Code, Diagnostic, Pace, near};
+use base::{Code, Diagnostic, Pace, similar_names};
 use indexmap::IndexMap;
 
 use super::places::{At, Places, Spot};
@@ -138,7 +138,7 @@ impl Cx<'_> {
         if self.raw.entities.contains_key(name) {
             return true;
         }
-        let near = near(name, self.raw.entities.keys().map(String::as_str));
+        let near = similar_names(name, self.raw.entities.keys().map(String::as_str));
         self.report(Mistake::new(codes::NAME, at.value(), format!("no entity `{name}`")).any_of(near));
         false
     }
@@ -180,7 +180,7 @@ impl Cx<'_> {
         for (n, part) in entity.key.iter().enumerate() {
             let spot = || at.item(n).value();
             let Some(field) = entity.fields.get(part) else {
-                let near = near(part, entity.fields.keys().map(String::as_str));
+                let near = similar_names(part, entity.fields.keys().map(String::as_str));
                 let message = format!("key `{part}` is not a field of {name}");
                 self.report(Mistake::new(codes::NAME, spot(), message).any_of(near));
                 continue;

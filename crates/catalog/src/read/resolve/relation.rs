@@ -1,7 +1,7 @@
 //! Relations: where each leads, and what fills the call that follows it.
 //! Invariant: a relation that comes out can be followed from any row of its parent.
 
-use base::near;
+use base::similar_names;
 use indexmap::IndexMap;
 
 use super::{Cx, Mistake, TOP};
@@ -110,7 +110,7 @@ impl Cx<'_> {
             // One that is there and has a mistake of its own says so itself.
             let broken = self.raw.capabilities.get(by).is_some_and(|c| c.query.as_deref() == Some(*target));
             if !broken {
-                let known = near(by, capabilities.values().filter(fits).map(|c| c.name.as_str()));
+                let known = similar_names(by, capabilities.values().filter(fits).map(|c| c.name.as_str()));
                 let message = format!("`{by}` is not a query of {target}");
                 self.report(Mistake::new(codes::NAME, at.key("by").value(), message).any_of(known));
             }
@@ -119,7 +119,7 @@ impl Cx<'_> {
         let with = at.key("with");
         for (param, field) in &raw.with {
             if !capability.params.contains_key(param) {
-                let known = near(param, capability.params.keys().map(String::as_str));
+                let known = similar_names(param, capability.params.keys().map(String::as_str));
                 let message = format!("`{by}` has no parameter `{param}`");
                 self.report(Mistake::new(codes::NAME, with.key(param).here(), message).any_of(known));
             }

@@ -1,7 +1,7 @@
 //! Slots to types: names looked up, fields and parameters with everything that belongs to them.
 //! Invariant: a named type is resolved where it is used; one that names itself is refused, for a value of it would never end.
 
-use base::near;
+use base::similar_names;
 use indexmap::IndexMap;
 
 use super::capability::is_keyed;
@@ -171,7 +171,7 @@ impl Cx<'_> {
             return kind;
         }
         let known = BUILTIN.into_iter().chain(raw.types.keys().map(String::as_str));
-        let alternatives = near(other, known);
+        let alternatives = similar_names(other, known);
         let message = if raw.entities.contains_key(other) {
             format!("no type `{other}`; to refer to the entity write `{{ref: {other}}}`")
         } else {

@@ -1,7 +1,7 @@
 //! What texts may hold: names that a program can write, paths, header names, query names, content types.
 //! Invariant: what passes here can stand where it is put without becoming something else.
 
-use base::near;
+use base::similar_names;
 
 use super::{Cx, Mistake, TOP};
 use crate::codes;
@@ -136,7 +136,7 @@ impl Cx<'_> {
     pub(super) fn field_of(&mut self, at: &At<'_>, entity: &crate::model::Entity, field: &str) -> bool {
         let known = entity.fields.contains_key(field);
         if !known {
-            let near = near(field, entity.fields.keys().map(String::as_str));
+            let near = similar_names(field, entity.fields.keys().map(String::as_str));
             let message = format!("`{field}` is not a field of {}", entity.name);
             self.report(Mistake::new(codes::NAME, at.value(), message).any_of(near));
         }

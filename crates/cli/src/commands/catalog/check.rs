@@ -132,7 +132,7 @@ fn value(checked: &Checked) -> Value {
 }
 
 fn diagnostic(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> Value {
-    let (start, end) = (index.place(diagnostic.span.start), index.place(diagnostic.span.end));
+    let (start, end) = (index.location(diagnostic.span.start), index.location(diagnostic.span.end));
     json!({
         "code": diagnostic.code.to_string(),
         "line": start.line,
@@ -172,7 +172,7 @@ mod tests {
     fn a_claimed_name_is_found_where_it_is_written() {
         let text = "# catalog: tracker\ncatalog: tracker\naliases: [tickets, bugs]\n";
         let at = |name: &str| {
-            let place = LineIndex::new(text).place(place_of(text, &CatalogId::parse(name).unwrap()).start);
+            let place = LineIndex::new(text).location(place_of(text, &CatalogId::parse(name).unwrap()).start);
             (place.line, place.column)
         };
         assert_eq!([at("tracker"), at("bugs"), at("other")], [(2, 10), (3, 20), (1, 1)]);

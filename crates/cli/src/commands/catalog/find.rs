@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use base::near;
+use base::similar_names;
 use catalog::Catalog;
 
 use crate::args::{Folders, Settings};
@@ -32,7 +32,7 @@ pub fn catalog(config: &Config, name: &str) -> Result<Arc<Catalog>, Failure> {
     let registry = Catalogs::load(config)?.registry();
     registry.get(name).cloned().ok_or_else(|| {
         let ids = registry.iter().map(|c| c.id.as_str());
-        Failure::NoCatalog { name: name.to_owned(), near: near(name, ids) }
+        Failure::NoCatalog { name: name.to_owned(), near: similar_names(name, ids) }
     })
 }
 

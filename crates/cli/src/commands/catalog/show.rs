@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use base::near;
+use base::similar_names;
 use catalog::{Capability, Catalog};
 use serde_json::{Map, Value, json};
 use teach::SlotStyle;
@@ -49,7 +49,7 @@ pub fn run(file: Option<&Path>, args: &CatalogShow, output: &Output) -> Result<(
 /// Those that were asked for, in the catalog's order; all of them, where none was.
 fn entities<'a>(catalog: &'a Catalog, asked: &[String]) -> Result<Vec<&'a str>, Failure> {
     if let Some(unknown) = asked.iter().find(|name| catalog.entity(name).is_none()) {
-        let (api, near) = (catalog.id.to_string(), near(unknown, catalog.entities.keys().map(String::as_str)));
+        let (api, near) = (catalog.id.to_string(), similar_names(unknown, catalog.entities.keys().map(String::as_str)));
         return Err(teach::SeedError::UnknownEntity { api, entity: unknown.clone(), near }.into());
     }
     let wanted = |name: &&str| asked.is_empty() || asked.iter().any(|a| a == name);
@@ -62,7 +62,7 @@ const COSTED: usize = 150;
 struct Shown<'a> {
     catalog: &'a Catalog,
     entities: Vec<&'a str>,
-    table: teach::Rendered,
+    table: teach::RenderedTable,
     total: usize,
     contract: usize,
     /// What each capability adds, in the catalog's order.

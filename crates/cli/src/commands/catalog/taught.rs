@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use catalog::{Catalog, Via};
-use teach::{Ask, Catalogs, Ledger, Rendered, Seed, SeedError, SlotStyle, render_wave};
+use teach::{Catalogs, Ledger, RenderedTable, Seed, SeedError, SlotStyle, TeachRequest, render_wave};
 
 use super::tokens;
 
 /// Of all entities.
-pub fn whole(catalog: &Catalog) -> Result<Rendered, SeedError> {
+pub fn whole(catalog: &Catalog) -> Result<RenderedTable, SeedError> {
     let all: Vec<&str> = catalog.entities.keys().map(String::as_str).collect();
     table(catalog, &all, true, SlotStyle::default())
 }
 
 /// Of some entities; `first` also teaches how to read it.
-pub fn table(catalog: &Catalog, entities: &[&str], first: bool, slots: SlotStyle) -> Result<Rendered, SeedError> {
+pub fn table(catalog: &Catalog, entities: &[&str], first: bool, slots: SlotStyle) -> Result<RenderedTable, SeedError> {
     table_of(&alone(catalog), entities, first, slots)
 }
 
@@ -26,10 +26,15 @@ pub fn alone(catalog: &Catalog) -> Catalogs {
 }
 
 /// As `table`, of a catalog that need not be copied again.
-pub fn table_of(catalogs: &Catalogs, entities: &[&str], first: bool, slots: SlotStyle) -> Result<Rendered, SeedError> {
+pub fn table_of(
+    catalogs: &Catalogs,
+    entities: &[&str],
+    first: bool,
+    slots: SlotStyle,
+) -> Result<RenderedTable, SeedError> {
     let seeds: Vec<Seed> =
         catalogs.keys().flat_map(|id| entities.iter().map(|entity| Seed::new(id.clone(), *entity))).collect();
-    let extended = Ledger::default().extend(catalogs, &Ask::all(&seeds))?;
+    let extended = Ledger::default().extend(catalogs, &TeachRequest::all(&seeds))?;
     let mut taught = render_wave(slots, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
     if !first {
         taught.text = taught.text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");

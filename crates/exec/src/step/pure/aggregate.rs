@@ -3,7 +3,7 @@
 //! of no rows the count and the sum are 0 and all else is `null`.
 
 use catalog::{Row, Type};
-use lang::plan::{Function, Spec};
+use lang::plan::{Aggregation, Function};
 use serde_json::{Number, Value};
 
 use crate::coverage::Coverage;
@@ -11,7 +11,7 @@ use crate::data::order::{compare, key, whole};
 use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
-pub fn apply(view: &View<'_>, specs: &[Spec]) -> Rowset {
+pub fn apply(view: &View<'_>, specs: &[Aggregation]) -> Rowset {
     let readers = Readers::new(view, specs);
     let mut tally = readers.start();
     view.rows.rows.iter().for_each(|row| readers.add(&mut tally, row));
@@ -21,7 +21,7 @@ pub fn apply(view: &View<'_>, specs: &[Spec]) -> Rowset {
 }
 
 /// How each of the values is read.
-pub struct Readers<'a>(Vec<(&'a Spec, Option<Walk<'a>>, Type)>);
+pub struct Readers<'a>(Vec<(&'a Aggregation, Option<Walk<'a>>, Type)>);
 
 #[derive(Debug, Clone)]
 pub struct Tally<'v> {
@@ -33,8 +33,8 @@ pub struct Tally<'v> {
 }
 
 impl<'a> Readers<'a> {
-    pub fn new(view: &View<'a>, specs: &'a [Spec]) -> Self {
-        let one = |spec: &'a Spec| {
+    pub fn new(view: &View<'a>, specs: &'a [Aggregation]) -> Self {
+        let one = |spec: &'a Aggregation| {
             let kind = spec.path.as_deref().and_then(|path| view.kind(path)).unwrap_or(Type::Json);
             (spec, spec.path.as_deref().map(|path| view.walk(path)), kind)
         };
@@ -49,7 +49,7 @@ impl<'a> Readers<'a> {
     where
         'a: 'v,
     {
-        let mut before: Option<(&Spec, Option<&Value>)> = None;
+        let mut before: Option<(&Aggregation, Option<&Value>)> = None;
         for ((spec, walk, kind), tally) in self.0.iter().zip(tallies) {
             let Some(walk) = walk else {
                 tally.count += 1;

@@ -2,7 +2,7 @@
 //! Invariant: a `null` passes only `= null` and `!=`; each test's own value is read once; the order stays.
 
 use catalog::{Row, Type};
-use lang::plan::{Test, TestOp};
+use lang::plan::{ComparisonOp, FilterTest};
 use serde_json::Value;
 
 use crate::data::hash::same;
@@ -11,7 +11,7 @@ use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
 /// `values` are those of the tests, in their order.
-pub fn apply(view: &View<'_>, tests: &[Test], values: &[Value]) -> Rowset {
+pub fn apply(view: &View<'_>, tests: &[FilterTest], values: &[Value]) -> Rowset {
     let tests: Vec<Ready<'_>> = tests.iter().zip(values).map(|(test, value)| Ready::new(view, test, value)).collect();
     let fits = |row: &Row| tests.iter().all(|test| test.fits(row));
     view.rows.keep(view.rows.rows.iter().filter(|row| fits(row)).cloned().collect())
@@ -31,7 +31,7 @@ pub fn equal(kind: &Type, a: &Value, b: &Value) -> bool {
 
 struct Ready<'a> {
     walk: Walk<'a>,
-    op: TestOp,
+    op: ComparisonOp,
     kind: &'a Type,
     value: &'a Value,
     key: Option<Key<'a>>,
@@ -40,25 +40,25 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    fn new(view: &View<'a>, test: &'a Test, value: &'a Value) -> Self {
+    fn new(view: &View<'a>, test: &'a FilterTest, value: &'a Value) -> Self {
         let kind = match &test.kind {
             Type::Array(of) => of.as_ref(),
             kind => kind,
         };
-        let text = if test.op == TestOp::Like { plain(value).to_lowercase() } else { String::new() };
+        let text = if test.op == ComparisonOp::Like { plain(value).to_lowercase() } else { String::new() };
         Self { walk: view.walk(&test.path), op: test.op, kind, value, key: key(kind, value), text }
     }
 
     fn fits(&self, row: &Row) -> bool {
         let found = self.walk.find(row);
         match (self.op, found) {
-            (TestOp::Eq, None) => self.value.is_null(),
-            (TestOp::Ne, None) => !self.value.is_null(),
+            (ComparisonOp::Eq, None) => self.value.is_null(),
+            (ComparisonOp::Ne, None) => !self.value.is_null(),
             (_, None) => false,
-            (TestOp::Eq, Some(found)) => self.equals(found),
-            (TestOp::Ne, Some(found)) => !self.equals(found),
-            (TestOp::Like, Some(Value::Array(items))) => items.iter().any(|item| self.like(item)),
-            (TestOp::Like, Some(found)) => self.like(found),
+            (ComparisonOp::Eq, Some(found)) => self.equals(found),
+            (ComparisonOp::Ne, Some(found)) => !self.equals(found),
+            (ComparisonOp::Like, Some(Value::Array(items))) => items.iter().any(|item| self.like(item)),
+            (ComparisonOp::Like, Some(found)) => self.like(found),
             (op, Some(found)) => self.ordered(op, found),
         }
     }
@@ -80,7 +80,7 @@ impl<'a> Ready<'a> {
         equal(self.kind, found, want)
     }
 
-    fn ordered(&self, op: TestOp, found: &Value) -> bool {
+    fn ordered(&self, op: ComparisonOp, found: &Value) -> bool {
         let (Some(found), Some(want)) = (key(self.kind, found), self.key.as_ref()) else { return false };
         let comparable = match (&found, want) {
             (Key::Other(_), _) | (_, Key::Other(_)) => false,
@@ -90,11 +90,11 @@ impl<'a> Ready<'a> {
         let order = compare(&found, want);
         comparable
             && match op {
-                TestOp::Lt => order.is_lt(),
-                TestOp::Le => order.is_le(),
-                TestOp::Gt => order.is_gt(),
-                TestOp::Ge => order.is_ge(),
-                TestOp::Eq | TestOp::Ne | TestOp::Like => false,
+                ComparisonOp::Lt => order.is_lt(),
+                ComparisonOp::Le => order.is_le(),
+                ComparisonOp::Gt => order.is_gt(),
+                ComparisonOp::Ge => order.is_ge(),
+                ComparisonOp::Eq | ComparisonOp::Ne | ComparisonOp::Like => false,
             }
     }
 

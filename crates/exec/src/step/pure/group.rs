@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use catalog::Row;
-use lang::plan::{NamedPath, Spec};
+use lang::plan::{Aggregation, NamedPath};
 use serde_json::Value;
 
 use super::aggregate::{Readers, Tally};
@@ -14,7 +14,7 @@ use crate::data::hash::ByValue;
 use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
-pub fn apply(view: &View<'_>, by: &[NamedPath], specs: &[Spec]) -> Rowset {
+pub fn apply(view: &View<'_>, by: &[NamedPath], specs: &[Aggregation]) -> Rowset {
     let walks: Vec<Walk<'_>> = by.iter().map(|named| view.walk(&named.path)).collect();
     let readers = Readers::new(view, specs);
     let rows = match walks.as_slice() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{DateFormat, Row, TextStyle, Type};
-use lang::plan::{Column, Expr, Function, NamedPath, Path, Spec, Test, TestOp};
+use lang::plan::{Aggregation, Column, ComparisonOp, Expr, FilterTest, Function, NamedPath, Path};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -48,9 +48,9 @@ impl Table {
         View { rows: &self.rows, columns: &self.columns, of: None, catalogs: &self.catalogs }
     }
 
-    fn test(&self, name: &str, op: TestOp, value: Value) -> Rowset {
+    fn test(&self, name: &str, op: ComparisonOp, value: Value) -> Rowset {
         let kind = self.view().kind(&path(name)).unwrap_or(Type::Json);
-        let test = Test { path: path(name), op, value: Expr::Value(value.clone()), kind };
+        let test = FilterTest { path: path(name), op, value: Expr::Value(value.clone()), kind };
         filter::apply(&self.view(), &[test], &[value])
     }
 }
@@ -63,8 +63,8 @@ fn ids(set: &Rowset) -> Vec<i64> {
     set.rows.iter().map(|row| row["id"].as_i64().unwrap()).collect()
 }
 
-fn spec(name: &str, function: Function, of: Option<&str>) -> Spec {
-    Spec { name: name.into(), function, path: of.map(path) }
+fn spec(name: &str, function: Function, of: Option<&str>) -> Aggregation {
+    Aggregation { name: name.into(), function, path: of.map(path) }
 }
 
 fn json_rows(set: &Rowset) -> Value {
@@ -74,16 +74,16 @@ fn json_rows(set: &Rowset) -> Value {
 #[test]
 fn a_null_fits_only_what_asks_for_it() {
     let table = Table::of(json!([{"id": 1, "n": 5}, {"id": 2, "n": null}, {"id": 3}, {"id": 4, "n": 7}]));
-    assert_eq!(ids(&table.test("n", TestOp::Eq, json!(null))), [2, 3]);
-    assert_eq!(ids(&table.test("n", TestOp::Ne, json!(null))), [1, 4]);
-    assert_eq!(ids(&table.test("n", TestOp::Ne, json!(5))), [2, 3, 4]);
-    assert_eq!(ids(&table.test("n", TestOp::Eq, json!(5.0))), [1]);
-    for op in [TestOp::Lt, TestOp::Le, TestOp::Gt, TestOp::Ge, TestOp::Like] {
+    assert_eq!(ids(&table.test("n", ComparisonOp::Eq, json!(null))), [2, 3]);
+    assert_eq!(ids(&table.test("n", ComparisonOp::Ne, json!(null))), [1, 4]);
+    assert_eq!(ids(&table.test("n", ComparisonOp::Ne, json!(5))), [2, 3, 4]);
+    assert_eq!(ids(&table.test("n", ComparisonOp::Eq, json!(5.0))), [1]);
+    for op in [ComparisonOp::Lt, ComparisonOp::Le, ComparisonOp::Gt, ComparisonOp::Ge, ComparisonOp::Like] {
         assert!(!ids(&table.test("n", op, json!(6))).contains(&2), "{op:?}");
-        assert!(ids(&table.test("n", op, json!(null))).is_empty() || op == TestOp::Like, "{op:?}");
+        assert!(ids(&table.test("n", op, json!(null))).is_empty() || op == ComparisonOp::Like, "{op:?}");
     }
-    assert_eq!(ids(&table.test("n", TestOp::Gt, json!("6"))), Vec::<i64>::new(), "a number is not a text");
-    assert_eq!(ids(&table.test("n", TestOp::Eq, json!([5, 7]))), [1, 4], "any of several");
+    assert_eq!(ids(&table.test("n", ComparisonOp::Gt, json!("6"))), Vec::<i64>::new(), "a number is not a text");
+    assert_eq!(ids(&table.test("n", ComparisonOp::Eq, json!([5, 7]))), [1, 4], "any of several");
 }
 
 #[test]
@@ -93,14 +93,14 @@ fn lists_contain_and_text_is_found_whatever_its_case() {
         {"id": 2, "tags": [], "s": "DATABASE"},
         {"id": 3, "tags": null, "s": null},
     ]));
-    assert_eq!(ids(&table.test("tags", TestOp::Eq, json!("db"))), [1]);
-    assert_eq!(ids(&table.test("tags", TestOp::Eq, json!(["db", "Cache"]))), [1]);
-    assert_eq!(ids(&table.test("tags", TestOp::Eq, json!(["db", "web"]))), Vec::<i64>::new());
-    assert_eq!(ids(&table.test("tags", TestOp::Ne, json!("db"))), [2, 3]);
-    assert_eq!(ids(&table.test("tags", TestOp::Like, json!("cach"))), [1]);
-    assert_eq!(ids(&table.test("s", TestOp::Like, json!("KÖLN"))), [1]);
-    assert_eq!(ids(&table.test("s", TestOp::Like, json!("base"))), [2]);
-    assert_eq!(ids(&table.test("s", TestOp::Like, json!(""))), [1, 2]);
+    assert_eq!(ids(&table.test("tags", ComparisonOp::Eq, json!("db"))), [1]);
+    assert_eq!(ids(&table.test("tags", ComparisonOp::Eq, json!(["db", "Cache"]))), [1]);
+    assert_eq!(ids(&table.test("tags", ComparisonOp::Eq, json!(["db", "web"]))), Vec::<i64>::new());
+    assert_eq!(ids(&table.test("tags", ComparisonOp::Ne, json!("db"))), [2, 3]);
+    assert_eq!(ids(&table.test("tags", ComparisonOp::Like, json!("cach"))), [1]);
+    assert_eq!(ids(&table.test("s", ComparisonOp::Like, json!("KÖLN"))), [1]);
+    assert_eq!(ids(&table.test("s", ComparisonOp::Like, json!("base"))), [2]);
+    assert_eq!(ids(&table.test("s", ComparisonOp::Like, json!(""))), [1, 2]);
 }
 
 #[test]
@@ -111,11 +111,11 @@ fn references_compare_by_key_and_moments_by_instant() {
         {"id": 3, "owner": "bot", "t": "2026-11-16T00:00:00Z"},
     ]));
     table.columns[6].kind = Type::Ref("Person".into());
-    assert_eq!(ids(&table.test("owner", TestOp::Eq, json!("ada"))), [1, 2]);
-    assert_eq!(ids(&table.test("owner", TestOp::Ne, json!({"id": "bot"}))), [1, 2]);
-    assert_eq!(ids(&table.test("t", TestOp::Eq, json!("2026-11-15T13:00:00+01:00"))), [1, 2]);
-    assert_eq!(ids(&table.test("t", TestOp::Ge, json!("2026-11-16"))), [3]);
-    assert_eq!(ids(&table.test("t", TestOp::Lt, json!("2026-11-16"))), [1, 2]);
+    assert_eq!(ids(&table.test("owner", ComparisonOp::Eq, json!("ada"))), [1, 2]);
+    assert_eq!(ids(&table.test("owner", ComparisonOp::Ne, json!({"id": "bot"}))), [1, 2]);
+    assert_eq!(ids(&table.test("t", ComparisonOp::Eq, json!("2026-11-15T13:00:00+01:00"))), [1, 2]);
+    assert_eq!(ids(&table.test("t", ComparisonOp::Ge, json!("2026-11-16"))), [3]);
+    assert_eq!(ids(&table.test("t", ComparisonOp::Lt, json!("2026-11-16"))), [1, 2]);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn the_first_of_a_part_are_all_that_was_asked_for_unless_they_were_sorted() {
     let sorted = sort::apply(&part.view(), &path("n"), false);
     assert_eq!(pick::limit(&sorted, 1).coverage, part.rows.coverage, "a row that was not read might come before");
     assert_eq!(pick::limit(&pick::last(&part.rows), 1).coverage, part.rows.coverage);
-    assert_eq!(pick::limit(&part.test("n", TestOp::Eq, json!(1)), 2).coverage, Coverage::Complete);
+    assert_eq!(pick::limit(&part.test("n", ComparisonOp::Eq, json!(1)), 2).coverage, Coverage::Complete);
     let count = aggregate::apply(&part.view(), &[spec("n", Function::Count, None)]);
     assert_eq!(pick::limit(&count, 1).coverage, part.rows.coverage);
 }
@@ -236,19 +236,19 @@ fn naive_order(name: &str, a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-fn naive_fits(name: &str, found: &Value, op: TestOp, want: &Value) -> bool {
+fn naive_fits(name: &str, found: &Value, op: ComparisonOp, want: &Value) -> bool {
     let equal = |found: &Value| naive_order(name, found, want) == Some(Ordering::Equal);
     let order = naive_order(name, found, want);
     match op {
-        TestOp::Eq if want.is_null() => found.is_null(),
-        TestOp::Ne if want.is_null() => !found.is_null(),
-        TestOp::Eq => found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
-        TestOp::Ne => !found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
-        TestOp::Lt => order == Some(Ordering::Less),
-        TestOp::Gt => order == Some(Ordering::Greater),
-        TestOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        TestOp::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-        TestOp::Like => {
+        ComparisonOp::Eq if want.is_null() => found.is_null(),
+        ComparisonOp::Ne if want.is_null() => !found.is_null(),
+        ComparisonOp::Eq => found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
+        ComparisonOp::Ne => !found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
+        ComparisonOp::Lt => order == Some(Ordering::Less),
+        ComparisonOp::Gt => order == Some(Ordering::Greater),
+        ComparisonOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        ComparisonOp::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        ComparisonOp::Like => {
             let low = |v: &Value| v.as_str().unwrap_or_default().to_lowercase();
             let one = |v: &Value| v.is_string() && low(v).contains(&low(want));
             found.as_array().map_or_else(|| one(found), |items| items.iter().any(one))
@@ -290,7 +290,8 @@ fn chained(table: &Table, chain: &[Do]) -> Rowset {
         let view = View { rows: &rows, columns: &table.columns, of: None, catalogs: &table.catalogs };
         rows = match step {
             Do::Filter(than) => {
-                let test = Test { path: path("n"), op: TestOp::Ge, value: json!(than).into(), kind: Type::Number };
+                let test =
+                    FilterTest { path: path("n"), op: ComparisonOp::Ge, value: json!(than).into(), kind: Type::Number };
                 filter::apply(&view, &[test], &[json!(than)])
             }
             Do::Sort(descending) => sort::apply(&view, &path("n"), *descending),
@@ -331,12 +332,12 @@ proptest! {
     #[test]
     fn filters_equal_the_reference(table in any_table(), other in any_row(), at in 0usize..5, op in 0usize..7) {
         let name = ["n", "s", "t", "b", "tags"][at];
-        let op = [TestOp::Eq, TestOp::Ne, TestOp::Lt, TestOp::Le, TestOp::Gt, TestOp::Ge, TestOp::Like][op];
+        let op = [ComparisonOp::Eq, ComparisonOp::Ne, ComparisonOp::Lt, ComparisonOp::Le, ComparisonOp::Gt, ComparisonOp::Ge, ComparisonOp::Like][op];
         let mut want = other[name].clone();
         if name == "tags" {
             want = want.get(0).cloned().unwrap_or(json!("a"));
         }
-        prop_assume!(op != TestOp::Like || want.is_string() && name != "t");
+        prop_assume!(op != ComparisonOp::Like || want.is_string() && name != "t");
         let expected: Vec<i64> = table.rows.rows.iter().filter(|row| naive_fits(name, &row[name], op, &want))
             .map(|row| row["id"].as_i64().unwrap_or(-1)).collect();
         let found = table.test(name, op, want.clone());
@@ -404,7 +405,7 @@ proptest! {
         let by = [NamedPath { name: "k".into(), path: path("n") }];
         for made in [
             sort::apply(&view, &path("n"), false),
-            table.test("n", TestOp::Ne, json!(1)),
+            table.test("n", ComparisonOp::Ne, json!(1)),
             aggregate::apply(&view, &specs),
             group::apply(&view, &by, &specs),
             distinct::apply(&view, &[path("s")]),

@@ -4,7 +4,7 @@ use super::super::view::Catalogs;
 use super::*;
 use crate::outcome::Rowset;
 use catalog::Type;
-use lang::plan::{Column, EntityOf};
+use lang::plan::{Column, EntityRef};
 use serde_json::json;
 
 fn rendered(source: &str, rows: Value, limits: &Limits) -> Result<String, StepError> {
@@ -16,7 +16,7 @@ fn rendered(source: &str, rows: Value, limits: &Limits) -> Result<String, StepEr
     let catalogs = Catalogs::new();
     let column = |name: &str| Column { name: name.into(), kind: Type::Json };
     let columns = [column("number"), column("title"), column("owner")];
-    let of = EntityOf { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
+    let of = EntityRef { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
     let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
     let names = [("p9".to_owned(), "number".to_owned()), ("p13".to_owned(), "owner".to_owned())];
     over_rows(limits, (source, &names), &view).render()

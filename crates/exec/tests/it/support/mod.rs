@@ -9,7 +9,8 @@ use base::{CatalogId, Digest, Limits, Method, Origin, Payload, Request, RunId, T
 use catalog::{Catalog, EffectClass, Type};
 use exec::{CancellationToken, Continuation, Ctx, Outcome, Progress, Receipts, run};
 use lang::plan::{
-    Args, Bounds, Called, Column, EntityOf, Expr, Path, Plan, Returned, Shape, Step, StepKind, Take, Verdict,
+    Args, Bounds, CapabilityRef, Column, EntityRef, Expr, Path, Plan, PlanResult, RowPart, Shape, Step, StepKind,
+    Verdict,
 };
 use ports::Upstream;
 use ports::upstream::Call;
@@ -30,12 +31,12 @@ impl Plans {
         Self { catalog: catalog.clone(), steps: Vec::new(), last_effect: None }
     }
 
-    pub fn called(&self, capability: &str) -> Called {
-        Called { catalog: self.catalog.id.clone(), capability: capability.into() }
+    pub fn called(&self, capability: &str) -> CapabilityRef {
+        CapabilityRef { catalog: self.catalog.id.clone(), capability: capability.into() }
     }
 
-    pub fn of(&self, entity: &str) -> EntityOf {
-        EntityOf { catalog: self.catalog.id.clone(), entity: entity.into() }
+    pub fn of(&self, entity: &str) -> EntityRef {
+        EntityRef { catalog: self.catalog.id.clone(), entity: entity.into() }
     }
 
     /// Adds a step whose rows are of an entity, with its fields as columns.
@@ -59,7 +60,7 @@ impl Plans {
         self.add(kind, of, columns)
     }
 
-    fn add(&mut self, kind: StepKind, of: Option<EntityOf>, columns: Vec<Column>) -> usize {
+    fn add(&mut self, kind: StepKind, of: Option<EntityRef>, columns: Vec<Column>) -> usize {
         let effect = matches!(kind, StepKind::Effect { .. });
         let after = if effect { self.last_effect.replace(self.steps.len()) } else { None };
         self.steps.push(Step {
@@ -73,7 +74,7 @@ impl Plans {
             effects: if effect { 100 } else { 0 },
             after,
             label: None,
-            says: None,
+            description: None,
         });
         self.steps.len() - 1
     }
@@ -107,7 +108,7 @@ impl Plans {
     pub fn plan(&self) -> Plan {
         let label = |(at, s): (usize, &Step)| s.label.as_ref().map_or_else(|| format!("s{at}"), ToString::to_string);
         let returns = self.steps.iter().enumerate();
-        let returns = returns.map(|(step, s)| Returned { label: label((step, s)), step }).collect();
+        let returns = returns.map(|(step, s)| PlanResult { label: label((step, s)), step }).collect();
         let mut bounds = Bounds { rows: usize::MAX, bytes: u64::MAX, ..Bounds::default() };
         for step in self.steps.iter().filter(|s| s.kind.calls_api()) {
             *bounds.calls.entry(self.catalog.id.clone()).or_default() += step.calls;
@@ -138,11 +139,11 @@ pub fn path(dotted: &str) -> Path {
 
 /// Of the row at hand.
 pub fn row(dotted: &str) -> Expr {
-    Expr::Row(Take::Path(path(dotted)))
+    Expr::Row(RowPart::Path(path(dotted)))
 }
 
 pub fn of_step(step: usize, dotted: &str) -> Expr {
-    Expr::Step { step, take: Take::Path(path(dotted)), many: false }
+    Expr::Step { step, take: RowPart::Path(path(dotted)), many: false }
 }
 
 pub fn run_id() -> RunId {

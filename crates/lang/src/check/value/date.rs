@@ -5,7 +5,7 @@ use base::{Diagnostic, Edit, Span, Timestamp};
 use catalog::{DateFormat, Type};
 use serde_json::Value as Json;
 
-use crate::check::Cx;
+use crate::check::Checker;
 use crate::codes;
 use crate::ir::Expr;
 
@@ -14,10 +14,10 @@ const DAY: i64 = 86_400_000;
 const YEAR_1: i64 = -62_135_596_800_000;
 const YEAR_10000: i64 = 253_402_300_800_000;
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// `None` when the word is no moment or none is wanted; `Some(None)` when it was refused.
     pub(super) fn moment(&mut self, kind: &Type, word: &str, span: Span) -> Option<Option<Expr>> {
-        let (base, offset) = split(word)?;
+        let (base, offset) = split_offset(word)?;
         let format = match kind {
             Type::Date(format) => *format,
             Type::Json => DateFormat::Rfc3339,
@@ -25,7 +25,7 @@ impl Cx<'_> {
             Type::String(_) if !offset.is_empty() => DateFormat::Rfc3339,
             _ => return None,
         };
-        let Some(shift) = shift(offset) else {
+        let Some(shift) = parse_offset(offset) else {
             let message = format!("`{word}`: an offset is a number and s, min, h, d or w");
             self.report(
                 Diagnostic::error(codes::WRONG_TYPE, span, message)
@@ -35,16 +35,16 @@ impl Cx<'_> {
         };
         let now = self.scope.now.unwrap_or(Timestamp(0));
         let start = if base == "today" { now.0.div_euclid(DAY) * DAY } else { now.0.div_euclid(1000) * 1000 };
-        let Some(moment) = shift.and_then(|shift| start.checked_add(shift)).and_then(within) else {
+        let Some(moment) = shift.and_then(|shift| start.checked_add(shift)).and_then(in_year_range) else {
             let message = format!("`{word}` is no date: it lies before the year 1 or after the year 9999");
             self.error(codes::WRONG_TYPE, span, message);
             return Some(None);
         };
-        Some(Some(Json::String(text(format, moment)).into()))
+        Some(Some(Json::String(format_moment(format, moment)).into()))
     }
 
     /// A day for a moment is its beginning; a moment for a day is refused with its day.
-    pub(super) fn mend_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
+    pub(super) fn convert_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
         let day = written.get(..10).filter(|day| DateFormat::IsoDate.accepts(day));
         match (format, day) {
             (DateFormat::IsoDate, Some(day)) => {
@@ -65,27 +65,27 @@ impl Cx<'_> {
                 if format.accepts(&moment) {
                     return Some(Json::String(moment).into());
                 }
-                self.no_date(format, written, span)
+                self.report_no_date(format, written, span)
             }
-            (_, None) => self.no_date(format, written, span),
+            (_, None) => self.report_no_date(format, written, span),
         }
     }
 
-    fn no_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
+    fn report_no_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
         let what = match format {
             DateFormat::IsoDate => "a date such as \"2026-01-31\"",
             _ => "a moment such as \"2026-01-31T00:00:00Z\"",
         };
         let shown: String = written.chars().take(40).collect();
         let message = format!("expected {what}, found \"{shown}\"; `now`, `today` and `now-7d` are dates too");
-        let fix = in_words(written).map(|date| Edit::replace(span, date));
+        let fix = relative_date(written).map(|date| Edit::replace(span, date));
         self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_fix(fix));
         None
     }
 }
 
 /// What people say for a date.
-fn in_words(written: &str) -> Option<&'static str> {
+fn relative_date(written: &str) -> Option<&'static str> {
     Some(match written.trim().to_lowercase().replace(['_', '-'], " ").as_str() {
         "yesterday" => "today-1d",
         "tomorrow" => "today+1d",
@@ -97,7 +97,7 @@ fn in_words(written: &str) -> Option<&'static str> {
     })
 }
 
-fn split(word: &str) -> Option<(&'static str, &str)> {
+fn split_offset(word: &str) -> Option<(&'static str, &str)> {
     let (base, rest) = match word.strip_prefix("today") {
         Some(rest) => ("today", rest),
         None => ("now", word.strip_prefix("now")?),
@@ -106,12 +106,12 @@ fn split(word: &str) -> Option<(&'static str, &str)> {
 }
 
 /// A moment whose year has four digits, as dates are written.
-fn within(millis: i64) -> Option<Timestamp> {
+fn in_year_range(millis: i64) -> Option<Timestamp> {
     (YEAR_1..YEAR_10000).contains(&millis).then_some(Timestamp(millis))
 }
 
 /// `-7d` in milliseconds; inside, nothing when there are more of them than a number holds.
-fn shift(offset: &str) -> Option<Option<i64>> {
+fn parse_offset(offset: &str) -> Option<Option<i64>> {
     if offset.is_empty() {
         return Some(Some(0));
     }
@@ -134,7 +134,7 @@ fn shift(offset: &str) -> Option<Option<i64>> {
     Some(number.parse::<i64>().ok().and_then(milliseconds))
 }
 
-fn text(format: DateFormat, moment: Timestamp) -> String {
+fn format_moment(format: DateFormat, moment: Timestamp) -> String {
     let whole = moment.to_string();
     match format {
         DateFormat::IsoDate => whole.get(..10).unwrap_or(&whole).to_owned(),

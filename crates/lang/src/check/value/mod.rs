@@ -1,16 +1,16 @@
 //! A written value to what its slot wants: a value that is known, or a hole that is filled while running.
 //! Invariant: what comes out is of the slot's type; a place to fill passes only in a taught line.
 
+mod convert;
 mod date;
-mod fit;
-mod free;
-mod hole;
 mod object;
 mod reference;
+mod resolve;
 mod sample;
+mod untyped;
 
-pub(super) use hole::{Base, Found};
 pub(super) use reference::{is_null, reference_of};
+pub(super) use resolve::{ResolvedValue, ValueSource};
 
 use std::sync::Arc;
 
@@ -18,51 +18,53 @@ use base::{Diagnostic, Edit, Span};
 use catalog::{Catalog, TextStyle, Type, TypeError};
 use serde_json::Value as Json;
 
-use super::Cx;
+use super::Checker;
 use crate::codes;
 use crate::ir::Expr;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 
 /// The catalog whose entities a slot's references are of; rows that a program made have none.
-pub(super) type Home<'a> = Option<&'a Arc<Catalog>>;
+pub(super) type RefCatalog<'a> = Option<&'a Arc<Catalog>>;
 
-impl<'s> Cx<'s> {
-    pub(super) fn value(&mut self, home: &Arc<Catalog>, kind: &Type, value: &Value) -> Option<Expr> {
-        self.value_in(Some(home), kind, value)
+impl<'s> Checker<'s> {
+    pub(super) fn value(&mut self, ref_catalog: &Arc<Catalog>, kind: &Type, value: &Value) -> Option<Expr> {
+        self.value_in(Some(ref_catalog), kind, value)
     }
 
     /// A value of a column that no catalog has.
-    pub(super) fn homeless(&mut self, kind: &Type, value: &Value) -> Option<Expr> {
+    pub(super) fn untyped_value(&mut self, kind: &Type, value: &Value) -> Option<Expr> {
         self.value_in(None, kind, value)
     }
 
-    fn value_in(&mut self, home: Home<'_>, kind: &Type, value: &Value) -> Option<Expr> {
+    fn value_in(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, value: &Value) -> Option<Expr> {
         match (&value.kind, kind) {
             (ValueKind::Error, _) => None,
-            (ValueKind::Hole, _) => self.hole(home, kind, value.span),
+            (ValueKind::Hole, _) => self.placeholder(ref_catalog, kind, value.span),
             (ValueKind::Null, _) => Some(Json::Null.into()),
-            (ValueKind::Node(node), _) => self.node_value(home, kind, node),
-            (ValueKind::List(items), Type::Array(of)) => self.list(home, of, items),
+            (ValueKind::Node(node), _) => self.node_value(ref_catalog, kind, node),
+            (ValueKind::List(items), Type::Array(of)) => self.list(ref_catalog, of, items),
             (ValueKind::List(items), Type::MultiSelect(choices)) => {
-                self.list(home, &Type::Select(choices.clone()), items)
+                self.list(ref_catalog, &Type::Select(choices.clone()), items)
             }
-            (_, Type::Array(of)) => Some(listed(self.value_in(home, of, value)?)),
+            (_, Type::Array(of)) => Some(list_of_one(self.value_in(ref_catalog, of, value)?)),
             (_, Type::MultiSelect(choices)) => {
-                Some(listed(self.value_in(home, &Type::Select(choices.clone()), value)?))
+                Some(list_of_one(self.value_in(ref_catalog, &Type::Select(choices.clone()), value)?))
             }
-            (ValueKind::Object(entries), _) => self.object(home, kind, entries, value.span),
-            (_, Type::Json) => Some(self.free(value)?.expr),
-            (ValueKind::String(text), _) if self.is_template(text) => self.template_for(home, kind, text, value.span),
+            (ValueKind::Object(entries), _) => self.object(ref_catalog, kind, entries, value.span),
+            (_, Type::Json) => Some(self.untyped(value)?.expr),
+            (ValueKind::String(text), _) if self.is_template(text) => {
+                self.template_for(ref_catalog, kind, text, value.span)
+            }
             (ValueKind::Text(block), _) if self.is_template(&block.body) => {
-                self.template_for(home, kind, &block.body, value.span)
+                self.template_for(ref_catalog, kind, &block.body, value.span)
             }
-            (_, Type::Ref(target)) => self.scalar_reference(home, target, value),
-            (ValueKind::String(text), _) => self.accept(kind, Json::String(text.clone()), value.span),
-            (ValueKind::Text(block), _) => self.accept(kind, Json::String(block.body.clone()), value.span),
-            (ValueKind::Bool(flag), _) => self.accept(kind, Json::Bool(*flag), value.span),
+            (_, Type::Ref(target)) => self.scalar_reference(ref_catalog, target, value),
+            (ValueKind::String(text), _) => self.check_literal(kind, Json::String(text.clone()), value.span),
+            (ValueKind::Text(block), _) => self.check_literal(kind, Json::String(block.body.clone()), value.span),
+            (ValueKind::Bool(flag), _) => self.check_literal(kind, Json::Bool(*flag), value.span),
             (ValueKind::Number(text), _) => {
                 let number = self.number(text, value.span)?;
-                self.accept(kind, number, value.span)
+                self.check_literal(kind, number, value.span)
             }
             (ValueKind::List(_), _) => {
                 let message = format!("expected {}, found a list", kind.describe());
@@ -72,8 +74,8 @@ impl<'s> Cx<'s> {
         }
     }
 
-    fn list(&mut self, home: Home<'_>, of: &Type, items: &[Value]) -> Option<Expr> {
-        let values: Vec<Option<Expr>> = items.iter().map(|item| self.value_in(home, of, item)).collect();
+    fn list(&mut self, ref_catalog: RefCatalog<'_>, of: &Type, items: &[Value]) -> Option<Expr> {
+        let values: Vec<Option<Expr>> = items.iter().map(|item| self.value_in(ref_catalog, of, item)).collect();
         Some(list_of(values.into_iter().collect::<Option<Vec<Expr>>>()?))
     }
 
@@ -87,7 +89,7 @@ impl<'s> Cx<'s> {
 
     /// A choice in another case is mended, a day for a moment is its beginning, a number in quotes is one; all else that does
     /// not fit is refused.
-    fn accept(&mut self, kind: &Type, json: Json, span: Span) -> Option<Expr> {
+    fn check_literal(&mut self, kind: &Type, json: Json, span: Span) -> Option<Expr> {
         if let (Type::String(TextStyle::JsonText), Json::String(text)) = (kind, &json)
             && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
         {
@@ -103,7 +105,7 @@ impl<'s> Cx<'s> {
             Err(error) => error,
         };
         if let (Type::Date(format), Json::String(text)) = (kind, &json) {
-            return self.mend_date(*format, text, span);
+            return self.convert_date(*format, text, span);
         }
         match error {
             TypeError::NotAChoice { found, choices } => {
@@ -113,7 +115,7 @@ impl<'s> Cx<'s> {
                     return Some(Json::String((*only).clone()).into());
                 }
                 let message = format!("`{found}` is not one of {}", choices.join(" | "));
-                let meant = base::nearest(&found, choices.iter().map(String::as_str));
+                let meant = base::closest_name(&found, choices.iter().map(String::as_str));
                 let fix = meant.map(|c| Edit::replace(span, format!("\"{c}\"")));
                 self.report(Diagnostic::error(codes::NOT_A_CHOICE, span, message).with_fix(fix));
             }
@@ -130,52 +132,54 @@ impl<'s> Cx<'s> {
                     Type::String(TextStyle::Blob) => "; a blob is written as base64",
                     _ => "",
                 };
-                let fix = respelled(kind, &json).map(|right| Edit::replace(span, right));
+                let fix = requote(kind, &json).map(|right| Edit::replace(span, right));
                 self.report(Diagnostic::error(codes::WRONG_TYPE, span, format!("{error}{more}")).with_fix(fix));
             }
         }
         None
     }
 
-    fn hole(&mut self, home: Home<'_>, kind: &Type, span: Span) -> Option<Expr> {
-        if self.taught {
+    fn placeholder(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, span: Span) -> Option<Expr> {
+        if self.allows_placeholders {
             return Some(Json::String("$".to_owned()).into());
         }
-        let sample = self.real_sample(home, kind);
+        let sample = self.real_sample(ref_catalog, kind);
         let message = format!("`$` marks a place to fill; put a real value ({}) there", kind.describe());
         self.report(Diagnostic::error(codes::PLACEHOLDER, span, message).with_fix([Edit::replace(span, sample)]));
         None
     }
 
     /// A bare word, a reference `e1(…)`, an arm of a union, an earlier name, `_`, or a read.
-    fn node_value(&mut self, home: Home<'_>, kind: &Type, node: &Node) -> Option<Expr> {
+    fn node_value(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, node: &Node) -> Option<Expr> {
         match (&node.primary, node.parts.is_empty()) {
             (Primary::Error(_), _) => None,
             (Primary::Name(name), true) if name.catalog.is_none() && !self.is_label(name) => {
-                self.word(home, kind, &name.name.text, node.span)
+                self.bare_word(ref_catalog, kind, &name.name.text, node.span)
             }
             (Primary::Query { entity, preds }, true) if self.arms(kind).is_some() && !self.is_label(entity) => {
-                self.arm_of_preds(home, kind, (&entity.name, preds), node.span)
+                self.arm_of_preds(ref_catalog, kind, (&entity.name, preds), node.span)
             }
-            (Primary::Get { entity, key }, true) => self.reference(home, kind, (entity, key), node.span),
+            (Primary::Get { entity, key }, true) => self.reference(ref_catalog, kind, (entity, key), node.span),
             _ => {
-                let found = self.found(node)?;
+                let found = self.resolve_value(node)?;
                 match found.label.as_deref().filter(|label| is_choice(kind, label) && found.value.is_none()) {
                     // Rows are no choice: after `open = Ticket`, `state=open` still means the word.
-                    Some(word) if !matches!(found.base, Base::Known(_)) => self.word(home, kind, word, node.span),
-                    _ => self.fit(home, kind, found, node.span),
+                    Some(word) if !matches!(found.base, ValueSource::Known(_)) => {
+                        self.bare_word(ref_catalog, kind, word, node.span)
+                    }
+                    _ => self.convert_to(ref_catalog, kind, found, node.span),
                 }
             }
         }
     }
 
-    fn word(&mut self, home: Home<'_>, kind: &Type, word: &str, span: Span) -> Option<Expr> {
+    fn bare_word(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, word: &str, span: Span) -> Option<Expr> {
         if let Some(moment) = self.moment(kind, word, span) {
             return moment;
         }
         if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(word)) {
             let name = crate::syntax::tree::Name { text: word.into(), span };
-            return self.arm(home, &union.clone(), (&name, &[]), span);
+            return self.arm(ref_catalog, &union.clone(), (&name, &[]), span);
         }
         let entity = crate::syntax::tree::EntityName {
             catalog: None,
@@ -192,7 +196,7 @@ impl<'s> Cx<'s> {
         // The missing quotes are certain: nothing else in scope has this name.
         let quiet = matches!(kind, Type::Select(_) | Type::MultiSelect(_) | Type::Date(_));
         let value = Value { kind: ValueKind::String(word.to_owned()), span };
-        let found = self.value_in(home, kind, &value)?;
+        let found = self.value_in(ref_catalog, kind, &value)?;
         if !quiet {
             self.report(Diagnostic::note(codes::WRONG_TYPE, span, format!("read {word} as \"{word}\"")));
         }
@@ -201,7 +205,7 @@ impl<'s> Cx<'s> {
 }
 
 /// The value as its slot wants it, where only quotes are wrong.
-fn respelled(kind: &Type, json: &Json) -> Option<String> {
+fn requote(kind: &Type, json: &Json) -> Option<String> {
     match (kind, json) {
         (Type::String(TextStyle::Short | TextStyle::Markdown | TextStyle::Document | TextStyle::Html), plain) => {
             (plain.is_number() || plain.is_boolean()).then(|| format!("\"{plain}\""))
@@ -218,7 +222,7 @@ fn is_choice(kind: &Type, word: &str) -> bool {
 }
 
 /// A single value for a list slot is a list of one.
-pub(super) fn listed(one: Expr) -> Expr {
+pub(super) fn list_of_one(one: Expr) -> Expr {
     match one {
         Expr::Value(Json::Null) => one,
         other => list_of(vec![other]),

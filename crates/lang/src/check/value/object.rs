@@ -1,21 +1,21 @@
 //! Objects and arms of unions.
 //! Invariant: every slot is known and every required one given; an arm has the form that the API wants.
 
-use base::{Diagnostic, Edit, Span, near};
+use base::{Diagnostic, Edit, Span, similar_names};
 use catalog::{Slot, TextStyle, Type, Union};
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
-use super::{Home, object_of};
-use crate::check::Cx;
-use crate::check::hint::{SLOTS_SHOWN, added, all_of, renamed};
+use super::{RefCatalog, object_of};
+use crate::check::Checker;
+use crate::check::correction::{SLOTS_SHOWN, append_edit, list_all_names, rename_edit};
 use crate::codes;
 use crate::ir::Expr;
 use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
 
 type Slots = IndexMap<String, Slot>;
 
-impl<'s> Cx<'s> {
+impl<'s> Checker<'s> {
     /// The union that a slot takes an arm of.
     pub(in crate::check) fn arms<'k>(&self, kind: &'k Type) -> Option<&'k Union> {
         match kind {
@@ -29,15 +29,21 @@ impl<'s> Cx<'s> {
     }
 
     /// `{amount: 5, currency: "EUR"}`
-    pub(super) fn object(&mut self, home: Home<'_>, kind: &Type, entries: &[Entry], span: Span) -> Option<Expr> {
+    pub(super) fn object(
+        &mut self,
+        ref_catalog: RefCatalog<'_>,
+        kind: &Type,
+        entries: &[Entry],
+        span: Span,
+    ) -> Option<Expr> {
         let pairs: Vec<(&Name, &Value)> = entries.iter().map(|e| (&e.key, &e.value)).collect();
         match kind {
-            Type::Object(slots) => Some(object_of(self.slots(home, slots, &pairs, (span, None))?)),
-            Type::Union(union) => self.tagged(home, union, &pairs, span),
-            Type::Json => self.free_object(entries),
+            Type::Object(slots) => Some(object_of(self.slots(ref_catalog, slots, &pairs, (span, None))?)),
+            Type::Union(union) => self.tagged(ref_catalog, union, &pairs, span),
+            Type::Json => self.untyped_object(entries),
             Type::String(TextStyle::JsonText) => {
-                let free = self.free_object(entries)?;
-                let Some(known) = free.known() else {
+                let untyped = self.untyped_object(entries)?;
+                let Some(known) = untyped.known() else {
                     let message = "a text of JSON is written out; it takes no names from elsewhere";
                     self.error(codes::WRONG_TYPE, span, message);
                     return None;
@@ -52,14 +58,20 @@ impl<'s> Cx<'s> {
         }
     }
 
-    fn free_object(&mut self, entries: &[Entry]) -> Option<Expr> {
+    fn untyped_object(&mut self, entries: &[Entry]) -> Option<Expr> {
         let pairs: Vec<Option<(String, Expr)>> =
-            entries.iter().map(|e| Some((e.key.text.to_string(), self.free(&e.value)?.expr))).collect();
+            entries.iter().map(|e| Some((e.key.text.to_string(), self.untyped(&e.value)?.expr))).collect();
         Some(object_of(pairs.into_iter().collect::<Option<_>>()?))
     }
 
     /// An object that names its arm itself: `{type: "text", body: "…"}`.
-    fn tagged(&mut self, home: Home<'_>, union: &Union, pairs: &[(&Name, &Value)], span: Span) -> Option<Expr> {
+    fn tagged(
+        &mut self,
+        ref_catalog: RefCatalog<'_>,
+        union: &Union,
+        pairs: &[(&Name, &Value)],
+        span: Span,
+    ) -> Option<Expr> {
         let tag = union.tag.as_deref();
         let named = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
         let name = match named.map(|(key, value)| (key, &value.kind)) {
@@ -69,16 +81,16 @@ impl<'s> Cx<'s> {
             _ => None,
         };
         let Some(name) = name.filter(|_| !union.nest) else {
-            self.which_arm(home, union, span);
+            self.report_missing_arm(ref_catalog, union, span);
             return None;
         };
         let rest: Vec<(&Name, &Value)> =
             pairs.iter().copied().filter(|(key, _)| Some(key.text.as_str()) != tag).collect();
-        self.arm(home, union, (&name, &rest), span)
+        self.arm(ref_catalog, union, (&name, &rest), span)
     }
 
-    fn which_arm(&mut self, home: Home<'_>, union: &Union, span: Span) {
-        let arms: Vec<String> = union.arms.keys().map(|a| self.open_arm(home, a, union)).collect();
+    fn report_missing_arm(&mut self, ref_catalog: RefCatalog<'_>, union: &Union, span: Span) {
+        let arms: Vec<String> = union.arms.keys().map(|a| self.placeholder_arm(ref_catalog, a, union)).collect();
         let message = "one arm of a union is written with its name";
         self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_alternatives(arms));
     }
@@ -86,7 +98,7 @@ impl<'s> Cx<'s> {
     /// `Circle{radius=1}` where a value belongs; the parser reads it as a query.
     pub(super) fn arm_of_preds(
         &mut self,
-        home: Home<'_>,
+        ref_catalog: RefCatalog<'_>,
         kind: &Type,
         (name, preds): (&Name, &[Pred]),
         span: Span,
@@ -104,90 +116,92 @@ impl<'s> Cx<'s> {
             }
             pairs.push((slot, &pred.value));
         }
-        let arm = self.arm(home, &union, (name, &pairs), span)?;
-        Some(if matches!(kind, Type::Array(_)) { super::listed(arm) } else { arm })
+        let arm = self.arm(ref_catalog, &union, (name, &pairs), span)?;
+        Some(if matches!(kind, Type::Array(_)) { super::list_of_one(arm) } else { arm })
     }
 
     /// `.m1(Circle{radius=1})`
     pub(in crate::check) fn arm_of_args(
         &mut self,
-        home: Home<'_>,
+        ref_catalog: RefCatalog<'_>,
         union: &Union,
         (name, args): (&Name, &[Arg]),
         span: Span,
     ) -> Option<Expr> {
         let pairs: Vec<(&Name, &Value)> = args.iter().map(|a| (&a.slot, &a.value)).collect();
-        self.arm(home, union, (name, &pairs), span)
+        self.arm(ref_catalog, union, (name, &pairs), span)
     }
 
     pub(super) fn arm(
         &mut self,
-        home: Home<'_>,
+        ref_catalog: RefCatalog<'_>,
         union: &Union,
         (name, pairs): (&Name, &[(&Name, &Value)]),
         span: Span,
     ) -> Option<Expr> {
         let alike = || union.arms.iter().find(|(arm, _)| arm.eq_ignore_ascii_case(&name.text));
         let Some((arm, slots)) = union.arms.get_key_value(name.text.as_str()).or_else(alike) else {
-            let alternatives = near(&name.text, union.arms.keys().map(String::as_str));
+            let alternatives = similar_names(&name.text, union.arms.keys().map(String::as_str));
             let message = format!("no arm `{}`", name.text);
-            let fix = renamed(name, union.arms.keys().map(String::as_str));
+            let fix = rename_edit(name, union.arms.keys().map(String::as_str));
             let diagnostic = Diagnostic::error(codes::UNKNOWN_ARM, name.span, message);
             self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
             return None;
         };
-        self.mended(name, arm);
-        let given = self.slots(home, slots, pairs, (span, Some(&name.text)))?;
+        self.note_case_fix(name, arm);
+        let given = self.slots(ref_catalog, slots, pairs, (span, Some(&name.text)))?;
         Some(arm_expr(union, arm, given))
     }
 
     fn slots(
         &mut self,
-        home: Home<'_>,
+        ref_catalog: RefCatalog<'_>,
         slots: &Slots,
         pairs: &[(&Name, &Value)],
         (span, arm): (Span, Option<&str>),
     ) -> Option<Vec<(String, Expr)>> {
         let mut given: Vec<(String, Expr)> = Vec::new();
-        let mut right = true;
+        let mut is_valid = true;
         for (key, value) in pairs {
-            let wire = self.wire(home.map(|h| h.as_ref()), &key.text).to_owned();
+            let wire = self.wire(ref_catalog.map(|h| h.as_ref()), &key.text).to_owned();
             let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(key.text.as_str()))
             else {
-                let alternatives = near(&key.text, slots.keys().map(String::as_str));
-                let fix = renamed(key, slots.keys().map(String::as_str));
-                let all = all_of(slots.keys().map(String::as_str), SLOTS_SHOWN, fix.as_ref());
+                let alternatives = similar_names(&key.text, slots.keys().map(String::as_str));
+                let fix = rename_edit(key, slots.keys().map(String::as_str));
+                let all = list_all_names(slots.keys().map(String::as_str), SLOTS_SHOWN, fix.as_ref());
                 let message = format!("no slot `{}` in it{all}", key.text);
                 let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);
                 self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
-                right = false;
+                is_valid = false;
                 continue;
             };
             if given.iter().any(|(g, _)| g == name) {
                 self.error(codes::DUPLICATE_ARGUMENT, key.span, format!("`{}` is given twice", key.text));
-                right = false;
+                is_valid = false;
             }
-            match self.value_in(home, &slot.kind, value) {
+            match self.value_in(ref_catalog, &slot.kind, value) {
                 Some(value) if super::reference::is_null(&value) => {}
                 Some(value) => given.push((name.clone(), value)),
-                None => right = false,
+                None => is_valid = false,
             }
         }
         let lacking = |(name, slot): &(&String, &Slot)| slot.required && !given.iter().any(|(g, _)| g == *name);
         let missing: Vec<&String> = slots.iter().filter(lacking).map(|(name, _)| name).collect();
-        if right && !missing.is_empty() {
+        if is_valid && !missing.is_empty() {
             let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
             let sign = if arm.is_some() { "=" } else { ": " };
             let more: Vec<String> = missing.iter().map(|name| format!("{name}{sign}$")).collect();
             let fix = match (pairs.last(), arm) {
                 (None, Some(arm)) => Edit::replace(span, format!("{arm}{{{}}}", more.join(", "))),
-                (last, _) => added(last.map(|(_, value)| value.span), span.end.saturating_sub(1), &more.join(", ")),
+                (last, _) => {
+                    append_edit(last.map(|(_, value)| value.span), span.end.saturating_sub(1), &more.join(", "))
+                }
             };
             let message = format!("it needs {}", names.join(", "));
             self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_fix([fix]));
             return None;
         }
-        right.then_some(given)
+        is_valid.then_some(given)
     }
 }
 

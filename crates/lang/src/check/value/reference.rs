@@ -5,18 +5,18 @@ use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 use serde_json::Value as Json;
 
-use super::{Home, object_of};
+use super::{RefCatalog, object_of};
 use crate::check::node::entity_span;
-use crate::check::{Cx, NodeId};
+use crate::check::{Checker, NodeId};
 use crate::codes;
 use crate::ir::{Args, Expr, StepKind};
-use crate::scope::{Alphabet, Exposed};
+use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{EntityName, Key, Value};
 
-impl<'s> Cx<'s> {
+impl<'s> Checker<'s> {
     pub(super) fn reference(
         &mut self,
-        home: Home<'_>,
+        ref_catalog: RefCatalog<'_>,
         kind: &Type,
         (entity, key): (&EntityName, &Key),
         span: Span,
@@ -27,14 +27,14 @@ impl<'s> Cx<'s> {
             let message = format!("an arm of a union takes braces: `{}{{…}}`", entity.name.text);
             let edit = Edit::replace(span, format!("{}{{", entity.name.text));
             let edit = match (key, slots.first()) {
-                (Key::Unary(value), Some(slot)) => edit.write(format!("{slot}=")).keep(value.span),
+                (Key::Unary(value), Some(slot)) => edit.append(format!("{slot}=")).append_original(value.span),
                 (Key::Unary(_), None) => edit,
                 (Key::Slots(args), _) => {
                     let all = args.iter().map(|arg| arg.slot.span.to(arg.value.span)).reduce(Span::to);
-                    edit.keep(all.unwrap_or_default())
+                    edit.append_original(all.unwrap_or_default())
                 }
             };
-            self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_fix([edit.write("}")]));
+            self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_fix([edit.append("}")]));
             return None;
         }
         let referred = self.entity(entity)?;
@@ -43,11 +43,12 @@ impl<'s> Cx<'s> {
             other => (other, false),
         };
         match target {
-            Type::Ref(wanted) if *wanted == referred.entity && home.is_none_or(|h| h.id == referred.catalog.id) => {}
+            Type::Ref(wanted)
+                if *wanted == referred.entity && ref_catalog.is_none_or(|h| h.id == referred.catalog.id) => {}
             Type::Json => {}
             Type::Ref(wanted) => {
                 // Two APIs may call different things by one name.
-                let (wanted, found) = match home.filter(|_| *wanted == referred.entity) {
+                let (wanted, found) = match ref_catalog.filter(|_| *wanted == referred.entity) {
                     Some(h) => (format!("{}:{wanted}", h.id), format!("{}:{}", referred.catalog.id, referred.entity)),
                     None => (wanted.clone(), referred.entity.clone()),
                 };
@@ -63,12 +64,12 @@ impl<'s> Cx<'s> {
         }
         let args = self.key_args(referred, (entity, key), span)?;
         let reference = reference_of(referred, args)?;
-        Some(if list { super::listed(reference) } else { reference })
+        Some(if list { super::list_of_one(reference) } else { reference })
     }
 
     /// The key that `x = E(key)` was written with: `x` in place of a reference is `E(key)`, and nothing is read for it.
     pub(in crate::check) fn key_written(&self, node: NodeId) -> Option<Expr> {
-        let node = self.at(node);
+        let node = self.checked_node(node);
         let StepKind::Get { call, args, .. } = &node.kind else { return None };
         let exposed = self.exposed_of(&node.rows)?;
         let own = exposed.catalog.get_of(&exposed.entity)?;
@@ -76,28 +77,33 @@ impl<'s> Cx<'s> {
     }
 
     /// A scalar stands for a reference when the target's key has one part.
-    pub(super) fn scalar_reference(&mut self, home: Home<'_>, target: &str, value: &Value) -> Option<Expr> {
-        let Some(entity) = home.and_then(|h| h.entity(target)) else {
-            return Some(self.free(value)?.expr);
+    pub(super) fn scalar_reference(
+        &mut self,
+        ref_catalog: RefCatalog<'_>,
+        target: &str,
+        value: &Value,
+    ) -> Option<Expr> {
+        let Some(entity) = ref_catalog.and_then(|h| h.entity(target)) else {
+            return Some(self.untyped(value)?.expr);
         };
         if let [only] = entity.key.as_slice() {
             let kind = entity.fields.get(only)?.kind.clone();
-            return self.value_in(home, &kind, value);
+            return self.value_in(ref_catalog, &kind, value);
         }
-        let referred = home.and_then(|h| self.scope.exposed(h, target));
-        let seed = match home.filter(|h| referred.is_none() && h.offers(target)) {
+        let referred = ref_catalog.and_then(|h| self.scope.find_exposed(h, target));
+        let seed = match ref_catalog.filter(|h| referred.is_none() && h.offers(target)) {
             Some(h) => format!(", for which the session needs the seed {}:{target} (plasm_context)", h.id),
             None => String::new(),
         };
         let message = format!("{target} has a key of {} parts; write a reference{seed}", entity.key.len());
-        let fix = referred.map(|exposed| self.reference_edit(exposed, value, Alphabet::Names));
+        let fix = referred.map(|exposed| self.reference_edit(exposed, value, NameStyle::Names));
         self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_fix(fix));
         None
     }
 }
 
 /// The reference that a whole key makes: the part itself, or an object of the parts.
-pub(in crate::check) fn reference_of(exposed: &Exposed, mut args: Args) -> Option<Expr> {
+pub(in crate::check) fn reference_of(exposed: &ExposedEntity, mut args: Args) -> Option<Expr> {
     match exposed.definition()?.key.as_slice() {
         [only] => args.remove(only.as_str()),
         parts => {

@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use catalog::{Catalog, DateFormat, Type, Union};
 
-use super::Home;
-use crate::check::Cx;
-use crate::scope::Alphabet;
+use super::RefCatalog;
+use crate::check::Checker;
+use crate::scope::NameStyle;
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// `$`, in the form that the type has: nobody but the author knows the value.
-    pub(in crate::check) fn sample(&self, home: &Arc<Catalog>, kind: &Type, alphabet: Alphabet) -> String {
-        self.sample_in(Some(home), kind, (alphabet, false))
+    pub(in crate::check) fn sample(&self, ref_catalog: &Arc<Catalog>, kind: &Type, style: NameStyle) -> String {
+        self.sample_of(Some(ref_catalog), kind, (style, false))
     }
 
     /// A real value, for whoever left the place open.
-    pub(super) fn real_sample(&self, home: Home<'_>, kind: &Type) -> String {
-        self.sample_in(home, kind, (Alphabet::Names, true))
+    pub(super) fn real_sample(&self, ref_catalog: RefCatalog<'_>, kind: &Type) -> String {
+        self.sample_of(ref_catalog, kind, (NameStyle::Names, true))
     }
 
-    fn sample_in(&self, home: Home<'_>, kind: &Type, how: (Alphabet, bool)) -> String {
+    fn sample_of(&self, ref_catalog: RefCatalog<'_>, kind: &Type, how: (NameStyle, bool)) -> String {
         match kind {
-            Type::Array(of) if how.1 => format!("[{}]", self.sample_in(home, of, how)),
+            Type::Array(of) if how.1 => format!("[{}]", self.sample_of(ref_catalog, of, how)),
             Type::Array(of) if matches!(of.as_ref(), Type::Union(_) | Type::Object(_)) => {
-                format!("[{}]", self.sample_in(home, of, how))
+                format!("[{}]", self.sample_of(ref_catalog, of, how))
             }
             Type::String(_)
             | Type::Json
@@ -51,49 +51,52 @@ impl Cx<'_> {
             Type::Uuid => "\"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
             Type::Object(slots) => {
                 let pairs = slots.iter().filter(|(_, slot)| slot.required);
-                let pairs: Vec<String> =
-                    pairs.map(|(name, slot)| format!("{name}: {}", self.sample_in(home, &slot.kind, how))).collect();
+                let pairs: Vec<String> = pairs
+                    .map(|(name, slot)| format!("{name}: {}", self.sample_of(ref_catalog, &slot.kind, how)))
+                    .collect();
                 format!("{{{}}}", pairs.join(", "))
             }
             Type::Union(union) => {
                 let first = union.arms.keys().next().cloned().unwrap_or_default();
-                self.sample_arm(home, &first, union, how)
+                self.sample_arm(ref_catalog, &first, union, how)
             }
-            Type::Ref(target) => self.sample_reference(home, target, how),
+            Type::Ref(target) => self.sample_reference(ref_catalog, target, how),
         }
     }
 
-    pub(super) fn open_arm(&self, home: Home<'_>, name: &str, union: &Union) -> String {
-        self.sample_arm(home, name, union, (Alphabet::Names, false))
+    pub(super) fn placeholder_arm(&self, ref_catalog: RefCatalog<'_>, name: &str, union: &Union) -> String {
+        self.sample_arm(ref_catalog, name, union, (NameStyle::Names, false))
     }
 
-    fn sample_arm(&self, home: Home<'_>, name: &str, union: &Union, how: (Alphabet, bool)) -> String {
+    fn sample_arm(&self, ref_catalog: RefCatalog<'_>, name: &str, union: &Union, how: (NameStyle, bool)) -> String {
         let slots = union.arms.get(name).into_iter().flatten();
         let pairs: Vec<String> = slots
             .filter(|(_, slot)| slot.required)
-            .map(|(name, slot)| format!("{name}={}", self.sample_in(home, &slot.kind, how)))
+            .map(|(name, slot)| format!("{name}={}", self.sample_of(ref_catalog, &slot.kind, how)))
             .collect();
         format!("{name}{{{}}}", pairs.join(", "))
     }
 
-    fn sample_reference(&self, home: Home<'_>, target: &str, how: (Alphabet, bool)) -> String {
-        let (alphabet, real) = how;
+    fn sample_reference(&self, ref_catalog: RefCatalog<'_>, target: &str, how: (NameStyle, bool)) -> String {
+        let (style, real) = how;
         let word = if real { "\"words\"" } else { "$" };
-        let Some((home, entity)) = home.and_then(|h| Some((h, h.entity(target)?))) else {
+        let Some((ref_catalog, entity)) = ref_catalog.and_then(|h| Some((h, h.entity(target)?))) else {
             return word.to_owned();
         };
         let key: Vec<&catalog::Field> = entity.key_fields().collect();
         // A key part that is itself a reference is shown as a plain word: samples do not nest.
         let part = |kind: &Type| match kind {
             Type::Ref(_) => word.to_owned(),
-            plain => self.sample_in(Some(home), plain, how),
+            plain => self.sample_of(Some(ref_catalog), plain, how),
         };
         if let [only] = key.as_slice() {
             return part(&only.kind);
         }
-        let name = self.scope.exposed(home, target).map_or(target, |e| e.name_in(alphabet));
-        let slots: Vec<String> =
-            key.iter().map(|f| format!("{}={}", self.scope.slot_in(home, &f.name, alphabet), part(&f.kind))).collect();
+        let name = self.scope.find_exposed(ref_catalog, target).map_or(target, |e| e.styled_name(style));
+        let slots: Vec<String> = key
+            .iter()
+            .map(|f| format!("{}={}", self.scope.styled_slot(ref_catalog, &f.name, style), part(&f.kind)))
+            .collect();
         format!("{name}({})", slots.join(", "))
     }
 }

@@ -3,14 +3,14 @@
 
 use base::{Diagnostic, Edit, Span};
 
+use super::aggregate::function_of;
 use super::cursor::Parser;
 use super::list::path_text;
 use super::postfix::Postfix;
-use super::spec::function_of;
 use crate::codes;
 use crate::syntax::reports::shown;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{Name, PartKind, Spec};
+use crate::syntax::tree::{AggregateSpec, Name, PartKind};
 
 impl Parser<'_, '_> {
     /// After a dot, at a name with `(` after it that holds no `slot=value`: the part that was meant, if it is known.
@@ -61,7 +61,7 @@ impl Parser<'_, '_> {
         let message = format!("`.{word}(…)` is written `.aggregate(name={word}(…))`");
         let open = Edit::insert(start.start, format!("aggregate({name}="));
         self.say(start, message, vec![open, Edit::insert(self.last_end(), ")")]);
-        let specs = vec![Spec { name: Name { text: name.into(), span: start }, function, field }];
+        let specs = vec![AggregateSpec { name: Name { text: name.into(), span: start }, function, field }];
         Some(PartKind::Aggregate { specs })
     }
 
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
 
     /// `.group_by(p4).count()` and `.group_by(p4).sum(p5)`, at the dot: the result that was meant. `close` is where the
     /// brackets of `.group_by` end.
-    pub(super) fn counted_groups(&mut self, close: Span) -> Option<Spec> {
+    pub(super) fn counted_groups(&mut self, close: Span) -> Option<AggregateSpec> {
         let word = self.token(1).span.of(self.text);
         let counts = ["count", "size", "len", "length"].contains(&word);
         let applies = self.kind() == TokenKind::Dot && self.token(2).kind == TokenKind::LeftParen;
@@ -128,7 +128,7 @@ impl Parser<'_, '_> {
         let wrong = Span { start: close.start, end: self.last_end() };
         let message = "the results of a group stand in its brackets, after its slots, such as `n=count`";
         self.say(place, message.to_owned(), vec![Edit::replace(wrong, format!(", {name}={text})"))]);
-        Some(Spec { name: Name { text: name.into(), span: place }, function, field })
+        Some(AggregateSpec { name: Name { text: name.into(), span: place }, function, field })
     }
 }
 

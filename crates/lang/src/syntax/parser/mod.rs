@@ -3,13 +3,13 @@
 //! Invariant: recursion happens only inside a bracket group, so its depth is bounded by `Limits::nesting`.
 
 mod advice;
+mod aggregate;
 mod cursor;
 mod foreign;
 mod list;
 mod node;
 mod part;
 mod postfix;
-mod spec;
 mod statement;
 mod value;
 

@@ -114,7 +114,7 @@ pub async fn run(
         let call = Call { at: started.0, ms, outcome: outcome.to_owned(), ..call };
         service.record(&caller, &session, (call, ""));
     }
-    let session = base::shown(&session, 36);
+    let session = base::printable(&session, 36);
     tracing::info!(target: "tokamak::http_execute", session, ?mode, outcome, ms, "called");
     answered.map(|(_, response)| response).map_err(|error| Problem::from(&error))
 }

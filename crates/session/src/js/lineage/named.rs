@@ -77,7 +77,7 @@ impl Service {
         let key = session_key(&caller.tenant, &session);
         for _ in 0..TRIES {
             let found: Option<Versioned<JsSessionRow>> = self.fetch(&key).await?;
-            let found = found.ok_or_else(|| Error::NoSession(base::shown(name, 80)))?;
+            let found = found.ok_or_else(|| Error::NoSession(base::printable(name, 80)))?;
             // They would come back to a session of the same name that is another one.
             if !found.row.waiting.is_empty() {
                 return Err(JsError::UnderWay.into());

@@ -61,7 +61,7 @@ impl Service {
             heap: None,
             output: Printed::default(),
         };
-        let id = ExecutionId::at(row.accepted, self.ports.entropy.bytes());
+        let id = ExecutionId::new_at(row.accepted, self.ports.entropy.bytes());
         if let Some(error) = refused {
             let row = ExecutionRow { error: Some(error), ..ended(&row, State::Failed, row.accepted) };
             let key = js_rows::execution_key(&caller.tenant, id);

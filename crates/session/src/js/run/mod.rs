@@ -104,12 +104,12 @@ impl Service {
             tenant: caller.tenant.clone(),
             table: Table::Execution,
             prefix: String::new(),
-            after: after.map(|id| id.newest_first()),
+            after: after.map(|id| id.to_newest_first_key()),
             limit,
         };
         let mut found = Vec::new();
         for (key, row) in self.ports.store.scan(&range).await? {
-            let id = ExecutionId::from_newest_first(&key).map_err(|_| Error::Damaged(key.clone()))?;
+            let id = ExecutionId::from_newest_first_key(&key).map_err(|_| Error::Damaged(key.clone()))?;
             found.push(view(id, &rows::read::<ExecutionRow>(&key, &row.value)?));
         }
         Ok(found)

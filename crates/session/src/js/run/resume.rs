@@ -165,6 +165,6 @@ impl Service {
 }
 
 fn run_of(key: &str, found: &Row) -> Result<(ExecutionId, Versioned<ExecutionRow>), Error> {
-    let id = ExecutionId::from_newest_first(key).map_err(|_| Error::Damaged(key.to_owned()))?;
+    let id = ExecutionId::from_newest_first_key(key).map_err(|_| Error::Damaged(key.to_owned()))?;
     Ok((id, Versioned { row: rows::read(key, &found.value)?, version: found.version }))
 }

@@ -40,11 +40,11 @@ fn made(case: &testkit::golden::Case) -> Scope {
     let all = catalogs.values().flat_map(|c| c.entities.keys().map(|e| (c.id.clone(), e.clone())));
     let taught = all.filter(|(_, entity)| wanted.as_ref().is_none_or(|w| w.contains(&entity.as_str())));
     let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed::new(catalog, entity)).collect();
-    let mut ask = teach::Ask::all(&seeds);
+    let mut ask = teach::TeachRequest::all(&seeds);
     // An intent that speaks of nothing.
     ask.intent = (case.attribute("writes") == Some("untaught")).then_some("");
     let mut scope = Ledger::default().extend(&catalogs, &ask).unwrap().ledger.scope(&catalogs);
     scope.now = Some(NOW);
-    scope.offered = Some(Arc::new(catalog::Registry::new(catalogs.into_values()).unwrap()));
+    scope.registry = Some(Arc::new(catalog::Registry::new(catalogs.into_values()).unwrap()));
     scope
 }

@@ -143,7 +143,7 @@ fn is_loopback(host: &Host<String>) -> bool {
 }
 
 fn shown(text: &str) -> String {
-    base::shown(text, 200)
+    base::printable(text, 200)
 }
 
 #[cfg(test)]

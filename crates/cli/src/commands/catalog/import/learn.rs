@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use catalog::Catalog;
-use teach::{Catalogs, Rendered, SlotStyle};
+use teach::{Catalogs, RenderedTable, SlotStyle};
 
 use crate::commands::catalog::{taught, tokens};
 
@@ -52,8 +52,8 @@ impl Learned {
 }
 
 /// How to read a table is counted once.
-fn rendered(catalogs: &Catalogs, entities: &[&str], first: bool) -> Rendered {
-    let refused = |error: teach::SeedError| Rendered { text: String::new(), dropped: vec![error.to_string()] };
+fn rendered(catalogs: &Catalogs, entities: &[&str], first: bool) -> RenderedTable {
+    let refused = |error: teach::SeedError| RenderedTable { text: String::new(), dropped: vec![error.to_string()] };
     taught::table_of(catalogs, entities, first, SlotStyle::default()).unwrap_or_else(refused)
 }
 

@@ -1,7 +1,7 @@
 //! The values of `--param`: for every capability, or for one.
 //! Invariant: a value reaches a call only as the type that its parameter has; one that no capability takes is a mistake.
 
-use base::near;
+use base::similar_names;
 use catalog::{Capability, Catalog, Type};
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ impl Given {
                 .collect();
             if takers.is_empty() {
                 let names: Vec<&str> = capabilities.iter().flat_map(|c| c.params.keys().map(String::as_str)).collect();
-                let near = near(&pair.name, names);
+                let near = similar_names(&pair.name, names);
                 let near = if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) };
                 let why = format!("no read that is called has a parameter `{}`{near}", pair.name);
                 return Err(Failure::Param { given: pair.given.clone(), why });

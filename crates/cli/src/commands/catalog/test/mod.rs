@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
-use base::near;
+use base::similar_names;
 use catalog::{Capability, Catalog};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -62,7 +62,7 @@ fn chosen<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a Capabili
         return Ok(catalog.capabilities.values().collect());
     }
     if let Some(unknown) = names.iter().find(|name| catalog.capability(name).is_none()) {
-        let near = near(unknown, catalog.capabilities.keys().map(String::as_str));
+        let near = similar_names(unknown, catalog.capabilities.keys().map(String::as_str));
         return Err(Failure::NoCapability { catalog: catalog.id.clone(), name: unknown.clone(), near });
     }
     Ok(catalog.capabilities.values().filter(|c| names.contains(&c.name)).collect())

@@ -7,47 +7,57 @@ use std::borrow::Cow;
 use base::{Diagnostic, Edit, Span};
 use catalog::{Capability, Param};
 
-use super::Cx;
+use super::Checker;
 use crate::codes;
-use crate::scope::{Alphabet, Exposed};
+use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{Arg, Name, Path, Pred};
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// The filters with `..` spelled out as places to fill.
-    pub(super) fn spelled_preds<'p>(&self, exposed: &Exposed, preds: &'p [Pred]) -> Cow<'p, [Pred]> {
-        spelled(exposed, preds, Pred::is_dots, |pred, slot| Pred {
+    pub(super) fn expand_dots_in_preds<'p>(&self, exposed: &ExposedEntity, preds: &'p [Pred]) -> Cow<'p, [Pred]> {
+        expand_dots(exposed, preds, Pred::is_dots, |pred, slot| Pred {
             path: Path { names: vec![Name { text: slot.into(), span: pred.op_span }] },
             ..pred.clone()
         })
     }
 
-    pub(super) fn spelled_args<'p>(&self, exposed: &Exposed, args: &'p [Arg]) -> Cow<'p, [Arg]> {
-        spelled(exposed, args, Arg::is_dots, |arg, slot| Arg {
+    pub(super) fn expand_dots_in_args<'p>(&self, exposed: &ExposedEntity, args: &'p [Arg]) -> Cow<'p, [Arg]> {
+        expand_dots(exposed, args, Arg::is_dots, |arg, slot| Arg {
             slot: Name { text: slot.into(), span: arg.slot.span },
             ..arg.clone()
         })
     }
 
     /// Whether the filters of a program have `..`, which is then reported.
-    pub(super) fn dots_in_preds(&mut self, exposed: &Exposed, capability: &Capability, preds: &[Pred]) -> bool {
-        let Some(at) = preds.iter().position(Pred::is_dots).filter(|_| !self.taught) else { return false };
+    pub(super) fn reject_dots_in_preds(
+        &mut self,
+        exposed: &ExposedEntity,
+        capability: &Capability,
+        preds: &[Pred],
+    ) -> bool {
+        let Some(at) = preds.iter().position(Pred::is_dots).filter(|_| !self.allows_placeholders) else { return false };
         let named: Vec<&Name> = preds.iter().filter_map(|pred| pred.path.names.first()).collect();
-        self.dots(exposed, capability, (&named, at));
+        self.report_dots(exposed, capability, (&named, at));
         true
     }
 
-    pub(super) fn dots_in_args(&mut self, exposed: &Exposed, capability: &Capability, args: &[Arg]) -> bool {
-        let Some(at) = args.iter().position(Arg::is_dots).filter(|_| !self.taught) else { return false };
+    pub(super) fn reject_dots_in_args(
+        &mut self,
+        exposed: &ExposedEntity,
+        capability: &Capability,
+        args: &[Arg],
+    ) -> bool {
+        let Some(at) = args.iter().position(Arg::is_dots).filter(|_| !self.allows_placeholders) else { return false };
         let named: Vec<&Name> = args.iter().map(|arg| &arg.slot).collect();
-        self.dots(exposed, capability, (&named, at));
+        self.report_dots(exposed, capability, (&named, at));
         true
     }
 
     /// In place of the dots stands what the call needs and does not have, by name: whatever the table showed, names work.
-    fn dots(&mut self, exposed: &Exposed, capability: &Capability, (named, at): (&[&Name], usize)) {
+    fn report_dots(&mut self, exposed: &ExposedEntity, capability: &Capability, (named, at): (&[&Name], usize)) {
         let Some(dots) = named.get(at) else { return };
         let given =
-            |param: &Param| named.iter().any(|name| self.scope.slot_name(&exposed.catalog, &name.text) == param.name);
+            |param: &Param| named.iter().any(|name| self.scope.wire_name(&exposed.catalog, &name.text) == param.name);
         let text = capability.text.as_ref();
         let lacking: Vec<&Param> = capability.required().filter(|p| text != Some(&p.name) && !given(p)).collect();
         let (message, fix) = if lacking.is_empty() {
@@ -55,15 +65,15 @@ impl Cx<'_> {
             ("`..` stands for no slot here".to_owned(), Edit::delete(Span { start: dots.span.start, end }))
         } else {
             let names: Vec<String> = lacking.iter().map(|p| format!("`{}`", p.name)).collect();
-            let slots = self.slot_samples(exposed, lacking.iter().copied(), Alphabet::Names);
+            let slots = self.slot_samples(exposed, lacking.iter().copied(), NameStyle::Names);
             (format!("`..` stands for {}", names.join(", ")), Edit::replace(dots.span, slots))
         };
         self.report(Diagnostic::error(codes::PLACEHOLDER, dots.span, message).with_fix([fix]));
     }
 }
 
-fn spelled<'p, T: Clone>(
-    exposed: &Exposed,
+fn expand_dots<'p, T: Clone>(
+    exposed: &ExposedEntity,
     written: &'p [T],
     is_dots: impl Fn(&T) -> bool,
     named: impl Fn(&T, &str) -> T,

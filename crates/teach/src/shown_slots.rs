@@ -11,7 +11,7 @@ const OPTIONAL: usize = 4;
 const FEW_FIELDS: usize = 6;
 const FEW_OPTIONAL: usize = 4;
 
-fn kept(all: usize, (most, few): (usize, usize)) -> usize {
+fn shown_count(all: usize, (most, few): (usize, usize)) -> usize {
     if all <= most + few { all } else { most }
 }
 
@@ -19,7 +19,7 @@ fn kept(all: usize, (most, few): (usize, usize)) -> usize {
 pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
     let in_key = |field: &Field| entity.key.contains(&field.name);
     let others = entity.fields.len().saturating_sub(entity.key.len());
-    let mut left = kept(others, (FIELDS, FEW_FIELDS));
+    let mut left = shown_count(others, (FIELDS, FEW_FIELDS));
     entity.fields.values().filter(move |field| {
         if in_key(field) {
             return true;
@@ -31,7 +31,7 @@ pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
 }
 
 /// The parameters of a row.
-pub struct Slots<'a> {
+pub struct RowSlots<'a> {
     /// Written in the expression, as places to fill.
     pub filled: Vec<&'a Param>,
     pub optional: Vec<&'a Param>,
@@ -39,7 +39,7 @@ pub struct Slots<'a> {
     pub more: usize,
 }
 
-impl<'a> Slots<'a> {
+impl<'a> RowSlots<'a> {
     pub fn of(capability: &'a Capability) -> Self {
         let others = capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
         let (mut filled, mut optional): (Vec<&Param>, Vec<&Param>) = others.partition(|p| p.required);
@@ -47,7 +47,7 @@ impl<'a> Slots<'a> {
         if capability.kind == Kind::Query && filled.is_empty() && !optional.is_empty() {
             filled.push(optional.remove(0));
         }
-        let named = kept(optional.len(), (OPTIONAL, FEW_OPTIONAL));
+        let named = shown_count(optional.len(), (OPTIONAL, FEW_OPTIONAL));
         let more = optional.len() - named;
         optional.truncate(named);
         Self { filled, optional, more }
@@ -56,7 +56,7 @@ impl<'a> Slots<'a> {
 
 /// How many of these places to fill, the first ones, are the slots of the entity's key without its last: all of them or none.
 /// Of a key of two parts that would be one slot, which is as short as what could stand for it.
-pub fn leading(entity: &Entity, filled: &[&Param]) -> usize {
+pub fn leading_key_slots(entity: &Entity, filled: &[&Param]) -> usize {
     let count = entity.key.len().saturating_sub(1);
     if count < 2 {
         return 0;

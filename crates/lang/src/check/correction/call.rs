@@ -1,54 +1,56 @@
 //! Methods that were called wrongly: on what, with what, or by what name.
 //! Invariant: arguments that were written stay; what lacks is added after them.
 
-use base::{Diagnostic, Edit, near};
+use base::{Diagnostic, Edit, similar_names};
 use catalog::{Capability, Kind, Param};
 
-use super::super::Cx;
-use super::super::method::Written;
-use super::super::path::alphabet_of;
-use super::{PARAMS_SHOWN, added, all_of, renamed};
+use super::super::Checker;
+use super::super::method::MethodCall;
+use super::super::path::name_style_of;
+use super::{PARAMS_SHOWN, append_edit, list_all_names, rename_edit};
 use crate::codes;
-use crate::scope::{Alphabet, Exposed};
+use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{Args, Name, ValueKind};
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// Arguments that a call lacks, after those that it has.
     pub(in crate::check) fn argument_edits(
         &self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
-        written: Written<'_>,
+        written: MethodCall<'_>,
         missing: &[&Param],
     ) -> Vec<Edit> {
         if missing.is_empty() {
             return Vec::new();
         }
-        let alphabet = alphabet_of(&written.name.text);
+        let style = name_style_of(&written.name.text);
         // What was given as nothing lacks a value, not a slot.
         let empty = |p: &&&Param| match written.args {
             Args::Slots(slots) => slots.iter().find(|arg| {
-                arg.value.kind == ValueKind::Null && self.scope.slot_name(&exposed.catalog, &arg.slot.text) == p.name
+                arg.value.kind == ValueKind::Null && self.scope.wire_name(&exposed.catalog, &arg.slot.text) == p.name
             }),
             Args::Variant { .. } => None,
         };
         let fill = |p: &&Param| {
-            let sample = self.sample(&exposed.catalog, &p.kind, alphabet);
+            let sample = self.sample(&exposed.catalog, &p.kind, style);
             empty(&p).map(|arg| Edit::replace(arg.value.span, sample))
         };
         let mut edits: Vec<Edit> = missing.iter().filter_map(fill).collect();
         let more = missing.iter().filter(|p| empty(p).is_none()).copied();
-        let more = self.slot_samples(exposed, more, alphabet);
+        let more = self.slot_samples(exposed, more, style);
         let end = written.span.end.saturating_sub(1);
         match written.args {
             Args::Slots(slots) => {
-                edits.extend((!more.is_empty()).then(|| added(slots.last().map(|arg| arg.value.span), end, &more)));
+                edits.extend(
+                    (!more.is_empty()).then(|| append_edit(slots.last().map(|arg| arg.value.span), end, &more)),
+                );
                 edits
             }
             // An arm alone stands for the one slot that takes it; beside others the slot is named.
             Args::Variant { name, .. } => {
                 let takes = capability.params.values().find(|p| self.arms(&p.kind).is_some());
-                let slot = takes.map(|p| format!("{}=", self.scope.slot_in(&exposed.catalog, &p.name, alphabet)));
+                let slot = takes.map(|p| format!("{}=", self.scope.styled_slot(&exposed.catalog, &p.name, style)));
                 let named = Edit::insert(name.span.start, slot.unwrap_or_default());
                 vec![named, Edit::insert(end, format!(", {more}"))]
             }
@@ -56,25 +58,30 @@ impl Cx<'_> {
     }
 
     /// The parameters that a call must have and does not mention.
-    fn unmentioned<'p>(&self, exposed: &Exposed, capability: &'p Capability, args: &Args) -> Vec<&'p Param> {
+    fn unmentioned_params<'p>(
+        &self,
+        exposed: &ExposedEntity,
+        capability: &'p Capability,
+        args: &Args,
+    ) -> Vec<&'p Param> {
         let mentions = |param: &Param| match args {
             Args::Slots(slots) => {
-                slots.iter().any(|arg| self.scope.slot_name(&exposed.catalog, &arg.slot.text) == param.name)
+                slots.iter().any(|arg| self.scope.wire_name(&exposed.catalog, &arg.slot.text) == param.name)
             }
             Args::Variant { .. } => self.arms(&param.kind).is_some(),
         };
         capability.required().filter(|p| !mentions(p)).collect()
     }
 
-    pub(in crate::check) fn missing_arguments(
+    pub(in crate::check) fn report_missing_arguments(
         &mut self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
-        written: Written<'_>,
+        written: MethodCall<'_>,
         missing: &[&Param],
     ) {
-        let alphabet = alphabet_of(&written.name.text);
-        let name = |p: &&Param| format!("`{}`", self.scope.slot_in(&exposed.catalog, &p.name, alphabet));
+        let style = name_style_of(&written.name.text);
+        let name = |p: &&Param| format!("`{}`", self.scope.styled_slot(&exposed.catalog, &p.name, style));
         let names: Vec<String> = missing.iter().map(name).collect();
         let message = format!("`.{}` needs {}", written.name.text, names.join(", "));
         let fix = self.argument_edits(exposed, capability, written, missing);
@@ -82,38 +89,45 @@ impl Cx<'_> {
     }
 
     /// Many rows: what would do it for each of them.
-    pub(in crate::check) fn for_each(&mut self, exposed: &Exposed, capability: &Capability, written: Written<'_>) {
+    pub(in crate::check) fn report_many_receivers(
+        &mut self,
+        exposed: &ExposedEntity,
+        capability: &Capability,
+        written: MethodCall<'_>,
+    ) {
         let message =
             format!("`.{}(…)` is called on one row and these are many; `=>` calls it for each", written.name.text);
-        let missing = self.unmentioned(exposed, capability, written.args);
+        let missing = self.unmentioned_params(exposed, capability, written.args);
         let mut fix = vec![Edit::insert(written.span.start, " => _")];
         fix.extend(self.argument_edits(exposed, capability, written, &missing));
         self.report(Diagnostic::error(codes::MANY_ROWS, written.span, message).with_fix(fix));
     }
 
-    pub(in crate::check) fn wrong_receiver(
+    pub(in crate::check) fn report_wrong_receiver(
         &mut self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
-        written: Written<'_>,
+        written: MethodCall<'_>,
     ) {
-        let alphabet = alphabet_of(&written.name.text);
-        let entity = exposed.name_in(alphabet);
+        let style = name_style_of(&written.name.text);
+        let entity = exposed.styled_name(style);
         let (message, receiver) = if capability.needs_anchor() {
-            (
-                format!("`.{}` is done to one {entity}; say to which", written.name.text),
-                self.key_sample(exposed, alphabet),
-            )
+            (format!("`.{}` is done to one {entity}; say to which", written.name.text), self.key_sample(exposed, style))
         } else {
             (format!("`.{}` belongs to {entity} as a whole, not to one of it", written.name.text), entity.to_owned())
         };
-        let missing = self.unmentioned(exposed, capability, written.args);
+        let missing = self.unmentioned_params(exposed, capability, written.args);
         let mut fix = vec![Edit::replace(written.receiver, receiver)];
         fix.extend(self.argument_edits(exposed, capability, written, &missing));
         self.report(Diagnostic::error(codes::WRONG_RECEIVER, written.name.span, message).with_fix(fix));
     }
 
-    pub(in crate::check) fn unknown_method(&mut self, exposed: &Exposed, written: Written<'_>, alphabet: Alphabet) {
+    pub(in crate::check) fn report_unknown_method(
+        &mut self,
+        exposed: &ExposedEntity,
+        written: MethodCall<'_>,
+        style: NameStyle,
+    ) {
         let name = written.name;
         let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
         let wanted = plain(&name.text);
@@ -131,65 +145,70 @@ impl Cx<'_> {
             return;
         }
         let taught: Vec<&Capability> = exposed.methods.values().filter_map(|m| exposed.catalog.capability(m)).collect();
-        let known: Vec<String> = taught.iter().map(|c| self.scope.method_in(exposed, c, alphabet)).collect();
-        let entity = exposed.name_in(alphabet);
+        let known: Vec<String> = taught.iter().map(|c| self.scope.styled_method(exposed, c, style)).collect();
+        let entity = exposed.styled_name(style);
         let message = if known.is_empty() {
             format!("no method `{}` on {entity}: this session was taught none", name.text)
         } else {
             format!("no method `{}` on {entity}", name.text)
         };
-        let alternatives = near(&name.text, known.iter().map(String::as_str));
+        let alternatives = similar_names(&name.text, known.iter().map(String::as_str));
         let mut fix: Vec<Edit> = Vec::new();
-        if let Some(capability) = meant(&wanted, &taught) {
-            let missing = self.unmentioned(exposed, capability, written.args);
-            fix.push(Edit::replace(name.span, self.scope.method_in(exposed, capability, alphabet)));
+        if let Some(capability) = method_by_synonym(&wanted, &taught) {
+            let missing = self.unmentioned_params(exposed, capability, written.args);
+            fix.push(Edit::replace(name.span, self.scope.styled_method(exposed, capability, style)));
             fix.extend(self.argument_edits(exposed, capability, written, &missing));
         } else {
-            fix.extend(renamed(name, known.iter().map(String::as_str)));
+            fix.extend(rename_edit(name, known.iter().map(String::as_str)));
         }
         let diagnostic = Diagnostic::error(codes::UNKNOWN_METHOD, name.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    pub(in crate::check) fn unknown_argument(
+    pub(in crate::check) fn report_unknown_argument(
         &mut self,
-        exposed: &Exposed,
+        exposed: &ExposedEntity,
         capability: &Capability,
         slot: &Name,
-        alphabet: Alphabet,
+        style: NameStyle,
     ) {
-        let method = self.scope.method_in(exposed, capability, alphabet);
-        let wire = self.scope.slot_name(&exposed.catalog, &slot.text);
-        let fix = renamed(slot, capability.params.keys().map(String::as_str));
+        let method = self.scope.styled_method(exposed, capability, style);
+        let wire = self.scope.wire_name(&exposed.catalog, &slot.text);
+        let fix = rename_edit(slot, capability.params.keys().map(String::as_str));
         let message = if capability.anchor.iter().any(|part| part == wire) {
-            format!("`{}` says which {} it is: it stands before `.{method}`", slot.text, exposed.name_in(alphabet))
+            format!("`{}` says which {} it is: it stands before `.{method}`", slot.text, exposed.styled_name(style))
         } else if capability.params.is_empty() {
             format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
         } else {
-            let all = all_of(capability.params.keys().map(String::as_str), PARAMS_SHOWN, fix.as_ref());
+            let all = list_all_names(capability.params.keys().map(String::as_str), PARAMS_SHOWN, fix.as_ref());
             format!("no argument `{}` of `.{method}`{all}", slot.text)
         };
         let params: Vec<&Param> = capability.params.values().collect();
-        let alternatives: Vec<String> = near(&slot.text, params.iter().map(|p| p.name.as_str()))
+        let alternatives: Vec<String> = similar_names(&slot.text, params.iter().map(|p| p.name.as_str()))
             .iter()
             .filter_map(|name| params.iter().find(|p| &p.name == name))
-            .map(|p| self.describe_slot(exposed, p, alphabet))
+            .map(|p| self.describe_slot(exposed, p, style))
             .collect();
         let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, slot.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
     /// A method without its brackets.
-    pub(in crate::check) fn bare_method(&mut self, exposed: &Exposed, capability: &Capability, name: &Name) {
+    pub(in crate::check) fn report_bare_method(
+        &mut self,
+        exposed: &ExposedEntity,
+        capability: &Capability,
+        name: &Name,
+    ) {
         let message = format!("`{}` is a method: it takes parentheses", name.text);
-        let slots = self.slot_samples(exposed, capability.required(), alphabet_of(&name.text));
+        let slots = self.slot_samples(exposed, capability.required(), name_style_of(&name.text));
         let fix = Edit::insert(name.span.end, format!("({slots})"));
         self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_fix([fix]));
     }
 }
 
 /// What other APIs call the one method of its kind.
-fn meant<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> {
+fn method_by_synonym<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> {
     let kind = match wanted {
         "create" | "new" | "add" | "insert" | "post" | "make" => Kind::Create,
         "update" | "edit" | "set" | "patch" | "change" | "modify" | "save" => Kind::Update,

@@ -8,7 +8,7 @@ use super::list::path_text;
 use crate::codes;
 use crate::syntax::reports::shown;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{Function, Name, PartKind, Path, Spec};
+use crate::syntax::tree::{AggregateSpec, Function, Name, PartKind, Path};
 
 const FUNCTIONS: [(&str, Function); 5] = [
     ("count", Function::Count),
@@ -20,12 +20,12 @@ const FUNCTIONS: [(&str, Function); 5] = [
 
 enum Item {
     Field(Path),
-    Spec(Spec),
+    AggregateSpec(AggregateSpec),
 }
 
 impl Parser<'_, '_> {
     /// The specs of `.aggregate(…)`.
-    pub(super) fn specs(&mut self, group: Group) -> Vec<Spec> {
+    pub(super) fn specs(&mut self, group: Group) -> Vec<AggregateSpec> {
         if !self.in_group(group) {
             self.unexpected("`.aggregate` needs at least one result, such as `n=count`");
         }
@@ -38,7 +38,7 @@ impl Parser<'_, '_> {
         for item in items {
             match item {
                 Item::Field(field) => fields.push(field),
-                Item::Spec(spec) => specs.push(spec),
+                Item::AggregateSpec(spec) => specs.push(spec),
             }
         }
         // `.group_by(p4).aggregate(n=count)` can mean only one thing.
@@ -69,13 +69,13 @@ impl Parser<'_, '_> {
     fn group_item(&mut self) -> Option<Item> {
         let is_call = self.next_kind() == TokenKind::LeftParen && function_of(self.written()).is_some();
         if is_call || matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
-            return self.spec().map(Item::Spec);
+            return self.spec().map(Item::AggregateSpec);
         }
         self.path("a slot or a result such as `n=count`").map(Item::Field)
     }
 
     /// `name=count` or `name=sum(p4)`
-    fn spec(&mut self) -> Option<Spec> {
+    fn spec(&mut self) -> Option<AggregateSpec> {
         if self.kind() != TokenKind::Word {
             self.expected("a result such as `n=count` or `total=sum(p4)`");
             return None;
@@ -89,11 +89,11 @@ impl Parser<'_, '_> {
         }
         self.bump();
         let (function, field) = self.function()?;
-        Some(Spec { name, function, field })
+        Some(AggregateSpec { name, function, field })
     }
 
     /// `count` or `sum(p4)` without a name.
-    fn unnamed(&mut self) -> Option<Spec> {
+    fn unnamed(&mut self) -> Option<AggregateSpec> {
         let start = self.span();
         if function_of(self.written()).is_none() {
             self.unexpected("a result has a name and a function, such as `n=count` or `total=sum(p4)`");
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
         };
         let wrong = Span { start: start.start, end: start.start };
         self.fix(start, "a result needs a name", wrong, &format!("{name}="));
-        Some(Spec { name: Name { text: name.into(), span: start }, function, field })
+        Some(AggregateSpec { name: Name { text: name.into(), span: start }, function, field })
     }
 
     pub(super) fn function(&mut self) -> Option<(Function, Option<Path>)> {

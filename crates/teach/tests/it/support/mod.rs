@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::CatalogId;
-use teach::{Ask, Catalogs, Seed, SlotStyle, Teaching};
+use teach::{Catalogs, Seed, SlotStyle, TeachRequest, Teaching};
 
 /// All that are shipped, and a second `demo` under another id.
 pub fn catalogs() -> Catalogs {
@@ -46,9 +46,9 @@ impl Call {
         call
     }
 
-    pub fn ask(&self) -> Ask<'_> {
+    pub fn ask(&self) -> TeachRequest<'_> {
         let threshold = Teaching::default().writes;
-        Ask { seeds: &self.seeds, ranked: &self.ranked, intent: self.intent.as_deref(), threshold }
+        TeachRequest { seeds: &self.seeds, ranked: &self.ranked, intent: self.intent.as_deref(), threshold }
     }
 }
 

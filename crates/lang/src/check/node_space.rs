@@ -9,66 +9,66 @@ use base::CatalogId;
 use catalog::{Capability, Catalog};
 use smol_str::SmolStr;
 
-use super::{CheckedNode, Cx, NodeId, RowType};
-use crate::ir::{EntityOf, Path, Says, Step, StepKind, mark};
+use super::{CheckedNode, Checker, NodeId, RowType};
+use crate::ir::{EntityRef, Path, Step, StepDescription, StepKind, step_hash};
 
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(super) struct NodeSpace {
     pub nodes: Vec<CheckedNode>,
     /// By the mark of what they mean, and the effect they come after.
     known: HashMap<(u64, Option<NodeId>), NodeId>,
 }
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// Whole rows of an entity; its columns are made once for a program.
-    pub(super) fn rows_of(&mut self, catalog: &Arc<Catalog>, entity: &str, many: bool) -> RowType {
+    pub(super) fn entity_rows(&mut self, catalog: &Arc<Catalog>, entity: &str, many: bool) -> RowType {
         let same = |(known, name, _): &&(CatalogId, SmolStr, RowType)| *known == catalog.id && name == entity;
-        if let Some((.., rows)) = self.tables.iter().rev().find(same) {
+        if let Some((.., rows)) = self.row_types.iter().rev().find(same) {
             return RowType { many, ..rows.clone() };
         }
-        let rows = RowType::of(catalog, entity, many);
-        self.tables.push((catalog.id.clone(), entity.into(), rows.clone()));
+        let rows = RowType::entity_rows(catalog, entity, many);
+        self.row_types.push((catalog.id.clone(), entity.into(), rows.clone()));
         rows
     }
 
     /// Rows as a capability answers them.
-    pub(super) fn answered(&mut self, catalog: &Arc<Catalog>, capability: &Capability, many: bool) -> RowType {
+    pub(super) fn capability_rows(&mut self, catalog: &Arc<Catalog>, capability: &Capability, many: bool) -> RowType {
         if !capability.gives_rows() {
-            return RowType::made(Vec::new(), many);
+            return RowType::computed(Vec::new(), many);
         }
-        self.rows_of(catalog, &capability.returns, many).given_by(catalog, capability)
+        self.entity_rows(catalog, &capability.returns, many).limited_to_capability(catalog, capability)
     }
 
     /// The number of the space that is being written.
-    pub(super) fn here(&self) -> usize {
+    pub(super) fn current_space(&self) -> usize {
         self.spaces.len().saturating_sub(1)
     }
 
     pub(super) fn nodes_mut(&mut self) -> &mut Vec<CheckedNode> {
-        let here = self.here();
+        let here = self.current_space();
         &mut self.spaces[here].nodes
     }
 
-    pub(super) fn at(&self, node: NodeId) -> &CheckedNode {
-        &self.spaces[self.here()].nodes[node.0]
+    pub(super) fn checked_node(&self, node: NodeId) -> &CheckedNode {
+        &self.spaces[self.current_space()].nodes[node.0]
     }
 
     pub(super) fn rows(&self, node: NodeId) -> &RowType {
-        &self.at(node).rows
+        &self.checked_node(node).rows
     }
 
     /// Equal reads are one node, so that it does not matter whether a program names a read or writes it twice. A read that
     /// was written after an effect of its catalog is not equal to one before it.
-    pub(super) fn push(&mut self, kind: StepKind, rows: RowType) -> NodeId {
-        let here = self.here();
-        self.push_in(here, kind, rows)
+    pub(super) fn add_node(&mut self, kind: StepKind, rows: RowType) -> NodeId {
+        let here = self.current_space();
+        self.add_node_in(here, kind, rows)
     }
 
-    pub(super) fn push_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
-        let catalogs = if kind.calls_api() { self.read_of(&kind, &rows) } else { None };
+    pub(super) fn add_node_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
+        let catalogs = if kind.calls_api() { self.preceding_effect(&kind, &rows) } else { None };
         let after = catalogs.filter(|_| space == 0);
         // What the rows are follows from the kind and from what it names.
-        let meaning = (mark(&kind), after);
+        let meaning = (step_hash(&kind), after);
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());
         match space.known.entry(meaning) {
@@ -79,20 +79,20 @@ impl Cx<'_> {
                 free.insert(next);
             }
         }
-        space.nodes.push(CheckedNode { kind, rows, after, says: None, label: None });
+        space.nodes.push(CheckedNode { kind, rows, after, description: None, label: None });
         next
     }
 
     /// The last effect that a read must not come before.
-    fn read_of(&self, kind: &StepKind, rows: &RowType) -> Option<NodeId> {
-        match (kind, rows.home()) {
+    fn preceding_effect(&self, kind: &StepKind, rows: &RowType) -> Option<NodeId> {
+        match (kind, rows.catalog()) {
             (StepKind::Derive { .. } | StepKind::Page { .. }, _) | (_, None) => self.last_effect,
-            (_, Some(home)) => self.last_effect_of.get(&home.id).copied(),
+            (_, Some(ref_catalog)) => self.last_effect_of.get(&ref_catalog.id).copied(),
         }
     }
 
     /// Effects are never merged, and each comes after the one before it.
-    pub(super) fn push_effect(&mut self, kind: StepKind, rows: RowType, says: Says) -> NodeId {
+    pub(super) fn add_effect(&mut self, kind: StepKind, rows: RowType, description: StepDescription) -> NodeId {
         let catalog = match &kind {
             StepKind::Effect { call, .. } => Some(call.catalog.clone()),
             _ => None,
@@ -100,14 +100,14 @@ impl Cx<'_> {
         let after = self.last_effect;
         let nodes = self.nodes_mut();
         let node = NodeId(nodes.len());
-        nodes.push(CheckedNode { kind, rows, after, says: Some(says), label: None });
+        nodes.push(CheckedNode { kind, rows, after, description: Some(description), label: None });
         self.last_effect = Some(node);
         self.last_effect_of.extend(catalog.map(|catalog| (catalog, node)));
         node
     }
 
     /// The rows with the entities that these references refer to beside them.
-    pub(super) fn attach(&mut self, space: usize, input: NodeId, wanted: &[(Path, EntityOf)]) -> NodeId {
+    pub(super) fn attach(&mut self, space: usize, input: NodeId, wanted: &[(Path, EntityRef)]) -> NodeId {
         let mut at = input;
         for (field, entity) in wanted {
             let mut rows = self.spaces[space].nodes[at.0].rows.clone();
@@ -116,24 +116,24 @@ impl Cx<'_> {
             }
             rows.attached.push(field.clone());
             let kind = StepKind::Attach { input: at.0, field: field.clone(), entity: entity.clone() };
-            at = self.push_in(space, kind, rows);
+            at = self.add_node_in(space, kind, rows);
         }
         at
     }
 
     /// A node of the program in the space that is being written.
-    pub(super) fn import(&mut self, node: NodeId) -> NodeId {
+    pub(super) fn import_node(&mut self, node: NodeId) -> NodeId {
         let rows = self.spaces[0].nodes[node.0].rows.clone();
         let mut at = node;
         for space in 1..self.spaces.len() {
-            at = self.push_in(space, StepKind::Given { step: Some(at.0) }, rows.clone());
+            at = self.add_node_in(space, StepKind::OuterRows { step: Some(at.0) }, rows.clone());
         }
         at
     }
 
     /// Checks something in a space of its own; gives what it gave and the steps it made.
-    pub(super) fn apart<T>(&mut self, check: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Vec<Step>)> {
-        self.spaces.push(Space::default());
+    pub(super) fn in_new_space<T>(&mut self, check: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Vec<Step>)> {
+        self.spaces.push(NodeSpace::default());
         let found = check(self);
         let space = self.spaces.pop().unwrap_or_default();
         Some((found?, space.nodes.iter().map(CheckedNode::step).collect()))
@@ -141,6 +141,6 @@ impl Cx<'_> {
 
     /// Whether effects may stand here: not inside a value.
     pub(super) fn effects_allowed(&self) -> bool {
-        self.spaces.len() == 1 && self.values == 0
+        self.spaces.len() == 1 && self.value_depth == 0
     }
 }

@@ -8,19 +8,19 @@ use rustc_hash::FxHashMap;
 
 use super::Ledger;
 
-pub struct Names<'a> {
+pub struct SymbolIndex<'a> {
     entities: FxHashMap<(&'a CatalogId, &'a str), usize>,
     /// By catalog and name: the types, each with its number. Nearly always one.
-    slots: FxHashMap<(&'a CatalogId, &'a str), Kinds<'a>>,
+    slots: FxHashMap<(&'a CatalogId, &'a str), SlotTypes<'a>>,
     slot_count: usize,
 }
 
-enum Kinds<'a> {
+enum SlotTypes<'a> {
     One(&'a str, usize),
     Several(Vec<(&'a str, usize)>),
 }
 
-impl<'a> Names<'a> {
+impl<'a> SymbolIndex<'a> {
     pub fn of(ledger: &'a Ledger) -> Self {
         let entities = ledger.entities.iter().zip(1..).map(|(e, n)| ((&e.catalog, e.entity.as_str()), n)).collect();
         let slots = slots(ledger);
@@ -36,16 +36,16 @@ impl<'a> Names<'a> {
     pub fn slot(&self, catalog: &Catalog, name: &str, kind: &Type) -> Option<usize> {
         match self.slots.get(&(&catalog.id, name))? {
             // A type is written out only where its text decides.
-            Kinds::One(_, only) => Some(*only),
-            Kinds::Several(several) => find(several, kind),
+            SlotTypes::One(_, only) => Some(*only),
+            SlotTypes::Several(several) => find(several, kind),
         }
     }
 
     /// Whether there is a slot of this name and type.
-    pub fn has(&self, catalog: &Catalog, name: &str, kind: &Type) -> bool {
+    pub fn has_slot(&self, catalog: &Catalog, name: &str, kind: &Type) -> bool {
         match self.slots.get(&(&catalog.id, name)) {
-            Some(Kinds::One(only, n)) => find(&[(*only, *n)], kind).is_some(),
-            Some(Kinds::Several(several)) => find(several, kind).is_some(),
+            Some(SlotTypes::One(only, n)) => find(&[(*only, *n)], kind).is_some(),
+            Some(SlotTypes::Several(several)) => find(several, kind).is_some(),
             None => false,
         }
     }
@@ -56,17 +56,17 @@ impl<'a> Names<'a> {
     }
 }
 
-fn slots(ledger: &Ledger) -> FxHashMap<(&CatalogId, &str), Kinds<'_>> {
-    let mut slots: FxHashMap<(&CatalogId, &str), Kinds<'_>> = FxHashMap::default();
+fn slots(ledger: &Ledger) -> FxHashMap<(&CatalogId, &str), SlotTypes<'_>> {
+    let mut slots: FxHashMap<(&CatalogId, &str), SlotTypes<'_>> = FxHashMap::default();
     for (slot, n) in ledger.slots.iter().zip(1..) {
         let kind = slot.kind.as_str();
         slots
             .entry((&slot.catalog, &slot.name))
             .and_modify(|kinds| match kinds {
-                Kinds::One(first, at) => *kinds = Kinds::Several(vec![(*first, *at), (kind, n)]),
-                Kinds::Several(several) => several.push((kind, n)),
+                SlotTypes::One(first, at) => *kinds = SlotTypes::Several(vec![(*first, *at), (kind, n)]),
+                SlotTypes::Several(several) => several.push((kind, n)),
             })
-            .or_insert(Kinds::One(kind, n));
+            .or_insert(SlotTypes::One(kind, n));
     }
     slots
 }

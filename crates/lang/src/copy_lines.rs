@@ -4,19 +4,19 @@
 
 use std::ops::Range;
 
-use base::{Diagnostic, Edit, Span, edited};
+use base::{Diagnostic, Edit, Span, apply_edits};
 
 /// A line longer than this is not repeated in a correction; the corrected piece alone is.
 pub(crate) const LINE: usize = 320;
 
 /// Reports in the order of their places, with their lines to copy. A line's corrections are made together and stand with its
 /// first report, so that no line to copy is still wrong where another report says so.
-pub(crate) fn with_lines(text: &str, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub(crate) fn add_copy_lines(text: &str, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     copied(text, found, |range, edits| alone(text, range, edits))
 }
 
 /// The same with the lines of the program that it becomes, which may need more than these corrections.
-pub(crate) fn with_lines_of(text: &str, found: Vec<Diagnostic>, settled: &str) -> Vec<Diagnostic> {
+pub(crate) fn add_copy_lines_of(text: &str, found: Vec<Diagnostic>, settled: &str) -> Vec<Diagnostic> {
     let (lines, before): (Vec<&str>, usize) = (settled.lines().collect(), text.lines().count());
     copied(text, found, |range, edits| {
         let number = text.get(..range.start)?.matches('\n').count();
@@ -39,7 +39,7 @@ fn copied(
         let Some(range) = line_around(text, &diagnostic.fix) else {
             // The piece alone, where it is one.
             if let [only] = diagnostic.fix.as_slice() {
-                diagnostic.copy = Some(only.text(text)).filter(|piece| copies(piece));
+                diagnostic.copy = Some(only.replacement_in(text)).filter(|piece| copies(piece));
             }
             continue;
         };
@@ -68,12 +68,12 @@ struct Line {
 
 impl Line {
     fn takes(&self, edits: &[Edit]) -> bool {
-        edits.iter().all(|edit| self.edits.iter().all(|other| edit.beside(other)))
+        edits.iter().all(|edit| self.edits.iter().all(|other| edit.is_disjoint_from(other)))
     }
 }
 
 fn alone(text: &str, range: Range<usize>, edits: &[Edit]) -> Option<String> {
-    let line = edited(text, (range.start, range.end), edits);
+    let line = apply_edits(text, range, edits);
     let line = line.trim_start_matches('\u{feff}').trim();
     // Several lines are one where nothing in them depends on the line it stands in.
     let plain = !["<<", ";;"].iter().any(|sign| line.contains(sign)) && line.matches('"').count() % 2 == 0;
@@ -90,7 +90,7 @@ fn copies(line: &str) -> bool {
 
 /// The line, or lines, that hold all of the edits, unless they are long.
 fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
-    let span = edits.iter().map(|edit| edit.wrong).reduce(Span::to)?;
+    let span = edits.iter().map(|edit| edit.span).reduce(Span::to)?;
     let (start, end) = (span.start as usize, span.end as usize);
     let (before, after) = (text.get(..start)?, text.get(end..)?);
     let head_from = before.floor_char_boundary(before.len().saturating_sub(LINE));

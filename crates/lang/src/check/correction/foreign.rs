@@ -3,33 +3,33 @@
 
 use base::{Code, Diagnostic, Edit, Span};
 
-use super::super::method::Written;
-use super::super::{Cx, RowType};
+use super::super::method::MethodCall;
+use super::super::{Checker, RowType};
 use crate::codes;
 use crate::syntax::tree::{Arg, Args, Name, Value, ValueKind};
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// Whether this name was one of another language's, and what to write here was said.
-    pub(in crate::check) fn foreign_method(&mut self, rows: &RowType, written: Written<'_>) -> bool {
-        let Some((message, fix)) = self.translated(rows, written) else { return false };
-        self.say(codes::UNKNOWN_METHOD, written.name, message, fix);
+    pub(in crate::check) fn report_foreign_method(&mut self, rows: &RowType, written: MethodCall<'_>) -> bool {
+        let Some((message, fix)) = self.translate_method(rows, written) else { return false };
+        self.report_with_fix(codes::UNKNOWN_METHOD, written.name, message, fix);
         true
     }
 
     /// `.count` without brackets.
-    pub(in crate::check) fn foreign_field(&mut self, rows: &RowType, name: &Name) -> bool {
+    pub(in crate::check) fn report_foreign_field(&mut self, rows: &RowType, name: &Name) -> bool {
         let part = Span { start: name.span.start, end: name.span.end };
-        let Some((message, right)) = self.whole(rows, &plain(&name.text)) else { return false };
-        self.say(codes::UNKNOWN_RELATION, name, message, vec![Edit::replace(part, right)]);
+        let Some((message, right)) = self.translate_name(rows, &snake_case(&name.text)) else { return false };
+        self.report_with_fix(codes::UNKNOWN_RELATION, name, message, vec![Edit::replace(part, right)]);
         true
     }
 
-    fn say(&mut self, code: Code, name: &Name, message: String, fix: Vec<Edit>) {
+    fn report_with_fix(&mut self, code: Code, name: &Name, message: String, fix: Vec<Edit>) {
         self.report(Diagnostic::error(code, name.span, message).with_fix(fix));
     }
 
-    fn translated(&self, rows: &RowType, written: Written<'_>) -> Option<(String, Vec<Edit>)> {
-        let (name, after_dot) = (plain(&written.name.text), after_dot(written));
+    fn translate_method(&self, rows: &RowType, written: MethodCall<'_>) -> Option<(String, Vec<Edit>)> {
+        let (name, after_dot) = (snake_case(&written.name.text), after_dot(written));
         let slots: &[Arg] = match written.args {
             Args::Slots(slots) => slots,
             Args::Variant { .. } => return None,
@@ -38,32 +38,35 @@ impl Cx<'_> {
             return Some(("rows are read by naming them".to_owned(), vec![Edit::delete(written.span)]));
         }
         if slots.is_empty() {
-            let (message, right) = self.whole(rows, &name)?;
+            let (message, right) = self.translate_name(rows, &name)?;
             return Some((message, vec![Edit::replace(after_dot, right)]));
         }
         let list = Span { start: slots.first()?.slot.span.start, end: slots.last()?.value.span.end };
         let (message, edit) = match (name.as_str(), slots) {
             ("where" | "find" | "find_all" | "search" | "query" | "get" | "list" | "filter_by", _) => {
                 let message = format!("rows are filtered with `.filter{{…}}`, not `.{}(…)`", written.name.text);
-                (message, Edit::replace(after_dot, "filter{").keep(list).write("}"))
+                (message, Edit::replace(after_dot, "filter{").append_original(list).append("}"))
             }
             ("order_by" | "orderby" | "sort_by" | "sortby", [first, ..]) if is_name(&first.value) => {
                 let down = slots.iter().any(|arg| is_word(&arg.value, "desc") || arg.slot.text == "desc");
                 let order = if down { ", desc)" } else { ")" };
-                let edit = Edit::replace(after_dot, "sort(").keep(first.value.span).write(order);
+                let edit = Edit::replace(after_dot, "sort(").append_original(first.value.span).append(order);
                 ("rows are sorted with `.sort(slot, desc)`".to_owned(), edit)
             }
             ("take" | "head" | "top", [only]) => {
-                let edit = Edit::replace(after_dot, "limit(").keep(only.value.span).write(")");
+                let edit = Edit::replace(after_dot, "limit(").append_original(only.value.span).append(")");
                 (format!("`.{}` is written `.limit(n)`", written.name.text), edit)
             }
             ("map" | "each" | "for_each" | "foreach" | "select", _) => {
                 let mut edit = Edit::replace(Span { start: written.span.start, ..after_dot }, " => {");
                 for (n, arg) in slots.iter().enumerate() {
-                    edit =
-                        edit.write(if n > 0 { ", " } else { "" }).keep(arg.slot.span).write(": ").keep(arg.value.span);
+                    edit = edit
+                        .append(if n > 0 { ", " } else { "" })
+                        .append_original(arg.slot.span)
+                        .append(": ")
+                        .append_original(arg.value.span);
                 }
-                ("a new row for each row is `rows => {name: _.slot}`".to_owned(), edit.write("}"))
+                ("a new row for each row is `rows => {name: _.slot}`".to_owned(), edit.append("}"))
             }
             _ => return None,
         };
@@ -71,16 +74,16 @@ impl Cx<'_> {
     }
 
     /// What is written for a name with nothing in its brackets.
-    fn whole(&self, rows: &RowType, name: &str) -> Option<(String, String)> {
+    fn translate_name(&self, rows: &RowType, name: &str) -> Option<(String, String)> {
         Some(match name {
             "count" | "len" | "length" | "size" | "total" => {
                 ("rows are counted with `.aggregate(n=count)`".to_owned(), "aggregate(n=count)".to_owned())
             }
             "unique" | "uniq" | "dedup" | "distinct" => {
-                let key = rows.of.as_ref().and_then(|of| of.catalog.entity(&of.entity)).map(|e| e.key.clone());
+                let key = rows.entity.as_ref().and_then(|of| of.catalog.entity(&of.entity)).map(|e| e.key.clone());
                 let by = key
-                    .filter(|key| key.iter().all(|k| rows.has(k)))
-                    .unwrap_or_else(|| rows.names().iter().take(5).map(ToString::to_string).collect());
+                    .filter(|key| key.iter().all(|k| rows.has_column(k)))
+                    .unwrap_or_else(|| rows.nameable_columns().iter().take(5).map(ToString::to_string).collect());
                 let message = "rows that differ in some slots are `.distinct(slot, …)`".to_owned();
                 (message, format!("distinct({})", by.join(", ")))
             }
@@ -91,12 +94,12 @@ impl Cx<'_> {
 }
 
 /// `name(…)` of a method.
-fn after_dot(written: Written<'_>) -> Span {
+fn after_dot(written: MethodCall<'_>) -> Span {
     Span { start: written.name.span.start, end: written.span.end }
 }
 
 /// `orderBy`, `order-by` and `order_by` are the same name.
-fn plain(name: &str) -> String {
+fn snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 2);
     for c in name.chars().take(40) {
         if c.is_ascii_uppercase() && !out.is_empty() {

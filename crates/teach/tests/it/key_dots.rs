@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use lang::{check, syntax};
-use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, render_wave};
+use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, render_wave};
 
 /// So many entities with a key of three parts, a get, a list, a list in a room, a create and two calls that take nothing.
 fn houses(entities: usize) -> String {
@@ -43,7 +43,7 @@ fn seeds(catalogs: &Catalogs, numbers: impl IntoIterator<Item = usize>) -> Vec<S
 }
 
 fn wave(style: SlotStyle, before: &Ledger, catalogs: &Catalogs, seeds: &[Seed]) -> (Ledger, String) {
-    let extended = before.extend(catalogs, &Ask::all(seeds)).unwrap();
+    let extended = before.extend(catalogs, &TeachRequest::all(seeds)).unwrap();
     let taught = render_wave(style, before, &extended.ledger, catalogs, &extended.wave);
     assert_eq!(taught.dropped, Vec::<String>::new());
     (extended.ledger, taught.text)
@@ -85,7 +85,7 @@ fn leading_slots_are_spelled_out_once_where_that_pays() {
     );
     let (ledger, third) = wave(SlotStyle::Names, &ledger, &catalogs, &seeds(&catalogs, [3]));
     assert!(!third.contains(SAYS) && third.contains("e3{..}"), "{third}");
-    let replay = render_wave(SlotStyle::Names, &Ledger::default(), &ledger, &catalogs, &ledger.as_wave(&catalogs));
+    let replay = render_wave(SlotStyle::Names, &Ledger::default(), &ledger, &catalogs, &ledger.to_wave(&catalogs));
     assert_eq!(replay.dropped, Vec::<String>::new());
     assert_eq!(replay.text.matches(SAYS).count(), 1, "{}", replay.text);
     assert!(replay.text.contains("e1{..}"), "{}", replay.text);
@@ -122,7 +122,7 @@ fn what_the_dots_stand_for_is_what_the_row_says() {
         let parsed = syntax::parse(program, &limits);
         assert_eq!(parsed.diagnostics, [], "{program}");
         let found = check::check(&scope, &parsed.program).unwrap_err();
-        base::render_for_model(program, &check::corrected(&scope, program, &limits, found))
+        base::render_for_model(program, &check::add_corrections(&scope, program, &limits, found))
     };
     let list = told("e1{..}.limit(3)");
     assert_eq!(list, "E0309 1:4 `..` stands for `street`, `house`; write: e1{street=$, house=$}.limit(3)");

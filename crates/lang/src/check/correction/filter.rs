@@ -3,25 +3,25 @@
 
 use base::{Edit, Span};
 
-use super::super::path::Leads;
+use super::super::path::ResolvedPath;
 use super::super::postfix::fits;
-use super::super::{Cx, RowType};
-use crate::ir::TestOp;
-use crate::scope::Exposed;
+use super::super::{Checker, RowType};
+use crate::ir::ComparisonOp;
+use crate::scope::ExposedEntity;
 use crate::syntax::tree::{Op, Pred};
 
 /// Where the filters of a source or a relation stand.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::check) struct Braces {
+pub(in crate::check) struct BraceSpan {
     /// After the name or the text that they belong to.
     pub head: u32,
     /// After the closing brace, if there is one.
     pub end: u32,
 }
 
-impl Braces {
+impl BraceSpan {
     /// With these filters in them as well.
-    pub fn with(self, preds: &[Pred], more: &str) -> Edit {
+    pub fn with_filters(self, preds: &[Pred], more: &str) -> Edit {
         match preds.last() {
             Some(last) => Edit::insert(last.value.span.end, format!(", {more}")),
             None => Edit::replace(Span { start: self.head, end: self.end }, format!("{{{more}}}")),
@@ -29,7 +29,7 @@ impl Braces {
     }
 
     /// These of the filters in a `.filter{…}` after the source.
-    pub fn moved(self, preds: &[Pred], moves: &[bool]) -> Vec<Edit> {
+    pub fn move_to_rows(self, preds: &[Pred], moves: &[bool]) -> Vec<Edit> {
         let stays = |at: &usize| !moves.get(*at).copied().unwrap_or(false);
         let kept: Vec<usize> = (0..preds.len()).filter(stays).collect();
         let mut edits = Vec::new();
@@ -54,20 +54,20 @@ impl Braces {
         }
         let mut filter = Edit::insert(self.end, ".filter{");
         for (n, moved) in (0..preds.len()).filter(|at| !stays(at)).enumerate() {
-            filter = if n > 0 { filter.write(", ") } else { filter };
-            filter = filter.keep(span(moved));
+            filter = if n > 0 { filter.append(", ") } else { filter };
+            filter = filter.append_original(span(moved));
         }
-        edits.push(filter.write("}"));
+        edits.push(filter.append("}"));
         edits
     }
 }
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// Whether rows of this entity, once read, can be filtered so.
-    pub(in crate::check) fn filters_rows(&mut self, exposed: &Exposed, pred: &Pred) -> bool {
-        let rows: RowType = self.rows_of(&exposed.catalog, &exposed.entity, true);
-        let leads: Option<Leads> = self.lookup(&rows, &pred.path.names).ok();
-        leads.is_some_and(|leads| fits(test_op(pred.op), &leads.kind))
+    pub(in crate::check) fn can_filter_rows(&mut self, exposed: &ExposedEntity, pred: &Pred) -> bool {
+        let rows: RowType = self.entity_rows(&exposed.catalog, &exposed.entity, true);
+        let resolved: Option<ResolvedPath> = self.lookup_path(&rows, &pred.path.names).ok();
+        resolved.is_some_and(|resolved| fits(comparison_op(pred.op), &resolved.kind))
     }
 }
 
@@ -75,14 +75,14 @@ pub(in crate::check) fn span_of(pred: &Pred) -> Span {
     pred.path.names.first().map_or(pred.value.span, |first| first.span.to(pred.value.span))
 }
 
-pub(in crate::check) fn test_op(op: Op) -> TestOp {
+pub(in crate::check) fn comparison_op(op: Op) -> ComparisonOp {
     match op {
-        Op::Eq => TestOp::Eq,
-        Op::Ne => TestOp::Ne,
-        Op::Lt => TestOp::Lt,
-        Op::Le => TestOp::Le,
-        Op::Gt => TestOp::Gt,
-        Op::Ge => TestOp::Ge,
-        Op::Like => TestOp::Like,
+        Op::Eq => ComparisonOp::Eq,
+        Op::Ne => ComparisonOp::Ne,
+        Op::Lt => ComparisonOp::Lt,
+        Op::Le => ComparisonOp::Le,
+        Op::Gt => ComparisonOp::Gt,
+        Op::Ge => ComparisonOp::Ge,
+        Op::Like => ComparisonOp::Like,
     }
 }

@@ -7,12 +7,12 @@ mod filter;
 mod foreign;
 mod key;
 
-pub(super) use filter::{Braces, test_op};
+pub(super) use filter::{BraceSpan, comparison_op};
 
-use base::{Code, Diagnostic, Edit, Limits, Span, edited, nearest};
+use base::{Code, Diagnostic, Edit, Limits, Span, apply_edits, closest_name};
 
 use super::{check, check_taught};
-use crate::lines::{with_lines, with_lines_of};
+use crate::copy_lines::{add_copy_lines, add_copy_lines_of};
 use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::parse;
 use crate::syntax::tree::Name;
@@ -25,58 +25,65 @@ const ROUNDS: usize = 4;
 
 /// The mistakes of a program with their lines to copy. A correction that does not correct is left out; one of the form of the
 /// text is kept, since what comes to light after it is another mistake.
-pub fn corrected(scope: &Scope, text: &str, limits: &Limits, mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub fn add_corrections(scope: &Scope, text: &str, limits: &Limits, mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     if found.iter().all(|d| d.fix.is_empty()) {
         return found;
     }
     let rounds = if text.len() > LONG { 1 } else { ROUNDS };
-    if let Some(right) = settled(scope, text, limits, (&found, rounds)) {
-        return with_lines_of(text, found, &right);
+    if let Some(right) = fully_corrected(scope, text, limits, (&found, rounds)) {
+        return add_copy_lines_of(text, found, &right);
     }
-    let errors: Vec<(Code, String)> = wrong(&found);
+    let errors: Vec<(Code, String)> = error_identities(&found);
     let form = found.iter().any(|d| d.is_error() && d.code.0 < 200);
     for diagnostic in found.iter_mut().filter(|d| !d.fix.is_empty() && !form) {
-        let text = edited(text, (0, text.len()), &diagnostic.fix);
+        let text = apply_edits(text, 0..text.len(), &diagnostic.fix);
         let this = (diagnostic.code, diagnostic.message.clone());
-        if rounds == 1 || !corrects(&this, errors.clone(), wrong(&mistakes(scope, &text, limits))) {
+        if rounds == 1
+            || !is_improvement(&this, errors.clone(), error_identities(&remaining_errors(scope, &text, limits)))
+        {
             diagnostic.fix.clear();
         }
     }
-    with_lines(text, found)
+    add_copy_lines(text, found)
 }
 
 /// The program with everything corrected, if that is what the corrections lead to.
-fn settled(scope: &Scope, text: &str, limits: &Limits, (found, rounds): (&[Diagnostic], usize)) -> Option<String> {
-    let mut now = made(text, found)?;
+fn fully_corrected(
+    scope: &Scope,
+    text: &str,
+    limits: &Limits,
+    (found, rounds): (&[Diagnostic], usize),
+) -> Option<String> {
+    let mut now = apply_compatible_fixes(text, found)?;
     for _ in 1..rounds {
-        let left = mistakes(scope, &now, limits);
+        let left = remaining_errors(scope, &now, limits);
         if left.is_empty() {
             return Some(now);
         }
-        now = made(&now, &left)?;
+        now = apply_compatible_fixes(&now, &left)?;
     }
-    mistakes(scope, &now, limits).is_empty().then_some(now)
+    remaining_errors(scope, &now, limits).is_empty().then_some(now)
 }
 
 /// All corrections that can be made together; none if a mistake has none and no other stands for it.
-fn made(text: &str, found: &[Diagnostic]) -> Option<String> {
+fn apply_compatible_fixes(text: &str, found: &[Diagnostic]) -> Option<String> {
     let mut together: Vec<&Edit> = Vec::new();
     for diagnostic in found.iter().filter(|d| d.is_error()) {
-        if diagnostic.fix.iter().all(|edit| together.iter().all(|other| edit.beside(other))) {
+        if diagnostic.fix.iter().all(|edit| together.iter().all(|other| edit.is_disjoint_from(other))) {
             together.extend(&diagnostic.fix);
         }
     }
-    (!together.is_empty()).then(|| edited(text, (0, text.len()), together))
+    (!together.is_empty()).then(|| apply_edits(text, 0..text.len(), together))
 }
 
 /// Whether only mistakes are left that were there before, and this one not.
-fn corrects(this: &(Code, String), mut before: Vec<(Code, String)>, after: Vec<(Code, String)>) -> bool {
+fn is_improvement(this: &(Code, String), mut before: Vec<(Code, String)>, after: Vec<(Code, String)>) -> bool {
     let mut take = |wanted: &(Code, String)| before.iter().position(|b| b == wanted).map(|at| before.swap_remove(at));
     take(this).is_some() && after.iter().all(|left| take(left).is_some())
 }
 
 /// What is wrong with a corrected program. `$` stands for the right value.
-fn mistakes(scope: &Scope, text: &str, limits: &Limits) -> Vec<Diagnostic> {
+fn remaining_errors(scope: &Scope, text: &str, limits: &Limits) -> Vec<Diagnostic> {
     let parsed = parse(text, limits);
     let errors = |found: Vec<Diagnostic>| found.into_iter().filter(Diagnostic::is_error).collect::<Vec<_>>();
     let found = errors(parsed.diagnostics);
@@ -89,17 +96,17 @@ fn mistakes(scope: &Scope, text: &str, limits: &Limits) -> Vec<Diagnostic> {
     }
 }
 
-fn wrong(found: &[Diagnostic]) -> Vec<(Code, String)> {
+fn error_identities(found: &[Diagnostic]) -> Vec<(Code, String)> {
     found.iter().filter(|d| d.is_error()).map(|d| (d.code, d.message.clone())).collect()
 }
 
 /// The one of these names that was surely meant, in place of a wrong one. A symbol is not like another: its number is its
 /// meaning; nor is a name of a letter or two.
-pub(super) fn renamed<'n>(name: &Name, known: impl IntoIterator<Item = &'n str>) -> Option<Edit> {
+pub(super) fn rename_edit<'n>(name: &Name, known: impl IntoIterator<Item = &'n str>) -> Option<Edit> {
     if looks_like_symbol(&name.text) || name.text.chars().count() < 3 {
         return None;
     }
-    nearest(&name.text, known).map(|meant| Edit::replace(name.span, meant))
+    closest_name(&name.text, known).map(|meant| Edit::replace(name.span, meant))
 }
 
 /// Of longer lists a table shows some (docs/teaching.md): fields beside the key, parameters, slots of an object.
@@ -108,13 +115,13 @@ pub(super) const PARAMS_SHOWN: usize = 8;
 pub(super) const SLOTS_SHOWN: usize = 5;
 
 /// Every name that could stand here, where a table may not have shown it and what was meant is not certain.
-pub(super) fn all_of<'n>(names: impl IntoIterator<Item = &'n str>, shown: usize, fix: Option<&Edit>) -> String {
+pub(super) fn list_all_names<'n>(names: impl IntoIterator<Item = &'n str>, shown: usize, fix: Option<&Edit>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if names.len() <= shown || fix.is_some() { String::new() } else { format!("; all: {}", names.join(", ")) }
 }
 
 /// `, more` after the last of a list, or `more` where it has none: at `end`, before what closes it.
-pub(super) fn added(last: Option<Span>, end: u32, more: &str) -> Edit {
+pub(super) fn append_edit(last: Option<Span>, end: u32, more: &str) -> Edit {
     match last {
         Some(last) => Edit::insert(last.end, format!(", {more}")),
         None => Edit::insert(end, more),

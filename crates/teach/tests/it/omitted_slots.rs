@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use lang::{check, syntax};
-use teach::{Ask, Catalogs, Ledger, Seed, SlotStyle, render_wave};
+use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, render_wave};
 
 /// Two entities with the same 20 fields under a key of two parts, a list with 12 filters and a change of 12 slots.
 fn wide() -> String {
@@ -42,7 +42,7 @@ fn what_is_left_out_is_counted_and_named_when_it_is_asked_for() {
     let id = catalog.id.clone();
     let seeds = ["Box", "Crate"].map(|entity| Seed::new(id.clone(), entity));
     let catalogs = Catalogs::from([(id, Arc::new(catalog))]);
-    let extended = Ledger::default().extend(&catalogs, &Ask::all(&seeds)).unwrap();
+    let extended = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds)).unwrap();
     let taught = render_wave(SlotStyle::Names, &Ledger::default(), &extended.ledger, &catalogs, &extended.wave);
     assert_eq!(taught.dropped, Vec::<String>::new());
     let rows: Vec<&str> = taught.text.lines().skip_while(|line| !line.starts_with("plasm_expr")).collect();

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use super::{Args, Expr, Path, Spec, StepKind, Take};
+use super::{Aggregation, Args, Expr, Path, RowPart, StepKind};
 
-pub(crate) fn mark(kind: &StepKind) -> u64 {
+pub(crate) fn step_hash(kind: &StepKind) -> u64 {
     let mut to = DefaultHasher::new();
     step(kind, &mut to);
     to.finish()
@@ -22,7 +22,7 @@ fn step(kind: &StepKind, to: &mut impl Hasher) {
             args(given, to);
         }
         StepKind::Get { call, args: given, .. }
-        | StepKind::Each { call, args: given, .. }
+        | StepKind::QueryPerRow { call, args: given, .. }
         | StepKind::Effect { call, args: given, .. } => {
             call.capability.hash(to);
             args(given, to);
@@ -55,7 +55,7 @@ fn step(kind: &StepKind, to: &mut impl Hasher) {
         StepKind::Rows { items } => items.iter().for_each(|item| value(item, to)),
         StepKind::Text { content } => content.hash(to),
         StepKind::Page { handle, limit } => (handle, limit).hash(to),
-        StepKind::Given { step } => step.hash(to),
+        StepKind::OuterRows { step } => step.hash(to),
         StepKind::Operation { handle, cancel } => (handle, cancel).hash(to),
         StepKind::First { .. } | StepKind::Last { .. } | StepKind::Singleton { .. } => {}
     }
@@ -68,7 +68,7 @@ fn args(args: &Args, to: &mut impl Hasher) {
     }
 }
 
-fn specs(specs: &[Spec], to: &mut impl Hasher) {
+fn specs(specs: &[Aggregation], to: &mut impl Hasher) {
     for spec in specs {
         (&spec.name, spec.function as u8, &spec.path).hash(to);
     }
@@ -94,10 +94,10 @@ fn value(expr: &Expr, to: &mut impl Hasher) {
     }
 }
 
-fn path(take: &Take) -> Option<&Path> {
+fn path(take: &RowPart) -> Option<&Path> {
     match take {
-        Take::Path(path) => Some(path),
-        Take::Key(_) => None,
+        RowPart::Path(path) => Some(path),
+        RowPart::Key(_) => None,
     }
 }
 

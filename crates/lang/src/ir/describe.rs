@@ -1,45 +1,48 @@
 //! Steps and values in words.
 //! Invariant: a value that is known is shown as JSON, a hole as where it comes from; long ones are clipped.
 
-use super::{Args, Expr, Function, Path, Spec, Step, StepKind, Take, Test};
+use super::{Aggregation, Args, Expr, FilterTest, Function, Path, RowPart, Step, StepKind};
 
 /// A value, with steps by their numbers.
-pub(crate) fn shown(value: &Expr) -> String {
-    shown_with(value, &|step| format!("n{step}"))
+pub(crate) fn describe_value(value: &Expr) -> String {
+    describe_value_with(value, &|step| format!("n{step}"))
 }
 
-fn shown_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
+fn describe_value_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
     let joined = |items: Vec<String>| items.join(", ");
     match value {
         Expr::Value(value) => clip(&value.to_string()),
         Expr::Step { step, take, many } => {
             let each = if *many { "each " } else { "" };
-            format!("{each}{}{}", name(*step), taken(take))
+            format!("{each}{}{}", name(*step), part_suffix(take))
         }
-        Expr::Row(take) => format!("_{}", taken(take)),
-        Expr::List(items) => format!("[{}]", joined(items.iter().map(|i| shown_with(i, name)).collect())),
+        Expr::Row(take) => format!("_{}", part_suffix(take)),
+        Expr::List(items) => format!("[{}]", joined(items.iter().map(|i| describe_value_with(i, name)).collect())),
         Expr::Object(pairs) => {
-            format!("{{{}}}", joined(pairs.iter().map(|(k, v)| format!("{k}: {}", shown_with(v, name))).collect()))
+            format!(
+                "{{{}}}",
+                joined(pairs.iter().map(|(k, v)| format!("{k}: {}", describe_value_with(v, name))).collect())
+            )
         }
         Expr::Template { source, .. } => clip(&serde_json::Value::from(source.as_str()).to_string()),
         Expr::Read { steps, take } => {
-            let inner = read(steps, name);
-            format!("({inner}){}", taken(take))
+            let inner = describe_inner_read(steps, name);
+            format!("({inner}){}", part_suffix(take))
         }
     }
 }
 
-fn taken(take: &Take) -> String {
+fn part_suffix(take: &RowPart) -> String {
     match take {
-        Take::Path(path) if path.is_empty() => String::new(),
-        Take::Path(path) => format!(".{}", path.join(".")),
-        Take::Key(_) => String::new(),
+        RowPart::Path(path) if path.is_empty() => String::new(),
+        RowPart::Path(path) => format!(".{}", path.join(".")),
+        RowPart::Key(_) => String::new(),
     }
 }
 
 /// `n=count, total=sum(votes)`
-pub(crate) fn specs(specs: &[Spec]) -> String {
-    let one = |spec: &Spec| {
+pub(crate) fn describe_aggregations(specs: &[Aggregation]) -> String {
+    let one = |spec: &Aggregation| {
         let function = match spec.function {
             Function::Count => "count",
             Function::Sum => "sum",
@@ -60,36 +63,37 @@ fn clip(text: &str) -> String {
 }
 
 /// What a step is called.
-pub(crate) type Name<'a> = &'a dyn Fn(usize) -> String;
+pub(crate) type StepName<'a> = &'a dyn Fn(usize) -> String;
 
 /// What a step does, without what it works on.
-pub(crate) fn doing(step: &Step, name: Name<'_>) -> String {
+pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
     let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
     let pages = |size: &Option<usize>| size.map(|n| format!(" by {n}")).unwrap_or_default();
     let entity = step.of.as_ref().map_or("rows", |of| of.entity.as_str());
-    let says = step.says.as_ref().map(|s| s.what.as_str());
+    let description = step.description.as_ref().map(|s| s.what.as_str());
     let joined = |paths: &[Path]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
     match &step.kind {
         StepKind::Query { args, limit: n, page_size, fields, .. } => {
-            let what = says.map_or_else(|| format!("query {entity}"), str::to_owned);
+            let what = description.map_or_else(|| format!("query {entity}"), str::to_owned);
             let fields = fields.as_ref().map(|f| format!("[{}]", f.join(", "))).unwrap_or_default();
-            format!("{what}{}{fields}{}{}", braces(args, name), limit(n), pages(page_size))
+            format!("{what}{}{fields}{}{}", braced_args(args, name), limit(n), pages(page_size))
         }
         StepKind::Get { args, .. } => {
-            let what = says.map_or_else(|| format!("get {entity}"), str::to_owned);
-            format!("{what}({})", list(args, name))
+            let what = description.map_or_else(|| format!("get {entity}"), str::to_owned);
+            format!("{what}({})", describe_args(args, name))
         }
         StepKind::Follow { relation, args, limit: n, page_size, .. } => {
-            format!("follow {relation}{} → {entity}{}{}", braces(args, name), limit(n), pages(page_size))
+            format!("follow {relation}{} → {entity}{}{}", braced_args(args, name), limit(n), pages(page_size))
         }
-        StepKind::Each { args, limit: n, .. } => {
-            format!("for each row query {entity}{}{}", braces(args, name), limit(n))
+        StepKind::QueryPerRow { args, limit: n, .. } => {
+            format!("for each row query {entity}{}{}", braced_args(args, name), limit(n))
         }
         StepKind::Deref { field, limit: n, .. } => format!("follow {field} → {entity}{}", limit(n)),
         StepKind::Attach { field, entity, .. } => format!("look up {} → {}", field.join("."), entity.entity),
         StepKind::Hydrate { fields, .. } => format!("read {} of each row", fields.join(", ")),
         StepKind::Filter { tests, .. } => {
-            let one = |t: &Test| format!("{}{}{}", t.path.join("."), t.op.sign(), shown_with(&t.value, name));
+            let one =
+                |t: &FilterTest| format!("{}{}{}", t.path.join("."), t.op.sign(), describe_value_with(&t.value, name));
             format!("filter {}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
         }
         StepKind::Sort { by, descending, .. } => {
@@ -98,10 +102,10 @@ pub(crate) fn doing(step: &Step, name: Name<'_>) -> String {
         StepKind::Limit { count, .. } => format!("limit {count}"),
         StepKind::Distinct { by, .. } if by.is_empty() => "distinct".to_owned(),
         StepKind::Distinct { by, .. } => format!("distinct {}", joined(by)),
-        StepKind::Aggregate { specs: made, .. } => specs(made),
+        StepKind::Aggregate { specs: made, .. } => describe_aggregations(made),
         StepKind::GroupBy { by, specs: made, .. } => {
             let by: Vec<&str> = by.iter().map(|p| p.name.as_str()).collect();
-            format!("group by {}: {}", by.join(", "), specs(made))
+            format!("group by {}: {}", by.join(", "), describe_aggregations(made))
         }
         StepKind::Project { columns, .. } => {
             let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
@@ -109,39 +113,40 @@ pub(crate) fn doing(step: &Step, name: Name<'_>) -> String {
         }
         StepKind::Derive { object, .. } => {
             let pairs: Vec<String> =
-                object.iter().map(|(key, value)| format!("{key}: {}", shown_with(value, name))).collect();
+                object.iter().map(|(key, value)| format!("{key}: {}", describe_value_with(value, name))).collect();
             format!("{{{}}}", pairs.join(", "))
         }
-        StepKind::Effect { args, .. } => format!("{}({})", says.unwrap_or("effect"), list(args, name)),
+        StepKind::Effect { args, .. } => format!("{}({})", description.unwrap_or("effect"), describe_args(args, name)),
         StepKind::Page { handle, limit: n } => format!("page {handle}{}", limit(n)),
-        other => given(other, name),
+        other => describe_simple_step(other, name),
     }
 }
 
 /// Texts, literals, and what needs no more than its word.
-fn given(kind: &StepKind, name: Name<'_>) -> String {
+fn describe_simple_step(kind: &StepKind, name: StepName<'_>) -> String {
     match kind {
         StepKind::Template { source, .. } => format!("render {}", clip(first_line(source))),
-        StepKind::Rows { items } => {
-            clip(&format!("rows [{}]", items.iter().map(|i| shown_with(i, name)).collect::<Vec<_>>().join(", ")))
-        }
+        StepKind::Rows { items } => clip(&format!(
+            "rows [{}]",
+            items.iter().map(|i| describe_value_with(i, name)).collect::<Vec<_>>().join(", ")
+        )),
         StepKind::Text { content } => format!("text {}", clip(first_line(content))),
         StepKind::Operation { handle, .. } => format!("{} {handle}", kind.word()),
-        StepKind::Given { step } => step.map_or_else(|| "_".to_owned(), name),
+        StepKind::OuterRows { step } => step.map_or_else(|| "_".to_owned(), name),
         other => other.word().to_owned(),
     }
 }
 
 /// A read for each row, on one line: `query Ticket{owner ← _.id}, n=count`.
-fn read(steps: &[Step], outer: Name<'_>) -> String {
+fn describe_inner_read(steps: &[Step], outer: StepName<'_>) -> String {
     let inner = |at: usize| match steps.get(at).map(|s| &s.kind) {
-        Some(StepKind::Given { step: Some(given) }) => outer(*given),
-        Some(StepKind::Given { step: None }) => "_".to_owned(),
+        Some(StepKind::OuterRows { step: Some(given) }) => outer(*given),
+        Some(StepKind::OuterRows { step: None }) => "_".to_owned(),
         _ => format!("#{:02}", at + 1),
     };
     let one = |step: &Step| match &step.kind {
-        StepKind::Given { step } => step.map_or_else(|| "_".to_owned(), outer),
-        _ => doing(step, &inner),
+        StepKind::OuterRows { step } => step.map_or_else(|| "_".to_owned(), outer),
+        _ => describe_step(step, &inner),
     };
     steps.iter().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -150,15 +155,17 @@ fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim()
 }
 
-fn braces(args: &Args, name: Name<'_>) -> String {
-    if args.is_empty() { String::new() } else { format!("{{{}}}", list(args, name)) }
+fn braced_args(args: &Args, name: StepName<'_>) -> String {
+    if args.is_empty() { String::new() } else { format!("{{{}}}", describe_args(args, name)) }
 }
 
 /// `state="open", ticket ← hot`
-fn list(args: &Args, name: Name<'_>) -> String {
+fn describe_args(args: &Args, name: StepName<'_>) -> String {
     let one = |(slot, value): (&smol_str::SmolStr, &Expr)| match value {
-        Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => format!("{slot} ← {}", shown_with(value, name)),
-        known => format!("{slot}={}", shown_with(known, name)),
+        Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => {
+            format!("{slot} ← {}", describe_value_with(value, name))
+        }
+        known => format!("{slot}={}", describe_value_with(known, name)),
     };
     args.iter().map(one).collect::<Vec<_>>().join(", ")
 }

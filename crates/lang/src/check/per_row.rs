@@ -4,40 +4,44 @@
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
-use super::method::{Method, Receiver, Written};
-use super::value::{Base, Found, reference_of};
-use super::{Col, Cx, NodeId, RowAt, RowType};
+use super::method::{MethodCall, Receiver, ReceiverCall};
+use super::value::{ResolvedValue, ValueSource, reference_of};
+use super::{Checker, NodeId, RowScope, RowType, TypedColumn};
 use crate::codes;
-use crate::ir::{Expr, StepKind, Take};
-use crate::scope::Exposed;
+use crate::ir::{Expr, RowPart, StepKind};
+use crate::scope::ExposedEntity;
 use crate::syntax::tree::{Entry, Node, Part, PartKind, Primary};
 
-impl<'s> Cx<'s> {
+impl<'s> Checker<'s> {
     /// `rows => {title: _.p10}`
     pub(super) fn derive(&mut self, input: NodeId, object: &[Entry]) -> Option<NodeId> {
-        let (mut values, mut columns) = (Vec::new(), Vec::<Col>::new());
-        let mut right = true;
-        self.each.push(RowAt { space: self.here(), input });
+        let (mut values, mut columns) = (Vec::new(), Vec::<TypedColumn>::new());
+        let mut is_valid = true;
+        self.row_scopes.push(RowScope { space: self.current_space(), input });
         for entry in object {
             let name = &entry.key.text;
             if columns.iter().any(|c| c.name == *name) {
                 self.error(codes::DUPLICATE_ARGUMENT, entry.key.span, format!("`{name}` names two columns"));
-                right = false;
+                is_valid = false;
             }
-            match self.free(&entry.value) {
-                Some(free) => {
-                    columns.push(Col { name: name.clone(), kind: free.kind, home: free.home });
-                    values.push((name.to_string(), free.expr));
+            match self.untyped(&entry.value) {
+                Some(untyped) => {
+                    columns.push(TypedColumn {
+                        name: name.clone(),
+                        kind: untyped.kind,
+                        ref_catalog: untyped.ref_catalog,
+                    });
+                    values.push((name.to_string(), untyped.expr));
                 }
-                None => right = false,
+                None => is_valid = false,
             }
         }
-        let row = self.each.pop()?;
-        if !right {
+        let row = self.row_scopes.pop()?;
+        if !is_valid {
             return None;
         }
-        let rows = RowType::made(columns, self.rows(input).many);
-        Some(self.push(StepKind::Derive { input: row.input.0, object: values }, rows))
+        let rows = RowType::computed(columns, self.rows(input).many);
+        Some(self.add_node(StepKind::Derive { input: row.input.0, object: values }, rows))
     }
 
     /// `rows => e1(…).m1(…)`
@@ -48,19 +52,19 @@ impl<'s> Cx<'s> {
         });
         let is_method = |part: &Part| matches!(part.kind, PartKind::Method { .. });
         let Some((name, args, (before, span))) = last.filter(|(.., (before, _))| !before.iter().any(is_method)) else {
-            self.not_an_effect(effect);
+            self.report_not_an_effect(effect);
             return None;
         };
-        self.each.push(RowAt { space: self.here(), input });
-        let written = Written { name, args, span, receiver: Span { start: effect.span.start, end: span.start } };
+        self.row_scopes.push(RowScope { space: self.current_space(), input });
+        let written = MethodCall { name, args, span, receiver: Span { start: effect.span.start, end: span.start } };
         let receiver = self.receiver(effect, before);
-        let made = receiver.and_then(|receiver| self.method(&Method { receiver, written }));
-        let row = self.each.pop()?;
+        let made = receiver.and_then(|receiver| self.method(&ReceiverCall { receiver, written }));
+        let row = self.row_scopes.pop()?;
         let (exposed, capability, args) = made?;
         self.call(exposed, capability, args, (Some(row.input), name.span))
     }
 
-    fn not_an_effect(&mut self, effect: &Node) {
+    fn report_not_an_effect(&mut self, effect: &Node) {
         let message =
             "after `=>` stands `{key: value}`, which makes a row of each row, or one method, which is called for each";
         // A path of the row, or a read for it, is a value of a new row.
@@ -68,7 +72,7 @@ impl<'s> Cx<'s> {
             Some(PartKind::Follow { name, .. }) => name.text.clone(),
             _ => "value".into(),
         };
-        let fix = Edit::replace(effect.span, format!("{{{name}: ")).keep(effect.span).write("}");
+        let fix = Edit::replace(effect.span, format!("{{{name}: ")).append_original(effect.span).append("}");
         self.report(Diagnostic::error(codes::NOT_AN_EFFECT, effect.span, message).with_fix([fix]));
     }
 
@@ -84,7 +88,7 @@ impl<'s> Cx<'s> {
             _ => {
                 let span = before.last().map_or(effect.head, |last| effect.head.to(last.span));
                 let node = Node { parts: before.to_vec(), span, ..effect.clone() };
-                let found = self.found(&node)?;
+                let found = self.resolve_value(&node)?;
                 let (exposed, reference) = self.instance(found, span)?;
                 Some(Receiver::Instance(exposed, reference))
             }
@@ -92,26 +96,28 @@ impl<'s> Cx<'s> {
     }
 
     /// The entity that was found, and the reference to it.
-    pub(super) fn instance(&mut self, found: Found, span: Span) -> Option<(&'s Exposed, Expr)> {
+    pub(super) fn instance(&mut self, found: ResolvedValue, span: Span) -> Option<(&'s ExposedEntity, Expr)> {
         if found.many {
             let message = "a method is called on one row; `rows => …` calls it for each";
             self.error(codes::MANY_ROWS, span, message);
             return None;
         }
         let of = match (&found.key, &found.value) {
-            (Some((home, entity)), _) => found.key_of().map(|of| (home.clone(), entity.clone(), Take::Key(of))),
-            (None, Some((path, Type::Ref(entity), Some(home)))) => {
-                Some((home.clone(), entity.into(), Take::Path(path.clone())))
+            (Some((ref_catalog, entity)), _) => {
+                found.key_of().map(|of| (ref_catalog.clone(), entity.clone(), RowPart::Key(of)))
+            }
+            (None, Some((path, Type::Ref(entity), Some(ref_catalog)))) => {
+                Some((ref_catalog.clone(), entity.into(), RowPart::Path(path.clone())))
             }
             _ => None,
         };
-        let exposed = of.as_ref().and_then(|(home, entity, _)| self.scope.exposed(home, entity));
+        let exposed = of.as_ref().and_then(|(ref_catalog, entity, _)| self.scope.find_exposed(ref_catalog, entity));
         let (Some((_, _, take)), Some(exposed)) = (of, exposed) else {
             let message = "a method is called on an entity, and this is none that the session knows";
             self.error(codes::WRONG_RECEIVER, span, message);
             return None;
         };
-        let base: Base = found.base;
+        let base: ValueSource = found.base;
         Some((exposed, base.take(take, false)))
     }
 }

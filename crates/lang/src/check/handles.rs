@@ -3,12 +3,12 @@
 
 use base::{Diagnostic, Edit};
 
-use super::{Cx, NodeId, RowType};
+use super::{Checker, NodeId, RowType};
 use crate::codes;
 use crate::ir::StepKind;
 use crate::syntax::tree::{HostCall, HostKind};
 
-impl Cx<'_> {
+impl Checker<'_> {
     pub(super) fn host(&mut self, call: &HostCall) -> Option<NodeId> {
         if !self.effects_allowed() {
             self.error(
@@ -19,17 +19,17 @@ impl Cx<'_> {
             return None;
         }
         let handle = self.handle(call)?;
-        let rows = RowType { open: true, ..RowType::made(Vec::new(), true) };
+        let rows = RowType { has_unknown_columns: true, ..RowType::computed(Vec::new(), true) };
         Some(match call.kind {
             HostKind::Page => {
                 let limit = match &call.limit {
                     Some(limit) => Some(self.count(limit)?),
                     None => None,
                 };
-                self.push(StepKind::Page { handle, limit }, rows)
+                self.add_node(StepKind::Page { handle, limit }, rows)
             }
-            HostKind::Wait => self.push(StepKind::Operation { handle, cancel: false }, rows),
-            HostKind::Cancel => self.push(StepKind::Operation { handle, cancel: true }, rows),
+            HostKind::Wait => self.add_node(StepKind::Operation { handle, cancel: false }, rows),
+            HostKind::Cancel => self.add_node(StepKind::Operation { handle, cancel: true }, rows),
         })
     }
 

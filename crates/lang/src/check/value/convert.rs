@@ -5,17 +5,23 @@ use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 use serde_json::Value as Json;
 
-use super::free::Free;
-use super::hole::{Base, Found};
-use super::{Home, listed};
-use crate::check::Cx;
+use super::resolve::{ResolvedValue, ValueSource};
+use super::untyped::TypedExpr;
+use super::{RefCatalog, list_of_one};
+use crate::check::Checker;
 use crate::codes;
-use crate::ir::{Expr, Take};
+use crate::ir::{Expr, RowPart};
 
-impl Cx<'_> {
-    pub(super) fn fit(&mut self, home: Home<'_>, kind: &Type, found: Found, span: Span) -> Option<Expr> {
-        if let Base::Known(Json::String(text)) = &found.base {
-            return self.known_for(home, kind, text.clone(), span);
+impl Checker<'_> {
+    pub(super) fn convert_to(
+        &mut self,
+        ref_catalog: RefCatalog<'_>,
+        kind: &Type,
+        found: ResolvedValue,
+        span: Span,
+    ) -> Option<Expr> {
+        if let ValueSource::Known(Json::String(text)) = &found.base {
+            return self.convert_text(ref_catalog, kind, text.clone(), span);
         }
         let select;
         let (item, list) = match kind {
@@ -26,7 +32,7 @@ impl Cx<'_> {
             }
             other => (other, false),
         };
-        let take = self.taken(home, item, &found);
+        let take = self.part_for_type(ref_catalog, item, &found);
         let Some(take) = take else {
             // A list for a list.
             let whole = found.value.as_ref().filter(|(_, found_kind, from)| {
@@ -35,64 +41,74 @@ impl Cx<'_> {
                     Type::MultiSelect(choices) => Some(Type::Select(choices.clone())),
                     _ => None,
                 };
-                list && !found.many && inner.is_some_and(|of| fits(item, &of, (home, from.as_ref())))
+                list && !found.many && inner.is_some_and(|of| is_assignable(item, &of, (ref_catalog, from.as_ref())))
             });
             if let Some((path, ..)) = whole {
                 let path = path.clone();
-                return Some(found.base.take(Take::Path(path), false));
+                return Some(found.base.take(RowPart::Path(path), false));
             }
-            self.does_not_fit((home, kind), &found, span);
+            self.report_type_mismatch((ref_catalog, kind), &found, span);
             return None;
         };
         if found.many && !list && !matches!(kind, Type::Json) {
-            self.too_many(span);
+            self.report_too_many(span);
             return None;
         }
         let many = found.many;
         let expr = match (&take, &found.base) {
-            (Take::Key(_), Base::Step(node)) => self.key_written(*node).unwrap_or_else(|| found.base.take(take, many)),
+            (RowPart::Key(_), ValueSource::Step(node)) => {
+                self.key_written(*node).unwrap_or_else(|| found.base.take(take, many))
+            }
             _ => found.base.take(take, many),
         };
-        Some(if list && !many { listed(expr) } else { expr })
+        Some(if list && !many { list_of_one(expr) } else { expr })
     }
 
-    fn known_for(&mut self, home: Home<'_>, kind: &Type, text: String, span: Span) -> Option<Expr> {
+    fn convert_text(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, text: String, span: Span) -> Option<Expr> {
         let value = crate::syntax::tree::Value { kind: crate::syntax::tree::ValueKind::String(text), span };
         // A text that was bound before is data: what looks like Jinja in it is not.
-        let rows = std::mem::take(&mut self.each);
-        let found = self.value_in(home, kind, &value);
-        self.each = rows;
+        let rows = std::mem::take(&mut self.row_scopes);
+        let found = self.value_in(ref_catalog, kind, &value);
+        self.row_scopes = rows;
         found
     }
 
     /// How an item of this type is taken from what was found.
-    fn taken(&self, home: Home<'_>, item: &Type, found: &Found) -> Option<Take> {
+    fn part_for_type(&self, ref_catalog: RefCatalog<'_>, item: &Type, found: &ResolvedValue) -> Option<RowPart> {
         if let (Type::Ref(target), Some((from, entity)), Some(of)) = (item, &found.key, found.key_of())
             && target == entity
-            && home.is_none_or(|h| h.id == from.id)
+            && ref_catalog.is_none_or(|h| h.id == from.id)
         {
-            return Some(Take::Key(of));
+            return Some(RowPart::Key(of));
         }
         if let Some((path, kind, from)) = &found.value {
-            let right = fits(item, kind, (home, from.as_ref()))
-                || self.is_key_of(home, item, kind)
-                || key_kind(kind, from.as_ref()).is_some_and(|key| fits(item, &key, (home, from.as_ref())));
-            return right.then(|| Take::Path(path.clone()));
+            let right = is_assignable(item, kind, (ref_catalog, from.as_ref()))
+                || self.is_key_of(ref_catalog, item, kind)
+                || key_kind(kind, from.as_ref())
+                    .is_some_and(|key| is_assignable(item, &key, (ref_catalog, from.as_ref())));
+            return right.then(|| RowPart::Path(path.clone()));
         }
-        (*item == Type::Json).then(|| Take::Path(Vec::new()))
+        (*item == Type::Json).then(|| RowPart::Path(Vec::new()))
     }
 
     /// A scalar for a reference whose key has one part.
-    fn is_key_of(&self, home: Home<'_>, item: &Type, found: &Type) -> bool {
+    fn is_key_of(&self, ref_catalog: RefCatalog<'_>, item: &Type, found: &Type) -> bool {
         let Type::Ref(target) = item else { return false };
-        let Some(entity) = home.and_then(|h| h.entity(target)) else { return false };
+        let Some(entity) = ref_catalog.and_then(|h| h.entity(target)) else { return false };
         match entity.key.as_slice() {
-            [only] => entity.fields.get(only).is_some_and(|f| fits(&f.kind, found, (home, home))),
+            [only] => {
+                entity.fields.get(only).is_some_and(|f| is_assignable(&f.kind, found, (ref_catalog, ref_catalog)))
+            }
             _ => false,
         }
     }
 
-    fn does_not_fit(&mut self, (home, kind): (Home<'_>, &Type), found: &Found, span: Span) {
+    fn report_type_mismatch(
+        &mut self,
+        (ref_catalog, kind): (RefCatalog<'_>, &Type),
+        found: &ResolvedValue,
+        span: Span,
+    ) {
         let what = match (&found.value, &found.key) {
             (Some((_, kind, _)), None) => kind.describe(),
             // Two APIs may call different things by one name.
@@ -102,28 +118,28 @@ impl Cx<'_> {
             (_, Some((_, entity))) => format!("rows of {entity}"),
             _ => "rows of several columns".to_owned(),
         };
-        let wanted = match (kind, home, &found.key) {
+        let wanted = match (kind, ref_catalog, &found.key) {
             (Type::Ref(wanted), Some(h), Some((_, entity))) if wanted == entity => format!("{}:{wanted}", h.id),
             _ => kind.describe(),
         };
         let what = if found.many && found.key.is_none() { format!("many of {what}") } else { what };
         let more = match (kind, &found.value) {
             (Type::String(_), Some((_, Type::Integer | Type::Number | Type::Boolean | Type::Date(_), _)))
-                if !self.each.is_empty() =>
+                if !self.row_scopes.is_empty() =>
             {
                 "; a template makes text of it: \"{{ _.slot }}\""
             }
             _ => "",
         };
-        let fix = found.key.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|(home, entity)| {
-            let key = home.entity(entity)?.key.first()?;
+        let fix = found.key.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|(ref_catalog, entity)| {
+            let key = ref_catalog.entity(entity)?.key.first()?;
             Some(Edit::insert(span.end, format!(".{key}")))
         });
         let message = format!("expected {wanted}, found {what}{more}");
         self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_fix(fix));
     }
 
-    fn too_many(&mut self, span: Span) {
+    fn report_too_many(&mut self, span: Span) {
         let message =
             "one is wanted here and these are many rows; take one of them, or write `rows => …` to do it for each";
         let fix = Edit::insert(span.end, ".first()");
@@ -131,15 +147,15 @@ impl Cx<'_> {
     }
 
     /// What was found where no type is wanted: a reference to an entity, or the value it has.
-    pub(super) fn settle(&mut self, found: Found, span: Span) -> Option<Free> {
-        if let Base::Known(json) = &found.base {
+    pub(super) fn infer_type(&mut self, found: ResolvedValue, span: Span) -> Option<TypedExpr> {
+        if let ValueSource::Known(json) = &found.base {
             let kind = Type::String(catalog::TextStyle::Document);
-            return Some(Free { expr: Expr::Value(json.clone()), kind, home: None });
+            return Some(TypedExpr { expr: Expr::Value(json.clone()), kind, ref_catalog: None });
         }
-        let (take, kind, home) = match (&found.value, &found.key, found.key_of()) {
-            (Some((path, kind, home)), ..) => (Take::Path(path.clone()), kind.clone(), home.clone()),
-            (None, Some((home, entity)), Some(of)) => {
-                (Take::Key(of), Type::Ref(entity.to_string()), Some(home.clone()))
+        let (take, kind, ref_catalog) = match (&found.value, &found.key, found.key_of()) {
+            (Some((path, kind, ref_catalog)), ..) => (RowPart::Path(path.clone()), kind.clone(), ref_catalog.clone()),
+            (None, Some((ref_catalog, entity)), Some(of)) => {
+                (RowPart::Key(of), Type::Ref(entity.to_string()), Some(ref_catalog.clone()))
             }
             _ => {
                 let message = "these rows have several columns; take one of them";
@@ -149,12 +165,12 @@ impl Cx<'_> {
         };
         let many = found.many;
         let kind = if many { Type::Array(Box::new(kind)) } else { kind };
-        Some(Free { expr: found.base.take(take, many), kind, home })
+        Some(TypedExpr { expr: found.base.take(take, many), kind, ref_catalog })
     }
 }
 
 /// A reference whose key has one part is that part, wherever a value of its type is wanted.
-fn key_kind(found: &Type, from: Home<'_>) -> Option<Type> {
+fn key_kind(found: &Type, from: RefCatalog<'_>) -> Option<Type> {
     let Type::Ref(target) = found else { return None };
     let entity = from?.entity(target)?;
     match entity.key.as_slice() {
@@ -164,16 +180,17 @@ fn key_kind(found: &Type, from: Home<'_>) -> Option<Type> {
 }
 
 /// Whether a value of the one type can stand where the other is wanted.
-fn fits(wanted: &Type, found: &Type, (home, from): (Home<'_>, Home<'_>)) -> bool {
+fn is_assignable(wanted: &Type, found: &Type, (ref_catalog, from): (RefCatalog<'_>, RefCatalog<'_>)) -> bool {
     match (wanted, found) {
         (Type::Json, _) | (_, Type::Json) => true,
         (Type::String(_), Type::String(_) | Type::Select(_) | Type::Uuid | Type::Date(_)) => true,
         (Type::Select(_) | Type::Uuid, Type::String(_)) | (Type::Select(_), Type::Select(_)) => true,
         (Type::Number, Type::Integer) | (Type::Date(_), Type::Date(_)) => true,
         (Type::Ref(wanted), Type::Ref(found)) => {
-            wanted == found && (home.is_none() || from.is_none() || home.map(|h| &h.id) == from.map(|h| &h.id))
+            wanted == found
+                && (ref_catalog.is_none() || from.is_none() || ref_catalog.map(|h| &h.id) == from.map(|h| &h.id))
         }
-        (Type::Array(wanted), Type::Array(found)) => fits(wanted, found, (home, from)),
+        (Type::Array(wanted), Type::Array(found)) => is_assignable(wanted, found, (ref_catalog, from)),
         (Type::MultiSelect(_), Type::MultiSelect(_)) => true,
         (wanted, found) => wanted == found,
     }

@@ -1,31 +1,36 @@
 //! Keys that are not the entity's: what would be, with the values that were written.
 //! Invariant: a value goes to the part that it was surely meant for; the rest are places to fill.
 
-use base::{Edit, Span, nearest};
+use base::{Edit, Span, closest_name};
 use catalog::Type;
 
-use super::super::Cx;
-use crate::scope::{Alphabet, Exposed};
+use super::super::Checker;
+use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{Arg, Key, Value, ValueKind};
 
-impl Cx<'_> {
+impl Checker<'_> {
     /// `(project="OPS", number=$)` in place of the key that was written.
-    pub(in crate::check) fn key_edit(&self, exposed: &Exposed, key: &Key, (wrong, alphabet): (Span, Alphabet)) -> Edit {
+    pub(in crate::check) fn key_edit(
+        &self,
+        exposed: &ExposedEntity,
+        key: &Key,
+        (wrong, style): (Span, NameStyle),
+    ) -> Edit {
         let parts: Vec<(&str, &Type)> =
             exposed.definition().into_iter().flat_map(|e| e.key_fields().map(|f| (f.name.as_str(), &f.kind))).collect();
         let mut edit = Edit::replace(wrong, "(");
         for (n, (name, value)) in self.parts_of(exposed, &parts, key).into_iter().enumerate() {
-            let slot = self.scope.slot_in(&exposed.catalog, name, alphabet);
-            edit = edit.write(format!("{}{slot}=", if n > 0 { ", " } else { "" }));
+            let slot = self.scope.styled_slot(&exposed.catalog, name, style);
+            edit = edit.append(format!("{}{slot}=", if n > 0 { ", " } else { "" }));
             edit = match value {
-                Part::Kept(place) => edit.keep(place),
-                Part::New(text) => edit.write(text),
+                Part::Kept(place) => edit.append_original(place),
+                Part::New(text) => edit.append(text),
             };
         }
-        edit.write(")")
+        edit.append(")")
     }
 
-    fn parts_of<'p>(&self, exposed: &Exposed, parts: &[(&'p str, &Type)], key: &Key) -> Vec<(&'p str, Part)> {
+    fn parts_of<'p>(&self, exposed: &ExposedEntity, parts: &[(&'p str, &Type)], key: &Key) -> Vec<(&'p str, Part)> {
         match key {
             Key::Unary(value) => {
                 let spelled = split(value, parts);
@@ -40,7 +45,7 @@ impl Cx<'_> {
                 parts.iter().enumerate().map(one).collect()
             }
             Key::Slots(slots) => {
-                let wire = |arg: &Arg| self.scope.slot_name(&exposed.catalog, &arg.slot.text).to_owned();
+                let wire = |arg: &Arg| self.scope.wire_name(&exposed.catalog, &arg.slot.text).to_owned();
                 let known = |arg: &&Arg| parts.iter().any(|(name, _)| *name == wire(arg));
                 let mut strange: Vec<&Arg> = slots.iter().filter(|arg| !known(arg)).collect();
                 let lacking = parts.iter().filter(|(name, _)| !slots.iter().any(|arg| wire(arg) == *name)).count();
@@ -49,7 +54,7 @@ impl Cx<'_> {
                         return (*name, Part::Kept(arg.value.span));
                     }
                     let meant = strange.iter().position(|arg| {
-                        nearest(&arg.slot.text, [*name]).is_some() || (lacking == 1 && could_be(&arg.value, kind))
+                        closest_name(&arg.slot.text, [*name]).is_some() || (lacking == 1 && could_be(&arg.value, kind))
                     });
                     match meant.map(|at| strange.remove(at)) {
                         Some(arg) => (*name, Part::Kept(arg.value.span)),
@@ -62,11 +67,11 @@ impl Cx<'_> {
     }
 
     /// A reference with the parts that a text like `OPS-7` has, or with places to fill.
-    pub(in crate::check) fn reference_edit(&self, exposed: &Exposed, value: &Value, alphabet: Alphabet) -> Edit {
+    pub(in crate::check) fn reference_edit(&self, exposed: &ExposedEntity, value: &Value, style: NameStyle) -> Edit {
         let unary = Key::Unary(Box::new(value.clone()));
-        let parts = self.key_edit(exposed, &unary, (value.span, alphabet));
-        let mut edit = Edit::replace(value.span, exposed.name_in(alphabet));
-        edit.right.extend(parts.right);
+        let parts = self.key_edit(exposed, &unary, (value.span, style));
+        let mut edit = Edit::replace(value.span, exposed.styled_name(style));
+        edit.replacement.extend(parts.replacement);
         edit
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::reports::quoted;
 use super::tree::{
-    Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, PartKind, Path, Pred,
-    Primary, Program, Spec, Value, ValueKind,
+    AggregateSpec, Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, PartKind,
+    Path, Pred, Primary, Program, Value, ValueKind,
 };
 
 /// One line per statement: `name = …`, then `return …` per result.
@@ -145,7 +145,7 @@ fn pred(pred: &Pred) -> String {
     format!("{}{op}{}", path(&pred.path), value(&pred.value))
 }
 
-fn spec(spec: &Spec) -> String {
+fn spec(spec: &AggregateSpec) -> String {
     let function = match spec.function {
         Function::Count => "count",
         Function::Sum => "sum",
