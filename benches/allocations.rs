@@ -1,7 +1,7 @@
-//! How often memory is asked for, and how much, when one request is bound and when one page of 100 rows is decoded.
-//! Invariant: counts, not times: the same on every machine; nothing is asserted.
+//! Counts allocations and their bytes for binding one request and for decoding one page of 100 rows.
+//! Invariant: the numbers are counts instead of times, so they are the same on every machine; nothing is asserted.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const ROWS: usize = 100;
 
-/// A page as the demo API answers it.
+/// Makes a page in the form of the demo API's answer.
 fn page() -> Vec<u8> {
     let body = "Seen on two machines since the last release; a restart helps for an hour. ".repeat(4);
     let row = |number: usize| {

@@ -1,7 +1,7 @@
-//! What a large catalog costs to load: YAML text to a sealed catalog, its canonical form with its digest, and back.
-//! Invariant: the text is made here, the same on every machine; nothing is asserted about time.
+//! Times the loading of a large catalog: YAML text to a sealed catalog, its canonical form with its digest, and back.
+//! Invariant: the text is generated here and is the same on every machine; nothing is asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use base::Digest;

@@ -1,5 +1,5 @@
-//! How well and how fast discovery finds what an intent is about: quality over the labelled intents of `tests/discovery`, time
-//! over 50 catalogs with 10,000 capabilities.
+//! Measures discovery: its quality over the labelled intents of `tests/discovery`, and its time over 50 catalogs with 10,000
+//! capabilities.
 
 // why: a benchmark prints, and a failed expectation ends it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -79,7 +79,7 @@ fn took(intents: &[Labelled]) {
     println!("{:36} {:>10.2} ms", "index after one catalog changed", reload);
     println!("{:36} {:>10.2} ms", "discover, median", times[times.len() / 2]);
     println!("{:36} {:>10.2} ms of 5 allowed", "discover, p99", times[times.len() * 99 / 100]);
-    // What others do on the machine in between is in the line above, and not in this one.
+    // Other work on the machine changes the line above, but not this one.
     println!("{:36} {:>10.2} ms", "slowest intent, median of its rounds", by_intent[by_intent.len() - 1]);
 }
 
@@ -89,7 +89,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (made, started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-/// Words that intents use too, so that the lists of entities that have them are long.
+/// Words that intents use too, so that their lists of entities are long.
 const NOUNS: [&str; 40] = [
     "issue",
     "ticket",
@@ -133,7 +133,7 @@ const NOUNS: [&str; 40] = [
     "member",
 ];
 
-/// A catalog of 40 entities with five capabilities each, different for each number.
+/// Makes a catalog of 40 entities with five capabilities each, which differs for each number.
 fn generated(number: usize, version: usize) -> Catalog {
     let noun = |at: usize| NOUNS[(at * 7 + number * 3) % NOUNS.len()];
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];

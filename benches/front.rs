@@ -1,7 +1,7 @@
-//! What the way from text to plan costs, stage by stage, and how it grows up to the largest program allowed.
-//! Invariant: nothing is asserted about time; every program that is measured is checked to have a plan.
+//! Times the stages from text to plan, and how they grow up to the largest program allowed.
+//! Invariant: every measured program is checked to have a plan; nothing is asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use teach::{Ledger, Seed};
 
 const ROUNDS: usize = 400;
 
-/// Twelve statements, as an agent writes them at the end of a triage.
+/// Twelve statements of the kind that an agent writes at the end of a triage.
 const PROGRAM: &str = r#"me = Account.me()
 open = Ticket{project="OPS", state=open, since=now-7d}
 hot = open.filter{votes>=3, labels=bug}.sort(votes, desc).limit(5)
@@ -44,7 +44,7 @@ fn scope() -> Scope {
     scope
 }
 
-/// Microseconds, the median of many rounds.
+/// Returns the median of many rounds in microseconds.
 fn median<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
@@ -84,7 +84,7 @@ fn measure(scope: &Scope, text: &str, rounds: usize) -> Cost {
     }
 }
 
-/// Many statements, each with names of its own and none equal to another.
+/// Makes many statements that all differ, each with names of its own.
 fn statements(count: usize) -> String {
     let line = |n: usize| match n % 3 {
         0 => format!("a{n} = Ticket{{project=\"P{n}\", state=open}}.limit({})\n", n + 1),
@@ -95,7 +95,7 @@ fn statements(count: usize) -> String {
     (0..last).map(line).collect::<String>() + &format!("a{}", last - 1)
 }
 
-/// One statement with much text in it.
+/// Makes one statement with a long text.
 fn long_text(bytes: usize) -> String {
     let body = "Some line of a long text, with \"quotes\" and ;; more.\n".repeat(bytes / 54);
     format!("t = <<T\n{body}T\nTicket(project=\"OPS\", number=7).close(note=t)")

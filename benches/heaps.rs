@@ -1,8 +1,8 @@
-//! What a stateful JavaScript step costs in process: on a guest that is alive, on a heap in memory, from stored objects.
-//! Invariant: each number stands beside V8's floor for the same heap (restore and snapshot with its own SnapshotCreator);
-//! nothing is asserted about time.
+//! Times a stateful JavaScript step in this process: on a live guest, on a heap in memory, and from stored objects.
+//! Invariant: each number is printed next to the least time that V8 needs for the same heap (restore and snapshot with its own
+//! SnapshotCreator); nothing is asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::sync::{Arc, LazyLock};
@@ -14,11 +14,11 @@ use ports::Scripts;
 use ports::scripts::{Completion, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings};
 use tokio::runtime::{Builder, Runtime};
 
-/// The binary's.
+/// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Milliseconds and bytes a step, measured on this kind of machine with V8 10.2.
+/// Milliseconds and bytes for each step, measured on a machine of this kind with V8 10.2.
 const V8_SMALL: (f64, f64) = (15.6, 466_000.0);
 const V8_LARGE: (f64, f64) = (130.0, 2_460_000.0);
 const ROUNDS: usize = 400;
@@ -49,7 +49,7 @@ struct Run {
     settings: Settings,
 }
 
-/// Of one round: the median on the clock, and the mean of processor time.
+/// Times of one round: the median of wall time, and the mean of processor time.
 struct Took {
     clock: f64,
     processor: f64,
@@ -72,7 +72,7 @@ impl Run {
             head = stepped.heap.key;
         });
         hot.row("hot step", "0.15", v8.0);
-        // The guest that is alive has gone on from here, and others have not been idle for long, so the image is mapped anew.
+        // The live guest has left this heap, and no other guest has been idle for long, so the image is mapped anew.
         let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
         cached.row("cached, not alive, new guest", "0.5", v8.0);
         self.passed_on(make, work).row("cached, not alive, passed on", "0.5", v8.0);
@@ -88,7 +88,7 @@ impl Run {
         }
     }
 
-    /// With as many guests as there may be, one that stood on another heap is made to stand on this one.
+    /// Times a step when all guests are in use: a guest of another heap is moved to this one.
     fn passed_on(&self, make: &str, work: &str) -> Took {
         const LIVE: usize = 4;
         let few = Arc::new(Engine::start(&Settings { live: LIVE, ..self.settings.clone() }).unwrap());
@@ -107,14 +107,14 @@ impl Run {
         })
     }
 
-    /// Sessions of a few steps each, all of them alive.
+    /// Times sessions of a few steps each, all with live guests.
     fn resident(&self) {
         const SESSIONS: usize = 200;
-        // Guests of what was measured before would make room for these.
+        // Guests of earlier measurements would be evicted for these.
         self.engine.forget();
         let before = resident_bytes();
         for session in 0..SESSIONS {
-            // Equal programs would make equal heaps, of which one is kept.
+            // Equal programs would make equal heaps, and only one of them would be stored.
             let mut head = step(&self.engine, None, &format!("{SMALL}; const session = {session}")).heap.key;
             for _ in 0..4 {
                 head = step(&self.engine, Some(head), "next()").heap.key;
@@ -124,8 +124,8 @@ impl Run {
         println!("\nresident, a small session that is alive {each:>6.2} MB  (goal 1)");
     }
 
-    /// The guest beside the same sources built for this machine, and Node, in turns: what a busy machine does to one of them it
-    /// does to the others.
+    /// Times the guest, the same sources built for this machine, and Node, in turns. Other work on the machine then affects all
+    /// of them alike.
     fn compute(&self) {
         println!();
         for (what, code) in COMPUTE {
@@ -152,7 +152,7 @@ impl Run {
     }
 }
 
-/// What is computed, and how long: a loop over numbers, and objects, strings, sorting and text.
+/// The measured programs: a loop over numbers, and a program with objects, strings, sorting and text.
 const COMPUTE: [(&str, &str); 2] = [
     ("30,000,000 rounds of `s += i % 7`", "var s = 0; for (var i = 0; i < 3e7; i++) s += i % 7; s"),
     (
@@ -161,7 +161,7 @@ const COMPUTE: [(&str, &str); 2] = [
     ),
 ];
 
-/// Milliseconds of each other engine that is at hand, as it measures them itself: `scripts/qjs.sh` builds the first.
+/// Returns the milliseconds that each other installed engine measures itself. `scripts/qjs.sh` builds the first.
 fn beside(code: &str) -> Vec<(&'static str, f64)> {
     let file = tempfile::Builder::new().suffix(".js").tempfile().unwrap();
     let timed = format!("const began = Date.now(); {code}; console.log(Date.now() - began)");
@@ -222,7 +222,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// Processor time of all threads so far, in milliseconds: what a busy machine does not change.
+/// Returns the processor time of all threads so far in milliseconds. Other work on the machine does not change it.
 fn processor_ms() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let schedules = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
@@ -230,8 +230,8 @@ fn processor_ms() -> f64 {
     schedules.filter_map(on_cpu).sum::<f64>() / 1e6
 }
 
-/// Memory of this process's own, page tables included. Pages of an image that several guests map are there once, and not
-/// counted here: the kernel would count them for each.
+/// Returns the private memory of this process with its page tables. Pages of an image that several guests map are not included,
+/// because the kernel would count them for each guest.
 fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let kilobytes = |line: &str| {

@@ -1,8 +1,8 @@
-//! What reading many pages costs through Tokamak beside a bare HTTP client that reads the same pages and parses them.
-//! Invariant: both sides send the same requests, equally many at once, to the same demo API in this process, in turns within
-//! one run; nothing is asserted about time.
+//! Compares reading many pages through Tokamak with a bare HTTP client that reads the same pages and parses them.
+//! Invariant: both sides take turns within one run and send the same requests, equally many at once, to the same demo API in this
+//! process; nothing is asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ struct Clock;
 
 #[async_trait]
 impl ports::Clock for Clock {
-    /// As the binary's: it is read several times a call.
+    /// The clock of the binary, because each call reads it several times.
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         Timestamp(i64::try_from(since.as_millis()).unwrap())
@@ -45,7 +45,7 @@ impl ports::Secrets for NoSecrets {
     }
 }
 
-/// Tokamak from a program's text to its rows, without the session around it.
+/// Tokamak from a program's text to its rows, without a session.
 struct House {
     upstream: upstream::HttpUpstream,
     scope: Scope,
@@ -56,10 +56,10 @@ struct House {
 }
 
 impl House {
-    /// The demo catalog, with pages of this size.
+    /// Reads the demo catalog and sets its page size.
     fn new(address: SocketAddr, size: usize) -> Self {
         let text = include_str!("../catalogs/demo.yaml").replace("max: 100", &format!("max: {size}"));
-        // A route would add the demo's own cost: a real API is reached at the origin that its catalog names.
+        // A route would add a cost that a real API does not have, which is reached at the origin of its catalog.
         let text = text.replace("http://demo.localhost", &format!("http://{address}"));
         let catalog = Arc::new(catalog::read("demo.yaml", &text).unwrap());
         let limits = Limits { pages: PAGES, rows: 1_000_000, ..Limits::default() };
@@ -81,7 +81,7 @@ impl House {
         }
     }
 
-    /// Rows in all results.
+    /// Counts the rows of all results.
     async fn run(&self, program: &str) -> usize {
         let parsed = lang::syntax::parse(program, &self.limits);
         let (checked, _) = lang::check::check(&self.scope, &parsed.program).unwrap();
@@ -92,7 +92,7 @@ impl House {
     }
 }
 
-/// What somebody would write without us: send, read, parse, keep.
+/// The client that a programmer would write without Tokamak: send, read, parse, keep.
 async fn bare(client: &reqwest::Client, list: &str, pages: usize) -> usize {
     let mut kept: Vec<Value> = Vec::new();
     for page in 1..=pages {
@@ -103,7 +103,7 @@ async fn bare(client: &reqwest::Client, list: &str, pages: usize) -> usize {
     kept.iter().map(|page| page["data"].as_array().unwrap().len()).sum()
 }
 
-/// The demo API with so many tickets for each of the lists, beside those it has.
+/// Starts the demo API with this number of further tickets for each list.
 async fn demo(client: &reqwest::Client, tickets: usize) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -129,7 +129,7 @@ struct Measured {
     bare: Duration,
 }
 
-/// One round of each in turns, so that what else happens on the machine meets both.
+/// Runs one round of each side in turns, so that other work on the machine affects both.
 async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     name: String,
     mut ours: A,
@@ -138,7 +138,7 @@ async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     let (mut our_times, mut bare_times) = (Vec::new(), Vec::new());
     assert_eq!(ours().await, bare().await, "both read the same rows");
     for round in 0..ROUNDS {
-        // Who goes first changes too.
+        // The sides also take turns at being first.
         for turn in 0..2 {
             let started = Instant::now();
             if (round + turn) % 2 == 0 {
@@ -155,7 +155,7 @@ async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     Measured { name, ours: our_times[ROUNDS / 2], bare: bare_times[ROUNDS / 2] }
 }
 
-/// Eight reads that do not need each other. Reads that differ in their limit only would be one read.
+/// Makes eight independent reads. Reads that only differ in their limit would become one read.
 fn side_by_side() -> String {
     let names: Vec<String> = (0..LISTS).map(label).collect();
     let mut program = String::new();
@@ -173,7 +173,7 @@ fn label(list: usize) -> String {
 async fn main() {
     let mut results = Vec::new();
     for size in [20, 100] {
-        // The upstream installs what TLS needs, so it comes before the other client.
+        // The upstream installs the TLS provider, which the other client needs too.
         let warm = House::new(SocketAddr::from(([127, 0, 0, 1], 9)), size);
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         drop(warm);

@@ -1,7 +1,7 @@
-//! What a call through Tokamak costs beside the same call made directly: one run, medians side by side, as ratios.
+//! Compares a call through Tokamak with the same call made directly, as ratios of medians within one run.
 //! Invariant: every variant reads the same ticket from the same demo API in this process; nothing is asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn caller() -> Caller {
     Caller::local()
 }
 
-/// Runs `work` after a warm-up and gives the median of a round.
+/// Runs `work` after a warm-up and returns the median of a round.
 async fn median<F: AsyncFnMut()>(mut work: F) -> Duration {
     for _ in 0..20 {
         work().await;

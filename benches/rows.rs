@@ -1,8 +1,8 @@
-//! What the executor's steps cost beside a loop written by hand over the same rows, and a plan of many reads beside the time
-//! that its concurrency allows at best: one run, as ratios.
-//! Invariant: both sides of a ratio give the same rows, which is checked before anything is timed.
+//! Compares the executor's steps with hand-written loops over the same rows, and a plan of many reads with the least time that
+//! its concurrency allows, as ratios within one run.
+//! Invariant: both sides of a ratio return the same rows, which is checked before anything is timed.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -44,7 +44,7 @@ fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
     }
 }
 
-/// Tickets as a list gives them: a dozen fields, some of them text.
+/// Makes tickets in the form of a list: a dozen fields, some of them text.
 fn tickets() -> Vec<Row> {
     let states = ["open", "doing", "done"];
     let mut seed = 7u64;
@@ -203,7 +203,7 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     compare("aggregate sum(votes), max(votes)", hand, run(StepKind::Aggregate { input: 0, specs: both }));
 }
 
-/// Answers after a while.
+/// An upstream that answers after a delay.
 struct Slow(Duration);
 
 #[async_trait]

@@ -1,9 +1,9 @@
-//! Runs of JavaScript through everything: durable runs a second over MCP, ten thousand steps in one session, what it costs to
-//! park a run and to go on with it in another process, and what sessions cost in memory.
-//! Invariant: the load generator runs on the same machine, in this process; every answer is read whole and is the right one;
-//! nothing is asserted about time.
+//! Measures runs of JavaScript through the whole server: durable runs per second over MCP, ten thousand steps in one session, the
+//! time to park a run and continue it in another process, and the memory of sessions.
+//! Invariant: the load generator runs on the same machine in this process; every answer is read completely and checked; nothing is
+//! asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
 #[path = "made/parked.rs"]
@@ -24,7 +24,7 @@ use serde_json::json;
 use tokamak::Tokamak;
 use wire::{Wire, message};
 
-/// The binary's.
+/// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -35,7 +35,7 @@ const IDLE: usize = 10_000;
 const COUNT: &str = "globalThis.n = (globalThis.n ?? 0) + 1";
 
 fn main() {
-    // `cargo bench -p cli --bench runs -- steps` measures only that.
+    // `cargo bench -p cli --bench runs -- steps` measures the steps only.
     let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let is_asked = |part: &str| asked.is_empty() || asked.iter().any(|name| name == part);
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -61,7 +61,7 @@ async fn opened(wire: &mut Wire, intent: &str) -> String {
     text.split('`').nth(1).unwrap().to_owned()
 }
 
-/// Each session counts, one run after another, on a connection of its own.
+/// Runs a counting script in each session, one run after another, each session on a connection of its own.
 async fn many() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::on(folder.path());
@@ -98,14 +98,14 @@ async fn many() {
     let each = (tokamak.processor() - before).as_secs_f64() * 1e3 / runs;
     let name = format!("run_js, {SESSIONS} sessions, durable");
     println!("{name:<70} {:>9.0} /s  (goal 4,000; the server used {each:.3} ms of processor each)", runs / took);
-    // Each of them counted every run it was told of.
+    // Each session has counted all of its runs.
     for (reference, runs) in refs.iter().zip(counts) {
         let last = wire.call("run_js", &json!({"logical_session_ref": reference, "code": "n"})).await;
         assert!(last.contains(&format!("\"result\":{}", runs + 1)), "{last} after {runs} runs");
     }
 }
 
-/// The first thousand steps of a session beside its tenth.
+/// Compares the first thousand steps of a session with its tenth.
 async fn steps() {
     let folder = tempfile::tempdir().unwrap();
     let mut at = 0;
@@ -116,7 +116,7 @@ async fn steps() {
         let mut wire = Wire::to(&tokamak.host).await;
         let reference = opened(&mut wire, "ten thousand steps").await;
         let body = message("run_js", &json!({"logical_session_ref": reference, "code": COUNT}));
-        // The first one reads the heap from storage.
+        // The first step reads the heap from storage.
         wire.call_for("run_js", &body, "completed").await;
         let (started, processor) = (Instant::now(), tokamak.processor());
         for _ in from + 1..to {
@@ -125,7 +125,7 @@ async fn steps() {
         let (took, used) = (started.elapsed().as_secs_f64() * 1e3, tokamak.processor() - processor);
         at += to - from;
         let last = wire.call("run_js", &json!({"logical_session_ref": reference, "code": "n"})).await;
-        // Every step was counted, and none twice.
+        // Every step was counted exactly once.
         assert!(
             [",", "}"].iter().any(|end| last.contains(&format!("\"result\":{at}{end}"))),
             "{last} after {at} steps"
@@ -144,7 +144,7 @@ async fn steps() {
     }
 }
 
-/// Bytes of heaps and of all other rows: their ids and values; no heap of this session is large enough to be a blob.
+/// Counts the bytes of heaps and of all other rows, ids and values. No heap of this session is large enough for a blob.
 async fn stored(data: &std::path::Path) -> (i64, i64) {
     let store = store::sqlite::SqliteStore::open(&data.join(store::sqlite::FILE_NAME)).unwrap();
     let (mut heaps, mut others) = (0, 0);
@@ -162,7 +162,7 @@ async fn stored(data: &std::path::Path) -> (i64, i64) {
     (heaps, others)
 }
 
-/// Sessions that were used, and sessions that only are in storage.
+/// Measures the memory of sessions in use, and of sessions that are only stored.
 async fn memory() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::on(folder.path());
@@ -197,7 +197,7 @@ async fn memory() {
     println!("{:<70} {ready:>9.0} ms  ({bare:.0} with none)", format!("start with {IDLE} sessions that have a heap"));
 }
 
-/// Megabytes of a server that has answered one run, and the milliseconds until it was ready.
+/// Returns the megabytes of a server that has answered one run, and the milliseconds until it was ready.
 async fn started(data: &std::path::Path) -> (f64, f64) {
     let tokamak = Tokamak::on(data);
     let mut wire = Wire::to(&tokamak.host).await;

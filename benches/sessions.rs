@@ -1,9 +1,9 @@
-//! Sessions of the real binary over MCP and HTTP: how long a call takes on one connection, how many calls a second 64
-//! connections get, what a session costs on disk, and how long a start takes with 100,000 of them.
-//! Invariant: the load generator runs on the same machine, in this process; every answer is read whole; nothing is asserted
+//! Measures sessions of the real binary over MCP and HTTP: the time of a call on one connection, calls per second on 64
+//! connections, the size of a session on disk, and the time of a start with 100,000 sessions.
+//! Invariant: the load generator runs on the same machine in this process; every answer is read completely; nothing is asserted
 //! about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
 #[path = "made/tokamak.rs"]
@@ -26,7 +26,7 @@ use wire::{Wire, message};
 const CONNECTIONS: usize = 64;
 const SECONDS: u64 = 5;
 const STORED: usize = 100_000;
-/// A slice of ten entities: the demo's and some of a shipped catalog's.
+/// Ten entities: those of the demo, and some of a shipped catalog.
 const SLICE: [(&str, &str); 10] = [
     ("demo", "Project"),
     ("demo", "Ticket"),
@@ -85,7 +85,7 @@ async fn one_connection(tokamak: &Tokamak) {
     println!("{:<70} {:>9.3} ms  (goal 1)", "plasm_context, unchanged, median", middle(unchanged));
 }
 
-/// A session for each connection.
+/// Opens a session on each connection.
 async fn opened(tokamak: &Tokamak) -> Vec<String> {
     let mut wire = Wire::to(&tokamak.host).await;
     let mut refs = Vec::new();
@@ -123,10 +123,10 @@ async fn many(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'st
     println!("{name:<70} {:>9.0} /s  (goal {goal}; the server used {each:.3} ms of processor each)", calls / took);
 }
 
-/// What a session of ten entities adds to the folder, and what sessions nobody uses cost in memory.
+/// Measures the bytes that a session of ten entities adds to the folder, and the memory of idle sessions.
 async fn on_disk() {
     const SESSIONS: usize = 1_500;
-    /// What the first ones cost is the process warming up: caches of the database, of the allocator.
+    /// Sessions before the measurement: the caches of the database and the allocator grow with the first ones.
     const WARM: usize = 500;
     let empty = tempfile::tempdir().unwrap();
     Tokamak::on(empty.path()).stop();
@@ -142,24 +142,24 @@ async fn on_disk() {
         let open = json!({"intent": format!("on disk, {n}"), "seeds": seeds(&SLICE)});
         wire.call("plasm_context", &open).await;
     }
-    // Traces are written a moment later.
+    // Traces are written shortly after the answer.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let grown = tokamak.resident_kb().saturating_sub(resident) as f64 / (SESSIONS - WARM) as f64;
     drop(wire);
-    // A stop folds the log into the database.
+    // A stop writes the log back into the database.
     tokamak.stop();
     let each = (walk(folder.path()) - walk(empty.path())) as f64 / SESSIONS as f64 / 1024.0;
     println!("{:<70} {each:>9.1} KB  (goal 30)", "a session of ten entities on disk, before results");
     println!("{:<70} {grown:>9.1} KB  (goal 0)", "resident memory for each session more, nobody using them");
 }
 
-/// Bytes of all files in a folder.
+/// Counts the bytes of all files in a folder.
 fn walk(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|e| if e.path().is_dir() { walk(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
 }
 
-/// The rows of one session, a hundred thousand times under other ids.
+/// Copies the rows of one session a hundred thousand times under other ids.
 async fn start_up() {
     let folder = tempfile::tempdir().unwrap();
     {

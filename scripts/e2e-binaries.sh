@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The two binaries of the end-to-end suites: the product, and beside it one with the fixtures of the conformance suite.
+# Builds the two binaries of the end-to-end suites: the product, and one with the fixtures of the conformance suite.
 # Invariant: `tokamak` is always the product; only `server` and `cli` are compiled twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."

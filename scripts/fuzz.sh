@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make fuzz`: each target of fuzz/ for FUZZ_SECONDS (60), from the golden cases as seeds. `scripts/fuzz.sh parser` runs one.
-# Findings are kept in <target>/fuzz/findings and fail the run. No sanitizer: our own code has no `unsafe`, so what can be found
-# is a panic, an overflow, a broken promise, time and memory; and without one the stable compiler is enough.
+# `make fuzz`: runs each target of fuzz/ for FUZZ_SECONDS (60), with the golden cases as seeds. `scripts/fuzz.sh parser` runs one.
+# Findings are stored in <target>/fuzz/findings and fail the run. No sanitizer is used: the fuzzed code has no `unsafe`, so a
+# finding is a panic, an overflow, a failed assertion, or too much time or memory. Without a sanitizer the stable compiler suffices.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
@@ -21,7 +21,7 @@ if ! command -v cargo-fuzz >/dev/null && [ ! -x "$tool" ]; then
 fi
 PATH="$work/tool/bin:$PATH"
 
-# seeds TARGET FILE…: one file for each golden case, its input only.
+# seeds TARGET FILE…: writes the input of each golden case to a file of its own.
 seeds() {
   local into="$work/corpus/$1"; shift
   mkdir -p "$into"
@@ -42,7 +42,7 @@ for target in "${targets[@]}"; do
   options=(-max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -verbosity=0)
   case "$target" in
     catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
-    # Its own good objects are its seeds: the target makes them.
+    # The target makes valid objects itself, so it needs no seeds.
     heap_image) mkdir -p "$work/corpus/heap_image"; options+=(-max_len=4096) ;;
     *) seeds "$target" tests/lang/*/*.case tests/run/*.case; options+=(-max_len=8192 -dict="$PWD/fuzz/program.dict") ;;
   esac
@@ -54,7 +54,7 @@ for target in "${targets[@]}"; do
   else
     failed=1
     grep -vE '^\s+#|^INFO' "$work/$target.log" | tail -n 25
-    say "$target: a finding is kept in $work/findings/$target; $work/$target.log has the whole output"
+    say "$target: a finding is stored in $work/findings/$target; $work/$target.log has the whole output"
   fi
 done
 [ "$failed" -eq 0 ] || stop "the fuzzer found something; see above."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that what the build needs is here, installing what can be installed; else says what is missing in one sentence.
-# Sourced by the other scripts.
+# Checks the prerequisites of the build, installs the missing ones where it can, and otherwise names the missing one and the remedy.
+# The other scripts source this file.
 
 say() { printf '== %s\n' "$*"; }
 stop() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -36,11 +36,11 @@ need_c_compiler() {
   command -v cc >/dev/null || apt_install "a C compiler (SQLite and the TLS code are C)" gcc libc6-dev
 }
 
-# The JavaScript engine is C compiled to WebAssembly. crates/js/build/compiler.rs looks in the same places, in this order.
+# The JavaScript engine is C compiled to WebAssembly. crates/js/build/compiler.rs searches the same places in this order.
 ZIG=0.17.0
 need_wasm_compiler() {
   if [ -n "${WASI_SDK_PATH:-}" ]; then
-    [ -x "$WASI_SDK_PATH/bin/clang" ] || stop "WASI_SDK_PATH is set, but $WASI_SDK_PATH/bin/clang is not there."
+    [ -x "$WASI_SDK_PATH/bin/clang" ] || stop "WASI_SDK_PATH is set, but $WASI_SDK_PATH/bin/clang does not exist."
     return
   fi
   command -v zig >/dev/null && return
@@ -62,5 +62,5 @@ need_wasm_compiler() {
   mv "$new" .tools/ziglang
 }
 
-# The folder that cargo builds into, whatever the environment says.
+# Prints the folder that cargo builds into.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }

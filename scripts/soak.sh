@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make soak`: the kill tests at length, on the release binary.
+# `make soak`: runs the kill tests for a long time, with the release binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh

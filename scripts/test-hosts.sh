@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make test-hosts`: Claude Code and Codex themselves, with a model that follows a script. Not part of `make test`: 785 MB.
-# Invariant: the hosts are installed under $TOOLS and removed at the end (KEEP_HOSTS=1 keeps them); they reach nothing but this
-# machine. `scripts/test-hosts.sh codex` runs one of them.
+# `make test-hosts`: drives Claude Code and Codex with a model that follows a script. `make test` leaves it out, because the hosts
+# take 785 MB. `scripts/test-hosts.sh codex` runs one host.
+# Invariant: the hosts are installed under $TOOLS and removed at the end (KEEP_HOSTS=1 keeps them); they only reach this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
@@ -30,7 +30,7 @@ trap clean_up EXIT
 mkdir -p "$HOSTS"
 cp tests/hosts/package.json tests/hosts/package-lock.json "$HOSTS/"
 PATH="$node:$PATH" npm ci --prefix "$HOSTS" --ignore-scripts --no-audit --no-fund --loglevel=error
-# What its package would do when it is installed: puts the program in place. Of no other package is a script run.
+# The package's own installer puts the program in place. Scripts of other packages are never run.
 (cd "$HOSTS/node_modules/@anthropic-ai/claude-code" && "$node/node" install.cjs)
 cargo build --package cli --locked --quiet
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make test`: every check and every test. What CI runs.
+# `make test`: runs every check and every test. CI runs this script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh
 
-# Incremental folders serve the next build of the same tree. A clean clone and a CI have none, only the disk to fill.
+# Incremental folders speed up the next build of the same tree. A clean clone and a CI build once, and would only fill the disk.
 if [ -n "${CI:-}" ] || [ ! -d "$(target_dir)" ]; then export CARGO_INCREMENTAL=0; fi
 
 started=$SECONDS
@@ -25,6 +25,11 @@ step "tidy: layers, headers, rings; licences of dependencies"
 cargo xtask tidy
 cargo xtask licences
 cargo xtask tokens
+
+if git rev-parse --verify --quiet origin/main >/dev/null; then
+  step "subjects of the commits that are not in origin/main yet"
+  cargo xtask commits
+fi
 
 step "clippy, warnings are errors"
 cargo clippy --workspace --all-targets --locked --quiet -- -D warnings

@@ -1,11 +1,11 @@
 //! A large catalog for benchmarks: 125 entities and 1,000 capabilities of all kinds.
-//! Invariant: the text is made here, the same on every machine.
+//! Invariant: the text is generated here and is the same on every machine.
 
 use std::fmt::Write as _;
 
 const ENTITIES: usize = 125;
 
-/// Eight capabilities for each entity, of all kinds, over HTTP and GraphQL.
+/// Makes a catalog with eight capabilities for each entity, of all kinds, over HTTP and GraphQL.
 pub fn catalog_text() -> String {
     let mut text = "catalog: large\nversion: 1\ntitle: A large catalog\norigin: https://api.example.com/v1\n\
          auth: {bearer: LARGE_TOKEN}\ntypes:\n  State: {select: [open, doing, done]}\n  Money: {object: {amount: {type: integer, \

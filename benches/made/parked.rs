@@ -1,8 +1,8 @@
-//! Parking and resuming: a run that waits is stored, its service goes away, and another one, with an engine and a connection to
-//! the store of its own, goes on with it.
-//! Invariant: what is measured is beyond the call itself: where the run waits for a call, what that took on the second service
-//! is taken off; where it waits for a timer, the second service begins after its moment. No two runs leave the same heap: one
-//! that is in storage already is found out by a conflict, which is a second transaction.
+//! Measures parking and resuming: a waiting run is stored, its service ends, and another service continues the run, with an engine
+//! and a connection to the store of its own.
+//! Invariant: the time of the call itself is not included. If the run waits for a call, the time of the call on the second service is
+//! subtracted; if it waits for a timer, the second service starts after the timer. All runs leave different heaps, because a heap
+//! that is already stored costs a second transaction.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,16 +22,16 @@ use store::sqlite::{FILE_NAME, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
 
 const ROUNDS: usize = 40;
-/// Longer than it takes to park and to die.
+/// The delay of the call. It is longer than parking and ending the service.
 const WAIT_MS: u64 = 300;
-/// Answers after this long.
+/// An upstream that answers after this delay.
 const SLOW: &str = "https://slow.example";
 const CALL: Duration = Duration::from_millis(30);
 const LARGE: &str = "const rows = []; for (let i = 0; i < 20000; i++) rows.push({id: i, name: 'row number ' + i, tags: ['a', 'b'], nested: {score: i / 3}}); rows.length";
 
 pub fn measure() {
     let folder = tempfile::tempdir().unwrap();
-    // Compiled once, so that no start is measured.
+    // The engine is compiled here once, so that no measurement includes it.
     let lasting = Process::on(folder.path());
     lasting.run(&RunJs { code: "1".to_owned(), ..RunJs::default() });
     lasting.age();
@@ -45,8 +45,8 @@ pub fn measure() {
     }
 }
 
-/// What durability itself costs here: the least commit there is, after as long an idle time. Each figure below has one, the whole
-/// run two.
+/// Measures the smallest possible commit after an equal idle time, which is the cost of durability on this machine. Each figure
+/// below includes one commit, and the whole run includes two.
 fn flushes(process: &Process) {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|round| {
@@ -57,8 +57,8 @@ fn flushes(process: &Process) {
     println!("{:<70} {:>9.3} ms", "one durable commit of 100 bytes, after 30 ms", median(&mut times));
 }
 
-/// What one wait more costs a run that stays where it is. The call is one that is answered at once, by a refusal: the shortest
-/// timer is a millisecond, as everywhere.
+/// Measures one more wait of a run that stays in its process. The call is refused at once, because even the shortest timer takes
+/// a millisecond.
 fn within(folder: &Path) {
     let process = Process::on(folder);
     let took = |waits: usize| {
@@ -73,8 +73,8 @@ fn within(folder: &Path) {
     println!("{:<70} {each:>9.3} ms", "park durably and go on in the same process, each");
 }
 
-/// The same run as below in a process that lives, all that it takes beyond its call: two steps and a transaction for each, of which
-/// the figures below have the second.
+/// Measures the same run as below in one process, without the time of its call: two steps with a transaction each. The figures
+/// below include the second.
 fn stays(folder: &Path, (what, make): (&str, &str)) {
     let process = Process::on(folder);
     let made = process.run(&RunJs { code: make.to_owned(), ..RunJs::default() }).heap.unwrap().to_string();
@@ -91,12 +91,12 @@ fn stays(folder: &Path, (what, make): (&str, &str)) {
     println!("{name:<70} {:>9.3} ms", median(&mut times));
 }
 
-/// What the run waits for while its process dies.
+/// The event for which the run waits while its process ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
-    /// It is asked again by who finds the run, and takes its time.
+    /// A call, which the second service repeats and waits for.
     Call,
-    /// It is over when the run is found.
+    /// A timer that has ended when the second service starts.
     Timer,
 }
 
@@ -106,7 +106,7 @@ fn elsewhere(folder: &Path, (what, make): (&str, &str), awaits: Awaits) {
     let second = Process::on(folder);
     let (mut cold, mut cached) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        // The second one has seen what the run stands on, or begins with nothing.
+        // The second service has the heap in memory already, or starts with an empty memory.
         let fresh = (round % 2 == 0).then(|| Process::on(folder));
         let taker = fresh.as_ref().unwrap_or(&second);
         let dying = Process::on(folder);
@@ -143,13 +143,13 @@ fn timed(work: impl FnOnce()) -> Duration {
     started.elapsed()
 }
 
-/// In milliseconds.
+/// Converts to milliseconds.
 fn median(times: &mut [Duration]) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e3
 }
 
-/// A service with an engine, a runtime and a connection to the store of its own; dropped, it is dead.
+/// A service with its own engine, runtime and connection to the store. Dropping it ends the service like a crash.
 struct Process {
     service: Arc<Service>,
     store: Arc<SqliteStore>,
@@ -186,7 +186,8 @@ impl Process {
         self.block(self.service.run_js(&Caller::local(), asked)).unwrap()
     }
 
-    /// Has the store's log folded in once, so that it is written over and not grown, as it is after the first minutes of a server.
+    /// Writes the store's log back once, so that later commits overwrite it instead of growing it, as after the first minutes of a
+    /// server.
     fn age(&self) {
         for at in 0..3 {
             self.put(&format!("large/{at}"), 2 << 20);
@@ -198,13 +199,13 @@ impl Process {
         self.block(self.store.commit(Batch::default().put(key, vec![7; bytes], Expect::Any))).unwrap();
     }
 
-    /// Looks for runs as a server does, in a task of its own, and waits for the end of this one.
+    /// Starts the recovery of runs in a task of its own, like a server, and waits for the end of this run.
     fn take_over(&self, ran: &Execution) -> Duration {
         let (service, id) = (self.service.clone(), ran.id.to_string());
         let look = self.runtime.as_ref().unwrap().spawn(async move {
             let began = Instant::now();
             assert_eq!(service.resume_js(&[TenantId::local()]).await.unwrap(), 1);
-            // Who waits is not in the way.
+            // The waiting call does not delay the run.
             tokio::task::yield_now().await;
             let ended = service.execution_within(&Caller::local(), &id, 10_000).await.unwrap();
             assert_eq!(ended.state, State::Completed, "{ended:?}");
@@ -239,7 +240,7 @@ impl Drop for Process {
     }
 }
 
-/// Whoever is not this one is dead: only the one that dies owns anything.
+/// Reports every other instance as dead, because only the first service owns runs.
 struct Here {
     me: InstanceId,
 }
@@ -273,7 +274,7 @@ impl Clock for System {
     }
 }
 
-/// Answers after a while, or never.
+/// Answers after a delay, or never.
 #[derive(Default)]
 struct Slow {
     answers: AtomicBool,
@@ -285,7 +286,7 @@ impl Slow {
         self.answers.store(true, Ordering::SeqCst);
     }
 
-    /// What the last call took, told once.
+    /// The time of the last call. Reading it clears it.
     fn took(&self) -> Duration {
         std::mem::take(&mut *self.took.lock().unwrap())
     }

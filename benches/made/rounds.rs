@@ -1,9 +1,9 @@
-//! Rounds of the same work, timed.
+//! Times rounds of the same work.
 //! Invariant: the first round is not counted; nothing is asserted about time.
 
 use std::time::{Duration, Instant};
 
-/// Median and best of some rounds, in milliseconds.
+/// Returns the median and the best of some rounds in milliseconds.
 pub fn median_and_best(rounds: usize, mut work: impl FnMut()) -> (f64, f64) {
     work();
     let mut times: Vec<Duration> = (0..rounds)

@@ -1,5 +1,5 @@
-//! The real binary, started on a folder and measured from outside.
-//! Invariant: it never outlives the value that stands for it.
+//! Starts the real binary on a folder and measures it from outside.
+//! Invariant: the process ends when its value is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub struct Tokamak {
     child: Child,
     pub host: String,
-    /// From the start of the process to its ready line.
+    /// The time from the start of the process to its ready line.
     pub ready: Duration,
 }
 
@@ -32,14 +32,14 @@ impl Tokamak {
         Self { child, host, ready }
     }
 
-    /// As a supervisor would.
+    /// Stops the server as a supervisor would.
     pub fn stop(mut self) {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Processor time of the server so far.
+    /// Returns the processor time of the server so far.
     pub fn processor(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -47,7 +47,7 @@ impl Tokamak {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Until it rests: on its first start it compiles the JavaScript engine, beside everything else.
+    /// Waits until the server is idle. On its first start it compiles the JavaScript engine.
     #[allow(dead_code, reason = "not every bench waits for it")]
     pub async fn settled(&self) {
         let mut before = Duration::MAX;

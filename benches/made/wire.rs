@@ -1,5 +1,5 @@
-//! A client that costs as little as one can: a kept connection, a request written at once, an answer read to its end.
-//! Invariant: it reads the whole answer before it gives it; nothing is asserted about time.
+//! A client that costs as little as possible: an open connection, a request in one write, an answer read to its end.
+//! Invariant: an answer is returned only after it was read completely; nothing is asserted about time.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ pub struct Wire {
     stream: TcpStream,
     host: String,
     read: Vec<u8>,
-    /// The name of the session, where the connection has one.
+    /// The name of the session, if the connection has one.
     pub session: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl Wire {
         Self { stream, host: host.to_owned(), read: Vec::with_capacity(64 * 1024), session: None }
     }
 
-    /// One tool call in the revision 2026-07-28; the text of its result.
+    /// Calls a tool in the revision 2026-07-28 and returns the text of its result.
     pub async fn call(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.post(tool, &message(tool, arguments)).await;
         let start = answer.find("{\"jsonrpc\"").unwrap_or_else(|| panic!("no message in: {answer}"));
@@ -32,7 +32,7 @@ impl Wire {
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in: {answer}")).to_owned()
     }
 
-    /// The same, with an answer that is only looked at for a mark of success: the load generator shares the machine.
+    /// Calls a tool and only searches the answer for a mark of success, because the load generator shares the machine.
     pub async fn call_for(&mut self, tool: &str, body: &str, mark: &str) {
         let answer = self.post(tool, body).await;
         assert!(answer.contains(mark), "no `{mark}` in: {answer}");
@@ -69,7 +69,7 @@ impl Wire {
                     self.more().await;
                 }
             }
-            // Chunks: the empty one is the last, and nothing of ours contains its bytes.
+            // The empty chunk is the last one. No answer of the server contains its bytes.
             None => {
                 while !self.read.ends_with(b"\r\n0\r\n\r\n") {
                     self.more().await;

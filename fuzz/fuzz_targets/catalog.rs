@@ -1,5 +1,5 @@
-//! Any text is a catalog or is refused with mistakes.
-//! Invariant: nothing panics; what was read has the same digest when it is read again.
+//! Reads any text as a catalog, which succeeds or reports mistakes.
+//! Invariant: nothing panics, and a catalog has the same digest when it is written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! What parses is refused with a mistake or has a plan that can be shown; never both, never neither.
-//! Invariant: nothing panics, and every place that a mistake names lies in the text.
+//! Checks any program that parses: it has either mistakes or a plan that can be shown.
+//! Invariant: nothing panics, and every position of a mistake lies in the text.
 #![no_main]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Any bytes as a heap object: as they are, with their checksums put right, and as edits to a good one.
-//! Invariant: nothing panics, and an object that is accepted gives the very memory that its key names.
+//! Reads any bytes as a heap object: unchanged, with corrected checksums, and as edits of a valid object.
+//! Invariant: nothing panics, and an accepted object yields exactly the memory that its key names.
 #![no_main]
 
 use std::sync::Mutex;
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         0 => bytes.to_vec(),
         1 => signed([b"TOKAHEAP\0\x01".as_slice(), &[0; 32], bytes].concat()),
         2 => signed([b"TOKAHEAP\0\x02".as_slice(), &[0; 32], bytes].concat()),
-        // Everything is right but what is packed.
+        // Everything except the packed content is valid.
         3 => {
             let mut object = good(&mut codec, &base, &old, bytes);
             let entries = object.get(117..121).map_or(0, |count| usize::from(count[3]) + 256 * usize::from(count[2]));
@@ -71,7 +71,7 @@ fn page_of(memory: &[u8], page: u32) -> &[u8] {
     memory.get(page as usize * PAGE..(page as usize + 1) * PAGE).unwrap_or(&image::ZERO_PAGE)
 }
 
-/// An object that changes the pages that the input names.
+/// Makes an object that changes the pages that the input names.
 fn good(codec: &mut Codec, base: &Image, old: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut new = old.to_vec();
     for (at, byte) in bytes.iter().enumerate() {
@@ -86,7 +86,7 @@ fn good(codec: &mut Codec, base: &Image, old: &[u8], bytes: &[u8]) -> Vec<u8> {
     codec.encode(base, &next, &changes).unwrap_or_default()
 }
 
-/// Both checksums as they must be, so that what lies behind them is reached.
+/// Corrects both checksums, so that the code behind their check is reached.
 fn signed(mut object: Vec<u8>) -> Vec<u8> {
     if object.len() >= 116 {
         let key = Digest::of(&object[42..116]);

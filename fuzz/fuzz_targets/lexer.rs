@@ -1,4 +1,4 @@
-//! Any text has tokens, in order, that do not overlap and lie on characters.
+//! Splits any text into tokens, which are in order, do not overlap, and begin and end between characters.
 //! Invariant: nothing panics.
 #![no_main]
 

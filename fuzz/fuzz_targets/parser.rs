@@ -1,4 +1,4 @@
-//! Any text has a tree; a program without mistakes is written back as itself, and once written stays so.
+//! Parses any text to a tree. A program without mistakes is formatted to an equal program, and formatting it again changes nothing.
 //! Invariant: nothing panics.
 #![no_main]
 
@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
     }
     let written = format(&parsed.program);
     let again = parse(&written, &limits);
-    // What is written may be longer than a program may be.
+    // The formatted text may be longer than a program may be.
     if written.len() > limits.program_bytes {
         return;
     }

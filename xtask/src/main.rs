@@ -1,10 +1,17 @@
-//! Chores of the workspace that are code: `tidy` (the rules of the house), `licences` (what we may ship) and `tokens` (what a
-//! model is made to read).
-//! Invariant: nothing here changes a file, and no crate of the workspace is used, so a broken crate cannot hide itself.
+//! Chores of the workspace: checks of its rules, measurements, and pages that are written from the source.
+//! Invariant: no crate of the workspace is used here, so a broken crate cannot hide itself. Only `map` writes a file.
 
+// why: the output of this program is its result.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod commits;
 mod licences;
+mod map;
+mod measure;
 mod metadata;
 mod prose;
+mod recipes;
+mod source;
 mod tidy;
 mod tokens;
 
@@ -17,49 +24,32 @@ Chores of the workspace.
 Usage: cargo xtask <COMMAND> [--root DIR]
 
 Commands:
-  tidy      Check layers, foreign crates, headers, import rings, error types, unsafe, unwrap, names and words.
+  tidy      Check layers, foreign crates, headers, import rings, error types, lints, names, words, prose, map and recipes.
             Prints each finding as `path:line: [rule] what is wrong; what to do`.
+            Rules that do not fail yet are counted; `--reported` lists their findings too.
   prose     List sentences of comments and pages to rewrite, as `path:line: what is wrong: sentence`, and count them by crate.
             Paths after the command limit the list: `cargo xtask prose crates/exec docs`.
+  map       Write docs/map.md from the headers of the files.
+  measure   Print sizes, shared type names, and the hops of the walks in xtask/walks. `--before REV` adds an earlier revision.
+  commits   Check the subjects of the commits in origin/main..HEAD. `--message FILE` checks the message of one commit.
   licences  Check the licence of every dependency against the `allow` list of deny.toml.
+  tokens    Count the o200k tokens of every text that a model reads, and compare them with tests/tokens.txt.
   count     Count the o200k tokens of standard input.
-  tokens    Count what a model is made to read (contract, tables, tools, answers) and compare it with tests/tokens.txt.
 
 Options:
   --root DIR   The workspace to check (default: the one this program was built from)
   -h, --help   Print this text
 
-Exit status: 0 nothing found, 1 findings, 2 the check could not run.
+Exit status: 0 without findings, 1 with findings, 2 if the check could not run.
 
-Sizes of files, functions and crates are not checked. A clippy lint against unwrap, expect or panic may be allowed with a
-`// why: reason` on the same or the preceding line.
+Sizes of files, functions and crates are measured, not checked.
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match parse(&arguments) {
-        Ok(Command::Help) => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Ok(Command::Count) => tokens::count_input().map(|count| (Vec::new(), count.to_string())),
-        Ok(Command::Tidy(root)) => tidy::run(&root).map(|report| {
-            report.notes.iter().for_each(|line| println!("{line}"));
-            (report.lines(), report.counted)
-        }),
-        Ok(Command::Prose(root, only)) => prose::run(&root, &only).map(|report| {
-            let line = |f: &prose::Finding| format!("{}:{}: {}: {}", f.path, f.line, f.wrong, f.sentence);
-            (report.findings.iter().map(line).collect(), report.table().join("\n"))
-        }),
-        Ok(Command::Licences(root)) => licences::run(&root).map(|report| (report.offenders, report.counted)),
-        Ok(Command::Tokens(root)) => tokens::run(&root).map(|report| {
-            report.lines.iter().for_each(|line| println!("{line}"));
-            (report.findings, report.counted)
-        }),
-        Err(usage) => Err(usage),
-    };
-    match done {
-        Ok((findings, counted)) => report(&findings, &counted),
+    let result = parse(&arguments).and_then(run);
+    match result {
+        Ok(output) => print(&output),
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::from(2)
@@ -67,64 +57,138 @@ fn main() -> ExitCode {
     }
 }
 
+/// The output of a command.
+#[derive(Default)]
+struct Output {
+    /// Printed first. These lines do not change the exit status.
+    lines: Vec<String>,
+    /// Printed next. Any finding makes the exit status 1.
+    findings: Vec<String>,
+    /// One closing line.
+    summary: String,
+}
+
 #[derive(Debug, PartialEq)]
 enum Command {
     Help,
     Count,
-    Tidy(PathBuf),
-    /// The root, and the beginnings of the paths to list.
-    Prose(PathBuf, Vec<String>),
-    Licences(PathBuf),
-    Tokens(PathBuf),
+    Tidy {
+        root: PathBuf,
+        reported: bool,
+    },
+    Prose {
+        root: PathBuf,
+        /// Beginnings of the paths to list; empty for all.
+        paths: Vec<String>,
+    },
+    Map {
+        root: PathBuf,
+    },
+    Measure {
+        root: PathBuf,
+        before: Option<String>,
+    },
+    Commits {
+        root: PathBuf,
+        message: Option<PathBuf>,
+    },
+    Licences {
+        root: PathBuf,
+    },
+    Tokens {
+        root: PathBuf,
+    },
 }
+
+const COMMANDS: &[&str] = &["tidy", "prose", "map", "measure", "commits", "licences", "tokens", "count"];
 
 fn parse(arguments: &[String]) -> anyhow::Result<Command> {
     if arguments.is_empty() || arguments.iter().any(|a| matches!(a.as_str(), "-h" | "--help" | "help")) {
         return Ok(Command::Help);
     }
-    let mut root = None;
     let mut command = None;
-    let mut paths = Vec::new();
+    let mut root = workspace_root();
+    let (mut reported, mut before, mut message, mut paths) = (false, None, None, Vec::new());
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        match argument.as_str() {
-            "--root" => match rest.next() {
-                Some(dir) => root = Some(PathBuf::from(dir)),
-                None => anyhow::bail!("--root needs a folder; write `--root DIR`"),
-            },
-            "tidy" | "prose" | "licences" | "tokens" | "count" if command.is_none() => {
-                command = Some(argument.as_str())
-            }
-            path if command == Some("prose") && !path.starts_with('-') => paths.push(path.to_owned()),
-            other => anyhow::bail!("`{other}` is not understood; `cargo xtask --help` lists what is"),
+        let mut value = || rest.next().ok_or_else(|| anyhow::anyhow!("{argument} needs a value after it"));
+        match (command, argument.as_str()) {
+            (_, "--root") => root = PathBuf::from(value()?),
+            (Some("tidy"), "--reported") => reported = true,
+            (Some("measure"), "--before") => before = Some(value()?.clone()),
+            (Some("commits"), "--message") => message = Some(PathBuf::from(value()?)),
+            (Some("prose"), path) if !path.starts_with('-') => paths.push(path.to_owned()),
+            (None, name) if COMMANDS.contains(&name) => command = Some(name),
+            (_, other) => anyhow::bail!("`{other}` is not understood here; `cargo xtask --help` lists the commands"),
         }
     }
-    let root = root.unwrap_or_else(home);
-    match command {
-        Some("count") => Ok(Command::Count),
-        Some("tidy") => Ok(Command::Tidy(root)),
-        Some("prose") => Ok(Command::Prose(root, paths)),
-        Some("tokens") => Ok(Command::Tokens(root)),
-        Some(_) => Ok(Command::Licences(root)),
+    Ok(match command {
+        Some("tidy") => Command::Tidy { root, reported },
+        Some("prose") => Command::Prose { root, paths },
+        Some("map") => Command::Map { root },
+        Some("measure") => Command::Measure { root, before },
+        Some("commits") => Command::Commits { root, message },
+        Some("licences") => Command::Licences { root },
+        Some("tokens") => Command::Tokens { root },
+        Some(_) => Command::Count,
         None => anyhow::bail!("no command; `cargo xtask --help` lists them"),
-    }
+    })
 }
 
 /// The workspace this program was built from.
-fn home() -> PathBuf {
+fn workspace_root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
-fn report(findings: &[String], counted: &str) -> ExitCode {
-    for finding in findings {
-        println!("{finding}");
+fn run(command: Command) -> anyhow::Result<Output> {
+    match command {
+        Command::Help => Ok(Output { summary: HELP.trim_end().to_owned(), ..Output::default() }),
+        Command::Count => Ok(Output { summary: tokens::count_input()?.to_string(), ..Output::default() }),
+        Command::Tidy { root, reported } => {
+            let report = tidy::run(&root)?;
+            let mut lines = report.notes;
+            if reported {
+                lines.extend(report.reported.iter().map(tidy::Finding::to_string));
+            }
+            let findings = report.findings.iter().map(tidy::Finding::to_string).collect();
+            Ok(Output { lines, findings, summary: report.summary })
+        }
+        Command::Prose { root, paths } => {
+            let report = prose::run(&root, &paths)?;
+            let findings = report.findings.iter().map(prose::Finding::to_string).collect();
+            Ok(Output { lines: Vec::new(), findings, summary: report.table().join("\n") })
+        }
+        Command::Map { root } => Ok(Output { summary: map::write(&root)?, ..Output::default() }),
+        Command::Measure { root, before } => {
+            let report = measure::run(&root, before.as_deref())?;
+            Ok(Output { lines: report.lines, findings: report.findings, summary: report.summary })
+        }
+        Command::Commits { root, message } => {
+            let report = match message {
+                Some(file) => commits::check_message(&file)?,
+                None => commits::check_unpublished(&root)?,
+            };
+            Ok(Output { lines: Vec::new(), findings: report.findings, summary: report.summary })
+        }
+        Command::Licences { root } => {
+            let report = licences::run(&root)?;
+            Ok(Output { lines: Vec::new(), findings: report.offenders, summary: report.summary })
+        }
+        Command::Tokens { root } => {
+            let report = tokens::run(&root)?;
+            Ok(Output { lines: report.lines, findings: report.findings, summary: report.summary })
+        }
     }
-    if findings.is_empty() {
-        println!("{counted}");
+}
+
+fn print(output: &Output) -> ExitCode {
+    output.lines.iter().chain(&output.findings).for_each(|line| println!("{line}"));
+    if output.findings.is_empty() {
+        println!("{}", output.summary);
         return ExitCode::SUCCESS;
     }
-    eprintln!("{counted}");
+    eprintln!("{}", output.summary);
     ExitCode::from(1)
 }
 
@@ -138,18 +202,24 @@ mod tests {
 
     #[test]
     fn commands_are_understood() {
+        let root = workspace_root();
         assert_eq!(parsed("").unwrap(), Command::Help);
         assert_eq!(parsed("tidy --help").unwrap(), Command::Help);
-        assert_eq!(parsed("tidy").unwrap(), Command::Tidy(home()));
-        assert_eq!(parsed("tidy --root /x").unwrap(), Command::Tidy("/x".into()));
-        assert_eq!(parsed("prose a b").unwrap(), Command::Prose(home(), vec!["a".into(), "b".into()]));
-        assert_eq!(parsed("tokens").unwrap(), Command::Tokens(home()));
-        assert_eq!(parsed("--root /x licences").unwrap(), Command::Licences("/x".into()));
+        assert_eq!(parsed("tidy").unwrap(), Command::Tidy { root: root.clone(), reported: false });
+        assert_eq!(parsed("tidy --root /x --reported").unwrap(), Command::Tidy { root: "/x".into(), reported: true });
+        let paths = vec!["a".into(), "b".into()];
+        assert_eq!(parsed("prose a b").unwrap(), Command::Prose { root: root.clone(), paths });
+        let before = Some("HEAD~1".into());
+        assert_eq!(parsed("measure --before HEAD~1").unwrap(), Command::Measure { root: root.clone(), before });
+        let message = Some("x".into());
+        assert_eq!(parsed("commits --message x").unwrap(), Command::Commits { root: root.clone(), message });
+        assert_eq!(parsed("tokens").unwrap(), Command::Tokens { root });
+        assert_eq!(parsed("--root /x licences").unwrap(), Command::Licences { root: "/x".into() });
     }
 
     #[test]
     fn mistakes_are_refused() {
-        for line in ["tidi", "tidy --root", "tidy licences", "--root /x", "tidy --fix"] {
+        for line in ["tidi", "tidy --root", "tidy licences", "--root /x", "tidy --fix", "map --before x", "prose --x"] {
             assert!(parsed(line).is_err(), "{line}");
         }
     }

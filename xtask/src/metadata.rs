@@ -1,5 +1,5 @@
-//! Asks cargo what the packages are and what they depend on.
-//! Invariant: the answer is cargo's own; a manifest is read as text only to find the line a finding points at.
+//! Reads the packages and their dependencies from `cargo metadata`.
+//! Invariant: facts come from cargo; a manifest is read as text only for its lints and for the line that a finding names.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,15 +7,15 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-/// One package, of the workspace or from a registry.
+/// One package of the workspace or of a registry.
 #[derive(Debug, Default, Clone)]
 pub struct Package {
     pub name: String,
     pub version: String,
     pub licence: Option<String>,
-    /// Of this workspace, or at least from a path: it has no registry.
+    /// Whether the package comes from a path instead of a registry.
     pub local: bool,
-    /// The manifest's path, relative to the root where it is under it.
+    /// The manifest's path, relative to the root if the root contains it.
     pub manifest: String,
     /// The manifest's text; empty for a package from a registry.
     pub text: String,
@@ -25,7 +25,7 @@ pub struct Package {
 #[derive(Debug, Clone)]
 pub struct Dependency {
     pub name: String,
-    /// What the manifest calls it: the name, or what it was renamed to.
+    /// The name in the manifest, which may rename the package.
     pub key: String,
     pub kind: Kind,
     pub local: bool,
@@ -49,7 +49,7 @@ impl Kind {
 }
 
 impl Package {
-    /// The manifest's line that names the dependency, or 1 where none does.
+    /// Returns the manifest's line that names the dependency, or 1 if no line does.
     pub fn line_of(&self, dependency: &Dependency) -> usize {
         let section = dependency.kind.section();
         let mut inside = false;
@@ -69,7 +69,7 @@ impl Package {
     }
 }
 
-/// Runs `cargo metadata` with these further arguments.
+/// Runs `cargo metadata` with further arguments.
 pub fn read(root: &Path, arguments: &[&str]) -> anyhow::Result<Vec<Package>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -79,8 +79,8 @@ pub fn read(root: &Path, arguments: &[&str]) -> anyhow::Result<Vec<Package>> {
         .output()
         .with_context(|| format!("cargo metadata cannot be started in {}", root.display()))?;
     if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        anyhow::bail!("cargo metadata failed in {}: {}", root.display(), words.trim());
+        let message = String::from_utf8_lossy(&output.stderr);
+        anyhow::bail!("cargo metadata failed in {}: {}", root.display(), message.trim());
     }
     let json = serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
     let mut packages = parse(&json);
@@ -134,20 +134,20 @@ fn word(json: &Value, key: &str) -> String {
     json[key].as_str().unwrap_or_default().to_string()
 }
 
-/// Cargo prints absolute paths with links resolved, so the prefix may be its idea of the root or ours.
+/// Shortens a path that begins with the root. Cargo resolves links, so the path may begin with cargo's form of the root or with ours.
 fn relative(json: &Value, root: &Path, path: &str) -> String {
-    let theirs = Path::new(json["workspace_root"].as_str().unwrap_or_default());
+    let cargo_root = Path::new(json["workspace_root"].as_str().unwrap_or_default());
     let path = Path::new(path);
-    let short = path.strip_prefix(theirs).or_else(|_| path.strip_prefix(root)).unwrap_or(path);
+    let short = path.strip_prefix(cargo_root).or_else(|_| path.strip_prefix(root)).unwrap_or(path);
     short.to_string_lossy().replace('\\', "/")
 }
 
 #[cfg(test)]
 pub mod sample {
-    //! Packages written down by a test.
+    //! Packages that a test writes itself.
     use super::*;
 
-    /// `package("cli", &[("server", Kind::Normal)])`: every dependency is local unless its name starts with `~`.
+    /// Makes a package, as in `package("cli", &[("server", Kind::Normal)])`. A dependency is local unless its name starts with `~`.
     pub fn package(name: &str, dependencies: &[(&str, Kind)]) -> Package {
         let dependency = |(name, kind): &(&str, Kind)| Dependency {
             name: name.trim_start_matches('~').to_string(),
@@ -160,6 +160,7 @@ pub mod sample {
             name: name.to_string(),
             local: true,
             manifest: format!("{dir}/Cargo.toml"),
+            text: "[lints]\nworkspace = true\n".to_owned(),
             dependencies: dependencies.iter().map(dependency).collect(),
             ..Package::default()
         }
@@ -184,8 +185,11 @@ mod tests {
         let [base] = packages.as_slice() else { panic!("{packages:?}") };
         assert!(base.local);
         assert_eq!(base.licence.as_deref(), Some("MIT"));
-        let seen: Vec<_> = base.dependencies.iter().map(|d| (d.key.as_str(), d.kind, d.local)).collect();
-        assert_eq!(seen, [("serde", Kind::Normal, false), ("kit", Kind::Dev, true), ("cc", Kind::Build, false)]);
+        let dependencies: Vec<_> = base.dependencies.iter().map(|d| (d.key.as_str(), d.kind, d.local)).collect();
+        assert_eq!(
+            dependencies,
+            [("serde", Kind::Normal, false), ("kit", Kind::Dev, true), ("cc", Kind::Build, false)]
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Reads one array, `allow` of `[licenses]`, out of deny.toml.
-//! Invariant: no list and an empty list are errors; silence here would allow or refuse everything.
+//! Invariant: a missing or empty list is an error, because it would allow or refuse everything.
 
 use anyhow::Context;
 
@@ -10,7 +10,7 @@ pub fn allowed(text: &str) -> anyhow::Result<Vec<String>> {
     Ok(list)
 }
 
-/// The text between the brackets, comments removed.
+/// Returns the text between the brackets without comments.
 fn array(text: &str) -> Option<String> {
     let mut lines = text.lines().map(uncomment).skip_while(|line| line.trim() != "[licenses]").skip(1);
     let first = lines.by_ref().take_while(|line| !line.trim_start().starts_with('[')).find_map(opening)?;
@@ -29,7 +29,7 @@ fn opening(line: &str) -> Option<&str> {
     value.trim_start().strip_prefix('[')
 }
 
-/// A licence id holds no `#`, so the first one starts a comment.
+/// Cuts the comment off. A licence id has no `#`, so the first one starts a comment.
 fn uncomment(line: &str) -> &str {
     line.split('#').next().unwrap_or(line)
 }

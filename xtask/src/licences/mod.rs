@@ -1,5 +1,5 @@
 //! `cargo xtask licences`: every dependency's licence expression against the `allow` list of deny.toml.
-//! Invariant: deny.toml is the only list; a package without an expression that can be read is an offender, never skipped.
+//! Invariant: deny.toml is the only list; a package without a readable expression is refused, never skipped.
 
 mod deny;
 mod spdx;
@@ -13,14 +13,14 @@ use crate::metadata::{self, Package};
 #[derive(Debug)]
 pub struct Report {
     pub offenders: Vec<String>,
-    pub counted: String,
+    pub summary: String,
 }
 
 pub fn run(root: &Path) -> anyhow::Result<Report> {
     let deny = root.join("deny.toml");
     let text = std::fs::read_to_string(&deny).with_context(|| format!("{} cannot be read", deny.display()))?;
     let allow = deny::allowed(&text).with_context(|| format!("{}", deny.display()))?;
-    // Without --offline cargo may fetch the index; that is right on a machine that has not built the workspace yet.
+    // Without --offline cargo may fetch the index, which a machine needs that has not built the workspace yet.
     let packages = metadata::read(root, &["--locked", "--offline"]).or_else(|_| metadata::read(root, &["--locked"]))?;
     Ok(judge(&packages, &allow))
 }
@@ -28,7 +28,7 @@ pub fn run(root: &Path) -> anyhow::Result<Report> {
 fn judge(packages: &[Package], allow: &[String]) -> Report {
     let foreign: Vec<&Package> = packages.iter().filter(|p| !p.local).collect();
     let offenders: Vec<String> = foreign.iter().filter_map(|p| offence(p, allow)).collect();
-    let counted = match offenders.len() {
+    let summary = match offenders.len() {
         0 => format!(
             "licences: {} dependencies, each under one of the {} licences deny.toml allows",
             foreign.len(),
@@ -36,7 +36,7 @@ fn judge(packages: &[Package], allow: &[String]) -> Report {
         ),
         n => format!("licences: {n} of {} dependencies refused", foreign.len()),
     };
-    Report { offenders, counted }
+    Report { offenders, summary }
 }
 
 fn offence(package: &Package, allow: &[String]) -> Option<String> {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn offenders_are_named_and_the_rest_counted() {
+    fn offenders_are_named_and_the_rest_summary() {
         let packages = [
             package("ours", None, true),
             package("fine", Some("MIT OR GPL-3.0"), false),
@@ -76,9 +76,9 @@ mod tests {
         let report = judge(&packages, &["MIT".to_string()]);
         let names: Vec<&str> = report.offenders.iter().filter_map(|o| o.split(' ').next()).collect();
         assert_eq!(names, ["bare", "copyleft", "garbled"]);
-        assert_eq!(report.counted, "licences: 3 of 4 dependencies refused");
+        assert_eq!(report.summary, "licences: 3 of 4 dependencies refused");
         let report = judge(&packages[..2], &["MIT".to_string()]);
         assert!(report.offenders.is_empty());
-        assert!(report.counted.contains("1 dependencies"));
+        assert!(report.summary.contains("1 dependencies"));
     }
 }

@@ -1,9 +1,9 @@
 //! Evaluates an SPDX licence expression: `OR`, `AND`, `WITH`, parentheses, and cargo's old `/` for `OR`.
-//! Invariant: `X WITH E` is allowed only if the list has `X WITH E`, as in cargo-deny; what cannot be read is an error.
+//! Invariant: `X WITH E` is allowed only if the list has `X WITH E`, as in cargo-deny; an unreadable expression is an error.
 
 use std::fmt;
 
-/// The licences that would have to be allowed as well; empty if the expression is satisfied.
+/// Returns the licences that are not allowed but needed; empty if the expression is satisfied.
 pub fn refused(expression: &str, allow: &[String]) -> Result<Vec<String>, Error> {
     let mut reader = Reader { words: words(expression), next: 0, allow };
     let refused = reader.any()?;
@@ -35,7 +35,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `a OR b`: satisfied by either; if by neither, the shorter list is what is missing.
+    /// Reads `a OR b`. If neither is allowed, the shorter list of missing licences is returned.
     fn any(&mut self) -> Result<Vec<String>, Error> {
         let mut best = self.all()?;
         while self.accept("OR") || self.accept("/") {

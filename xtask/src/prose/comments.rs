@@ -1,7 +1,7 @@
 //! Extracts the comments and documentation of a file: Rust, Python, shell, TOML, C, JavaScript and Markdown.
 //! Invariant: text inside string literals is never taken for a comment, and each line keeps its number in the file.
 
-/// What a block of text describes. The rule about verbs depends on this.
+/// The position of a block of text. The rule about verbs depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `///` on a function or method.
@@ -24,13 +24,14 @@ pub struct Block {
     pub lines: Vec<(usize, String)>,
 }
 
-/// The blocks of a file, or `None` for a kind of file that is not read.
+/// Returns the blocks of a file, or `None` for a kind of file that is not read.
 pub fn blocks(path: &str, text: &str) -> Option<Vec<Block>> {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.').map_or(name, |(_, ending)| ending) {
         "rs" => Some(rust(text)),
         "js" | "mjs" | "ts" | "c" | "h" => Some(c_like(text)),
-        "py" | "sh" | "toml" | "Makefile" => Some(hash(text)),
+        "py" => Some(python(text)),
+        "sh" | "toml" | "Makefile" => Some(hash(text)),
         "md" => Some(vec![Block { kind: Kind::Page, lines: numbered(text) }]),
         _ => None,
     }
@@ -106,8 +107,37 @@ fn c_like(text: &str) -> Vec<Block> {
     join(comments)
 }
 
-/// Comments that begin with `#`, for Python, shell, TOML and make. A `#` counts where a line or a word begins with it, outside
-/// of quotes. A here-document or a Python string over several lines may be read as code, which hides or shows single lines.
+/// Comments and docstrings. A string over several lines counts as a docstring if its line begins with the quotes.
+fn python(text: &str) -> Vec<Block> {
+    let mut code = String::new();
+    let mut docstrings: Vec<Block> = Vec::new();
+    let mut inside = false;
+    for (index, line) in text.lines().enumerate() {
+        let trimmed = line.trim();
+        let begins = !inside && trimmed.starts_with("\"\"\"");
+        if !begins && !inside {
+            code.push_str(line);
+            code.push('\n');
+            continue;
+        }
+        // Docstrings leave an empty line in the code, so that the lines keep their numbers.
+        code.push('\n');
+        let body = if begins { &trimmed[3..] } else { trimmed };
+        let entry = (index + 1, body.trim_end_matches("\"\"\"").trim().to_owned());
+        match docstrings.last_mut().filter(|_| inside) {
+            Some(block) => block.lines.push(entry),
+            None => docstrings.push(Block { kind: Kind::Page, lines: vec![entry] }),
+        }
+        inside = !body.contains("\"\"\"");
+    }
+    let mut blocks = hash(&code);
+    blocks.append(&mut docstrings);
+    blocks.sort_by_key(|block| block.lines[0].0);
+    blocks
+}
+
+/// Comments that begin with `#`, for shell, TOML, make and Python. A `#` counts where a line or a word begins with it, outside
+/// of quotes. A here-document or a string over several lines may be read as code, which hides or shows single lines.
 fn hash(text: &str) -> Vec<Block> {
     let comments = text.lines().enumerate().filter_map(|(index, line)| {
         let at = hash_at(line)?;
@@ -196,7 +226,7 @@ fn is_word(bytes: &[u8], at: usize) -> bool {
     at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_')
 }
 
-/// The end of a block comment. Those of Rust nest.
+/// Returns the end of a block comment. Block comments of Rust nest.
 fn block_end(bytes: &[u8], start: usize, nested: bool) -> usize {
     let (mut at, mut depth) = (start + 2, 1);
     while at + 1 < bytes.len() {
@@ -218,7 +248,7 @@ fn block_end(bytes: &[u8], start: usize, nested: bool) -> usize {
     bytes.len()
 }
 
-/// The end of `r"…"`, `r#"…"#`, `br"…"` and the like, or `None` where no raw string starts.
+/// Returns the end of `r"…"`, `r#"…"#`, `br"…"` and the like, or `None` if no raw string starts here.
 fn raw_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + usize::from(matches!(bytes[start], b'b' | b'c'));
     if bytes.get(at) != Some(&b'r') {
@@ -247,7 +277,7 @@ fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// The end of a character literal; a lifetime ends after its quote.
+/// Returns the end of a character literal. A lifetime ends after its quote.
 fn char_end(text: &str, start: usize) -> usize {
     let mut chars = text[start + 1..].char_indices();
     match (chars.next(), chars.next()) {
@@ -295,6 +325,9 @@ mod tests {
     fn other_languages_are_read() {
         let shell = "#!/bin/sh\n# One\n# two.\necho \"# no\" ${x#y} # tail\n";
         assert_eq!(read("x.sh", shell), [(Kind::Page, 2, "One two.".to_owned()), (Kind::Page, 4, "tail".to_owned())]);
+        let python = "#!/usr/bin/env python3\n\"\"\"One\ntwo.\n\"\"\"\ndef f():\n    \"\"\"Does f.\"\"\"\n    x = \"\"\"no\"\"\" # tail\n";
+        let expected = [(2, "One two. "), (6, "Does f."), (7, "tail")];
+        assert_eq!(read("x.py", python), expected.map(|(line, text)| (Kind::Page, line, text.to_owned())));
         assert_eq!(read("x.h", "/* One\n * two. */\nint x; // tail\n")[0], (Kind::Page, 1, "One two.".to_owned()));
         assert!(blocks("x.json", "// no").is_none());
     }

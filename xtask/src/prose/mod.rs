@@ -1,20 +1,18 @@
 //! `cargo xtask prose`: sentences of comments and pages that a reader would have to decode.
 //! Invariant: only the form of a sentence is judged. The rule refuses what is certain and counts the rest by crate.
 
-mod comments;
+pub mod comments;
 mod sentences;
 mod verbs;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use anyhow::Context;
 
 use comments::Kind;
 use sentences::{CODE, Part, Sentence};
-
-/// Whether `cargo xtask tidy` fails on findings of this rule. Otherwise it prints their number by crate.
-pub const GATED: bool = false;
 
 /// A sentence that begins with one of these is a finding.
 const REFUSED_OPENINGS: &[&str] = &["who", "what", "whose", "whoever", "nobody"];
@@ -34,13 +32,19 @@ pub struct Finding {
     pub sentence: String,
 }
 
-/// What was counted in one crate or top-level folder.
+/// Counts of one crate or top-level folder.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     pub sentences: usize,
     pub refused: usize,
     pub vague: usize,
     pub verbless: usize,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.wrong, self.sentence)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +121,7 @@ fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> anyhow::Result<()
 
 fn inspect(path: &str, text: &str, report: &mut Report) {
     let Some(blocks) = comments::blocks(path, text) else { return };
-    let count = report.counts.entry(place(path)).or_default();
+    let count = report.counts.entry(crate_or_folder(path)).or_default();
     for block in &blocks {
         for sentence in sentences::sentences(&block.lines) {
             count.sentences += 1;
@@ -142,7 +146,8 @@ fn inspect(path: &str, text: &str, report: &mut Report) {
     }
 }
 
-fn place(path: &str) -> String {
+/// Returns the name of the crate, or of the folder outside of crates, whose counts a file belongs to.
+fn crate_or_folder(path: &str) -> String {
     let mut parts = path.split('/');
     match (parts.next(), parts.next()) {
         (Some("crates"), Some(name)) => name.to_owned(),
@@ -152,7 +157,7 @@ fn place(path: &str) -> String {
     }
 }
 
-/// The first word in lower case, without marks and without what follows an apostrophe.
+/// Returns the first word in lower case, without marks and without the part after an apostrophe.
 fn opening(text: &str) -> String {
     let word = text.trim_start_matches(|c: char| !c.is_alphanumeric()).split_whitespace().next().unwrap_or_default();
     word.split(['\'', '’']).next().unwrap_or_default().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
@@ -170,11 +175,14 @@ fn refused_opening(sentence: &Sentence, opening: &str) -> Option<String> {
         .then(|| format!("the sentence begins with `{}`", sentence.text.split_whitespace().next().unwrap_or_default()))
 }
 
-/// Whether the rule about verbs holds: a sentence of at least three words in the documentation of a function, or in a comment
+/// Whether the rule about verbs applies: a sentence of at least three words in the documentation of a function, or in a comment
 /// on lines of its own. Shorter ones are labels, and a sentence of code spans cannot be judged.
 fn needs_verb(kind: Kind, sentence: &Sentence) -> bool {
     let words: Vec<&str> = sentence.text.split_whitespace().collect();
-    let plain = words.iter().filter(|word| word.chars().all(|c| c.is_alphabetic() || ".,;:'’-".contains(c))).count();
+    let plain = words
+        .iter()
+        .filter(|word| !word.contains(CODE) && word.chars().all(|c| c.is_alphabetic() || ".,;:'’-".contains(c)))
+        .count();
     let spoken = plain > words.iter().filter(|word| word.contains(CODE)).count();
     let whole = sentence.text.ends_with('.') && sentence.text.starts_with(|c: char| c.is_uppercase() || c == '`');
     matches!(kind, Kind::Function | Kind::Inner)

@@ -62,10 +62,11 @@ const BASE: &str = "abort accept access accompany account accumulate achieve ack
     vendor vet void widen window wire zip hint promise contract spool arbitrate matter mimic";
 
 /// Words after which a form that could be a verb is a noun or an adjective.
-const BEFORE_NOUN: &str = "the a an this these those its their our your his her my each every any some no one two three both all other \
-    another of in on at by for with without from into onto per over under between within after before until during through \
-    across against about as like than and/or which's same first last next new old own whole many most few several only single \
-    empty";
+const BEFORE_NOUN: &str = "the a an its their our your his my every no another of in on at by for with without from into onto per over under \
+    between within after before until during through across against about as like than new old own whole several single empty";
+
+/// Words that are followed by a noun in the singular, or by a verb in the third person: "one step" and "one reads".
+const BEFORE_SINGULAR: &str = "one each every first last next same other this that";
 
 /// Whether any word of the sentence can be its verb. `participles` says whether forms in `-ed` count.
 pub fn has_verb(sentence: &str, participles: bool) -> bool {
@@ -75,7 +76,9 @@ pub fn has_verb(sentence: &str, participles: bool) -> bool {
         .filter(|word| !word.is_empty())
         .collect();
     let noun_at = |at: usize| {
-        let after_determiner = at > 0 && listed(BEFORE_NOUN, &words[at - 1]);
+        let after_determiner = at > 0
+            && (listed(BEFORE_NOUN, &words[at - 1])
+                || listed(BEFORE_SINGULAR, &words[at - 1]) && !words[at].ends_with('s'));
         let before_of = words.get(at + 1).is_some_and(|next| next == "of");
         after_determiner || before_of
     };
@@ -110,7 +113,7 @@ fn is_form(word: &str) -> bool {
     })
 }
 
-/// The spelling of the list for a British verb.
+/// Returns the spelling of the list for a British verb.
 fn american(stem: &str) -> String {
     match stem.strip_suffix("ise") {
         Some(start) => format!("{start}ize"),
@@ -132,6 +135,8 @@ mod tests {
             "Blob before pointer: a crash leaves garbage.",
             "Serialises the value.",
             "It's empty.",
+            "The first one reads the heap.",
+            "Of two the last counts.",
             "Re-reads the row after a lost answer.",
         ] {
             assert!(has_verb(text, false), "{text}");

@@ -1,8 +1,8 @@
 //! Rule `test-binaries`: the integration tests of a crate are one binary.
-//! Invariant: only paths are read; what cargo makes a binary of is a file in `tests/`, or a folder there with a `main.rs`.
+//! Invariant: only paths are read. Cargo builds a binary of each file in `tests/` and of each folder there with a `main.rs`.
 
 use super::Finding;
-use super::source::Tree;
+use crate::source::Tree;
 
 const RULE: &str = "test-binaries";
 const FIX: &str =
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_would_link_beside_the_one() {
+    fn files_that_cargo_would_link_separately_are_found() {
         for path in ["crates/a/tests/gate.rs", "crates/a/tests/it.rs", "crates/a/tests/features/main.rs"] {
             assert!(is_binary(path), "{path}");
         }

@@ -1,11 +1,11 @@
-//! Rule `errors`: an error is a type whose variant says who can act, never a text.
-//! Invariant: only types are looked at; how an error is shown is no business of this rule.
+//! Rule `errors`: an error is a type with variants that a caller can act on, never a text.
+//! Invariant: only types are read; the rule does not judge messages.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use super::Finding;
-use super::source::{SourceFile, Tree};
+use crate::source::{SourceFile, Tree};
 
 const RULE: &str = "errors";
 
@@ -47,22 +47,19 @@ impl<'ast> Visit<'ast> for Results<'_> {
         visit::visit_path_segment(self, segment);
     }
 
-    /// `type Result<T, E = String> = …`
+    /// Finds `type Result<T, E = String> = …`.
     fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
         if item.ident.to_string().contains("Result") {
             for default in item.generics.type_params().filter_map(|param| param.default.as_ref()) {
                 if is_text(default) {
-                    self.report(
-                        default.span().start().line,
-                        "the error of this Result is a text unless told otherwise",
-                    );
+                    self.report(default.span().start().line, "the error of this Result is a text by default");
                 }
             }
         }
         visit::visit_item_type(self, item);
     }
 
-    /// `type Err = String` of FromStr, `type Error = String` of TryFrom and the like.
+    /// Finds `type Err = String` of FromStr, `type Error = String` of TryFrom and the like.
     fn visit_impl_item_type(&mut self, item: &'ast syn::ImplItemType) {
         if (item.ident == "Err" || item.ident == "Error") && is_text(&item.ty) {
             self.report(item.ident.span().start().line, "the error of this impl is a text");
@@ -86,8 +83,8 @@ fn is_text(ty: &syn::Type) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::sample::{NONE, lines};
     use super::*;
+    use crate::source::sample::{NONE, lines};
 
     fn found(text: &str) -> usize {
         lines(check, "crates/a/src/x.rs", text).len()

@@ -1,16 +1,16 @@
-//! Rule `foreign`: libraries that only named crates may use, so that replacing one touches one crate.
+//! Rule `foreign`: some libraries may only be used by named crates, so that replacing one touches one crate.
 //! Invariant: each row has its reason; a library without a row may be used anywhere.
 
 use super::Finding;
-use super::source::Tree;
 use crate::metadata::Kind;
+use crate::source::Tree;
 
 const RULE: &str = "foreign";
 
 struct Row {
     library: &'static str,
     users: &'static [&'static str],
-    /// Tests anywhere may use it too.
+    /// Whether tests of any crate may use the library too.
     in_tests: bool,
     why: &'static str,
 }
@@ -25,7 +25,7 @@ const TABLE: &[Row] = &[
         in_tests: true,
         why: "requests leave only through upstream, and through store to the S3 of the settings",
     },
-    Row { library: "anyhow", users: &["cli", "xtask"], in_tests: true, why: "a library's error names who can act" },
+    Row { library: "anyhow", users: &["cli", "xtask"], in_tests: true, why: "a library has typed errors" },
     Row { library: "clap", users: &["cli", "xtask"], in_tests: false, why: "only a program has arguments" },
 ];
 

@@ -1,8 +1,8 @@
-//! Rule `headers`: a file opens with its job; a crate's root also says what must stay true.
-//! Invariant: only the first lines are read; whether the words are right is for people.
+//! Rule `headers`: a file opens with its job, and a crate's root also names its invariants.
+//! Invariant: only the first lines are read; people judge whether the words are right.
 
 use super::Finding;
-use super::source::{SourceFile, Tree};
+use crate::source::{SourceFile, Tree};
 
 const RULE: &str = "headers";
 
@@ -33,20 +33,20 @@ fn main_root(tree: &Tree, file: &SourceFile) -> bool {
 fn invariant(file: &SourceFile) -> Option<Finding> {
     let lines = file.text.lines().map(str::trim).skip_while(|line| line.is_empty());
     let header: Vec<String> = lines.map_while(|line| line.strip_prefix("//!")).map(str::to_lowercase).collect();
-    let said = header.iter().position(|line| line.contains("invariant"));
-    let wrong = match said {
+    let position = header.iter().position(|line| line.contains("invariant"));
+    let wrong = match position {
         None => "the crate's header names no invariant",
         Some(0) if header[0].trim().starts_with("invariant") => "the crate's header does not say its job",
         Some(_) => return None,
     };
-    let fix = "write its job first, then `//! Invariants: …`, what must stay true";
+    let fix = "write its job first, then `//! Invariants: …`";
     Some(Finding::new(RULE, (&file.path, 1), wrong, fix))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::sample::{NONE, lines, tree};
     use super::*;
+    use crate::source::sample::{NONE, lines, tree};
 
     #[test]
     fn headers_that_pass() {

@@ -1,9 +1,9 @@
-//! Rule `layers`: who may depend on whom. The table here, ARCHITECTURE.md and `cargo metadata` must say the same.
+//! Rule `layers`: a crate only uses lower layers. The table here, ARCHITECTURE.md and `cargo metadata` must agree.
 //! Invariant: every crate of the workspace has one row, except xtask, which may use none of them.
 
 use super::Finding;
-use super::source::Tree;
 use crate::metadata::{Dependency, Kind, Package};
+use crate::source::Tree;
 
 const RULE: &str = "layers";
 
@@ -33,10 +33,10 @@ const TABLE: &[(&str, Layer)] = &[
     ("testkit", Layer::Tests),
 ];
 
-/// An adapter implements `ports`; anything higher would let an effect decide what the program means.
+/// An adapter implements `ports`. With a higher crate, an adapter could decide what a program means.
 const ADAPTER_MAY_USE: &[&str] = &["ports", "base", "catalog"];
 
-/// The highest number that `testkit` may use: it stands in for ports, so it must build without what is tested on it.
+/// The highest layer that `testkit` may use. It replaces ports in tests, so it must build without the crates under test.
 const TESTKIT_MAY_USE: u8 = 1;
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -71,19 +71,19 @@ fn refusal(package: &Package, dependency: &Dependency) -> Option<Finding> {
     let why = if user == "xtask" {
         "xtask may use no crate of the workspace"
     } else {
-        let from = layer(user)?; // a crate without a row is found already
+        let from = layer(user)?; // `rows_and_crates` reports a crate without a row
         match (layer(used), dependency.kind) {
             (None, _) => "it is not in the layer table",
-            (Some(to), Kind::Dev) => refused_in_tests((user, from), (used, to))?,
-            (Some(to), Kind::Normal | Kind::Build) => refused((user, from), (used, to))?,
+            (Some(to), Kind::Dev) => refused_in_tests(user, from, used, to)?,
+            (Some(to), Kind::Normal | Kind::Build) => refused(user, from, used, to)?,
         }
     };
     let place = (package.manifest.as_str(), package.line_of(dependency));
     let wrong = format!("`{user}` names `{used}` in [{}]: {why}", dependency.kind.section());
-    Some(Finding::new(RULE, place, wrong, "remove it, or move what is needed to a lower crate or behind a port"))
+    Some(Finding::new(RULE, place, wrong, "remove it, or move the needed part to a lower crate or behind a port"))
 }
 
-fn refused((user, from): (&str, Layer), (used, to): (&str, Layer)) -> Option<&'static str> {
+fn refused(user: &str, from: Layer, used: &str, to: Layer) -> Option<&'static str> {
     let (allowed, why) = match (from, to) {
         (_, Layer::Tests) => (false, "testkit may only be a dev-dependency"),
         (Layer::Number(a), Layer::Number(b)) => (b < a, "a crate may use only crates of a lower number"),
@@ -97,12 +97,12 @@ fn refused((user, from): (&str, Layer), (used, to): (&str, Layer)) -> Option<&'s
     (!allowed).then_some(why)
 }
 
-/// Tests may also use testkit, demo and the other adapters, and a neighbour of the same number, but nothing above.
-fn refused_in_tests(user: (&str, Layer), used: (&str, Layer)) -> Option<&'static str> {
-    match (user.1, used.1) {
+/// Tests may also use testkit, all adapters and crates of the same layer, but nothing above.
+fn refused_in_tests(user: &str, from: Layer, used: &str, to: Layer) -> Option<&'static str> {
+    match (from, to) {
         (_, Layer::Tests | Layer::Adapter) => None,
         (Layer::Number(a), Layer::Number(b)) => (b > a).then_some("a test may not use a crate of a higher number"),
-        _ => refused(user, used),
+        _ => refused(user, from, used, to),
     }
 }
 
@@ -120,11 +120,11 @@ fn compare(text: &str) -> Vec<Finding> {
     }
     let fix = "make it say the same as the table in xtask/src/tidy/layers.rs";
     let mut findings = Vec::new();
-    for (line, name, said) in &rows {
+    for (line, name, drawn) in &rows {
         let wrong = match layer(name) {
-            Some(layer) if said.as_deref() == Some(&token(layer)) => continue,
+            Some(layer) if drawn.as_deref() == Some(&token(layer)) => continue,
             Some(layer) => {
-                format!("`{name}` is {} here and {} in xtask", said.as_deref().unwrap_or("nothing"), token(layer))
+                format!("`{name}` is {} here and {} in xtask", drawn.as_deref().unwrap_or("nothing"), token(layer))
             }
             None => format!("`{name}` is not in xtask's layer table"),
         };
@@ -144,7 +144,7 @@ fn token(layer: Layer) -> String {
     }
 }
 
-/// The entries directly under `crates/` in the drawn tree: line, name, and the layer if the next word is one.
+/// Returns the entries directly under `crates/` in the drawn tree: line, name, and the layer if the next word is one.
 fn rows(text: &str) -> Vec<(usize, String, Option<String>)> {
     let mut rows = Vec::new();
     let mut crates_at = None;
@@ -167,7 +167,7 @@ fn rows(text: &str) -> Vec<(usize, String, Option<String>)> {
     rows
 }
 
-/// The column and text of what follows `├──` or `└──`.
+/// Returns column and text of an entry after `├──` or `└──`.
 fn entry(line: &str) -> Option<(usize, &str)> {
     let at = line.find("├──").or_else(|| line.find("└──"))?;
     let (before, after) = line.split_at(at);
@@ -187,8 +187,8 @@ mod tests {
         TABLE.iter().map(|(name, _)| package(name, &[])).chain([package("xtask", &[])]).collect()
     }
 
-    /// What is said about one crate's dependency when all else is in order.
-    fn said(user: &str, used: &str, kind: Kind) -> Option<String> {
+    /// Returns the finding about one dependency in a workspace without other mistakes.
+    fn finding_for(user: &str, used: &str, kind: Kind) -> Option<String> {
         let mut packages = all();
         packages.retain(|p| p.name != user);
         packages.push(package(user, &[(used, kind)]));
@@ -218,7 +218,7 @@ mod tests {
             ("catalog", "ports", Kind::Dev),
             ("store", "testkit", Kind::Dev),
         ] {
-            assert_eq!(said(user, used, kind), None, "{user} -> {used} {kind:?}");
+            assert_eq!(finding_for(user, used, kind), None, "{user} -> {used} {kind:?}");
         }
     }
 
@@ -239,8 +239,8 @@ mod tests {
             ("xtask", "base", Kind::Dev, "no crate of the workspace"),
             ("cli", "xtask", Kind::Normal, "not in the layer table"),
         ] {
-            let said = said(user, used, kind).unwrap_or_default();
-            assert!(said.contains(why), "{user} -> {used} {kind:?}: {said}");
+            let finding = finding_for(user, used, kind).unwrap_or_default();
+            assert!(finding.contains(why), "{user} -> {used} {kind:?}: {finding}");
         }
     }
 

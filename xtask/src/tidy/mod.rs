@@ -1,27 +1,28 @@
-//! `cargo xtask tidy`: reads the tree once and asks each rule what it finds.
-//! Invariant: a rule sees only the `Tree`; it reads no file, runs no program and cannot fail, it can only find.
+//! `cargo xtask tidy`: reads the tree once and asks each rule for its findings.
+//! Invariant: a rule only looks at the tree; it runs no program and cannot fail.
 
 mod binaries;
 mod errors;
 mod foreign;
 mod headers;
 mod layers;
+mod lints;
 mod names;
+mod paths;
 mod rings;
-mod source;
-mod tokens;
-mod unsafety;
-mod unwraps;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use source::Tree;
+use crate::source::Tree;
+use crate::{map, prose, recipes};
 
-use crate::prose;
+/// Rules whose findings are reported but do not fail the check yet.
+const REPORT_ONLY: &[&str] = &["prose", "nested-rings", "map", "recipes", "paths"];
 
-/// Something to change: where, which rule, what is wrong and what to do.
+/// Something to change: the place, the rule, the mistake and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     pub path: String,
@@ -45,35 +46,25 @@ impl fmt::Display for Finding {
 
 #[derive(Debug)]
 pub struct Report {
+    /// Findings that fail the check.
     pub findings: Vec<Finding>,
-    /// What is counted and reported, but not refused.
+    /// Findings of the rules in `REPORT_ONLY`.
+    pub reported: Vec<Finding>,
+    /// Counts that are printed whether there are findings or not.
     pub notes: Vec<String>,
-    /// One line for people: what was looked at.
-    pub counted: String,
-}
-
-impl Report {
-    pub fn lines(&self) -> Vec<String> {
-        self.findings.iter().map(Finding::to_string).collect()
-    }
+    /// The closing line.
+    pub summary: String,
 }
 
 pub fn run(root: &Path) -> anyhow::Result<Report> {
     let tree = Tree::read(root)?;
-    let mut report = inspect(&tree);
     let prose = prose::run(root, &[])?;
-    if prose::GATED {
-        report.findings.extend(prose.findings.into_iter().map(unclear));
-    } else {
-        report.notes = prose.table();
-    }
-    report.counted = counted(&tree, report.findings.len());
-    Ok(report)
-}
-
-fn unclear(finding: prose::Finding) -> Finding {
-    let wrong = format!("{}: `{}`", finding.wrong, finding.sentence);
-    Finding::new("prose", (&finding.path, finding.line), wrong, "name the subject and say what it does")
+    let mut findings = inspect(&tree);
+    findings.extend(prose.findings.iter().map(unclear_sentence));
+    findings.extend(stale_map(root, &tree));
+    findings.extend(broken_recipes(root));
+    findings.extend(paths::check(root));
+    Ok(report(&tree, findings, prose.table()))
 }
 
 type Rule = fn(&Tree) -> Vec<Finding>;
@@ -85,59 +76,79 @@ const RULES: &[Rule] = &[
     headers::check,
     rings::check,
     errors::check,
-    unsafety::check,
-    unwraps::check,
+    lints::check,
     names::check,
     words::check,
     binaries::check,
 ];
 
-fn inspect(tree: &Tree) -> Report {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
+fn inspect(tree: &Tree) -> Vec<Finding> {
+    RULES.iter().flat_map(|rule| rule(tree)).collect()
+}
+
+fn report(tree: &Tree, mut findings: Vec<Finding>, mut notes: Vec<String>) -> Report {
     findings.sort();
     findings.dedup();
-    let counted = counted(tree, findings.len());
-    Report { findings, notes: Vec::new(), counted }
-}
-
-fn counted(tree: &Tree, findings: usize) -> String {
-    let lines: usize = tree.files.iter().map(|file| file.text.lines().count()).sum();
-    let mut counted = format!("tidy: {} packages, {} Rust files, {lines} lines", tree.packages.len(), tree.files.len());
-    match findings {
-        0 => counted += ", nothing found",
-        1 => counted += ", 1 finding",
-        n => counted += &format!(", {n} findings"),
+    let (reported, findings): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| REPORT_ONLY.contains(&finding.rule));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in &reported {
+        *counts.entry(finding.rule).or_default() += 1;
     }
-    counted
+    let counts: Vec<String> = counts.iter().map(|(rule, count)| format!("{rule} {count}")).collect();
+    if !counts.is_empty() {
+        notes.push(format!("reported, `cargo xtask tidy --reported` lists them: {}", counts.join(", ")));
+    }
+    let lines: usize = tree.files.iter().map(|file| file.text.lines().count()).sum();
+    let mut summary = format!("tidy: {} packages, {} Rust files, {lines} lines", tree.packages.len(), tree.files.len());
+    match findings.len() {
+        0 => summary += ", nothing found",
+        1 => summary += ", 1 finding",
+        n => summary += &format!(", {n} findings"),
+    }
+    Report { findings, reported, notes, summary }
 }
 
-/// The rules skip a file they cannot read, so not being readable is a finding itself.
+/// The rules skip a file that cannot be parsed, so this is a finding itself.
 fn unparsed(tree: &Tree) -> Vec<Finding> {
     let broken = tree.files.iter().filter_map(|file| Some((file, file.parsed.as_ref().err()?)));
-    broken
-        .map(|(file, error)| {
-            Finding::new(
-                "parse",
-                (&file.path, error.line),
-                &error.message,
-                "make it valid Rust; no other rule saw this file",
-            )
-        })
+    let fix = "make it valid Rust; no other rule saw this file";
+    broken.map(|(file, error)| Finding::new("parse", (&file.path, error.line), &error.message, fix)).collect()
+}
+
+fn unclear_sentence(finding: &prose::Finding) -> Finding {
+    let wrong = format!("{}: `{}`", finding.wrong, finding.sentence);
+    Finding::new("prose", (&finding.path, finding.line), wrong, "name the subject and say what it does")
+}
+
+fn stale_map(root: &Path, tree: &Tree) -> Option<Finding> {
+    let current = std::fs::read_to_string(root.join(map::PAGE)).unwrap_or_default();
+    let stale = root.join("docs").is_dir() && current != map::page(tree);
+    stale.then(|| Finding::new("map", (map::PAGE, 1), "the map differs from the headers", "run `cargo xtask map`"))
+}
+
+fn broken_recipes(root: &Path) -> Vec<Finding> {
+    const PAGE: &str = "CONTRIBUTING.md";
+    let page = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+    let mistakes = recipes::check(root, &page).into_iter();
+    mistakes
+        .map(|mistake| Finding::new("recipes", (PAGE, mistake.line), mistake.text, "correct the recipe or the tree"))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::sample;
 
     #[test]
     fn a_file_that_does_not_parse_is_a_finding_and_stops_nothing() {
-        let tree = source::sample::tree(&[
+        let tree = sample::tree(&[
             ("crates/a/src/lib.rs", "//! A.\n//! Invariant: none.\nfn broken( {\n"),
             ("crates/a/src/half.rs", "//! Half.\nfn broken {}\n"),
             ("crates/a/src/utils.rs", "//! U.\n"),
         ]);
-        let report = inspect(&tree);
+        let report = report(&tree, inspect(&tree), Vec::new());
         let parse: Vec<_> = report.findings.iter().filter(|f| f.rule == "parse").map(|f| (&*f.path, f.line)).collect();
         assert_eq!(parse, [("crates/a/src/half.rs", 2), ("crates/a/src/lib.rs", 3)]);
         assert!(report.findings.iter().any(|f| f.rule == "names"));
@@ -147,5 +158,13 @@ mod tests {
     fn a_finding_reads_as_one_line() {
         let finding = Finding::new("names", ("a/b.rs", 3), "wrong", "do this");
         assert_eq!(finding.to_string(), "a/b.rs:3: [names] wrong; do this");
+    }
+
+    #[test]
+    fn rules_that_only_report_do_not_fail_the_check() {
+        let findings = REPORT_ONLY.iter().map(|rule| Finding::new(rule, ("a", 1), "wrong", "do this")).collect();
+        let report = report(&Tree::default(), findings, Vec::new());
+        assert_eq!((report.findings.len(), report.reported.len()), (0, REPORT_ONLY.len()));
+        assert_eq!(report.notes.len(), usize::from(!REPORT_ONLY.is_empty()));
     }
 }

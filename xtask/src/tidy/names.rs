@@ -1,29 +1,29 @@
-//! Rule `names`: a file is named after what it holds.
-//! Invariant: only whole names count; `commonmark.rs` is a fine name.
+//! Rule `names`: a file is named after its content.
+//! Invariant: only whole names count, so `commonmark.rs` is allowed.
 
 use std::collections::BTreeSet;
 
 use proc_macro2::Delimiter;
 
 use super::Finding;
-use super::source::{SourceFile, Tree};
-use super::tokens;
+use crate::source::tokens;
+use crate::source::{SourceFile, Tree};
 
 const RULE: &str = "names";
 const REFUSED: &[&str] = &["utils", "util", "common", "helpers", "helper", "misc", "v2"];
-const FIX: &str = "name it after what it holds, or move each part to where it is used";
+const FIX: &str = "name it after its content, or move each part next to its use";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let paths = tree.files.iter().map(|file| file.path.as_str()).chain(tree.src_texts().map(|(path, _)| path));
     let refused: BTreeSet<String> = paths.flat_map(refused_parts).collect();
     let files = refused.iter().map(|path| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        Finding::new(RULE, (path, 1), format!("`{name}` says nothing about what is in it"), FIX)
+        Finding::new(RULE, (path, 1), format!("`{name}` says nothing about its content"), FIX)
     });
     files.chain(tree.files.iter().flat_map(inline_modules)).collect()
 }
 
-/// The path up to each part with a refused name, endings set aside.
+/// Returns the path up to each part with a refused name. Endings are ignored.
 fn refused_parts(path: &str) -> Vec<String> {
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     let prefixes = ends.map(|end| &path[..end]);
@@ -31,14 +31,14 @@ fn refused_parts(path: &str) -> Vec<String> {
     prefixes.filter(|prefix| name(prefix).is_some_and(|n| REFUSED.contains(&n.as_str()))).map(String::from).collect()
 }
 
-/// `mod utils { … }`; one in a file of its own is found by the file's name.
+/// Finds `mod utils { … }`. A module in a file of its own is found by the file's name.
 fn inline_modules(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     tokens::levels(file.tokens(), &mut |level| {
         for module in level.windows(3).filter(|three| three[0].is("mod") && three[2].group(Delimiter::Brace).is_some())
         {
             if let Some(name) = module[1].word().filter(|name| REFUSED.contains(name)) {
-                let wrong = format!("module `{name}` says nothing about what is in it");
+                let wrong = format!("module `{name}` says nothing about its content");
                 findings.push(Finding::new(RULE, (&file.path, module[1].line), wrong, FIX));
             }
         }
@@ -48,8 +48,8 @@ fn inline_modules(file: &SourceFile) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::sample::tree;
     use super::*;
+    use crate::source::sample::tree;
 
     fn found(files: &[(&str, &str)]) -> Vec<(String, usize)> {
         check(&tree(files)).into_iter().map(|finding| (finding.path, finding.line)).collect()

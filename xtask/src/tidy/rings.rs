@@ -1,42 +1,59 @@
-//! Rule `rings`: the top-level modules of a crate use each other in one direction only.
-//! Invariant: a name that is no module counts for nothing, so what lib.rs re-exports makes no ring.
+//! Rule `rings`: modules with the same parent use each other in one direction only, at every depth of a crate.
+//! Invariant: a path counts as far as it names modules, so an item that lib.rs or mod.rs re-exports makes no ring.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proc_macro2::Delimiter;
 
 use super::Finding;
-use super::source::{SourceFile, Tree};
-use super::tokens::{self, Kind, Token};
+use crate::source::tokens::{self, Kind, Token};
+use crate::source::{SourceFile, Tree};
 
-const RULE: &str = "rings";
+/// Rings between the top-level modules of a crate.
+const TOP_RULE: &str = "rings";
+
+/// Rings between modules that have a common parent below the root.
+const NESTED_RULE: &str = "nested-rings";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let mut crates: BTreeMap<&str, Graph> = BTreeMap::new();
-    let code = tree.files.iter().filter(|file| file.in_src && !file.is_test && !in_bin(file));
+    let mut crates: BTreeMap<&str, Uses> = BTreeMap::new();
+    let code = tree.files.iter().filter(|file| file.in_src && !file.is_test && !is_binary(file));
     for file in code {
         crates.entry(file.owner.as_deref().unwrap_or_default()).or_default().add(file);
     }
-    crates.into_iter().flat_map(|(name, graph)| graph.findings(name)).collect()
+    crates.iter().flat_map(|(name, uses)| uses.findings(name)).collect()
 }
 
 /// `src/bin/x.rs` is a crate of its own.
-fn in_bin(file: &SourceFile) -> bool {
+fn is_binary(file: &SourceFile) -> bool {
     file.path.contains("/src/bin/")
 }
 
+/// The modules of a crate, and the paths that each of them names.
 #[derive(Default)]
-struct Graph<'a> {
-    modules: BTreeSet<String>,
-    /// From module to name, with the first place; a name that turns out to be no module is dropped.
-    uses: BTreeMap<String, BTreeMap<String, (&'a str, usize)>>,
+struct Uses<'a> {
+    modules: BTreeSet<Vec<String>>,
+    /// Names of modules are only known after all files were read, so paths are stored whole.
+    paths: Vec<Use<'a>>,
 }
 
-impl<'a> Graph<'a> {
+struct Use<'a> {
+    from: Vec<String>,
+    to: Vec<String>,
+    path: &'a str,
+    line: usize,
+}
+
+impl<'a> Uses<'a> {
     fn add(&mut self, file: &'a SourceFile) {
         let module = module_of(file);
-        self.modules.extend(module.first().cloned());
+        self.declare(&module);
         self.walk(file, file.tokens(), &module);
+    }
+
+    /// Notes the module and those around it.
+    fn declare(&mut self, module: &[String]) {
+        self.modules.extend((1..=module.len()).map(|length| module[..length].to_vec()));
     }
 
     fn walk(&mut self, file: &'a SourceFile, level: &[Token], module: &[String]) {
@@ -49,68 +66,95 @@ impl<'a> Graph<'a> {
                 Kind::Group(Delimiter::Brace, inner) if opens_module(level, at).is_some() => {
                     let name = opens_module(level, at).map(String::from);
                     let inside: Vec<String> = module.iter().cloned().chain(name).collect();
-                    self.modules.extend(inside.first().cloned());
+                    self.declare(&inside);
                     self.walk(file, inner, &inside);
                 }
                 // The braces of `use a::{…}` were read with the path before them.
                 Kind::Group(Delimiter::Brace, _) if before.is_some_and(Token::path) => {}
                 Kind::Group(_, inner) => self.walk(file, inner, module),
-                // `pub(in crate::a)` gives, it does not use.
+                // `pub(in crate::a)` grants a use, but is none itself.
                 Kind::Word(_) if at == 1 && level[0].is("in") => {}
                 Kind::Word(_) if before.is_some_and(Token::path) => {}
-                Kind::Word(_) => self.resolve(file, &level[at..], (module, module)),
+                Kind::Word(_) => self.start(file, &level[at..], module),
                 _ => {}
             }
         }
     }
 
-    /// Follows a path that starts with `crate`, `self` or `super`; `base` is the module reached so far.
-    fn resolve(&mut self, file: &'a SourceFile, path: &[Token], (module, base): (&[String], &[String])) {
-        let [first, separator, rest @ ..] = path else { return };
-        let reached = match first.word() {
+    /// Reads a path that starts with `crate`, `self` or `super`.
+    fn start(&mut self, file: &'a SourceFile, path: &[Token], module: &[String]) {
+        let base = match path[0].word() {
             Some("crate") => &[],
-            Some("self") => base,
-            Some("super") => &base[..base.len().saturating_sub(1)],
+            Some("self") => module,
+            Some("super") => &module[..module.len().saturating_sub(1)],
             _ => return,
         };
-        if !separator.path() {
+        if path.get(1).is_some_and(Token::path) {
+            self.follow(file, &path[2..], module, base.to_vec());
+        }
+    }
+
+    /// Follows the rest of a path from the module `reached` to its end, or to the ends of its branches.
+    fn follow(&mut self, file: &'a SourceFile, rest: &[Token], module: &[String], mut reached: Vec<String>) {
+        let Some(first) = rest.first() else { return };
+        if let Some(group) = first.group(Delimiter::Brace) {
+            for branch in tokens::parts(group) {
+                self.follow(file, branch, module, reached.clone());
+            }
             return;
         }
-        let branches = match rest.first().and_then(|token| token.group(Delimiter::Brace)) {
-            Some(group) => tokens::parts(group).collect(),
-            None => vec![rest],
-        };
-        for branch in branches {
-            match branch.first().and_then(Token::word) {
-                Some("super" | "self") => self.resolve(file, branch, (module, reached)),
-                Some(name) if reached.is_empty() => self.note(file, (module, name), branch[0].line),
-                _ => {}
+        match first.word() {
+            Some("super") => {
+                reached.pop();
+            }
+            Some("self") | None => {}
+            Some(name) => reached.push(name.to_owned()),
+        }
+        if rest.get(1).is_some_and(Token::path) {
+            self.follow(file, &rest[2..], module, reached);
+        } else {
+            self.paths.push(Use { from: module.to_vec(), to: reached, path: &file.path, line: first.line });
+        }
+    }
+
+    fn findings(&self, crate_name: &str) -> Vec<Finding> {
+        // Each parent has a graph of its own: its modules and the uses between them.
+        let mut graphs: BTreeMap<&[String], Graph> = BTreeMap::new();
+        for used in &self.paths {
+            let known =
+                (0..=used.to.len()).rev().find(|length| *length == 0 || self.modules.contains(&used.to[..*length]));
+            let to = &used.to[..known.unwrap_or(0)];
+            let common = used.from.iter().zip(to).take_while(|(from, to)| from == to).count();
+            if let (Some(from), Some(to)) = (used.from.get(common), to.get(common)) {
+                let graph = graphs.entry(&used.from[..common]).or_default();
+                graph.uses.entry(from).or_default().entry(to).or_insert((used.path, used.line));
             }
         }
-    }
-
-    fn note(&mut self, file: &'a SourceFile, (module, name): (&[String], &str), line: usize) {
-        let Some(from) = module.first().filter(|from| *from != name) else {
-            return;
-        };
-        self.uses.entry(from.clone()).or_default().entry(name.to_string()).or_insert((&file.path, line));
-    }
-
-    fn findings(mut self, name: &str) -> Vec<Finding> {
-        for uses in self.uses.values_mut() {
-            uses.retain(|to, _| self.modules.contains(to));
+        let mut findings = Vec::new();
+        for (parent, graph) in &graphs {
+            let rule = if parent.is_empty() { TOP_RULE } else { NESTED_RULE };
+            let name = [&[crate_name.to_owned()], *parent].concat().join("::");
+            let rings: BTreeSet<Vec<&str>> = graph.uses.keys().filter_map(|module| graph.ring(module)).collect();
+            findings.extend(rings.iter().map(|ring| graph.finding(rule, &name, ring)));
         }
-        let rings: BTreeSet<Vec<&str>> = self.uses.keys().filter_map(|module| self.ring(module)).collect();
-        rings.iter().map(|ring| self.finding(name, ring)).collect()
+        findings
     }
+}
 
+/// The modules of one parent: for each the modules that it uses, with the first place.
+#[derive(Default)]
+struct Graph<'a> {
+    uses: BTreeMap<&'a str, BTreeMap<&'a str, (&'a str, usize)>>,
+}
+
+impl<'a> Graph<'a> {
     /// The shortest way from the module back to itself, turned so that the least name comes first.
-    fn ring<'g>(&'g self, module: &'g str) -> Option<Vec<&'g str>> {
+    fn ring(&self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut queue = VecDeque::from([module]);
         while let Some(from) = queue.pop_front() {
-            for to in self.uses.get(from).into_iter().flat_map(BTreeMap::keys) {
-                if !came_from.contains_key(to.as_str()) {
+            for to in self.uses.get(from).into_iter().flat_map(BTreeMap::keys).copied() {
+                if !came_from.contains_key(to) {
                     came_from.insert(to, from);
                     queue.push_back(to);
                 }
@@ -126,19 +170,20 @@ impl<'a> Graph<'a> {
         Some(ring)
     }
 
-    fn finding(&self, name: &str, ring: &[&str]) -> Finding {
-        let steps: Vec<(&str, &str)> = ring.iter().copied().zip(ring.iter().copied().cycle().skip(1)).collect();
+    fn finding(&self, rule: &'static str, name: &str, ring: &[&str]) -> Finding {
         let place =
-            |(from, to): (&str, &str)| self.uses.get(from).and_then(|uses| uses.get(to)).copied().unwrap_or_default();
-        let drawn: Vec<String> = steps
+            |from: &str, to: &str| self.uses.get(from).and_then(|uses| uses.get(to)).copied().unwrap_or_default();
+        let next = |index: usize| ring[(index + 1) % ring.len()];
+        let steps: Vec<String> = ring
             .iter()
-            .map(|step| {
-                let (path, line) = place(*step);
-                format!("{} -> {} ({path}:{line})", step.0, step.1)
+            .enumerate()
+            .map(|(index, from)| {
+                let (path, line) = place(from, next(index));
+                format!("{from} -> {} ({path}:{line})", next(index))
             })
             .collect();
-        let wrong = format!("modules of `{name}` use each other in a ring: {}", drawn.join(", "));
-        Finding::new(RULE, place(steps[0]), wrong, "move what is shared to a module that both use")
+        let wrong = format!("modules of `{name}` use each other in a ring: {}", steps.join(", "));
+        Finding::new(rule, place(ring[0], next(0)), wrong, "move the shared part to a module that both use")
     }
 }
 
@@ -160,8 +205,8 @@ fn module_of(file: &SourceFile) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::sample::tree;
     use super::*;
+    use crate::source::sample::tree;
 
     fn rings(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<(String, &str)> =
@@ -199,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_use_of_the_module_is_no_ring() {
+    fn other_paths_make_no_ring() {
         for a in [
             "use crate::Thing;",
             "use crate::{Thing, Other};",
@@ -214,8 +259,34 @@ mod tests {
             assert_eq!(rings(&[("a.rs", a), B_USES_A]), [""; 0], "{a}");
         }
         assert_eq!(rings(&[("lib.rs", "mod a;\nmod b;\npub use crate::b::X;\npub use a::Y;"), B_USES_A]), [""; 0]);
-        assert_eq!(rings(&[("a/x.rs", "use crate::a::y;"), ("a/y.rs", "use super::x;")]), [""; 0]);
         assert_eq!(rings(&[("a/tests.rs", "use crate::b;"), B_USES_A]), [""; 0]);
+    }
+
+    #[test]
+    fn rings_below_the_root_are_found_under_their_parent() {
+        let files =
+            [("a/x.rs", "use crate::a::y;"), ("a/y.rs", "\nuse super::x::{self, X};"), ("a/mod.rs", "pub use x::X;")];
+        let drawn = "x -> y (crates/k/src/a/x.rs:1), y -> x (crates/k/src/a/y.rs:2)";
+        assert_eq!(rings(&files), [format!("modules of `k::a` use each other in a ring: {drawn}")]);
+        let deep = [("a/b/x.rs", "use crate::a::c::Thing;"), ("a/c.rs", "use super::b::x::f;")];
+        assert_eq!(rings(&deep).len(), 1);
+        let files: Vec<(String, &str)> =
+            deep.iter().map(|(path, text)| (format!("crates/k/src/{path}"), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        assert_eq!(check(&tree(&files))[0].rule, NESTED_RULE);
+    }
+
+    #[test]
+    fn a_child_may_use_its_parent() {
+        let child = ("a/x.rs", "use super::{Shared, y::Y};");
+        assert_eq!(
+            rings(&[
+                ("a/mod.rs", "mod x;\nuse self::x::X;\nuse crate::a::y;"),
+                child,
+                ("a/y.rs", "use super::Shared;")
+            ]),
+            [""; 0]
+        );
     }
 
     #[test]

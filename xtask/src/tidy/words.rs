@@ -1,21 +1,21 @@
-//! Rule `words`: nothing unfinished is merged, no test is switched off, and no path of one machine is written down.
-//! Invariant: this is a rule on text, strings and comments included, in Rust and in other files of `src`.
+//! Rule `words`: no unfinished code, no disabled test, and no path of one machine is merged.
+//! Invariant: the rule reads text, including strings and comments, in Rust and in other files of `src`.
 
 use super::Finding;
-use super::source::Tree;
+use crate::source::Tree;
 
 const RULE: &str = "words";
 
 /// Refused in crates.
 const UNFINISHED: &[(&str, &str)] = &[
-    ("TODO", "do it, or write it down where work is planned"),
-    ("FIXME", "fix it, or write it down where work is planned"),
+    ("TODO", "do it, or note it where work is planned"),
+    ("FIXME", "fix it, or note it where work is planned"),
     ("todo!(", "write the code, or leave the function out"),
     ("unimplemented!(", "write the code, or leave the function out"),
     ("#[ignore", "make the test run, or remove it"),
 ];
 
-/// Refused in xtask too, therefore put together here.
+/// These are refused in xtask too, so this file puts them together from parts.
 const HOMES: &[&str] = &[concat!("/", "root/"), concat!("/", "home/")];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -34,7 +34,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the word stands there by itself: `TODOS` and `example.org/home/` do not count.
+/// Whether the line has the word by itself: `TODOS` and `example.org/home/` do not count.
 fn has(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '}');
     line.match_indices(word).any(|(at, _)| {
@@ -47,8 +47,8 @@ fn has(line: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::sample::{NONE, lines};
     use super::*;
+    use crate::source::sample::{NONE, lines};
 
     fn found(text: &str) -> Vec<usize> {
         lines(check, "crates/a/src/x.rs", text)

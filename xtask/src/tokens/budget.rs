@@ -1,5 +1,5 @@
-//! The budget file: `name count  # why it is so large`, a line each.
-//! Invariant: a name stands once; a count is a number.
+//! Reads the budget file, which has lines of the form `name count  # why it is so large`.
+//! Invariant: a name occurs once, and a count is a number.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ impl Budget {
             }
             let (name, count) =
                 line.rsplit_once(' ').with_context(|| format!("line {}: write `name count`", at + 1))?;
-            let count = count.parse().with_context(|| format!("line {}: `{count}` is no number", at + 1))?;
+            let count = count.parse().with_context(|| format!("line {}: `{count}` is not a number", at + 1))?;
             let earlier = budget.insert(name.trim().to_owned(), count);
-            ensure!(earlier.is_none(), "line {}: `{name}` is there twice", at + 1);
+            ensure!(earlier.is_none(), "line {}: `{name}` occurs twice", at + 1);
         }
         Ok(Self(budget))
     }

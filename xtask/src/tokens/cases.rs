@@ -1,5 +1,5 @@
-//! Golden files as this chore needs them: the name, the input and the output of each case.
-//! Invariant: what it does not understand is an error with its file.
+//! Reads the name, the input and the output of each case of a golden file.
+//! Invariant: a file that cannot be read as cases is an error that names the file.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The texts that are counted: the contract, the table of each catalog in both styles, the tools, and typical answers.
-//! Invariant: a table is counted without its contract; an answer as a host hands it to the model.
+//! Counts the language contract, the table of each catalog in both styles, the tools, and typical answers.
+//! Invariant: a table is counted without its contract, and an answer in the form in which a host passes it to the model.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use super::cases::{self, Case};
 pub struct Measured {
     pub name: String,
     pub tokens: usize,
-    /// What the design allows, whatever the budget says.
+    /// The limit of the design, which holds for any budget.
     pub limit: Option<usize>,
-    /// How many capabilities it teaches.
-    pub per: Option<usize>,
+    /// How many capabilities the text teaches; none for a text that is no table.
+    pub capabilities: Option<usize>,
 }
 
 impl Measured {
     fn new(name: impl Into<String>, text: &str) -> Self {
-        Self { name: name.into(), tokens: count(text), limit: None, per: None }
+        Self { name: name.into(), tokens: count(text), limit: None, capabilities: None }
     }
 
     fn at_most(self, limit: usize) -> Self {
@@ -42,24 +42,25 @@ pub fn all(root: &Path) -> Result<Vec<Measured>> {
 fn tables(root: &Path) -> Result<Vec<Measured>> {
     let cases = cases::read(&root.join("tests/teach/whole.case"))?;
     let mut out = Vec::new();
-    let (mut contracts, mut rest) = ([0, 0], Vec::new());
+    let mut contracts = [0, 0];
+    let mut tables = Vec::new();
     for case in &cases {
         let (contract, table): (Vec<&str>, Vec<&str>) = case.output.lines().partition(|line| line.starts_with("# "));
         let named = usize::from(case.name.ends_with(" by name"));
         contracts[named] = contracts[named].max(count(&contract.join("\n")));
         let catalog = case.name.trim_end_matches(" by name");
-        let per = Some(capabilities(root, catalog)?);
-        rest.push(Measured { per, ..Measured::new(format!("table {}", case.name), &table.join("\n")) });
+        let capabilities = Some(count_capabilities(root, catalog)?);
+        tables.push(Measured { capabilities, ..Measured::new(format!("table {}", case.name), &table.join("\n")) });
     }
     for (tokens, style) in contracts.into_iter().zip(["symbols", "names"]) {
-        out.push(Measured { name: format!("contract {style}"), tokens, limit: Some(400), per: None });
+        out.push(Measured { name: format!("contract {style}"), tokens, limit: Some(400), capabilities: None });
     }
-    out.extend(rest);
+    out.extend(tables);
     Ok(out)
 }
 
-/// Capabilities of a shipped catalog: the keys of that part of its file.
-fn capabilities(root: &Path, catalog: &str) -> Result<usize> {
+/// Counts the capabilities of a shipped catalog: the keys below `capabilities` of its file.
+fn count_capabilities(root: &Path, catalog: &str) -> Result<usize> {
     let path = root.join(format!("catalogs/{catalog}.yaml"));
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let part = text.split("\ncapabilities:\n").nth(1).context("no capabilities")?;
@@ -71,31 +72,34 @@ fn capabilities(root: &Path, catalog: &str) -> Result<usize> {
 
 fn tools(root: &Path) -> Result<Vec<Measured>> {
     let mut out = Vec::new();
-    let (mut all, mut core, mut whole) = (0, 0, 0);
+    let mut all = 0;
+    let mut core = 0;
+    let mut with_titles = 0;
     let read = cases::read(&root.join("tests/wire/tools.case"))?;
     let is_list = |case: &&Case| case.input.starts_with("names");
     let offered = read.iter().find(|case| case.input == "names of core").context("tools.case lists no core")?;
     let offered: Vec<&str> = offered.output.lines().collect();
     for case in read.iter().filter(|case| !is_list(case)) {
         let tool: Value = serde_json::from_str(&case.output).with_context(|| format!("tools.case: {}", case.name))?;
-        // What a host hands to the model: not the title, not the hints.
-        let seen = serde_json::json!({
+        // A host passes neither the title nor the hints to the model.
+        let passed = serde_json::json!({
             "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"]
         });
-        let compact = serde_json::to_string(&seen)?;
+        let compact = serde_json::to_string(&passed)?;
         let name = tool["name"].as_str().context("a tool has a name")?.to_owned();
         let measured = Measured::new(format!("tool {name}"), &compact);
         all += measured.tokens;
-        whole += count(&serde_json::to_string(&tool)?);
+        with_titles += count(&serde_json::to_string(&tool)?);
         if offered.contains(&name.as_str()) {
             core += measured.tokens;
         }
         out.push(measured);
     }
     ensure!(all > 0, "tools.case has no tools");
-    let total = |name: &str, tokens, limit| Measured { name: name.to_owned(), tokens, limit: Some(limit), per: None };
+    let total =
+        |name: &str, tokens, limit| Measured { name: name.to_owned(), tokens, limit: Some(limit), capabilities: None };
     out.push(total("tools all", all, 1_700));
-    out.push(total("tools all, with titles and hints", whole, 2_000));
+    out.push(total("tools all, with titles and hints", with_titles, 2_000));
     out.push(total("tools core", core, 950));
     Ok(out)
 }
@@ -110,7 +114,7 @@ fn answers(root: &Path) -> Result<Vec<Measured>> {
     let mut out = Vec::new();
     for case in cases::read(&root.join("tests/context/find_and_call.case"))? {
         let measured = Measured::new(format!("answers {}", case.name), before_rows(&case)?);
-        // The design's limit is for what is answered by default.
+        // The design limits the default form of the answer only.
         out.push(if case.name.ends_with("by name") { measured.at_most(800) } else { measured });
     }
     let life = cases::read(&root.join("tests/context/demo.case"))?;
@@ -122,7 +126,7 @@ fn answers(root: &Path) -> Result<Vec<Measured>> {
     Ok(out)
 }
 
-/// All the answers of a conversation up to the rows of its last result.
+/// Returns the answers of a conversation up to the rows of its last result.
 fn before_rows(case: &Case) -> Result<&str> {
     let header = case.output.rfind("\n## ").with_context(|| format!("`{}` ends in no result", case.name))?;
     let after = case.output[header + 1..].find('\n').map_or(case.output.len(), |end| header + 1 + end);

@@ -1,5 +1,5 @@
-//! What a model is made to read, in o200k tokens, against what it was allowed to be.
-//! Invariant: only golden files are read, which other tests hold to the code; a count may grow only with a line in the budget
+//! `cargo xtask tokens`: counts the o200k tokens of every text that a model reads, and compares them with a budget.
+//! Invariant: only golden files are read, which other tests compare with the code. A count may grow only with a line in the budget
 //! that says why.
 
 mod budget;
@@ -16,55 +16,58 @@ const BUDGET: &str = "tests/tokens.txt";
 
 pub struct Report {
     pub findings: Vec<String>,
-    /// What was counted, a line each.
+    /// One line for each text.
     pub lines: Vec<String>,
-    pub counted: String,
+    pub summary: String,
 }
 
 pub fn run(root: &Path) -> Result<Report> {
     let measured = measure::all(root)?;
     let path = root.join(BUDGET);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{BUDGET} cannot be read"))?;
-    let budget = Budget::parse(&text)?;
+    let budget = std::fs::read_to_string(&path).with_context(|| format!("{BUDGET} cannot be read"))?;
+    let budget = Budget::parse(&budget)?;
     let mut findings = Vec::new();
     let mut lines = Vec::new();
-    for one in &measured {
-        let allowed = budget.get(&one.name);
-        let per = one.per.map(|n| format!("  {:.1} a capability", one.tokens as f64 / n as f64)).unwrap_or_default();
+    for text in &measured {
+        let allowed = budget.get(&text.name);
+        let per = text
+            .capabilities
+            .map(|n| format!("  {:.1} a capability", text.tokens as f64 / n as f64))
+            .unwrap_or_default();
         lines.push(format!(
             "{:<44} {:>6} of {:>6}{per}",
-            one.name,
-            one.tokens,
+            text.name,
+            text.tokens,
             allowed.map_or("-".into(), |a| a.to_string())
         ));
-        findings.extend(judge(one, allowed));
+        findings.extend(judge(text, allowed));
     }
-    for name in budget.names().filter(|name| !measured.iter().any(|one| one.name == **name)) {
-        findings.push(format!("{BUDGET}: [tokens] `{name}` is not counted any more; take its line out"));
+    for name in budget.names().filter(|name| !measured.iter().any(|text| text.name == **name)) {
+        findings.push(format!("{BUDGET}: [tokens] `{name}` is not counted any more; remove its line"));
     }
-    let counted = format!("{} texts counted", measured.len());
-    Ok(Report { findings, lines, counted })
+    let summary = format!("{} texts counted", measured.len());
+    Ok(Report { findings, lines, summary })
 }
 
-/// Of standard input.
+/// Counts the tokens of standard input.
 pub fn count_input() -> Result<usize> {
-    let text = std::io::read_to_string(std::io::stdin()).context("standard input is no text")?;
+    let text = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;
     Ok(measure::count(&text))
 }
 
-fn judge(one: &measure::Measured, allowed: Option<usize>) -> Vec<String> {
+fn judge(text: &measure::Measured, allowed: Option<usize>) -> Vec<String> {
     let mut findings = Vec::new();
-    let name = &one.name;
+    let name = &text.name;
     match allowed {
-        None => findings.push(format!("{BUDGET}: [tokens] `{name}` has no budget; write `{name} {}`", one.tokens)),
-        Some(allowed) if one.tokens > allowed => findings.push(format!(
+        None => findings.push(format!("{BUDGET}: [tokens] `{name}` has no budget; write `{name} {}`", text.tokens)),
+        Some(allowed) if text.tokens > allowed => findings.push(format!(
             "{BUDGET}: [tokens] `{name}` grew from {allowed} to {}; make it shorter, or write `{name} {}  # why`",
-            one.tokens, one.tokens
+            text.tokens, text.tokens
         )),
         Some(_) => {}
     }
-    if let Some(limit) = one.limit.filter(|limit| one.tokens > *limit) {
-        findings.push(format!("{BUDGET}: [tokens] `{name}` is {} tokens; the design allows {limit}", one.tokens));
+    if let Some(limit) = text.limit.filter(|limit| text.tokens > *limit) {
+        findings.push(format!("{BUDGET}: [tokens] `{name}` is {} tokens; the design allows {limit}", text.tokens));
     }
     findings
 }

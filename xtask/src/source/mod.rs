@@ -1,5 +1,7 @@
-//! The tree that the rules look at: every Rust file read and parsed once, other texts in `src`, and the packages.
+//! Reads the tree for rules and measurements: every Rust file parsed once, other texts in `src`, and the packages.
 //! Invariant: paths are relative to the root and use `/`; a file that cannot be parsed keeps its text and its error.
+
+pub mod tokens;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,8 +9,8 @@ use std::path::Path;
 use anyhow::Context;
 use proc_macro2::TokenStream;
 
-use super::tokens::{self, Attribute, Kind, Token};
 use crate::metadata::{self, Package};
+use tokens::{Attribute, Kind, Token};
 
 #[derive(Default)]
 pub struct Tree {
@@ -16,21 +18,23 @@ pub struct Tree {
     pub files: Vec<SourceFile>,
     /// Text files under a `src` that are not Rust: path and text.
     pub texts: Vec<(String, String)>,
-    /// ARCHITECTURE.md, where there is one.
+    /// The text of the root manifest.
+    pub manifest: String,
+    /// The text of ARCHITECTURE.md, if the tree has one.
     pub architecture: Option<String>,
 }
 
 pub struct SourceFile {
     pub path: String,
     pub text: String,
-    /// The crate whose folder it is in; none for the workspace's own tests and benches.
+    /// The crate whose folder holds the file; none for the workspace's own tests and benches.
     pub owner: Option<String>,
-    /// Under its crate's `src`.
+    /// Whether the file is under its crate's `src`.
     pub in_src: bool,
     pub parsed: Result<Parsed, Unparsed>,
-    /// All of it is test code.
+    /// Whether the whole file is test code.
     pub is_test: bool,
-    /// For each line whether it is test code; index 0 is line 1.
+    /// Whether each line is test code; index 0 is line 1.
     test_lines: Vec<bool>,
 }
 
@@ -51,7 +55,9 @@ impl Tree {
         for top in ["crates", "xtask", "tests", "benches", "fuzz"] {
             walk(root, top, &mut paths)?;
         }
-        let mut tree = Tree { packages: metadata::read(root, &["--no-deps", "--offline"])?, ..Tree::default() };
+        let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
+        let packages = metadata::read(root, &["--no-deps", "--offline"])?;
+        let mut tree = Tree { packages, manifest, ..Tree::default() };
         for path in paths {
             let bytes = std::fs::read(root.join(&path)).with_context(|| format!("{path} cannot be read"))?;
             match String::from_utf8(bytes) {
@@ -67,7 +73,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Every text under a `src`, Rust or not: path and text.
+    /// Returns path and text of every text file under a `src`, Rust or not.
     pub fn src_texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.files.iter().filter(|f| f.in_src).map(|f| (f.path.as_str(), f.text.as_str()));
         files.chain(self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
@@ -92,7 +98,7 @@ impl Tree {
 
 impl SourceFile {
     fn new(path: String, text: String) -> SourceFile {
-        let (owner, in_src) = place(&path);
+        let (owner, in_src) = crate_of(&path);
         let parsed = parse(&text);
         let mut test_lines = vec![false; text.lines().count()];
         if let Ok(parsed) = &parsed {
@@ -123,14 +129,14 @@ impl SourceFile {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// lib.rs or main.rs of a crate.
+    /// Whether the file is lib.rs or main.rs of a crate.
     pub fn is_root(&self) -> bool {
         let depth = if self.path.starts_with("crates/") { 3 } else { 2 };
         let at_top = self.in_src && self.path.matches('/').count() == depth;
         at_top && matches!(self.name(), "lib.rs" | "main.rs")
     }
 
-    /// Where the modules that this file declares are.
+    /// Returns the folder of the modules that this file declares.
     fn module_folder(&self) -> String {
         match self.name() {
             "mod.rs" | "lib.rs" | "main.rs" => self.folder().to_string(),
@@ -138,15 +144,15 @@ impl SourceFile {
         }
     }
 
-    /// Whether it is the module of that path (without `.rs`) or one below it.
+    /// Whether the file is the module of that path (without `.rs`) or one below.
     pub fn is_under(&self, module: &str) -> bool {
         let stem = self.path.trim_end_matches(".rs");
         stem.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// The path, without `.rs`, of the modules in other files that an attribute of this file is on as well:
-    /// all below this file for `#![…]` at its top, one module for `#[…] mod x;`.
-    pub fn elsewhere(&self, attribute: &Attribute) -> Option<String> {
+    /// Returns the path, without `.rs`, of the modules in other files that an attribute of this file covers too: all below this
+    /// file for `#![…]` at its top, one module for `#[…] mod x;`.
+    fn covered_modules(&self, attribute: &Attribute) -> Option<String> {
         if std::ptr::eq(attribute.on, self.tokens()) {
             return Some(self.module_folder());
         }
@@ -163,11 +169,11 @@ impl SourceFile {
 
     fn test_modules(&self) -> Vec<String> {
         let attributes = tokens::attributes(self.tokens());
-        attributes.iter().filter(|attribute| attribute.is_test()).filter_map(|a| self.elsewhere(a)).collect()
+        attributes.iter().filter(|attribute| attribute.is_test()).filter_map(|a| self.covered_modules(a)).collect()
     }
 }
 
-/// The file of `#[path = "file"]`.
+/// Returns the file of `#[path = "file"]`.
 fn path_attribute(attribute: &Attribute) -> Option<String> {
     match attribute.body {
         [path, _, Token { kind: Kind::Literal(literal), .. }] if path.is("path") => {
@@ -177,8 +183,8 @@ fn path_attribute(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// The crate of a path and whether it is under that crate's `src`.
-fn place(path: &str) -> (Option<String>, bool) {
+/// Returns the crate of a path, and whether the path is under that crate's `src`.
+fn crate_of(path: &str) -> (Option<String>, bool) {
     let mut parts = path.split('/');
     let owner = match parts.next() {
         Some("crates") => parts.next().map(String::from),
@@ -214,7 +220,7 @@ fn walk(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> anyhow::Resu
             if !matches!(name.as_str(), "target" | "node_modules") {
                 walk(root, &path, paths)?;
             }
-        } else if name.ends_with(".rs") || place(&path).1 {
+        } else if name.ends_with(".rs") || crate_of(&path).1 {
             paths.insert(path);
         }
     }
@@ -223,7 +229,7 @@ fn walk(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> anyhow::Resu
 
 #[cfg(test)]
 pub mod sample {
-    //! Trees written down by a test.
+    //! Trees that a test writes itself.
     use super::*;
 
     pub fn tree(files: &[(&str, &str)]) -> Tree {
@@ -235,11 +241,11 @@ pub mod sample {
         tree
     }
 
-    /// No lines.
+    /// An empty list of lines.
     pub const NONE: [usize; 0] = [];
 
-    /// The lines at which a rule finds something in one file.
-    pub fn lines(rule: fn(&Tree) -> Vec<super::super::Finding>, path: &str, text: &str) -> Vec<usize> {
+    /// Returns the lines of a rule's findings in one file.
+    pub fn lines(rule: fn(&Tree) -> Vec<crate::tidy::Finding>, path: &str, text: &str) -> Vec<usize> {
         rule(&tree(&[(path, text)])).iter().map(|finding| finding.line).collect()
     }
 }
@@ -254,14 +260,14 @@ mod tests {
 
     #[test]
     fn files_know_their_crate() {
-        assert_eq!(place("crates/base/src/a/b.rs"), (Some("base".into()), true));
-        assert_eq!(place("crates/base/tests/b.rs"), (Some("base".into()), false));
-        assert_eq!(place("xtask/src/main.rs"), (Some("xtask".into()), true));
-        assert_eq!(place("tests/a.rs"), (None, false));
+        assert_eq!(crate_of("crates/base/src/a/b.rs"), (Some("base".into()), true));
+        assert_eq!(crate_of("crates/base/tests/b.rs"), (Some("base".into()), false));
+        assert_eq!(crate_of("xtask/src/main.rs"), (Some("xtask".into()), true));
+        assert_eq!(crate_of("tests/a.rs"), (None, false));
     }
 
     #[test]
-    fn test_code_is_told_from_code() {
+    fn test_lines_are_known() {
         let tree =
             sample::tree(&[("crates/a/src/x.rs", "//! X.\nfn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n")]);
         let file = &tree.files[0];

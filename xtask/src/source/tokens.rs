@@ -1,5 +1,5 @@
-//! A file as nested tokens, and what its attributes cover. Rules that must also see inside macros work on this.
-//! Invariant: comments and the insides of strings are never tokens, so no rule takes a word in them for code.
+//! Reads a file as nested tokens with the extent of its attributes. Rules that must see inside macros use these tokens.
+//! Invariant: comments and the contents of strings are never tokens, so no rule takes their words for code.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 #[derive(Debug)]
 pub struct Token {
     pub line: usize,
-    /// The line it ends on: that of the closing bracket for a group.
+    /// The last line; for a group the line of its closing bracket.
     pub end: usize,
     pub kind: Kind,
 }
@@ -84,7 +84,7 @@ pub fn levels(tokens: &[Token], visit: &mut dyn FnMut(&[Token])) {
     }
 }
 
-/// Parts between commas.
+/// Splits tokens at their commas.
 pub fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
     tokens.split(|token| token.mark(',')).filter(|part| !part.is_empty())
 }
@@ -92,13 +92,11 @@ pub fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
 /// One `#[…]` or `#![…]`.
 #[derive(Debug)]
 pub struct Attribute<'a> {
-    pub line: usize,
-    pub end: usize,
-    /// What stands between the brackets.
+    /// The tokens between the brackets.
     pub body: &'a [Token],
-    /// The lines of what it is on, its neighbouring attributes included.
+    /// The lines of the item with all its attributes.
     pub covers: RangeInclusive<usize>,
-    /// The tokens of what it is on; for an inner attribute all of its level.
+    /// The tokens of the item; for an inner attribute all tokens of its level.
     pub on: &'a [Token],
 }
 
@@ -117,24 +115,6 @@ impl Attribute<'_> {
             [.., name] => name.is("test"),
             [] => false,
         }
-    }
-
-    /// Whether it makes the lint weaker than the workspace has it, outside tests.
-    pub fn loosens(&self, lint: &str) -> bool {
-        if let [cfg, group] = self.body
-            && cfg.is("cfg_attr")
-            && group.group(Delimiter::Parenthesis).and_then(|inner| parts(inner).next()).is_some_and(only_in_tests)
-        {
-            return false;
-        }
-        let mut found = false;
-        levels(self.body, &mut |level| {
-            found |= level.windows(2).any(|pair| {
-                matches!(pair[0].word(), Some("allow" | "expect" | "warn"))
-                    && pair[1].group(Delimiter::Parenthesis).is_some_and(|lints| lints.iter().any(|l| l.is(lint)))
-            });
-        });
-        found
     }
 }
 
@@ -156,7 +136,7 @@ fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
         let Some(body) = outer(level, at) else {
             if let Some(body) = inner(level, at) {
                 let covers = level[0].line..=level[level.len() - 1].end;
-                found.push(Attribute { line: level[at].line, end: level[at + 2].end, body, covers, on: level });
+                found.push(Attribute { body, covers, on: level });
             } else if let Kind::Group(_, inside) = &level[at].kind {
                 collect(inside, found);
             }
@@ -164,17 +144,17 @@ fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
             continue;
         };
         let first = at;
-        let mut stack = vec![(at, body)];
+        let mut stack = vec![body];
         at += 2;
         while let Some(body) = outer(level, at) {
-            stack.push((at, body));
+            stack.push(body);
             at += 2;
         }
         let on = &level[at..at + extent(&level[at..])];
         let last = on.last().map_or(level[at - 1].end, |token| token.end);
-        for (index, body) in stack {
+        for body in stack {
             let covers = level[first].line..=last;
-            found.push(Attribute { line: level[index].line, end: level[index + 1].end, body, covers, on });
+            found.push(Attribute { body, covers, on });
         }
     }
 }
@@ -190,7 +170,7 @@ fn inner(level: &[Token], at: usize) -> Option<&[Token]> {
     level.get(at + 2)?.group(Delimiter::Bracket)
 }
 
-/// How many tokens the item, statement, field or arm at the start has.
+/// Counts the tokens of the item, statement, field or match arm at the start.
 fn extent(tokens: &[Token]) -> usize {
     let start = tokens.iter().position(|t| !t.is("pub") && t.group(Delimiter::Parenthesis).is_none()).unwrap_or(0);
     let word = |at: usize| tokens.get(start + at).and_then(Token::word);
@@ -239,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_told_from_other_conditions() {
+    fn test_attributes_are_known() {
         let is_test = |text: &str| attributes(&tokens(text))[0].is_test();
         for text in ["#[test] fn f() {}", "#[tokio::test(flavor = \"x\")] fn f() {}", "#[cfg(test)] mod t {}"] {
             assert!(is_test(text), "{text}");
@@ -250,14 +230,5 @@ mod tests {
         {
             assert!(!is_test(text), "{text}");
         }
-    }
-
-    #[test]
-    fn loosened_lints() {
-        let loosens = |text: &str| attributes(&tokens(text))[0].loosens("unsafe_code");
-        assert!(loosens("#![allow(dead_code, unsafe_code)]"));
-        assert!(loosens("#[cfg_attr(unix, expect(unsafe_code))] fn f() {}"));
-        assert!(!loosens("#![deny(unsafe_code)]"));
-        assert!(!loosens("#[cfg_attr(test, allow(unsafe_code))] fn f() {}"));
     }
 }
