@@ -16,7 +16,7 @@ use catalog::Registry;
 use js::{Engine, Settings};
 use ports::store::{Batch, Expect, Key, Range, Table};
 use ports::{Clock, Entropy, Presence, Store, Upstream, upstream};
-use session::{Execution, JsSettings, Ports, RunJs, Service, State};
+use session::{Execution, ExecutionState, JsSettings, Ports, RunJsRequest, Service};
 use store::blobs::FileBlobs;
 use store::sqlite::{FILE_NAME, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
@@ -33,7 +33,7 @@ pub fn measure() {
     let folder = tempfile::tempdir().unwrap();
     // The engine is compiled here once, so that no measurement includes it.
     let lasting = Process::on(folder.path());
-    lasting.run(&RunJs { code: "1".to_owned(), ..RunJs::default() });
+    lasting.run(&RunJsRequest { code: "1".to_owned(), ..RunJsRequest::default() });
     lasting.age();
     flushes(&lasting);
     within(folder.path());
@@ -65,7 +65,7 @@ fn within(folder: &Path) {
         let timed = |round| {
             let each = "await fetch('https://nowhere.example/').catch(() => 0)";
             let code = format!("let round = {round}; for (let i = 0; i < {waits}; i++) {each}; 1");
-            timed(|| drop(process.run(&RunJs { code, ..RunJs::default() })))
+            timed(|| drop(process.run(&RunJsRequest { code, ..RunJsRequest::default() })))
         };
         median(&mut (0..ROUNDS).map(timed).collect::<Vec<_>>())
     };
@@ -77,14 +77,15 @@ fn within(folder: &Path) {
 /// below include the second.
 fn stays(folder: &Path, (what, make): (&str, &str)) {
     let process = Process::on(folder);
-    let made = process.run(&RunJs { code: make.to_owned(), ..RunJs::default() }).heap.unwrap().to_string();
+    let made =
+        process.run(&RunJsRequest { code: make.to_owned(), ..RunJsRequest::default() }).heap.unwrap().to_string();
     process.slow.answer_from_now_on();
     let mut times = Vec::new();
     for round in 0..ROUNDS / 2 {
         let code = format!("globalThis.a = -{round}; await fetch('{SLOW}/'); a + 1");
-        let asked = RunJs { code, heap: Some(made.clone()), require_heap: true, ..RunJs::default() };
+        let asked = RunJsRequest { code, heap: Some(made.clone()), require_heap: true, ..RunJsRequest::default() };
         std::thread::sleep(Duration::from_millis(WAIT_MS));
-        let took = timed(|| assert_eq!(process.run(&asked).state, State::Completed));
+        let took = timed(|| assert_eq!(process.run(&asked).state, ExecutionState::Completed));
         times.push(took.saturating_sub(process.slow.took()));
     }
     let name = format!("the whole run beyond its call, in one process, {what}");
@@ -102,7 +103,7 @@ enum Awaits {
 
 fn elsewhere(folder: &Path, (what, make): (&str, &str), awaits: Awaits) {
     let first = Process::on(folder);
-    let made = first.run(&RunJs { code: make.to_owned(), ..RunJs::default() }).heap.unwrap().to_string();
+    let made = first.run(&RunJsRequest { code: make.to_owned(), ..RunJsRequest::default() }).heap.unwrap().to_string();
     let second = Process::on(folder);
     let (mut cold, mut cached) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
@@ -115,14 +116,20 @@ fn elsewhere(folder: &Path, (what, make): (&str, &str), awaits: Awaits) {
             Awaits::Timer => format!("new Promise(done => setTimeout(done, {WAIT_MS}))"),
         };
         let code = format!("globalThis.a = {round}; await {waits}; a + 1");
-        let asked = RunJs { code, heap: Some(made.clone()), require_heap: true, wait_ms: Some(0), ..RunJs::default() };
+        let asked = RunJsRequest {
+            code,
+            heap: Some(made.clone()),
+            require_heap: true,
+            wait_ms: Some(0),
+            ..RunJsRequest::default()
+        };
         let ran = dying.run(&asked);
         dying.until_parked();
         let over = Instant::now() + Duration::from_millis(WAIT_MS);
         drop(dying);
         taker.slow.answer_from_now_on();
         if fresh.is_none() {
-            let look = RunJs { code: "1".to_owned(), heap: Some(made.clone()), ..RunJs::default() };
+            let look = RunJsRequest { code: "1".to_owned(), heap: Some(made.clone()), ..RunJsRequest::default() };
             taker.run(&look);
         }
         std::thread::sleep(over.saturating_duration_since(Instant::now()));
@@ -182,7 +189,7 @@ impl Process {
         self.runtime.as_ref().unwrap().block_on(work)
     }
 
-    fn run(&self, asked: &RunJs) -> Execution {
+    fn run(&self, asked: &RunJsRequest) -> Execution {
         self.block(self.service.run_js(&Caller::local(), asked)).unwrap()
     }
 
@@ -207,8 +214,8 @@ impl Process {
             assert_eq!(service.resume_js(&[TenantId::local()]).await.unwrap(), 1);
             // The waiting call does not delay the run.
             tokio::task::yield_now().await;
-            let ended = service.execution_within(&Caller::local(), &id, 10_000).await.unwrap();
-            assert_eq!(ended.state, State::Completed, "{ended:?}");
+            let ended = service.wait_for_execution(&Caller::local(), &id, 10_000).await.unwrap();
+            assert_eq!(ended.state, ExecutionState::Completed, "{ended:?}");
             began.elapsed()
         });
         self.block(look).unwrap()

@@ -325,7 +325,7 @@ def left(server):
             time.sleep(0.05)
         assert listed and all(run["status"] == "completed" for run in listed), listed
         # Else it was found by the look for runs that nobody drives, seconds later.
-        assert "goes on here" not in Path(server.log).read_text()
+        assert "took over" not in Path(server.log).read_text()
 
 
 def once(server, version):

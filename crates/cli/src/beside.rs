@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use base::TenantId;
-use session::{Pass, Service};
+use session::{CollectionOptions, Service};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ impl Beside {
 async fn keep_engine(service: Arc<Service>, tenants: Vec<TenantId>, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        kept = service.keep_engine(&tenants) => if let Err(error) = kept {
+        kept = service.store_engine_for(&tenants) => if let Err(error) = kept {
             tracing::warn!(%error, "the JavaScript engine could not be stored; the first run will try again");
         }
     }
@@ -85,7 +85,7 @@ async fn collect(service: Arc<Service>, stop: CancellationToken) {
         wait = BETWEEN_PASSES;
         tokio::select! {
             () = stop.cancelled() => return,
-            collected = service.collect_garbage(Pass { pause: PAUSE, ..Pass::default() }) => match collected {
+            collected = service.collect_garbage(CollectionOptions { pause: PAUSE, ..CollectionOptions::default() }) => match collected {
                 Ok(collected) => tracing::info!(rows = ?collected.rows, blobs = collected.blobs, bytes = collected.blob_bytes, "what is kept no longer went"),
                 Err(error) => tracing::warn!(%error, "what is kept no longer could not be removed"),
             }

@@ -1,5 +1,5 @@
-//! What a run may still do: calls and bytes by the plan, calls of each step, places at each origin.
-//! Invariant: no call leaves that a bound does not allow; a run that was told to stop starts none.
+//! The budget of a run: calls and bytes by the plan, calls of each step, permits at each origin.
+//! Invariant: no call leaves without a bound that allows it; a cancelled run starts no call.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,23 +12,27 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::ctx::Ctx;
 use crate::error::StepError;
 
-/// Of one run.
+/// The remaining budget of the whole run.
 pub struct Budget<'p> {
+    /// The plan's bounds, which are never exceeded.
     bounds: &'p Bounds,
+    /// Calls made so far, by catalog.
     calls: BTreeMap<CatalogId, AtomicUsize>,
+    /// Bytes received so far.
     bytes: AtomicU64,
+    /// Permits for concurrent calls, by origin.
     origins: BTreeMap<Origin, Semaphore>,
 }
 
 impl<'p> Budget<'p> {
     pub fn new(ctx: &Ctx<'_>, bounds: &'p Bounds) -> Self {
-        let place =
+        let permit =
             |c: &std::sync::Arc<Catalog>| (c.origin.clone(), Semaphore::new(ctx.limits.calls_per_origin.max(1)));
         Self {
             bounds,
             calls: bounds.calls.keys().map(|id| (id.clone(), AtomicUsize::new(0))).collect(),
             bytes: AtomicU64::new(0),
-            origins: ctx.catalogs.values().map(place).collect(),
+            origins: ctx.catalogs.values().map(permit).collect(),
         }
     }
 
@@ -41,30 +45,33 @@ impl<'p> Budget<'p> {
         }
         match (self.calls.get(catalog), self.bounds.calls.get(catalog)) {
             (Some(made), Some(bound)) => take(made, *bound, "calls"),
-            // What the plan did not count by catalog, it counted by step.
+            // A catalog that the plan did not count as a whole is bounded by each step's own number of calls.
             _ => Ok(()),
         }
     }
 
-    pub fn came(&self, bytes: usize) {
+    /// Counts received bytes. The bound is checked before the next call.
+    pub fn add_bytes(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
-/// Of one step, and through it of the run.
+/// The remaining budget of one step. Its calls also count against the run.
 pub struct Allowance<'p> {
     pub run: &'p Budget<'p>,
     calls: AtomicUsize,
+    /// The plan's bound for `calls`.
     most_calls: usize,
-    /// Of the step that makes these calls for one of its values.
+    /// The outer step, if these calls are made for one of that step's values.
     outer: Option<&'p Allowance<'p>>,
+    /// Rows that the step may return, by the plan.
     pub rows: usize,
-    /// What an API that can be asked for single fields is asked for; `None` is all.
+    /// The fields to ask for, if the API can be asked for single fields. `None` asks for all fields.
     pub fields: Option<Vec<String>>,
 }
 
 impl<'p> Allowance<'p> {
-    /// `also`: what the payload must carry for other steps.
+    /// The allowance of one step. `also` lists the relations that the payload must carry for other steps.
     pub fn of(run: &'p Budget<'p>, step: &Step, also: &[String]) -> Self {
         let fields = match &step.kind {
             StepKind::Query { fields, .. } | StepKind::Get { fields, .. } | StepKind::Follow { fields, .. } => {
@@ -72,7 +79,8 @@ impl<'p> Allowance<'p> {
             }
             _ => None,
         };
-        // What is embedded comes only by its name, and a name means no other: so all of them.
+        // An API sends an embedded relation only if the request names it, and naming one field excludes all unnamed
+        // fields. The step's own columns are therefore named as well.
         let all = || step.columns.iter().map(|c| c.name.to_string()).collect::<Vec<_>>();
         let fields = match fields {
             None if also.is_empty() => None,
@@ -81,17 +89,18 @@ impl<'p> Allowance<'p> {
         Self { run, calls: AtomicUsize::new(0), most_calls: step.calls, outer: None, rows: step.rows, fields }
     }
 
-    /// For a step of a read that a value makes: its calls are also calls of the step whose value it is.
+    /// The allowance of a step inside the read of a value. Its calls count against the outer step too.
     pub fn inside(outer: &'p Allowance<'p>, step: &Step) -> Self {
         Self { outer: Some(outer), ..Self::of(outer.run, step, &[]) }
     }
 
-    /// For the calls that find out what came of an effect: they are as few as the effects whose answer was lost, and a
-    /// run stops at the first of those.
+    /// The allowance of the reads that resolve an effect with a lost answer. Few are needed, because the run stops at
+    /// the first effect that stays unresolved.
     pub fn of_probe(run: &'p Budget<'p>, calls: usize, rows: usize) -> Self {
         Self { run, calls: AtomicUsize::new(0), most_calls: calls, outer: None, rows, fields: None }
     }
 
+    /// Counts one call, or refuses it if a bound is reached or the run is cancelled.
     pub fn call(&self, ctx: &Ctx<'_>, catalog: &Catalog, counted: Counted) -> Result<(), StepError> {
         if ctx.cancel.is_cancelled() && counted == Counted::ByPlan {
             return Err(StepError::Cancelled);
@@ -104,30 +113,33 @@ impl<'p> Allowance<'p> {
         take(&self.calls, self.most_calls, "calls")
     }
 
-    /// A place at the origin and one in the session, for as long as the call takes.
-    pub async fn place<'s>(&'s self, ctx: &'s Ctx<'_>, catalog: &Catalog) -> Place<'s> {
-        // Neither is ever closed; without a permit the call goes ahead, bounded by the upstream's own limit.
+    /// Waits for a permit at the origin and one in the session. The caller holds both for the whole call.
+    pub async fn permit<'s>(&'s self, ctx: &'s Ctx<'_>, catalog: &Catalog) -> CallPermit<'s> {
+        // The semaphores are never closed. If one were, the call would go ahead without a permit, bounded by the
+        // upstream's own limit.
         let origin = match self.run.origins.get(&catalog.origin) {
             Some(places) => places.acquire().await.ok(),
             None => None,
         };
-        Place { _origin: origin, _session: ctx.calls.acquire().await.ok() }
+        CallPermit { _origin: origin, _session: ctx.calls.acquire().await.ok() }
     }
 }
 
-/// Whether the plan's bound on calls holds for it.
+/// Whether a call counts against the plan's bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     ByPlan,
-    /// Finding out about an effect that has left: it is done even when the run is told to stop.
+    /// A read that resolves an effect. It is made even if the run is cancelled, because the effect has already left.
     Extra,
 }
 
-pub struct Place<'s> {
+/// The permits of one call. Dropping them lets the next call start.
+pub struct CallPermit<'s> {
     _origin: Option<SemaphorePermit<'s>>,
     _session: Option<SemaphorePermit<'s>>,
 }
 
+/// Adds one to `made` unless that exceeds `bound`.
 fn take(made: &AtomicUsize, bound: usize, what: &'static str) -> Result<(), StepError> {
     let next = |made: usize| (made < bound).then_some(made + 1);
     made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)

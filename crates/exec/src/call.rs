@@ -1,6 +1,6 @@
 //! One call: bind, send, decode.
-//! Invariant: at most as many calls are under way as the session and the origin may have; the place covers the whole call, and
-//! a call that a bound forbids does not leave.
+//! Invariant: the session and the origin bound the calls that run at once; the permit covers the whole call, and a
+//! call that a bound forbids does not leave.
 
 use base::Response;
 use catalog::{
@@ -12,28 +12,36 @@ use crate::budget::{Allowance, Counted};
 use crate::ctx::Ctx;
 use crate::error::{ApiProblem, StepError};
 
-/// What a step reads with.
+/// The context of a step's reads.
 #[derive(Clone, Copy)]
 pub struct Reads<'a> {
     pub ctx: &'a Ctx<'a>,
+    /// The remaining budget of the step.
     pub allowance: &'a Allowance<'a>,
+    /// Whether these reads count against the plan.
     pub counted: Counted,
-    /// The fields that are needed, for an API that can be asked for just these; `None` is all.
+    /// The fields to ask for, if the API can be asked for single fields. `None` asks for all fields.
     pub fields: Option<&'a [String]>,
 }
 
-/// What is called.
-pub type Target<'a> = (&'a Catalog, &'a Capability);
+/// The capability to call and its catalog.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub catalog: &'a Catalog,
+    pub capability: &'a Capability,
+}
 
-/// Which part of what the API has.
+/// The part of an API's list that a call asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
+    /// The page to ask for, if the API has pages.
     pub page: Option<Asked<'a>>,
+    /// The rows of the answer to build; the others are only counted.
     pub rows: Window,
 }
 
 impl Part<'_> {
-    /// The one answer there is, with all of its rows.
+    /// The only answer of an API without pages, with all of its rows.
     pub const WHOLE: Part<'static> = Part { page: None, rows: Window::ALL };
 }
 
@@ -42,37 +50,35 @@ impl<'a> Reads<'a> {
         Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
     }
 
-    /// The same, for rows of another entity than the step's: all of their fields.
-    pub fn whole(self) -> Self {
+    /// The same reads for rows of another entity than the step's. All fields are asked for, since the field list
+    /// belongs to the step's entity.
+    pub fn all_fields(self) -> Self {
         Self { fields: None, ..self }
     }
 }
 
-pub async fn read(
-    reads: &Reads<'_>,
-    (catalog, capability): Target<'_>,
-    args: &Args,
-    part: Part<'_>,
-) -> Result<Decoded, StepError> {
-    let ctx = reads.ctx;
+/// Calls a read and decodes its rows. Any status but success is an error with the API's own message.
+pub async fn read(reads: &Reads<'_>, target: Target<'_>, args: &Args, part: Part<'_>) -> Result<Decoded, StepError> {
+    let (ctx, Target { catalog, capability }) = (reads.ctx, target);
     let ask = Ask { page: part.page.map(|asked| asked.page), fields: reads.fields, ..Ask::new(args) };
     let request = bind(catalog, capability, &ask)?;
     let label = request.label();
     let response: Response = {
-        let _place = reads.allowance.place(ctx, catalog).await;
-        // Counted when it leaves: a run that was told to stop while this one waited starts no call.
+        let _permit = reads.allowance.permit(ctx, catalog).await;
+        // Counted when the call leaves, not when it starts to wait: a run that was cancelled meanwhile starts no
+        // call.
         reads.allowance.call(ctx, catalog, reads.counted)?;
         ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true, pace: catalog.pace }).await?
     };
-    reads.allowance.run.came(response.body.len());
+    reads.allowance.run.add_bytes(response.body.len());
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    let Some(decoded) = decode_off(ctx, (catalog, capability), response, args, part).await else {
+    let Some(decoded) = decode_off(ctx, target, response, args, part).await else {
         return Err(StepError::Interrupted(label));
     };
     decoded.map_err(|source| match source {
-        // How GraphQL says that there is none.
+        // GraphQL answers `null` for a missing row, where REST answers 404.
         DecodeError::NoRows(_) if capability.kind == Kind::Get && is_graphql(capability) => {
             let message = format!("there is no such {}", capability.entity);
             StepError::Refused { label, problem: ApiProblem::NotFound, message }
@@ -85,13 +91,13 @@ fn is_graphql(capability: &Capability) -> bool {
     matches!(capability.transport, Transport::Graphql(_))
 }
 
-/// Above this, decoding takes long enough to be felt by other sessions on the same thread.
+/// Above this size, decoding delays other sessions on the same thread noticeably.
 const SMALL_BYTES: usize = 128 * 1024;
 
-/// Decodes a large answer on a thread for such work; `None` when that thread did not come back.
+/// Decodes a large answer on a blocking thread. Returns `None` if that thread did not come back.
 pub async fn decode_off(
     ctx: &Ctx<'_>,
-    (catalog, capability): Target<'_>,
+    Target { catalog, capability }: Target<'_>,
     response: Response,
     args: &Args,
     Part { page: asked, rows: window }: Part<'_>,

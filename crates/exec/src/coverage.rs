@@ -1,38 +1,42 @@
-//! How much of what was asked for a rowset holds.
-//! Invariant: whatever is made from something partial is partial; a display cut changes nothing here.
+//! How much of the requested data a row set holds.
+//! Invariant: anything made from partial data is partial; cutting rows for display does not change coverage.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// How much of the requested data a row set holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
     #[default]
     Complete,
-    Partial(BTreeSet<Why>),
-    /// The API itself does not say, or contradicts itself.
+    Partial(BTreeSet<PartialReason>),
+    /// The API does not say whether there is more, or contradicts itself.
     Unknown,
 }
 
+/// The reason why a row set is partial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum PartialReason {
+    /// The session's limit on rows was reached.
     RowBudget,
+    /// The session's limit on pages was reached.
     PageBudget,
-    /// The plan's own bound.
+    /// The plan's own bound was reached.
     Bound,
-    /// A row was gone when the rest of it was asked for.
+    /// A row was gone by the time its remaining fields were requested.
     Gone,
 }
 
 impl Coverage {
-    pub fn partial(why: Why) -> Self {
+    pub fn partial(why: PartialReason) -> Self {
         Self::Partial(BTreeSet::from([why]))
     }
 
-    /// Of something made from both.
+    /// The coverage of something made from both.
     pub fn and(self, other: Coverage) -> Coverage {
         match (self, other) {
             (Self::Partial(mut a), Self::Partial(b)) => {
@@ -55,10 +59,10 @@ impl fmt::Display for Coverage {
                 let words: Vec<&str> = why
                     .iter()
                     .map(|why| match why {
-                        Why::RowBudget => "row budget",
-                        Why::PageBudget => "page budget",
-                        Why::Bound => "the plan's bound",
-                        Why::Gone => "rows vanished",
+                        PartialReason::RowBudget => "row budget",
+                        PartialReason::PageBudget => "page budget",
+                        PartialReason::Bound => "the plan's bound",
+                        PartialReason::Gone => "rows vanished",
                     })
                     .collect();
                 write!(f, "partial: {}", words.join(", "))
@@ -72,12 +76,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_made_from_partial_is_complete() {
+    fn coverage_of_a_partial_input_is_never_complete() {
         let all = [
             Coverage::Complete,
             Coverage::Unknown,
-            Coverage::partial(Why::RowBudget),
-            Coverage::partial(Why::PageBudget),
+            Coverage::partial(PartialReason::RowBudget),
+            Coverage::partial(PartialReason::PageBudget),
         ];
         for a in &all {
             for b in &all {
@@ -87,6 +91,6 @@ mod tests {
                 assert_eq!(both == Coverage::Complete, whole);
             }
         }
-        assert_eq!(Coverage::partial(Why::RowBudget).to_string(), "partial: row budget");
+        assert_eq!(Coverage::partial(PartialReason::RowBudget).to_string(), "partial: row budget");
     }
 }

@@ -1,5 +1,5 @@
-//! What a run stands on: its ports, its tenant, its pinned catalogs, its limits.
-//! Invariant: a step sees the world through this and nothing else; without receipts no effect happens.
+//! The context of a run: its ports, its tenant, its pinned catalogs, its limits.
+//! Invariant: a step reaches the outside world only through this context; without receipts no effect happens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,53 +15,57 @@ use crate::continuation::Continuation;
 use crate::error::OperationError;
 use crate::outcome::Rowset;
 
-/// What a run stands on.
+/// The context of a run.
 pub struct Ctx<'a> {
     pub upstream: &'a dyn Upstream,
     pub tenant: &'a TenantId,
-    /// Those that the session pinned.
+    /// The catalogs that the session pinned.
     pub catalogs: &'a BTreeMap<CatalogId, Arc<Catalog>>,
     pub limits: &'a Limits,
-    /// Calls that may be under way at once in this session.
+    /// Permits for the calls that may run at once in this session.
     pub calls: &'a Semaphore,
-    /// Where effects are kept; a run without it refuses them.
+    /// Where receipts of effects are stored. A run without it refuses effects.
     pub effects: Option<Effects<'a>>,
-    /// Once cancelled, no further call and no further effect starts; what is under way ends.
+    /// Once cancelled, no further call and no further effect starts. Those that already started run to their end.
     pub cancel: CancellationToken,
-    pub progress: Option<&'a dyn Progress>,
-    /// Lists that earlier runs left unread, by handle.
+    /// Receives the progress, if someone follows the run.
+    pub progress: Option<&'a dyn ProgressSink>,
+    /// Lists that earlier runs left unread, by page handle.
     pub pages: Option<&'a BTreeMap<String, Continuation>>,
+    /// Answers `wait(…)` and `cancel(…)`.
     pub operations: Option<&'a dyn Operations>,
 }
 
-/// Under which run effects are kept, and where.
+/// The run that effects belong to, and where their receipts are stored.
 #[derive(Clone, Copy)]
 pub struct Effects<'a> {
     pub run: RunId,
     pub receipts: &'a dyn Receipts,
 }
 
-/// How far a run is.
+/// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct StepProgress {
     pub steps_done: usize,
     pub steps: usize,
     pub effects_done: usize,
 }
 
-/// Is told when a step or an effect has ended. It must not wait.
-pub trait Progress: Send + Sync {
-    fn tell(&self, told: Told);
+/// Receives the progress after each step and each effect. An implementation must not block.
+pub trait ProgressSink: Send + Sync {
+    /// Reports the progress so far.
+    fn report(&self, progress: StepProgress);
 }
 
-/// Runs that outlive their call, which `wait(…)` and `cancel(…)` speak of.
+/// Runs that outlive their call, which `wait(…)` and `cancel(…)` refer to.
 #[async_trait]
 pub trait Operations: Send + Sync {
+    /// The rows of a detached run, or with `cancel` the rows after it was stopped.
     async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError>;
 }
 
 impl<'a> Ctx<'a> {
-    /// For reads: effects, pages and operations are added where there are some.
+    /// A context for reads. Callers add effects, pages and operations if the run may use them.
     pub fn new(
         upstream: &'a dyn Upstream,
         tenant: &'a TenantId,
@@ -83,6 +87,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Allows effects, with their receipts under this run.
     pub fn with_effects(mut self, run: RunId, receipts: &'a dyn Receipts) -> Self {
         self.effects = Some(Effects { run, receipts });
         self

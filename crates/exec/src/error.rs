@@ -1,5 +1,5 @@
-//! Why a step failed, as a kind that callers branch on, with the API's own words.
-//! Invariant: no credential and no query value is in an error; the API's text is clipped to one line.
+//! Why a step failed, as a variant that callers branch on, with the API's own message.
+//! Invariant: an error contains no credential and no query value; the API's text is clipped to one line.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use base::Response;
 use catalog::{BindError, DecodeError};
 use serde_json::Value;
 
+/// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// What was said when it failed, from the result that was kept.
+    /// The message of a failure that was read back from a stored result.
     #[error("{0}")]
     Recorded(String),
     #[error(transparent)]
@@ -24,46 +25,46 @@ pub enum StepError {
     },
     #[error(transparent)]
     Upstream(#[from] ports::upstream::Error),
-    /// The thread that read the answer ended without a word: a defect of ours, or the server is going down.
+    /// The thread that decoded the answer ended without a result: a defect, or the server is shutting down.
     #[error("{0}: reading the answer was interrupted")]
     Interrupted(String),
-    /// The plan names something its catalog does not have: the pinned catalog is not the one it was planned on.
+    /// The plan names something that its catalog does not have: the pinned catalog is not the one it was planned on.
     #[error("catalog `{0}` does not have what the plan needs")]
     Catalog(base::CatalogId),
-    /// The cause is the first failure, however many steps lie between.
+    /// A step whose input failed. The cause is the first failure, however many steps lie between.
     #[error("not run, because {step} failed: {cause}")]
     Input { step: String, cause: Arc<StepError> },
-    /// An effect that comes after one that did not happen.
+    /// An effect that was not started because an earlier effect did not succeed.
     #[error("not run, because {step} before it did not succeed: {cause}")]
     After { step: String, cause: Arc<StepError> },
-    /// A value that the step needs was not there.
+    /// A value that the step needs is absent.
     #[error("`{what}` has no value{}", of_what(.of))]
     Missing { what: String, of: Option<String> },
-    /// One row was needed.
-    // A read may have stopped at the second row: that there are more than one is all that is known.
+    /// A step that needs exactly one row got none or several.
+    // The message does not give the number: a read may have stopped at the second row.
     #[error("{what} has {} where there must be one", if *.found == 0 { "no row" } else { "more than one row" })]
     NotOne { what: String, found: usize },
     #[error("the template{}: {problem}", at_line(.line))]
     Template { line: Option<usize>, problem: TemplateProblem },
-    /// The plan said how much it would do at most.
+    /// The run reached a bound of its plan.
     #[error("stopped at the plan's bound of {bound} {what}")]
     Bound { what: &'static str, bound: usize },
     #[error("cancelled before it ran")]
     Cancelled,
-    /// One effect did not happen, or nobody knows; those before it did.
+    /// One effect of several failed or is unknown. `done` of them succeeded before.
     #[error("{}{cause}{}", row_of(.row, .of), done_before(.done))]
     Effect { row: usize, of: usize, done: usize, cause: Box<StepError> },
-    /// The answer was lost: it may have happened.
+    /// The answer was lost, so the effect may have happened.
     #[error("{label}: nobody knows whether it happened: {why}")]
     Unknown { label: String, why: String },
-    /// It did not happen; the receipt says how that was found out.
+    /// The effect did not happen. Its receipt says how that was found out.
     #[error("{label}: it did not happen: {why}")]
     Failed { label: String, why: String },
     #[error("{label}: {problem}: {message}")]
     Refused { label: String, problem: ApiProblem, message: String },
     #[error(transparent)]
     Receipts(#[from] ports::receipts::Error),
-    /// A run that keeps no receipts was given an effect.
+    /// A plan with an effect was given to a run without receipts.
     #[error("this run keeps no receipts, so it has no effects")]
     NoReceipts,
     #[error("there is no page `{0}` in this session")]
@@ -86,7 +87,7 @@ pub enum OperationError {
     Failed { handle: String, why: String },
 }
 
-/// What is wrong with a template, or with what it was given.
+/// A mistake in a template, or in the values it was given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateProblem {
     #[error("{0}")]
@@ -106,7 +107,7 @@ pub enum TemplateProblem {
     Source(usize),
 }
 
-/// What a status means to a caller.
+/// The meaning of an HTTP status for a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ApiProblem {
     #[error("the API wants other credentials")]
@@ -126,6 +127,7 @@ pub enum ApiProblem {
 }
 
 impl ApiProblem {
+    /// The meaning of a status.
     pub fn of(status: u16) -> Self {
         match status {
             401 | 403 => Self::Auth,
@@ -140,7 +142,8 @@ impl ApiProblem {
 }
 
 impl ApiProblem {
-    /// Of an API's own word for it, such as GraphQL's `extensions.code`. No word is known everywhere; these are common.
+    /// The meaning of an API's own error code, such as GraphQL's `extensions.code`. There is no standard list; these
+    /// words are common.
     pub fn of_code(code: &str) -> Self {
         let word: String = code.to_ascii_lowercase().replace(['-', ' '], "_");
         let has = |words: &[&str]| words.iter().any(|w| word.contains(w));
@@ -161,7 +164,7 @@ impl ApiProblem {
 }
 
 impl StepError {
-    /// Whether what was asked for is not there.
+    /// Whether the API said that the requested thing does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,
@@ -169,6 +172,7 @@ impl StepError {
         )
     }
 
+    /// Whether the step did not run because the run was cancelled.
     pub fn is_cancelled(&self) -> bool {
         match self {
             Self::Cancelled => true,
@@ -213,7 +217,7 @@ fn said(message: &Option<String>) -> String {
     message.as_ref().map(|m| format!(": {m}")).unwrap_or_default()
 }
 
-/// Where APIs put their words: `error.message`, `message`, `error`, `detail`, `title`.
+/// Finds the message where APIs usually put it: `error.message`, `message`, `error`, `detail`, `title`.
 fn api_message(body: &[u8]) -> Option<String> {
     if body.len() > 64 * 1024 || base::depth_exceeds(body, 64) {
         return None;
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_apis_own_words_are_kept_on_one_line() {
+    fn the_apis_message_is_kept_on_one_line() {
         assert_eq!(
             shown(404, r#"{"error": {"message": "no\n such  ticket"}}"#),
             "GET http://a/b: not found (404): no such ticket"

@@ -1,10 +1,12 @@
-//! Runs a plan on ports: reads whose inputs are ready go side by side, effects one after another with a receipt each, lists are
-//! read over their pages within budgets, and every rowset says how much of the truth it holds.
+//! Runs a plan on ports: independent reads run concurrently, effects run one after another with a receipt each, lists
+//! are read over their pages within budgets, and every row set says how complete it is.
 //!
 //! Invariants:
-//! - No effect happens here; each goes through `ports`, and none without an open receipt.
-//! - The plan that runs is the plan that was shown: nothing is resolved or decided again, and no bound of it is exceeded.
-//! - A failing step stops its dependants only, a failing effect every later effect; everything that succeeded is returned.
+//! - Every effect goes through `ports`, and only with an open receipt.
+//! - The plan that runs is the plan that was shown: nothing is resolved or decided again, and no bound of it is
+//!   exceeded.
+//! - A failing step stops its dependants only, a failing effect every later effect; everything that succeeded is
+//!   returned.
 
 mod budget;
 mod call;
@@ -20,10 +22,10 @@ mod step;
 mod value;
 
 pub use continuation::Continuation;
-pub use coverage::{Coverage, Why};
-pub use ctx::{Ctx, Effects, Operations, Progress, Told};
+pub use coverage::{Coverage, PartialReason};
+pub use ctx::{Ctx, Effects, Operations, ProgressSink, StepProgress};
 pub use error::{ApiProblem, OperationError, StepError, TemplateProblem};
-pub use outcome::{Attached, Finished, Outcome, Rowset, StepTook};
+pub use outcome::{Attached, Outcome, ReturnResult, Rowset, StepTime};
 pub use ports::receipts::{EffectId, Intent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
 pub use step::pure::over as pure_step;

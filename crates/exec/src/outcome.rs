@@ -1,5 +1,5 @@
-//! What a run gives: rowsets, what came of each result, and the receipts of its effects.
-//! Invariant: a rowset carries its coverage wherever it goes; rows are shared, never changed.
+//! The result of a run: row sets, one result per return of the plan, and the receipts of its effects.
+//! Invariant: a row set keeps its coverage wherever it goes; rows are shared, never changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +15,17 @@ use crate::coverage::Coverage;
 use crate::data::hash::hash_of;
 use crate::error::StepError;
 
+/// The rows of one step, with their coverage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rowset {
     pub rows: Vec<Arc<Row>>,
     pub coverage: Coverage,
-    /// Whether these are the first of what they stand for, in its order: only then are enough of them all that a limit asks.
-    /// A sort of a part is not; a filter of one is.
+    /// Whether these rows are the first ones of the full data, in its order. A limit is complete only on such rows.
+    /// Filtering partial data keeps this; sorting partial data does not.
     pub leading: bool,
-    /// What references of these rows lead to, where it was read.
+    /// The rows that references of these rows lead to, as far as they were read.
     pub attached: Vec<Arc<Attached>>,
-    /// Where the list goes on, if more of it is there.
+    /// Where to read on, if the list has more rows.
     pub rest: Option<Arc<Continuation>>,
 }
 
@@ -43,31 +44,33 @@ impl Rowset {
         Self::complete(vec![row])
     }
 
-    /// Some of its rows; all else stays as it is.
-    pub(crate) fn keep(&self, rows: Vec<Arc<Row>>) -> Self {
-        Self { rows, ..self.bare() }
+    /// The same row set with some of its rows.
+    pub(crate) fn with_rows(&self, rows: Vec<Arc<Row>>) -> Self {
+        Self { rows, ..self.without_rows() }
     }
 
-    /// Rows made from its rows, in their order; what was attached to those does not belong to these.
-    pub(crate) fn made(&self, rows: Vec<Row>) -> Self {
-        Self { rows: rows.into_iter().map(Arc::new).collect(), attached: Vec::new(), ..self.bare() }
+    /// A row set of new rows made from these, in the same order. Attached rows are dropped, since they belong to the
+    /// old rows.
+    pub(crate) fn derived(&self, rows: Vec<Row>) -> Self {
+        Self { rows: rows.into_iter().map(Arc::new).collect(), attached: Vec::new(), ..self.without_rows() }
     }
 
-    /// The first `count` rows: complete if they are there and nothing before them is missing.
+    /// The first `count` rows. They are complete if all of them are present and no row before them is missing.
     pub(crate) fn first_rows(&self, count: usize) -> Self {
         let rows = self.rows.iter().take(count).cloned().collect();
         if self.leading && self.rows.len() >= count {
             return Self { rows, attached: self.attached.clone(), ..Self::default() };
         }
-        self.keep(rows)
+        self.with_rows(rows)
     }
 
-    pub(crate) fn covered(mut self, also: &Coverage) -> Self {
+    /// The same rows, with the coverage of another input added.
+    pub(crate) fn with_coverage(mut self, also: &Coverage) -> Self {
         self.coverage = self.coverage.and(also.clone());
         self
     }
 
-    fn bare(&self) -> Self {
+    fn without_rows(&self) -> Self {
         Self {
             rows: Vec::new(),
             coverage: self.coverage.clone(),
@@ -78,59 +81,64 @@ impl Rowset {
     }
 }
 
-/// A reference and where it leads.
-type Led = (Value, Option<Arc<Row>>);
+/// A reference and the row it leads to.
+type ResolvedReference = (Value, Option<Arc<Row>>);
 
-/// The rows that the references at one path lead to. `None`: it was asked for and is not there.
+/// The rows that the references at one path lead to. `None` marks a reference that was requested and leads to
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attached {
     pub path: Path,
-    found: HashMap<u64, Vec<Led>>,
+    rows: HashMap<u64, Vec<ResolvedReference>>,
 }
 
 impl Attached {
     pub fn new(path: Path) -> Self {
-        Self { path, found: HashMap::new() }
+        Self { path, rows: HashMap::new() }
     }
 
+    /// Adds the row of a reference, or `None` if it leads to nothing.
     pub fn insert(&mut self, reference: Value, row: Option<Arc<Row>>) {
-        self.found.entry(hash_of(&reference)).or_default().push((reference, row));
+        self.rows.entry(hash_of(&reference)).or_default().push((reference, row));
     }
 
+    /// The row that a reference leads to.
     pub fn find(&self, reference: &Value) -> Option<&Arc<Row>> {
-        let found = self.found.get(&hash_of(reference))?;
+        let found = self.rows.get(&hash_of(reference))?;
         found.iter().find(|(known, _)| crate::data::hash::same(known, reference))?.1.as_ref()
     }
 }
 
-/// What came of each result of the plan, in its order, and of each effect, in the order they were begun.
+/// The result of each return of the plan, in its order, and a receipt for each effect, in starting order.
 #[derive(Debug)]
 pub struct Outcome {
-    pub returns: Vec<Finished>,
+    pub returns: Vec<ReturnResult>,
     pub receipts: Vec<Receipt>,
-    /// It was told to stop and did, before its end.
+    /// The run was cancelled before its end.
     pub cancelled: bool,
-    /// The steps that were begun, in the order they ended; empty for an outcome that was read back.
-    pub took: Vec<StepTook>,
+    /// The time of each step that started, in the order they ended. Empty for an outcome that was read back from
+    /// storage.
+    pub step_times: Vec<StepTime>,
 }
 
-/// How long one step took. Nothing is decided by it.
+/// How long one step took, for logs and traces only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepTook {
+pub struct StepTime {
     pub name: String,
     pub time: Duration,
-    /// None where it failed.
+    /// The number of rows. `None` if the step failed.
     pub rows: Option<usize>,
 }
 
+/// The result of one return of the plan.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ReturnResult {
     pub label: String,
     pub entity: String,
     pub columns: Vec<String>,
     /// Columns that the catalog shows only in the artifact when space is short.
     pub long_columns: Vec<String>,
-    /// Its rows are what the API answered to effects.
+    /// The rows are the API's answers to effects.
     pub effect: bool,
     pub result: Result<Arc<Rowset>, Arc<StepError>>,
 }

@@ -1,6 +1,6 @@
-//! A plan, from its first ready step to its last.
-//! Invariant: a step starts as soon as what it needs is there, whatever else is still running, and runs at most once; effects
-//! run one after another in their order, and one that did not succeed stops all that come after it.
+//! Runs a plan from its first ready step to its last.
+//! Invariant: a step starts as soon as its inputs are ready, whatever else is running, and runs at most once; effects
+//! run one after another in their order, and an effect that did not succeed stops all later ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,21 +12,24 @@ use futures::stream::FuturesUnordered;
 use lang::plan::{Plan, Shape, Step, StepKind};
 
 use crate::budget::{Allowance, Budget};
-use crate::ctx::{Ctx, Told};
+use crate::ctx::{Ctx, StepProgress};
 use crate::error::StepError;
-use crate::outcome::{Finished, Outcome, Rowset, StepTook};
+use crate::outcome::{Outcome, ReturnResult, Rowset, StepTime};
 use crate::step::effect::Ledger;
 use crate::step::{self, Work};
 use crate::value::{Inputs, step_name};
 
+/// The shared result of a step, which several dependants may use.
 type StepResult = Result<Arc<Rowset>, Arc<StepError>>;
 
+/// Runs a plan to its end. Failures are part of the outcome, so this never returns an error.
 pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     let (budget, ledger) = (Budget::new(ctx, &plan.bounds), Ledger::default());
     let embedded = embedded(ctx, plan);
-    let ended = AtomicUsize::new(0);
+    let ended_steps = AtomicUsize::new(0);
     let needs = plan.steps.iter().map(|step| step.kind.inputs()).collect();
-    let running = Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended: &ended, needs };
+    let running =
+        Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended_steps: &ended_steps, needs };
     let (done, took) = running.all().await;
     let finished = |returned: &lang::plan::PlanResult| {
         let step = plan.steps.get(returned.step);
@@ -34,11 +37,11 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
         let result: StepResult = done.get(returned.step).cloned().flatten().unwrap_or_else(missing);
         let mut columns: Vec<String> =
             step.map(|s| s.columns.iter().map(|c| c.name.to_string()).collect()).unwrap_or_default();
-        // Of the rest of an earlier list the plan does not know the columns; its rows do.
+        // The plan does not know the columns of a list that is read on from an earlier run. Its rows do.
         if let (true, Ok(rows)) = (columns.is_empty(), &result) {
             columns = rows.rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
         }
-        Finished {
+        ReturnResult {
             long_columns: step.map(|s| long_columns(ctx, s)).unwrap_or_default(),
             label: returned.label.clone(),
             entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.to_string()).unwrap_or_default(),
@@ -49,9 +52,10 @@ pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     };
     let returns = plan.returns.iter().map(finished).collect();
     let stopped = |r: &Option<StepResult>| matches!(r, Some(Err(error)) if error.is_cancelled());
-    Outcome { returns, cancelled: done.iter().any(stopped), receipts: ledger.into_receipts(), took }
+    Outcome { returns, cancelled: done.iter().any(stopped), receipts: ledger.into_receipts(), step_times: took }
 }
 
+/// One run in progress, shared by the futures of its steps.
 struct Running<'a> {
     ctx: &'a Ctx<'a>,
     plan: &'a Plan,
@@ -59,27 +63,28 @@ struct Running<'a> {
     ledger: &'a Ledger,
     /// For each step, the relations that its payload must carry.
     embedded: &'a [Vec<String>],
-    ended: &'a AtomicUsize,
-    /// For each step, the earlier ones that it needs.
+    /// Steps that have ended, for the progress.
+    ended_steps: &'a AtomicUsize,
+    /// For each step, the earlier steps whose rows it needs.
     needs: Vec<Vec<usize>>,
 }
 
-/// What a step that has not started is to do.
-enum Next {
+/// The decision about a step that has not started.
+enum StepDecision {
     Wait,
     Start(Inputs),
     Fail(StepError),
 }
 
 impl Running<'_> {
-    async fn all(&self) -> (Vec<Option<StepResult>>, Vec<StepTook>) {
+    async fn all(&self) -> (Vec<Option<StepResult>>, Vec<StepTime>) {
         let steps = &self.plan.steps;
         let mut done: Vec<Option<StepResult>> = vec![None; steps.len()];
         let mut started = vec![false; steps.len()];
         let mut took = Vec::with_capacity(steps.len());
         let mut running = FuturesUnordered::new();
         loop {
-            // Once more for each failure: it is known at once, and may free or stop others.
+            // Another round for each failure, since a failure may decide the fate of further steps at once.
             let mut changed = true;
             while changed {
                 changed = false;
@@ -88,12 +93,12 @@ impl Running<'_> {
                         continue;
                     }
                     match self.next(at, &done) {
-                        Next::Wait => continue,
-                        Next::Start(inputs) => running.push(self.one(at, inputs)),
-                        Next::Fail(error) => {
+                        StepDecision::Wait => continue,
+                        StepDecision::Start(inputs) => running.push(self.one(at, inputs)),
+                        StepDecision::Fail(error) => {
                             done[at] = Some(Err(Arc::new(error)));
                             changed = true;
-                            self.tell_end();
+                            self.count_end();
                         }
                     }
                     started[at] = true;
@@ -101,56 +106,56 @@ impl Running<'_> {
             }
             let Some((at, time, result)) = running.next().await else { break };
             let rows = result.as_ref().ok().map(|rows: &Arc<Rowset>| rows.rows.len());
-            took.push(StepTook { name: step_name(steps, at), time, rows });
+            took.push(StepTime { name: step_name(steps, at), time, rows });
             done[at] = Some(result);
-            self.tell_end();
+            self.count_end();
         }
         (done, took)
     }
 
-    fn next(&self, at: usize, done: &[Option<StepResult>]) -> Next {
+    fn next(&self, at: usize, done: &[Option<StepResult>]) -> StepDecision {
         let step = &self.plan.steps[at];
         let needed = &self.needs[at];
         let known = |at: &usize| done.get(*at).is_some_and(Option::is_some);
         if !needed.iter().all(known) || !step.after.iter().all(known) {
-            return Next::Wait;
+            return StepDecision::Wait;
         }
         let mut inputs = Inputs::new();
         for at in needed {
             match done.get(*at).and_then(Option::as_ref) {
                 Some(Ok(rows)) => drop(inputs.insert(*at, rows.clone())),
-                Some(Err(error)) => return Next::Fail(self.because(*at, error)),
-                None => return Next::Wait,
+                Some(Err(error)) => return StepDecision::Fail(self.because(*at, error)),
+                None => return StepDecision::Wait,
             }
         }
         if let StepKind::Effect { call, .. } = &step.kind {
-            // What the program read before, it read before.
+            // A read before an effect in the program must not see the effect, so the effect waits for it.
             let reads = self.plan.steps[..at].iter().zip(done);
             let reads = reads.filter(|(s, _)| s.kind.calls_api() && catalog_of(s).is_none_or(|id| *id == call.catalog));
             if reads.clone().any(|(_, result)| result.is_none()) {
-                return Next::Wait;
+                return StepDecision::Wait;
             }
             let before = |(other, _): &(usize, &Step)| *other < at || step.after == Some(*other);
             let earlier = self.plan.steps.iter().enumerate().filter(|(_, s)| is_effect(s)).filter(before);
             for (other, _) in earlier {
                 match &done[other] {
-                    None => return Next::Wait,
-                    Some(Err(cause)) => return Next::Fail(self.stopped(other, cause)),
+                    None => return StepDecision::Wait,
+                    Some(Err(cause)) => return StepDecision::Fail(self.stopped(other, cause)),
                     Some(Ok(_)) => {}
                 }
             }
         }
         if self.ctx.cancel.is_cancelled() && step.kind.calls_api() {
-            return Next::Fail(StepError::Cancelled);
+            return StepDecision::Fail(StepError::Cancelled);
         }
-        Next::Start(inputs)
+        StepDecision::Start(inputs)
     }
 
     async fn one(&self, at: usize, inputs: Inputs) -> (usize, Duration, StepResult) {
         let started = Instant::now();
         let also = self.embedded.get(at).map_or(&[][..], Vec::as_slice);
         let allowance = Allowance::of(self.budget, &self.plan.steps[at], also);
-        let tell = || self.tell();
+        let report = || self.report();
         let work = Work {
             ctx: self.ctx,
             steps: &self.plan.steps,
@@ -159,25 +164,29 @@ impl Running<'_> {
             allowance: &allowance,
             ledger: Some(self.ledger),
             outer: None,
-            tell: &tell,
+            report: &report,
         };
         let result = step::run(&work).await.map(Arc::new).map_err(Arc::new);
         (at, started.elapsed(), result)
     }
 
-    fn tell_end(&self) {
-        self.ended.fetch_add(1, Ordering::Relaxed);
-        self.tell();
+    fn count_end(&self) {
+        self.ended_steps.fetch_add(1, Ordering::Relaxed);
+        self.report();
     }
 
-    fn tell(&self) {
+    fn report(&self) {
         if let Some(progress) = self.ctx.progress {
-            let steps_done = self.ended.load(Ordering::Relaxed);
-            progress.tell(Told { steps_done, steps: self.plan.steps.len(), effects_done: self.ledger.done() });
+            let steps_done = self.ended_steps.load(Ordering::Relaxed);
+            progress.report(StepProgress {
+                steps_done,
+                steps: self.plan.steps.len(),
+                effects_done: self.ledger.done(),
+            });
         }
     }
 
-    /// The cause is the first failure, however many steps lie between.
+    /// Wraps the first failure, however many steps lie between.
     fn because(&self, input: usize, error: &Arc<StepError>) -> StepError {
         match error.as_ref() {
             StepError::Input { step, cause } => StepError::Input { step: step.clone(), cause: cause.clone() },
@@ -198,7 +207,7 @@ impl Running<'_> {
     }
 }
 
-/// The catalog it calls, where the plan says.
+/// The catalog that a step calls, if the plan says so.
 fn catalog_of(step: &Step) -> Option<&base::CatalogId> {
     match &step.kind {
         StepKind::Query { call, .. }
@@ -215,7 +224,7 @@ fn is_effect(step: &Step) -> bool {
     matches!(step.kind, StepKind::Effect { .. })
 }
 
-/// Relations whose rows come with a step's own payload are asked for with it, where the API is told what to send.
+/// For each step, the embedded relations to request with its payload, if the API lets the request name them.
 fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
     let mut wanted = vec![Vec::new(); plan.steps.len()];
     for step in &plan.steps {
@@ -226,7 +235,7 @@ fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
         if !matches!(via, Some(Via::Embedded { .. })) {
             continue;
         }
-        // Back to the step that read those rows.
+        // Walks back to the step that read those rows.
         let mut at = *input;
         while let Some(before) = plan.steps.get(at).filter(|s| !s.kind.calls_api()).and_then(|s| s.kind.input()) {
             at = before;

@@ -1,22 +1,24 @@
 //! Immutable bytes named by their digest.
-//! Invariant: `get` returns bytes whose digest is the one asked for, or an error; never other bytes.
+//! Invariant: `get` returns bytes with the requested digest, or an error; never other bytes.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::Digest;
 
+/// Storage of immutable bytes.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Durable when it returns. Putting equal bytes twice is one blob.
+    /// Stores bytes. They are durable when this returns, and equal bytes are one blob.
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error>;
+    /// Reads a blob and verifies its digest.
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error>;
 
-    /// What is stored, in the order of digests, after `after` (exclusive).
+    /// Stored blobs in the order of their digests, after `after` (exclusive).
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Stored>, Error>;
 
-    /// Removes a blob that nobody has put for `idle`; whether it did. A `put` of the same bytes at the same moment wins: when it
-    /// has returned, the blob is there.
+    /// Deletes a blob that was not put for at least `idle`, and returns whether it did. A concurrent `put` of the
+    /// same bytes wins: when `put` has returned, the blob exists.
     async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, Error>;
 }
 
@@ -25,74 +27,73 @@ pub trait Blobs: Send + Sync {
 pub struct Stored {
     pub digest: Digest,
     pub bytes: u64,
-    /// Since it was last put.
+    /// The time since its last `put`.
     pub idle: Duration,
 }
 
+/// Why an operation on blobs failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("blob {0} does not exist")]
     Missing(Digest),
-    /// The stored bytes are not the ones that were put; the blob is set aside and the rest goes on.
+    /// The stored bytes differ from those that were put. The blob is set aside, and other blobs stay usable.
     #[error("blob {0} is damaged")]
     Damaged(Digest),
     #[error("blob storage is full")]
     Full(#[source] crate::Cause),
     #[error("blob storage is unavailable")]
     Unavailable(#[source] crate::Cause),
-    /// Storage that is reached over a network. Whatever was asked may have happened there.
+    /// Storage that is reached over a network. The operation may have happened there.
     #[error(transparent)]
     Remote(Box<Remote>),
 }
 
-/// What went wrong with storage over a network, and where.
+/// A problem with storage over a network, and its address.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Remote {
-    /// As an operator names it: `s3://bucket/key`.
+    /// The address as an operator writes it: `s3://bucket/key`.
     pub place: String,
     pub problem: Problem,
     #[source]
     pub cause: Option<crate::Cause>,
 }
 
-/// Each is something else to do.
+/// The kinds of problem. Each needs a different action of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("the storage cannot be reached; look whether its endpoint is right and whether it is up")]
+    #[error("the storage cannot be reached; check that its endpoint is right and that it is running")]
     Unreachable,
-    #[error("there is no such bucket; make it, or name another one")]
+    #[error("the bucket does not exist; create it, or name another one")]
     NoBucket,
     #[error(
-        "the storage refuses these credentials ({0}); look at the access key, its rights, the region and this machine's clock"
+        "the storage refuses these credentials ({0}); check the access key, its rights, the region and this machine's clock"
     )]
     Denied(String),
     #[error(
         "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`"
     )]
     NoCredentials,
-    #[error(
-        "the storage did not answer within {ms} ms; look what slows it down, or give it longer with `timeout_ms` of [blobs]"
-    )]
+    #[error("the storage did not answer within {ms} ms; find out what slows it down, or raise `timeout_ms` of [blobs]")]
     Slow { ms: u128 },
-    #[error("the storage fails ({0}), also when asked again; look at its own log")]
+    #[error("the storage keeps failing ({0}); check its own log")]
     Failing(String),
-    #[error("the storage refuses the request ({0}); look whether bucket, region and endpoint belong together")]
+    #[error("the storage refuses the request ({0}); check that bucket, region and endpoint belong together")]
     Refused(String),
     #[error(
-        "the storage answered that it keeps these bytes, and does not; look at its own log, and do not rely on it until that is mended"
+        "the storage confirmed a write but does not have the bytes; check its own log, and do not rely on it until the cause is fixed"
     )]
     NotKept,
     #[error(
-        "another database keeps its blobs here; give each a prefix of its own, or, where this is the same database in another place, bring its `.owner` file along"
+        "another database stores its blobs here; give each database its own prefix, or, if this database was moved, copy its `.owner` file as well"
     )]
     Taken,
-    #[error("the answer is not S3's; look whether the endpoint is that of an S3 storage")]
+    #[error("the answer does not come from an S3 storage; check the endpoint")]
     Foreign,
 }
 
 impl Problem {
-    /// Stable, for whoever reads errors by their code.
+    /// A stable code for programs that read errors.
     pub fn code(&self) -> &'static str {
         match self {
             Problem::Unreachable => "blobs_unreachable",
@@ -107,7 +108,7 @@ impl Problem {
         }
     }
 
-    /// Nothing but a change of the settings, or of what they name, will help.
+    /// Whether only a change of the settings, or of the storage they name, will help.
     pub fn is_lasting(&self) -> bool {
         !matches!(self, Problem::Unreachable | Problem::Slow { .. } | Problem::Failing(_))
     }

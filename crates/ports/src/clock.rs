@@ -1,11 +1,12 @@
 //! Time.
-//! Invariant: nothing outside an implementation of this reads the system's clock or sleeps.
+//! Invariant: only implementations of this trait read the system's clock or sleep.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::Timestamp;
 
+/// The source of time. Tests advance their own.
 #[async_trait]
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;

@@ -1,10 +1,11 @@
-//! Every effect as a trait. What the house does to the world, it does through one of these.
+//! Every effect as a trait. The server reaches the outside world only through these.
 //!
 //! Invariants:
-//! - Traits, their errors and their plain data only: no implementation that touches the world, no async runtime.
-//! - Each error says who can act: a caller's mistake, a race to retry, or a fault of ours.
-//! - Implementations live in the adapters (`store`, `upstream`, `js`, `cli`'s clock and secrets) and in `testkit`; receipts are
-//!   kept by `session`, in `Store`.
+//! - Traits, their errors and their plain data only: no implementation with effects, no async runtime.
+//! - Each error says who can act: the caller (a mistake), the calling code (a race to retry), or the operator and us
+//!   (a fault).
+//! - Implementations live in the adapters (`store`, `upstream`, `js`, `cli`'s clock and secrets) and in `testkit`;
+//!   receipts are stored by `session`, in `Store`.
 
 pub mod blobs;
 pub mod clock;
@@ -26,5 +27,5 @@ pub use secrets::Secrets;
 pub use store::Store;
 pub use upstream::Upstream;
 
-/// What lies under an `Unavailable`: kept for the log, never shown to a caller.
+/// The cause of an `Unavailable` error: logged, never shown to a caller.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

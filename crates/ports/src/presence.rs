@@ -1,12 +1,14 @@
-//! Which processes that share a store are alive.
-//! Invariant: a process that has ended is never said to be alive; one that lives may be doubted only by an implementation
-//! that fences it off.
+//! Which of the processes that share a store are alive.
+//! Invariant: a process that has ended is never reported as alive. A living process may be reported as dead only by
+//! an implementation that keeps it from writing.
 
 use base::InstanceId;
 
+/// Tells which processes are alive, so that runs of dead ones can be taken over.
 pub trait Presence: Send + Sync {
-    /// This process, for as long as it lives.
+    /// The id of this process, for as long as it lives.
     fn me(&self) -> InstanceId;
 
+    /// Whether another process is alive.
     fn is_alive(&self, instance: InstanceId) -> bool;
 }

@@ -1,6 +1,6 @@
 //! Receipts: the durable evidence of each effect.
-//! Invariant: when `open` returns, the receipt survives a power cut, so an effect that may have left is never forgotten; a
-//! receipt that is open after a crash means that nobody knows.
+//! Invariant: when `open` returns, the receipt survives a power cut, so an effect that may have left is never
+//! forgotten; a receipt that is still open after a crash means that the outcome is unknown.
 
 use std::fmt;
 
@@ -9,28 +9,29 @@ use base::{CatalogId, Digest, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Storage of receipts.
 #[async_trait]
 pub trait Receipts: Send + Sync {
-    /// Keeps that this effect is about to happen. One that is there already belongs to an earlier try of the same run, and is
-    /// returned as it stands; nothing is changed then.
+    /// Records that this effect is about to happen. If a receipt exists, it belongs to an earlier attempt of the same
+    /// run: it is returned unchanged, and nothing is written.
     async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, Error>;
 
-    /// Keeps what came of it.
+    /// Records the outcome.
     async fn close(&self, receipt: &Receipt) -> Result<(), Error>;
 }
 
-/// One effect of one run: the same when the run is resumed.
+/// Identifies one effect of one run. The id stays the same when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EffectId {
     pub run: RunId,
-    /// Of the plan, from 0.
+    /// The step's number in the plan, from 0.
     pub step: usize,
-    /// Of the step's input, from 0; 0 where the effect is one.
+    /// The row's number in the step's input, from 0. An effect without rows has 0.
     pub row: usize,
 }
 
 impl EffectId {
-    /// By what an API recognises the effect should it come twice.
+    /// The idempotency key, by which an API recognises a repetition.
     pub fn once(&self) -> String {
         format!("{}-{}-{}", self.run, self.step, self.row)
     }
@@ -42,7 +43,7 @@ impl fmt::Display for EffectId {
     }
 }
 
-/// What is about to happen.
+/// An effect that is about to happen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
     pub id: EffectId,
@@ -52,50 +53,53 @@ pub struct Intent {
     pub label: Option<String>,
     /// Method and address, without query values.
     pub request: String,
-    /// Of the values it is called with: two receipts with the same digest did the same thing.
+    /// The digest of the arguments. Receipts with equal digests did the same thing.
     pub args: Digest,
-    /// By what the API recognises it should it come twice, where it does.
+    /// The idempotency key, if the API takes one.
     pub once: Option<String>,
-    /// The capability that takes it back.
+    /// The capability that undoes this effect.
     pub undo: Option<String>,
 }
 
+/// The evidence of one effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     pub intent: Intent,
     pub state: State,
-    /// What the API answered, or what the probe found.
+    /// The API's answer, or the row that the probe found.
     pub rows: Vec<Map<String, Value>>,
-    /// How it was found out, where the API's own answer did not tell.
+    /// How the outcome was found out, if the API's own answer did not say.
     pub resolved: Option<Resolved>,
 }
 
+/// The outcome of an effect, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It may be under way, or a crash came between.
+    /// The request may be under way, or a crash interrupted it.
     Open,
     Done,
-    /// It did not happen.
+    /// The effect did not happen.
     Failed {
         status: Option<u16>,
         why: String,
     },
-    /// It may have happened: the answer was lost, or does not say.
+    /// The effect may have happened: the answer was lost or is inconclusive.
     Unknown {
         status: Option<u16>,
         why: String,
     },
 }
 
+/// How the outcome of an effect was found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolved {
-    /// By this read: it found what the effect makes, or found that it is not there.
+    /// By this read, which found the effect's result or found that it is missing.
     Probe { capability: String },
-    /// By sending it again with the key that the API recognises.
+    /// By sending the request again with the idempotency key.
     Repeated,
-    /// By the receipt of an earlier try of the same run; nothing was sent.
+    /// By the receipt of an earlier attempt of the same run. Nothing was sent.
     Earlier,
 }
 
@@ -117,9 +121,10 @@ impl fmt::Display for State {
     }
 }
 
+/// Why a receipt could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Ours: logged in full, shown as this line. After a `close` the receipt may still be open.
+    /// A fault of ours: logged in full, shown as this line. After a failed `close` the receipt may still be open.
     #[error("receipts cannot be kept")]
     Unavailable(#[source] crate::Cause),
 }

@@ -1,10 +1,11 @@
-//! JavaScript as a step function: a heap and an input in; the next heap, an outcome and the calls it waits for out.
-//! Invariant: a step makes no call and touches no store. `session` makes the calls owed and commits the heap, so a run is
-//! a continuation that any process can take up, not a thread that one of them holds.
+//! JavaScript as a step function: a heap and an input go in; the next heap, an outcome and the pending calls come
+//! out.
+//! Invariant: a step makes no call and touches no store. `session` makes the pending calls and commits the heap, so a
+//! run is a continuation that any process can resume, and no thread holds it.
 //!
-//! A heap is named by its key and travels as objects: each holds what changed since its parent, down to the engine's own
-//! base image. The engine keeps recent heaps in memory; one it does not have is [`Error::Absent`], and the caller brings the
-//! objects with [`Scripts::admit`] and asks again.
+//! A heap is named by its key and travels as objects: each holds the changes since its parent, down to the engine's
+//! own base image. The engine keeps recent heaps in memory. For any other heap it returns [`Error::Absent`]; the
+//! caller then loads the objects with [`Scripts::admit`] and retries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,34 +17,36 @@ use base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// A JavaScript engine whose whole state is a heap.
 #[async_trait]
 pub trait Scripts: Send + Sync {
-    /// The engine that new heaps are made by.
+    /// The engine that makes new heaps.
     fn engine(&self) -> Digest;
 
-    /// The program of that engine, to be kept as long as a heap needs it.
+    /// The program of that engine. It must be stored for as long as a heap needs it.
     fn guest(&self) -> &[u8];
 
-    /// The JavaScript that a source in TypeScript means, every line where it was; JavaScript is itself.
+    /// Translates TypeScript to JavaScript without moving any line. JavaScript is returned unchanged.
     fn plain(&self, source: &str) -> Result<String, Thrown>;
 
-    /// What a stored object says of itself. Only its own frame is checked here; its content is by `admit`.
+    /// The header of a stored object. Only the header is checked here; `admit` checks the content.
     fn frame(&self, object: &[u8]) -> Result<Frame, Error>;
 
-    /// Whether a heap is here at this moment. It may be gone in the next.
+    /// Whether a heap is in memory at this moment. It may be evicted at any time.
     fn is_here(&self, key: Digest) -> bool;
 
-    /// Takes the objects of a heap, its oldest ancestor first, and verifies every one; the key of the last is the heap's. What
-    /// the first stands on is the base image, or is here; else it is [`Error::Absent`].
+    /// Loads the objects of a heap, the oldest ancestor first, and verifies each one; the last object's key is `key`.
+    /// The first object's parent must be the base image or a heap in memory, or else this returns [`Error::Absent`].
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error>;
 
-    /// Takes the program of another engine, as [`Scripts::guest`] of another build gave it.
+    /// Loads the program of another engine, as [`Scripts::guest`] of another build returned it.
     async fn admit_engine(&self, guest: Vec<u8>) -> Result<Digest, Error>;
 
+    /// Runs the engine until the code completes, throws or waits for calls.
     async fn step(&self, step: Step) -> Result<Stepped, Error>;
 
-    /// Takes the objects of the heap that the step stands on first, if there are any: [`Scripts::admit`] and [`Scripts::step`]
-    /// without the way from the one to the other.
+    /// Loads the objects of the step's heap, if any are given, and then runs the step: [`Scripts::admit`] and
+    /// [`Scripts::step`] in one call, which saves a thread switch.
     async fn step_from(&self, objects: Arc<Vec<Vec<u8>>>, step: Step) -> Result<Stepped, Error> {
         if let (Some(heap), false) = (step.heap, objects.is_empty()) {
             self.admit(heap, objects.to_vec()).await?;
@@ -51,45 +54,48 @@ pub trait Scripts: Send + Sync {
         self.step(step).await
     }
 
-    /// Makes what the next step on this heap will need, while there is time for it. Nothing is wrong where nothing was made.
+    /// Prepares an instance for the next step on this heap, to save time later. Doing nothing is a valid
+    /// implementation.
     async fn ready(&self, _key: Digest) -> Result<(), Error> {
         Ok(())
     }
 
-    /// One object that holds the whole heap, needing no parent.
+    /// One object that holds the whole heap and needs no parent.
     async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error>;
 
-    /// The names a heap holds, with a digest of what each one is: what two heaps are compared by.
+    /// The global names in a heap, each with a digest of its value, for comparing heaps.
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error>;
 }
 
+/// The header of a stored object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Of the heap that it holds.
+    /// The key of the heap that the object holds.
     pub key: Digest,
-    /// What it was made against; `None` is the engine's base image.
+    /// The heap that the object is a difference to. `None` is the engine's base image.
     pub parent: Option<Digest>,
-    /// The size of the memory that the heap stands for.
+    /// The size of the heap's memory.
     pub memory_bytes: u64,
 }
 
+/// One step to run.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// The heap to stand on; `None` starts fresh.
+    /// The heap to start from. `None` starts fresh.
     pub heap: Option<Digest>,
     pub input: Input,
     pub limits: Limits,
-    /// What the code may see of its surroundings. Never part of a heap.
+    /// The environment that the code sees. It is never part of a heap.
     pub surroundings: Arc<Surroundings>,
     pub stop: Stop,
-    /// Where steps share processors: who is asked, now and then, whether others go first.
+    /// Asked regularly during the step whether other steps go first. `None` if steps do not share processors.
     pub turns: Option<Arc<dyn Turns>>,
 }
 
-/// Steps take turns on the processors.
+/// Lets steps take turns on the processors.
 pub trait Turns: Send + Sync {
-    /// Called on the thread of a step, some milliseconds apart. Comes back when the step may go on, or `stopped` says that it
-    /// will not; that long its deadline is put off.
+    /// Called on the step's thread every few milliseconds. Returns when the step may go on, or when `stopped` returns
+    /// true. The returned duration is added to the step's deadline.
     fn pause(&self, stopped: &dyn Fn() -> bool) -> Duration;
 }
 
@@ -99,34 +105,37 @@ impl std::fmt::Debug for dyn Turns {
     }
 }
 
+/// The first action of a step.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// JavaScript, as [`Scripts::plain`] gave it.
+    /// Evaluates JavaScript, as [`Scripts::plain`] returned it.
     Evaluate { code: String },
-    /// Answers to calls that earlier steps owed, by call id.
+    /// Settles pending calls of earlier steps, by call id.
     Settle { answers: Vec<(u64, Result<Value, Thrown>)> },
 }
 
+/// The limits of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub memory_bytes: u64,
-    /// For this step, on the wall clock.
+    /// The limit of this step in wall clock time.
     pub deadline_ms: u64,
-    /// Console output beyond this is counted and dropped.
+    /// Console output beyond this size is counted and dropped.
     pub output_bytes: u64,
 }
 
+/// The environment that the code sees.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// What the code reads as `mcp.headers`.
+    /// The headers that the code reads as `mcp.headers`.
     pub headers: BTreeMap<String, String>,
-    /// Whether `plasm` and `plasm.plan` are there.
+    /// Whether `plasm` and `plasm.plan` are defined.
     pub programs: bool,
-    /// Whether `fetch` is there.
+    /// Whether `fetch` is defined.
     pub fetch: bool,
 }
 
-/// Ends a step from outside. A stopped step has no outcome and leaves no heap.
+/// Stops a step from outside. A stopped step has no outcome and leaves no heap.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -140,95 +149,102 @@ impl Stop {
     }
 }
 
+/// The result of a step.
 #[derive(Debug, Clone)]
 pub struct Stepped {
     pub heap: Heap,
     pub outcome: Outcome,
-    /// What the step wrote to its console, whole lines or not, in order.
+    /// The step's console output, in order and not cut at line ends.
     pub console: String,
-    /// Bytes of it that were dropped.
+    /// The number of bytes that were dropped from it.
     pub console_dropped: u64,
 }
 
-/// A heap as it is stored.
+/// A heap in the form in which it is stored.
 #[derive(Debug, Clone)]
 pub struct Heap {
     pub key: Digest,
-    /// What the object was made against; `None` is the engine's base image.
+    /// The heap that the object is a difference to. `None` is the engine's base image.
     pub parent: Option<Digest>,
     pub engine: Digest,
     pub object: Arc<[u8]>,
-    /// The size of the memory it stands for.
+    /// The size of the heap's memory.
     pub memory_bytes: u64,
-    /// How many objects a reader needs, this one included.
+    /// The number of objects that a reader needs, this one included.
     pub links: u32,
 }
 
+/// How a step ended.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Completed(Completion),
     Threw(Thrown),
-    /// Waiting for the host; the stack is empty and the heap is the whole program.
+    /// The code waits for calls. Its stack is empty, so the heap is the complete continuation.
     Waiting {
-        /// Every call that is owed, also those owed before this step.
+        /// Every pending call, including those of earlier steps.
         owed: Vec<HostCall>,
     },
 }
 
-/// What a program came to.
+/// The value of a completed script.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
     Json(Value),
-    /// It does not serialise: how a person would have it printed.
+    /// A value that JSON cannot represent, as text for a person.
     Inspected(String),
     Undefined,
 }
 
+/// A call that the code waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostCall {
-    /// Unique in its heap and every heap that comes of it.
+    /// Unique in its heap and in all heaps derived from it.
     pub id: u64,
     pub call: Call,
 }
 
+/// The kinds of call that code can make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
-    /// Settled with nothing, so many milliseconds after it was first owed.
+    /// A timer. It is settled without a value, this many milliseconds after it was first requested.
     Timer { ms: u64 },
-    /// A program to run; settled with its results.
+    /// A program to run. It is settled with the program's results.
     Plasm { program: String },
-    /// A program to plan; settled with what `plasm` would answer.
+    /// A program to plan. It is settled with the answer of the `plasm` tool.
     Plan { program: String },
-    /// A request to an origin that the server's policy allows.
+    /// A request to an origin that the server's rules allow.
     Fetch { request: Value },
 }
 
+/// An exception.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thrown {
     pub name: String,
     pub message: String,
-    /// In the caller's own line numbers.
+    /// The stack trace, in the line numbers of the caller's source.
     pub stack: String,
 }
 
+/// A global name of a heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Global {
     pub name: String,
     /// `number`, `function`, `class`, `object`, …
     pub kind: String,
-    /// A short look at it.
+    /// A short rendering of the value.
     pub preview: String,
-    /// About how much it holds, reached from this name alone.
+    /// The approximate size of everything that is reachable from this name.
     pub size: u64,
     /// Equal for equal content.
     pub digest: Digest,
 }
 
+/// Why the engine has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a fault: bring its objects with `admit`.
+    /// Not a fault: load its objects with `admit` and retry.
     #[error("heap {0} is not in memory")]
     Absent(Digest),
     #[error("heap {0} is damaged")]
@@ -245,7 +261,7 @@ pub enum Error {
     Deadline(u64),
     #[error("the run was stopped")]
     Stopped,
-    /// It is not the run's fault; it can be asked again.
+    /// The engine has no room. The run is not at fault and can be retried.
     #[error("too many runs are waiting for the JavaScript engine")]
     Busy,
     #[error("the JavaScript engine failed")]

@@ -1,29 +1,31 @@
 //! Credentials by name.
-//! Invariant: a name is not a secret and may be logged; the value leaves only as [`base::Secret`].
+//! Invariant: a name is not a secret and may be logged; a value leaves only as [`base::Secret`].
 
 use async_trait::async_trait;
 use base::{Secret, TenantId};
 
+/// Storage of secrets.
 #[async_trait]
 pub trait Secrets: Send + Sync {
     async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error>;
 }
 
-/// What a name may be, for whoever chose another.
+/// The rule for names, for error messages.
 pub const NAME_RULE: &str = "a name has letters, digits, `_`, `-` and `.`, and does not start with `.`";
 
-/// A name is never a path, and is the same in every place where secrets are kept.
+/// Whether a text is a valid name. A valid name is never a path, and every storage of secrets accepts the same names.
 pub fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
 }
 
+/// Why there is no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operator can act: the message names what to set.
     #[error("secret `{name}` is not set; {hint}")]
     NotSet { name: String, hint: String },
-    /// It is set, to something that cannot be used. The operator can act.
+    /// The secret is set to an unusable value. The operator can act.
     #[error("secret `{name}` cannot be used; {hint}")]
     Unfit { name: String, hint: String },
     #[error("secrets are unavailable")]

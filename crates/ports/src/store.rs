@@ -1,8 +1,9 @@
-//! Durable rows: the only mutable things in the house.
+//! Durable rows: the only mutable data of the server.
 //!
-//! A row is bytes under `(tenant, table, id)` with a version. Writing is one [`Batch`]: it lands whole or not at all, and each
-//! write may demand the version it read. That is the whole trait, so that memory, SQLite and PostgreSQL can be held to one
-//! conformance suite and faults can be injected in one place; the meaning of rows is `session`'s.
+//! A row is bytes under `(tenant, table, id)` with a version. Writing is one [`Batch`], which is applied whole or not
+//! at all; each write may require the version that was read. The trait has nothing else, so that memory, SQLite and
+//! PostgreSQL share one conformance suite and faults can be injected in one place. The meaning of rows is
+//! `session`'s.
 //!
 //! Invariants:
 //! - Every key carries its tenant; no read crosses tenants.
@@ -13,14 +14,17 @@ use async_trait::async_trait;
 use base::TenantId;
 use serde::{Deserialize, Serialize};
 
+/// Storage of rows.
 #[async_trait]
 pub trait Store: Send + Sync {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error>;
 
-    /// Rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after `after` (exclusive).
+    /// Rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after `after`
+    /// (exclusive).
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error>;
 
-    /// What a scan finds, each with the row of another table under the same id: one read where the store can do that.
+    /// The ids that a scan finds, each with the row of another table under the same id. Stores that can do this in
+    /// one read override it.
     async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
         let mut found = Vec::new();
         for (id, _) in self.scan(range).await? {
@@ -30,22 +34,23 @@ pub trait Store: Send + Sync {
         Ok(found)
     }
 
+    /// Applies a batch. When this returns `Ok`, the batch is durable.
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
-    /// Everyone who has a row, in the order of their ids: for what the operator does to all of them.
+    /// All tenants that have a row, in the order of their ids. Used for maintenance over the whole store.
     async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
 
-    /// Reaches the storage and comes back: what `/readyz` asks.
+    /// Checks that the storage answers. `/readyz` calls this.
     async fn ping(&self) -> Result<(), Error>;
 }
 
-/// Every table there is.
+/// Every table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
     /// Digest of the intent -> logical session id.
     Intent,
-    /// Logical session id -> what it is bound to.
+    /// Logical session id -> its intent, counters and execute session.
     LogicalSession,
     /// A connection -> its slots, each naming a logical session.
     Connection,
@@ -53,47 +58,48 @@ pub enum Table {
     ExecuteSession,
     /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
     Run,
-    /// `{logical session}/{number}` -> the result of that run, where it is small: it is durable with the run, in one flush.
+    /// `{logical session}/{number}` -> the result of that run, if it is small. It is durable with the run, in one
+    /// flush.
     Artifact,
-    /// Id of a run -> its session and number.
+    /// Run id -> its session and number.
     RunId,
-    /// `{principal}/{number}` -> a run of theirs in a session without an intent.
+    /// `{principal}/{number}` -> a run of that principal in a session without an intent.
     PrincipalRun,
     /// `{logical session}/{number}` -> a plan as it was shown.
     Plan,
-    /// `{logical session}/{number}` -> a plan that was shown and may run once.
+    /// `{logical session}/{number}` -> a reviewed plan that may run once.
     PlanCommit,
-    /// `{logical session}/{digest of a client's id}` -> a run that was asked for under that id.
+    /// `{logical session}/{digest of a client's id}` -> the run that was started with that request id.
     Request,
-    /// `{logical session}/{run}/{step}/{row}` -> the evidence of one effect.
+    /// `{logical session}/{run}/{step}/{row}` -> the receipt of one effect.
     Receipt,
-    /// `{logical session}/{number}` -> where a list that was not read to its end goes on.
+    /// `{logical session}/{number}` -> where an unfinished list goes on.
     Page,
     /// `{logical session}/{number}` -> a run that outlives its call.
     Operation,
-    /// `{logical session}/{moment}-{number}` -> one call: what was asked and what came of it.
+    /// `{logical session}/{moment}-{number}` -> one call: its request and its outcome.
     Trace,
-    /// Digest of an API key -> whom it names. The key itself is nowhere.
+    /// Digest of an API key -> its identity. The key itself is not stored.
     ApiKey,
-    /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose it.
+    /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose the session.
     Transport,
-    /// Key of a heap -> what it is, and its object or the digest of the blob that holds it.
+    /// Heap key -> its properties, and its object or the digest of the blob that holds the object.
     Heap,
-    /// Key of a heap -> its tags.
+    /// Heap key -> its tags.
     HeapTags,
-    /// An execution, the newest first -> one run of JavaScript: its code, state and result.
+    /// Execution id, the newest first -> one script run: its code, state and result.
     Execution,
-    /// An execution -> nothing: it has not come to its end.
+    /// Execution id -> nothing. The row exists while the run has not ended.
     OpenExecution,
     /// `{execution}/{number}` -> a piece of its console output.
     ExecutionOutput,
-    /// A session with JavaScript -> its head, and the executions that wait for their turn.
+    /// A session with JavaScript -> its head, and the runs that wait for their turn.
     JsSession,
     /// `{session}/{index}` -> one entry of its log.
     SessionLog,
     /// Digest of a JavaScript engine -> the blob that holds its program.
     Guest,
-    /// One row of a tenant -> what its heaps take.
+    /// One row per tenant -> the storage that its heaps use.
     HeapUse,
 }
 
@@ -127,12 +133,12 @@ impl Table {
         Table::HeapUse,
     ];
 
-    /// Those whose ids begin with that of their logical session: they go with it.
+    /// The tables whose ids begin with a logical session's id. Their rows are deleted with that session.
     pub fn of_sessions() -> impl Iterator<Item = Table> {
         Self::ALL.into_iter().filter(|table| table.is_of_session())
     }
 
-    /// A table that is added here is asked whether its rows go with a session.
+    /// Whether the table's rows belong to a session. The match has no wildcard, so a new table must decide.
     fn is_of_session(self) -> bool {
         match self {
             Table::Run
@@ -164,7 +170,7 @@ impl Table {
         }
     }
 
-    /// The name in storage; stable for ever.
+    /// The name in storage. It never changes.
     pub fn name(self) -> &'static str {
         match self {
             Table::Intent => "intent",
@@ -197,6 +203,7 @@ impl Table {
     }
 }
 
+/// The name of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub tenant: TenantId,
@@ -211,13 +218,15 @@ impl Key {
     }
 }
 
+/// A stored value with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// 1 when first written, one more with each write of this key; a key that was deleted starts at 1 again.
+    /// 1 when first written, and one more with each write of this key. A deleted key starts at 1 again.
     pub version: u64,
     pub value: Vec<u8>,
 }
 
+/// A page of a table: ids with a prefix, after an id, at most `limit` rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     pub tenant: TenantId,
@@ -227,7 +236,7 @@ pub struct Range {
     pub limit: usize,
 }
 
-/// What a write demands of the row it replaces.
+/// The state that a write requires of the row it replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     Any,
@@ -235,6 +244,7 @@ pub enum Expect {
     Version(u64),
 }
 
+/// One write of a batch, with the state it requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     Put { key: Key, value: Vec<u8>, expect: Expect },
@@ -255,7 +265,7 @@ impl Write {
     }
 }
 
-/// All or nothing. Two writes of one key in a batch are applied in order.
+/// A set of writes that is applied whole or not at all. Two writes of one key are applied in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     pub writes: Vec<Write>,
@@ -273,22 +283,25 @@ impl Batch {
     }
 }
 
+/// Why a read or a commit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A race: the caller reads again and retries.
+    /// A lost race: the caller reads again and retries.
     #[error("row {table}/{id} was changed by someone else", table = .0.table.name(), id = .0.id)]
     Conflict(Key),
-    /// What is stored is not what was written. The rest can be used; a backup has the row, or nobody has.
+    /// The stored bytes are not the ones that were written. Other rows stay usable; only a backup can restore this
+    /// one.
     #[error("{what} in storage is damaged")]
     Damaged {
         what: String,
         #[source]
         cause: crate::Cause,
     },
-    /// The operator can act: free some space.
+    /// The operator can act by freeing space.
     #[error("storage is full")]
     Full(#[source] crate::Cause),
-    /// Ours: logged in full, shown as this line. After a `commit` it means "may have happened": read again before retrying.
+    /// A fault of ours: logged in full, shown as this line. After a `commit` the batch may have been applied, so read
+    /// before retrying.
     #[error("storage is unavailable")]
     Unavailable(#[source] crate::Cause),
 }

@@ -1,44 +1,50 @@
 //! Calls to the APIs that catalogs describe.
-//! Invariant: a request leaves only for the origin it names; credentials are added behind this trait and come back out in nothing.
+//! Invariant: a request leaves only for the origin it names. Credentials are added behind this trait and appear in no
+//! answer and no error.
 
 use async_trait::async_trait;
 pub use base::Pace;
 use base::{Auth, Request, Response, TenantId};
 
+/// The network, as far as catalogs use it.
 #[async_trait]
 pub trait Upstream: Send + Sync {
-    /// Sends one request, retried where `repeatable` allows it. Any status is a `Response`; only the lack of one is an error.
+    /// Sends one request, retried if `repeatable` allows it. Any status is a `Response`; an error means that there
+    /// was no response.
     async fn send(&self, call: Call) -> Result<Response, Error>;
 
-    /// Names of the secrets that a call with this auth would ask for and not get. What signs nothing lacks nothing.
+    /// The names of the secrets that a call with this auth needs and that are not set.
     async fn lacking(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
         Vec::new()
     }
 }
 
+/// One request and how it may be sent.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub tenant: TenantId,
     pub request: Request,
     /// A read: sending it twice changes nothing.
     pub repeatable: bool,
-    /// What the origin allows, if its catalog says so.
+    /// The rate that the origin allows, if its catalog says so.
     pub pace: Option<Pace>,
 }
 
-/// Why there is no token. It can be told to every call that waited for the same one.
+/// Why there is no token. The error is cloned for every call that waited for the same token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// `kind`: a word for how it failed, such as `timeout`.
+    /// `kind` is a word for the failure, such as `timeout`.
     #[error("the token endpoint gave no answer ({kind})")]
     NoAnswer { kind: &'static str },
-    /// The operator can act: client id, client secret or scopes are wrong. `code` is OAuth's own, such as `invalid_client`.
+    /// The operator can act: client id, client secret or scopes are wrong. `code` is OAuth's own, such as
+    /// `invalid_client`.
     #[error("the token endpoint refused the client (status {status}, {})", code.as_deref().unwrap_or("no code"))]
     Refused { status: u16, code: Option<String> },
     #[error("the token endpoint's answer is not a bearer token")]
     Unreadable,
 }
 
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{label}: no answer within {ms} ms")]
@@ -51,7 +57,7 @@ pub enum Error {
         #[source]
         cause: crate::Cause,
     },
-    /// The connection broke after the request left: a write may have happened.
+    /// The connection broke after the request left, so a write may have happened.
     #[error("{label}: the connection was lost")]
     Lost {
         label: String,
@@ -62,7 +68,7 @@ pub enum Error {
     Redirect { label: String, location: String },
     #[error("{label}: the request leaves its catalog's origin")]
     ForeignOrigin { label: String },
-    /// A catalog's mistake: there is no way to write this request.
+    /// A mistake in a catalog: the request cannot be encoded.
     #[error("{label}: the request is malformed: {cause}")]
     Invalid {
         label: String,

@@ -3,16 +3,16 @@
 
 use catalog::{Capability, Catalog};
 use serde_json::{Value, json};
-use session::{Access, Discovered, Listed};
+use session::{ApiAccess, ApiListing, DiscoveryAnswer};
 use teach::discovery::{Decision, Hit, Recommendation};
 
-pub fn rows(discovered: &Discovered) -> Value {
+pub fn rows(discovered: &DiscoveryAnswer) -> Value {
     let found = &discovered.found;
     json!({"rows": hits(&found.rows), "shown": found.rows.len(), "omitted": found.omitted})
 }
 
 /// A decision, and what to seed or to choose from; where nothing was found, the APIs there are.
-pub fn decision(typed: &Recommendation, discovered: &Discovered) -> Value {
+pub fn decision(typed: &Recommendation, discovered: &DiscoveryAnswer) -> Value {
     let mut value = json!({"decision": typed.decision, "options": hits(&typed.options), "omitted": typed.omitted});
     if typed.decision == Decision::NoMatch {
         value["apis"] = discovered.apis.iter().map(|catalog| catalog.id.to_string()).collect();
@@ -24,7 +24,7 @@ fn hits(hits: &[Hit]) -> Value {
     hits.iter().map(|hit| json!({"api": hit.api, "entity": hit.entity, "description": hit.description})).collect()
 }
 
-pub fn listed(listed: &Listed) -> Value {
+pub fn listed(listed: &ApiListing) -> Value {
     let catalog = &listed.catalog;
     json!({
         "id": catalog.id,
@@ -39,7 +39,7 @@ pub fn listed(listed: &Listed) -> Value {
 }
 
 /// With what each entity is and what can be done with it.
-pub fn registered(one: &Listed) -> Value {
+pub fn registered(one: &ApiListing) -> Value {
     let catalog = &one.catalog;
     let mut value = listed(one);
     value["origin"] = json!(catalog.origin);
@@ -61,11 +61,11 @@ fn entity(catalog: &Catalog, entity: &catalog::Entity) -> Value {
     })
 }
 
-fn auth(access: &Access) -> Value {
+fn auth(access: &ApiAccess) -> Value {
     match access {
-        Access::Open => json!({"state": "open"}),
-        Access::Signed => json!({"state": "signed"}),
-        Access::Anonymous(names) => json!({"state": "anonymous", "not_set": names}),
-        Access::Lacking(names) => json!({"state": "lacking", "not_set": names}),
+        ApiAccess::Open => json!({"state": "open"}),
+        ApiAccess::Signed => json!({"state": "signed"}),
+        ApiAccess::Anonymous(names) => json!({"state": "anonymous", "not_set": names}),
+        ApiAccess::Lacking(names) => json!({"state": "lacking", "not_set": names}),
     }
 }

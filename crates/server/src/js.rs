@@ -4,7 +4,7 @@
 use access::Caller;
 use serde_json::{Map, Value, json};
 use session::Completion;
-use session::{Entry, Error, Execution, Forked, HeapInfo, JsError, OutputPage, OutputRequest, Service};
+use session::{Error, Execution, ForkedSession, HeapInfo, JsError, LogEntry, OutputPage, OutputRequest, Service};
 
 /// The head of the output that an answer carries.
 const HEAD_BYTES: u64 = 4_000;
@@ -91,7 +91,7 @@ pub fn output(page: &OutputPage) -> Value {
 }
 
 /// An entry of a log with these of its fields.
-pub fn entry(entry: &Entry, fields: &[String]) -> Value {
+pub fn entry(entry: &LogEntry, fields: &[String]) -> Value {
     let mut whole = Map::new();
     whole.insert("index".to_owned(), json!(entry.index));
     whole.insert("input_heap".to_owned(), json!(entry.input_heap));
@@ -123,7 +123,7 @@ pub fn heap(info: &HeapInfo) -> Value {
     serde_json::to_value(info).unwrap_or_default()
 }
 
-pub fn forked(forked: &Forked) -> Value {
+pub fn forked(forked: &ForkedSession) -> Value {
     json!({
         "logical_session_ref": forked.slot.to_string(),
         "logical_session_id": forked.session.to_string(),

@@ -3,12 +3,12 @@
 
 use access::{Caller, Connection};
 use serde_json::{Value, json};
-use session::{More, Opened, Operation, Planned, Ran, ResourceUri, Told};
+use session::{DetachedRun, OpenedSession, PageHandle, PlannedProgram, ResourceUri, RunProgress, RunResult};
 
 /// A larger plan is read by its URI: hosts keep every answer, and few look at this part of it.
 const PLAN_BYTES: usize = 32 * 1024;
 
-pub fn opened(caller: &Caller, opened: &Opened) -> Value {
+pub fn opened(caller: &Caller, opened: &OpenedSession) -> Value {
     let lost = opened.continuity.previous_execute.as_ref();
     let mut continuity = json!({
         "stale_binding_recovered": lost.is_some(),
@@ -30,8 +30,8 @@ pub fn opened(caller: &Caller, opened: &Opened) -> Value {
         plasm["relations"] =
             relations.map(|r| json!({"symbol": r.symbol, "from": r.from, "to": r.to, "name": r.name})).collect();
     }
-    if !opened.newer.is_empty() {
-        let newer = opened.newer.iter();
+    if !opened.catalog_updates.is_empty() {
+        let newer = opened.catalog_updates.iter();
         plasm["newer_catalogs"] =
             newer.map(|n| json!({"api": n.api, "pinned": n.pinned, "offered": n.offered})).collect();
     }
@@ -42,7 +42,7 @@ pub fn opened(caller: &Caller, opened: &Opened) -> Value {
     plasm
 }
 
-pub fn planned(planned: &Planned) -> Value {
+pub fn planned(planned: &PlannedProgram) -> Value {
     let mut plasm = json!({
         "logical_session_ref": planned.slot.to_string(),
         "dry_run": true,
@@ -63,17 +63,17 @@ pub fn planned(planned: &Planned) -> Value {
     plasm
 }
 
-pub fn running(operation: &Operation) -> Value {
+pub fn running(operation: &DetachedRun) -> Value {
     let state = if operation.stopping { "stopping" } else { "running" };
-    let Told { steps_done, steps, effects_done } = operation.told;
+    let RunProgress { steps_done, steps, effects_done } = operation.progress;
     let op =
         json!({"handle": operation.handle, "state": state, "step": steps_done, "of": steps, "effects": effects_done});
     json!({"logical_session_ref": operation.slot.to_string(), "op": op})
 }
 
-pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> Value {
+pub fn ran(ran: &RunResult, lossy: &[Vec<String>]) -> Value {
     let artifact = ResourceUri::run(ran.slot, ran.number);
-    let step = |(at, finished): (usize, &exec::Finished)| {
+    let step = |(at, finished): (usize, &exec::ReturnResult)| {
         let mut step = json!({"return_label": finished.label, "artifact_uri": artifact, "lossy_fields": lossy.get(at)});
         match &finished.result {
             Ok(rowset) => {
@@ -94,7 +94,7 @@ pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> Value {
         })
     };
     let receipts: Vec<Value> = ran.outcome.receipts.iter().map(receipt).collect();
-    let page = |more: &More| json!({"label": more.label, "next_page_handle": more.handle, "has_more": true});
+    let page = |more: &PageHandle| json!({"label": more.label, "next_page_handle": more.handle, "has_more": true});
     let paging: Vec<Value> = ran.pages.iter().map(page).collect();
     json!({
         "receipts": receipts,

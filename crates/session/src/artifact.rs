@@ -1,6 +1,8 @@
 //! The stored result of a run: all returns, all rows, all fields, uncut, with coverage.
-//! Invariant: it is readable only through a row of the caller's tenant, and its bytes are verified on every read.
+//! Invariant: an artifact is readable only through a row of the caller's tenant, and its bytes are verified on every
+//! read.
 
+use access::Caller;
 use base::{Digest, LogicalSessionId, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
@@ -11,26 +13,27 @@ use serde::{Deserialize, Serialize};
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::plans::ShownPlan;
+use crate::plans::StoredPlan;
 use crate::rows::{ExecuteBinding, RunAt, RunRow, artifact_key, run_id_key, run_key};
 use crate::service::Service;
 use crate::uri::ResourceUri;
-use access::Caller;
 
+/// The result of one run, as stored and as clients read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Artifact {
     pub run: RunId,
     pub plan: Digest,
     pub finished: Timestamp,
     pub returns: Vec<ArtifactReturn>,
-    /// Of its effects, in the order they were begun.
+    /// The receipts of the run's effects, in starting order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receipts: Vec<Receipt>,
-    /// It was told to stop and did, before its end.
+    /// The run was cancelled before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }
 
+/// One return of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArtifactReturn {
     pub label: String,
@@ -64,53 +67,54 @@ impl Artifact {
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        // Rows came out of JSON and go back into it.
+        // Serialisation cannot fail, because the rows were parsed from JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// What a URI leads to.
+/// The content behind a URI.
 #[derive(Debug, Clone)]
 pub enum Resource {
     Artifact(Box<Artifact>),
-    Plan(Box<ShownPlan>),
+    Plan(Box<StoredPlan>),
 }
 
-/// One result that can be read.
+/// A run in a list of resources.
 #[derive(Debug, Clone)]
-pub struct ListedRun {
+pub struct RunListItem {
     pub uri: String,
     pub program: String,
     pub finished: Timestamp,
 }
 
-/// Sessions and runs of each that a list of resources names.
+/// How many sessions a list of resources covers, and how many runs of each.
 const LISTED_SESSIONS: usize = 20;
 const LISTED_RUNS: u64 = 10;
 
 impl Service {
-    /// Whatever a URI names, of the caller's tenant.
+    /// Reads the resource at a URI of the caller's tenant.
     pub async fn resource(&self, caller: &Caller, uri: &str) -> Result<Resource, Error> {
         if let ResourceUri::Plan { session, number } = ResourceUri::parse(uri)? {
-            return self.shown_plan(caller, uri, (&session, number)).await.map(Box::new).map(Resource::Plan);
+            return self.stored_plan(caller, uri, &session, number).await.map(Box::new).map(Resource::Plan);
         }
         self.artifact(caller, uri).await.map(Box::new).map(Resource::Artifact)
     }
 
+    /// The artifact of a run, or one return of it if the URI has a label.
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
-        let (at, found, label) = self.run_named(caller, uri).await?;
+        let (at, found, label) = self.find_run(caller, uri).await?;
         let bytes = self.artifact_bytes(caller, at, &found.row).await?;
         let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
         if let Some(label) = label {
             artifact.returns.retain(|r| r.label == label);
             if artifact.returns.is_empty() {
-                return Err(self.no_resource(uri, false));
+                return Err(self.missing_resource_error(uri, false));
             }
         }
         Ok(artifact)
     }
 
-    /// Of one run of a session.
+    /// The row and the artifact of one run of a session.
     pub(crate) async fn artifact_at(
         &self,
         caller: &Caller,
@@ -122,7 +126,8 @@ impl Service {
         Ok(Some((found.row, crate::rows::read("artifact", &bytes)?)))
     }
 
-    /// A run by its number, and where it is: the first ones of a fork are those of the session it was made from.
+    /// A run by its number, with the place where it is stored. The first runs of a fork are stored under the session
+    /// it was forked from.
     async fn run_at(&self, caller: &Caller, mut at: RunAt) -> Result<Option<(RunAt, Versioned<RunRow>)>, Error> {
         loop {
             if let Some(row) = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await? {
@@ -136,10 +141,10 @@ impl Service {
         }
     }
 
-    /// Keeps a result for as long as its session, or no longer than others.
+    /// Pins a result, so that it is kept as long as its session, or unpins it.
     pub async fn pin_artifact(&self, caller: &Caller, uri: &str, pinned: bool) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let (at, found, _) = self.run_named(caller, uri).await?;
+            let (at, found, _) = self.find_run(caller, uri).await?;
             let row = RunRow { pinned, ..found.row };
             let key = run_key(&caller.tenant, at.session, at.number);
             let batch = Batch::default().put(key, crate::rows::write(&row), unchanged(found.version));
@@ -150,24 +155,25 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The newest results of the sessions that the caller's connection has slots for.
-    pub async fn list_runs(&self, caller: &Caller) -> Result<Vec<ListedRun>, Error> {
+    /// The newest results of the sessions in the caller's slots.
+    pub async fn list_runs(&self, caller: &Caller) -> Result<Vec<RunListItem>, Error> {
         let slots = self.connection(caller).await?.row.slots;
-        let mut listed = Vec::new();
+        let mut runs = Vec::new();
         for (at, id) in slots.iter().enumerate().rev().take(LISTED_SESSIONS) {
             let newest = self.logical(caller, *id).await?.map_or(0, |row| row.row.runs);
             for number in (newest.saturating_sub(LISTED_RUNS) + 1..=newest).rev() {
                 let found: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, *id, number)).await?;
                 let Some(RunRow { program, finished, .. }) = found.map(|found| found.row) else { continue };
-                listed.push(ListedRun { uri: ResourceUri::run(Slot(at as u32), number), program, finished });
+                runs.push(RunListItem { uri: ResourceUri::run(Slot(at as u32), number), program, finished });
             }
         }
-        Ok(listed)
+        Ok(runs)
     }
 
-    async fn run_named(&self, caller: &Caller, uri: &str) -> Result<(RunAt, Versioned<RunRow>, Option<String>), Error> {
-        let missing = || self.no_resource(uri, false);
-        let (at, label, through) = match ResourceUri::parse(uri)? {
+    /// The run that a URI names, and the label in the URI.
+    async fn find_run(&self, caller: &Caller, uri: &str) -> Result<(RunAt, Versioned<RunRow>, Option<String>), Error> {
+        let missing = || self.missing_resource_error(uri, false);
+        let (at, label, binding) = match ResourceUri::parse(uri)? {
             ResourceUri::Run { session, number, label } => {
                 let (session, _) = self.resolve(caller, &session).await?;
                 (RunAt { session, number }, label, None)
@@ -178,50 +184,52 @@ impl Service {
                 (found.ok_or_else(missing)?.row, label, Some(binding))
             }
             ResourceUri::Bare { number, label } => {
-                let found: Option<Versioned<RunAt>> = self.fetch(&bare_key(caller, number)).await?;
+                let found: Option<Versioned<RunAt>> = self.fetch(&principal_run_key(caller, number)).await?;
                 (found.ok_or_else(missing)?.row, label, None)
             }
             ResourceUri::Plan { .. } => return Err(missing()),
         };
         let Some((at, found)) = self.run_at(caller, at).await? else {
             let runs = self.logical(caller, at.session).await?.map_or(0, |row| row.row.runs);
-            return Err(self.no_resource(uri, (1..=runs).contains(&at.number)));
+            return Err(self.missing_resource_error(uri, (1..=runs).contains(&at.number)));
         };
-        // A run's id is enough to find it; the rest of its name must be right all the same.
-        if through.is_some() && found.row.execute != through {
+        // The run id alone would find the run. A URI with a wrong session must still be refused, since its caller may
+        // be mistaken about what it reads.
+        if binding.is_some() && found.row.execute != binding {
             return Err(missing());
         }
         Ok((at, found, label))
     }
 
+    /// The bytes of an artifact, which are in a row or in a blob.
     async fn artifact_bytes(&self, caller: &Caller, at: RunAt, run: &RunRow) -> Result<Vec<u8>, Error> {
         if !run.inline {
-            return self.kept_blob(run.artifact).await;
+            return self.read_blob(run.artifact).await;
         }
         let found = self.ports.store.get(&artifact_key(&caller.tenant, at.session, at.number)).await?;
-        let sound = found.map(|row| row.value).filter(|bytes| Digest::of(bytes) == run.artifact);
-        sound.ok_or(Error::LostArtifact(run.artifact))
+        let verified = found.map(|row| row.value).filter(|bytes| Digest::of(bytes) == run.artifact);
+        verified.ok_or(Error::LostArtifact(run.artifact))
     }
 
-    pub(crate) async fn kept_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn read_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {
         self.ports.blobs.get(&digest).await.map_err(|error| match error {
             ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),
             other => Error::Blobs(other),
         })
     }
 
-    /// `expired`: it was there once.
-    pub(crate) fn no_resource(&self, uri: &str, expired: bool) -> Error {
-        if expired { self.gone(uri) } else { Error::NoArtifact(base::printable(uri, 120)) }
+    /// The error for a missing resource. `expired` tells that it existed once.
+    pub(crate) fn missing_resource_error(&self, uri: &str, expired: bool) -> Error {
+        if expired { self.expired_error(uri) } else { Error::NoArtifact(base::printable(uri, 120)) }
     }
 
-    /// A handle or a URI whose time is over.
-    pub(crate) fn gone(&self, what: &str) -> Error {
+    /// The error for a handle or URI whose retention period is over.
+    pub(crate) fn expired_error(&self, what: &str) -> Error {
         Error::Gone { what: base::printable(what, 120), days: self.retention.artifacts }
     }
 }
 
-/// Where run `number` of the caller's runs without an intent is found.
-pub(crate) fn bare_key(caller: &Caller, number: u64) -> Key {
+/// The key of a run in the caller's numbering of runs without an intent.
+pub(crate) fn principal_run_key(caller: &Caller, number: u64) -> Key {
     Key::new(&caller.tenant, Table::PrincipalRun, format!("{}/{number:010}", caller.principal))
 }

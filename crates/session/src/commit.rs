@@ -1,39 +1,41 @@
-//! Writing: compare-and-set batches, retried when the race was lost.
-//! Invariant: what is retried is the whole read-decide-write, on fresh rows; the number of tries is bounded.
+//! Compare-and-set batches, retried after a lost race.
+//! Invariant: a retry repeats the whole read, decision and write on fresh rows; the number of attempts is bounded.
 
+use access::Caller;
 use base::{LogicalSessionId, Slot};
 use ports::store::{Batch, Expect, Key, Table};
 
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow};
 use crate::service::Service;
-use access::Caller;
 
-/// Enough for dozens of callers on one session; each lost race means that another one got through.
+/// Enough for dozens of concurrent callers of one session, since each lost race means that another caller succeeded.
 pub const TRIES: usize = 64;
 
-/// A connection that is only used is written no more often than this.
+/// The `used` time of a connection is written no more often than this.
 const TOUCH_CONNECTION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What a row read at this version must still be.
+/// The condition that a row still has the version at which it was read. Version 0 means that the row did not exist.
 pub fn unchanged(version: u64) -> Expect {
     if version == 0 { Expect::Absent } else { Expect::Version(version) }
 }
 
-/// A slot, and what makes it one. Nobody else of this process assigns one on the connection until it is dropped.
+/// A slot with the write that assigns it. While this value lives, no other caller in this process assigns a slot on
+/// the connection.
 pub(crate) struct Assigned {
     pub slot: Slot,
     pub batch: Batch,
+    /// Held until the batch is committed.
     _turn: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 impl Service {
-    /// `None` when someone else was faster and the caller should look again.
+    /// Commits a batch. Returns `None` after a lost race, and the caller reads again.
     pub(crate) async fn try_commit(&self, batch: Batch) -> Result<Option<()>, Error> {
         match self.ports.store.commit(batch).await {
             Ok(()) => Ok(Some(())),
             Err(ports::store::Error::Conflict(key)) => {
-                tracing::debug!(table = key.table.name(), id = key.id, "lost a race, trying again");
+                tracing::debug!(table = key.table.name(), id = key.id, "a commit lost a race and is retried");
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -53,18 +55,18 @@ impl Service {
 
     /// The slot, and the write that assigns it if it is new.
     pub(crate) async fn slot_batch(&self, caller: &Caller, id: LogicalSessionId) -> Result<Assigned, Error> {
-        let mine = |connection: &ConnectionRow| connection.slots.iter().position(|known| *known == id);
+        let slot_of = |connection: &ConnectionRow| connection.slots.iter().position(|known| *known == id);
         let known = |at: usize| Assigned { slot: Slot(at as u32), batch: Batch::default(), _turn: None };
-        let seen = self.connection(caller).await?;
-        if let Some(at) = mine(&seen.row)
-            && self.now().0.saturating_sub(seen.row.used.0) < TOUCH_CONNECTION_MS
+        let current = self.connection(caller).await?;
+        if let Some(at) = slot_of(&current.row)
+            && self.now().0.saturating_sub(current.row.used.0) < TOUCH_CONNECTION_MS
         {
             return Ok(known(at));
         }
-        // A connection's new sessions would all race for its next number.
+        // All new sessions of a connection compete for its next number, so callers of this process take turns.
         let turn = self.turn(&format!("{}/{}", caller.tenant, caller.connection.row_id())).await;
         let mut connection = self.connection(caller).await?;
-        let at = match mine(&connection.row) {
+        let at = match slot_of(&connection.row) {
             Some(at) if connection.row.used == self.now() => return Ok(known(at)),
             Some(at) => at,
             None => {

@@ -1,61 +1,62 @@
-//! The service behind every door: open a logical session, plan a program, run it, read what it left. Server and CLI call
-//! these functions and nothing below them.
+//! The use cases of logical sessions: open a session, plan a program, run it, read its results. Server and CLI call
+//! only these functions.
 //!
 //! Invariants:
 //! - Every call names its caller; every row it touches carries that caller's tenant.
-//! - A reply is made only after what it says is durable: blob before pointer, pointer by compare-and-set.
+//! - An answer is sent only after the state it describes is durable: blob before pointer, pointer by compare-and-set.
 //! - Commits on one session serialise through versions; a lost race is retried here, never overwritten.
-//! - Dry run and live run share one planner; a live run executes the very plan it would have shown.
+//! - Dry run and live run share one planner; a live run executes exactly the plan that was shown.
 
 mod artifact;
 mod calls;
 mod commit;
-mod counted;
 mod discovery;
 mod engine;
 mod error;
 mod gc;
-mod indexed;
 mod js;
-mod live;
+mod live_runs;
 mod load;
 mod meter;
+mod metrics;
 mod open;
 mod plans;
 mod program;
-mod ran;
 mod retention;
-mod reuse;
+mod reuse_key;
 mod rows;
 mod run;
+mod run_result;
 mod service;
 mod sessions;
-mod shared;
-mod slots;
-mod steadies;
+mod slot_cache;
+mod sync;
 mod trace;
 mod transport;
 mod uri;
 
-pub use artifact::{Artifact, ArtifactReturn, ListedRun, Resource};
+pub use artifact::{Artifact, ArtifactReturn, Resource, RunListItem};
 pub use calls::{Call, CallStep, Exporter};
-pub use discovery::{Access, DiscoverRequest, Discovered, Listed, discover};
+pub use discovery::{ApiAccess, ApiListing, DiscoverRequest, DiscoveryAnswer, discover};
 pub use engine::{
-    Became, Changed, Entry, Execution, FetchRule, HeapDiff, HeapInfo, InSession, JsSettings, Named, OutputPage,
-    OutputRequest, Review, RunJs, State, Tags, Uncaught,
+    ChangedGlobal, Execution, ExecutionIdCell, ExecutionState, FetchRule, GlobalSummary, HeapDiff, HeapInfo,
+    JsSettings, LogEntry, OutputPage, OutputRequest, PendingReview, RunJsRequest, SessionTarget, Tags, UncaughtError,
 };
 pub use error::{Error, JsError};
-pub use gc::{Collected, Pass};
-pub use js::{Fork, Forked, Lineage, NamedSession, Node};
-pub use open::{Continuity, Door, ExecuteRequest, Executed, Newer, OpenRequest, Opened, SeedRequest, Taught};
-pub use plans::ShownPlan;
+pub use gc::{CollectionOptions, CollectionReport};
+pub use js::{ForkRequest, ForkedSession, Lineage, LineageNode, NamedSession};
+pub use open::{
+    CatalogUpdate, Continuity, ExecuteAddress, ExecuteRequest, OpenRequest, OpenedExecute, OpenedSession, SeedRequest,
+    TaughtTable,
+};
+pub use plans::StoredPlan;
 pub use ports::scripts::Completion;
-pub use program::{PlanRequest, Planned, Stages, stages};
-pub use ran::{More, Operation, Ran, RunAnswer, RunRequest, Told};
+pub use program::{CompilerStages, PlanRequest, PlannedProgram, compile_stages};
 pub use retention::Retention;
-pub use reuse::SessionReuseKey;
+pub use reuse_key::SessionReuseKey;
 pub use rows::{ExecuteBinding, Revision};
 pub use run::TaskState;
+pub use run_result::{DetachedRun, PageHandle, RunAnswer, RunProgress, RunRequest, RunResult};
 pub use service::{Ports, Service};
-pub use sessions::{SessionView, Space};
+pub use sessions::{SessionView, SymbolSpace};
 pub use uri::ResourceUri;

@@ -1,9 +1,11 @@
-//! From what a caller says to the session it means.
-//! Invariant: a reference is looked up under the caller's tenant only; another tenant's id reads as no session. Every catalog
-//! that teaching, checking or running looks at comes from here; what the tenant may not use is not in it.
+//! Resolves a caller's reference to the session it means.
+//! Invariant: a reference is looked up under the caller's tenant only; an id of another tenant appears not to exist.
+//! Every catalog that teaching, checking or running uses comes from here, without the parts that the tenant may not
+//! use.
 
 use std::sync::Arc;
 
+use access::{Caller, Connection};
 use base::{Digest, LogicalSessionId, Slot, TenantId};
 use catalog::{Catalog, Registry};
 use ports::store::{Key, Table};
@@ -12,56 +14,56 @@ use teach::Catalogs;
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow};
 use crate::service::Service;
-use access::{Caller, Connection};
 
-/// A row and the version it was read at.
+/// A row and the version at which it was read.
 #[derive(Debug, Clone)]
 pub struct Versioned<T> {
     pub row: T,
     pub version: u64,
 }
 
-/// Everything a program needs of its session.
+/// Everything that a program needs of its session.
 pub struct Session {
     pub id: LogicalSessionId,
-    /// The caller's own slot for it.
+    /// The caller's own slot for the session.
     pub slot: Slot,
     pub binding: ExecuteBinding,
     pub execute: ExecuteRow,
-    /// As the caller's tenant sees them.
+    /// The pinned catalogs, as far as the caller's tenant may use them.
     pub catalogs: Catalogs,
-    /// What it could be taught beside them.
+    /// The registry from which the session could be taught more.
     pub offered: Arc<Registry>,
-    /// Its own row, as it was a moment ago.
+    /// The logical session's row, as it was when the session was read.
     pub logical: Versioned<LogicalRow>,
 }
 
 impl Service {
-    /// What is offered to a tenant at this moment.
+    /// The registry that a tenant sees at this moment.
     pub fn registry_for(&self, tenant: &TenantId) -> Arc<Registry> {
         self.tenants.registry_view(tenant, self.registry())
     }
 
-    /// A catalog by the digest a session pinned; `None` where the tenant may use nothing of it any more.
+    /// A pinned catalog by its digest. `None` if the tenant may use nothing of it any more.
     pub(crate) async fn catalog_for(&self, tenant: &TenantId, digest: Digest) -> Result<Option<Arc<Catalog>>, Error> {
         Ok(self.tenants.catalog_view(tenant, self.catalog(digest).await?))
     }
 
+    /// Resolves a reference and loads its session.
     pub(crate) async fn session(&self, caller: &Caller, reference: &str) -> Result<Session, Error> {
         let (id, slot) = self.resolve(caller, reference).await?;
         self.session_in(caller, id, slot).await
     }
 
-    /// A session that the caller has this slot for.
+    /// Loads a session for which the caller has this slot.
     pub(crate) async fn session_in(&self, caller: &Caller, id: LogicalSessionId, slot: Slot) -> Result<Session, Error> {
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
         let binding = logical.row.execute.clone().ok_or_else(|| Error::Expired(slot.to_string()))?;
-        let whole = async {
+        let loading = async {
             let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(slot.to_string()))?;
             let catalogs = self.pinned(&caller.tenant, &found.row).await?;
             Ok((found.row, catalogs))
         };
-        let (execute, catalogs) = whole.await.map_err(|error: Error| match error.is_damage() {
+        let (execute, catalogs) = loading.await.map_err(|error: Error| match error.is_damage() {
             true => Error::DamagedSession { session: slot.to_string(), cause: Box::new(error) },
             false => error,
         })?;
@@ -69,7 +71,7 @@ impl Service {
         Ok(Session { id, slot, binding, execute, catalogs, offered, logical })
     }
 
-    /// What a symbol space stands on, as the tenant sees it.
+    /// The pinned catalogs of an execute session, as the tenant sees them.
     pub(crate) async fn pinned(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
@@ -80,11 +82,11 @@ impl Service {
         Ok(catalogs)
     }
 
-    /// A slot of this connection, or a canonical id, which is given a slot on first use.
+    /// Resolves a slot of this connection, or a canonical id, which gets a slot on first use.
     pub(crate) async fn resolve(&self, caller: &Caller, reference: &str) -> Result<(LogicalSessionId, Slot), Error> {
         let reference = reference.trim().trim_matches('`');
         if let Ok(slot) = reference.parse::<Slot>() {
-            return Ok((self.in_slot(caller, slot).await?, slot));
+            return Ok((self.session_in_slot(caller, slot).await?, slot));
         }
         let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::printable(reference, 80)))?;
         if self.logical(caller, id).await?.is_none() {
@@ -94,21 +96,21 @@ impl Service {
     }
 
     /// The session in a slot of the caller's connection.
-    async fn in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
-        // A transport's slots go with it.
-        let of = match &caller.connection {
+    async fn session_in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
+        // Only slots of principals are cached, because the slots of a transport are deleted with the transport.
+        let owner = match &caller.connection {
             Connection::Principal(principal) => Some((caller.tenant.clone(), principal.clone())),
             Connection::Transport(_) | Connection::Execute(_) => None,
         };
-        if let Some(id) = of.as_ref().and_then(|of| self.slots.get(of, slot, self.now())) {
+        if let Some(id) = owner.as_ref().and_then(|owner| self.slot_cache.get(owner, slot, self.now())) {
             return Ok(id);
         }
-        // Before the read: what it tells is at least as new.
+        // Taken before the read, so that the cached slots are at least as new as this time.
         let now = self.now();
         let slots = self.connection(caller).await?.row.slots;
         let id = slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
-        if let Some(of) = of {
-            self.slots.put(of, &slots, now);
+        if let Some(owner) = owner {
+            self.slot_cache.put(owner, &slots, now);
         }
         Ok(id)
     }
@@ -139,6 +141,7 @@ impl Service {
         self.fetch(&Key::new(&caller.tenant, Table::ExecuteSession, binding.session_id.to_string())).await
     }
 
+    /// Reads and parses a row.
     pub(crate) async fn fetch<T: serde::de::DeserializeOwned>(&self, key: &Key) -> Result<Option<Versioned<T>>, Error> {
         let Some(found) = self.ports.store.get(key).await? else {
             return Ok(None);

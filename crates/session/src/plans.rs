@@ -1,6 +1,7 @@
-//! Plans that were shown: kept under a number of their session, and where they need a review under a commit.
-//! Invariant: a plan is durable before it is shown, in one transaction with the commit it may be run by.
+//! Plans that were shown: stored under a number of their session, and under a plan commit if they need a review.
+//! Invariant: a plan is durable before it is shown, in one transaction with the plan commit that allows to run it.
 
+use access::Caller;
 use base::{Digest, Timestamp};
 use lang::plan::{Plan, Verdict};
 use ports::store::{Batch, Expect, Key, Table};
@@ -9,43 +10,44 @@ use serde::{Deserialize, Serialize};
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::load::{Session, Versioned};
-use crate::program::Planned;
+use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow, LogicalRow, PlanBody, PlanRow};
 use crate::service::Service;
-use access::Caller;
 
-/// A larger plan is a blob of its own.
-const IN_ROW: usize = 32 * 1024;
+/// A larger plan is stored as a blob.
+const MAX_ROW_BYTES: usize = 32 * 1024;
 
 /// A plan as it was shown.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ShownPlan {
+pub struct StoredPlan {
     pub digest: Digest,
     pub program: String,
-    /// The moment that `now` means in it.
+    /// The time that `now` means in the program.
     pub planned: Timestamp,
     pub verdict: Verdict,
-    /// What a run of it is asked for with, where it needs a review.
+    /// The plan commit with which it can be run, if it needs a review.
     pub plan_commit_ref: Option<String>,
     pub explained: String,
     pub plan: Plan,
 }
 
 impl Service {
-    /// Keeps that this plan was shown, so that it can be read again and, where it needs a review, be run as it was shown.
-    pub(crate) async fn keep_plan(
+    /// Stores a plan before it is shown, so that it can be read again and, if it needs a review, run exactly as
+    /// shown.
+    pub(crate) async fn store_plan(
         &self,
         caller: &Caller,
         session: &Session,
-        (planned, program): (&mut Planned, &str),
+        planned: &mut PlannedProgram,
+        program: &str,
     ) -> Result<(), Error> {
         let body = self.plan_body(&planned.plan).await?;
         let review = planned.plan.verdict == Verdict::Review;
         let _turn = self.turn(&session.id.to_string()).await;
-        let mut known = Some(session.logical.clone());
+        let mut current = Some(session.logical.clone());
         for _ in 0..TRIES {
-            // What was read with the session is seldom old; a commit that finds it so reads it again.
-            let logical = match known.take() {
+            // The row that was read with the session is usually current. After a lost race it is read again.
+            let logical = match current.take() {
                 Some(logical) => logical,
                 None => {
                     self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?
@@ -86,31 +88,37 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// Blob before pointer.
+    /// Stores the plan in its row, or as a blob. Blob before pointer.
     async fn plan_body(&self, plan: &Plan) -> Result<PlanBody, Error> {
         let bytes = rows::write(plan);
-        if bytes.len() <= IN_ROW {
+        if bytes.len() <= MAX_ROW_BYTES {
             return Ok(PlanBody::Here(Box::new(plan.clone())));
         }
         Ok(PlanBody::Blob(self.ports.blobs.put(&bytes).await?))
     }
 
-    pub(crate) async fn shown_plan(&self, caller: &Caller, uri: &str, at: (&str, u64)) -> Result<ShownPlan, Error> {
-        let (session, number) = at;
+    /// Reads a plan by its number in a session.
+    pub(crate) async fn stored_plan(
+        &self,
+        caller: &Caller,
+        uri: &str,
+        session: &str,
+        number: u64,
+    ) -> Result<StoredPlan, Error> {
         let (id, _) = self.resolve(caller, session).await?;
         let Some(found): Option<Versioned<PlanRow>> = self.fetch(&plan_key(caller, id, number)).await? else {
-            let known = self.logical(caller, id).await?.is_some_and(|row| (1..=row.row.plans).contains(&number));
-            return Err(self.no_resource(uri, known));
+            let current = self.logical(caller, id).await?.is_some_and(|row| (1..=row.row.plans).contains(&number));
+            return Err(self.missing_resource_error(uri, current));
         };
         let row = found.row;
         let plan: Plan = match row.body {
             PlanBody::Here(plan) => *plan,
-            PlanBody::Blob(digest) => rows::read("plan", &self.kept_blob(digest).await?)?,
+            PlanBody::Blob(digest) => rows::read("plan", &self.read_blob(digest).await?)?,
         };
         let explained = lang::plan::explain(&plan);
         let plan_commit_ref = row.commit.map(|n| format!("pc{n}"));
         let (digest, program, planned, verdict) = (row.digest, row.program, row.planned, row.verdict);
-        Ok(ShownPlan { digest, program, planned, verdict, plan_commit_ref, explained, plan })
+        Ok(StoredPlan { digest, program, planned, verdict, plan_commit_ref, explained, plan })
     }
 }
 

@@ -1,6 +1,7 @@
-//! `plasm`: a program to a plan, and nothing leaves the house. Every stage between can be looked at.
-//! Invariant: this is the only place where text becomes a plan; `run` calls it too.
+//! `plasm`: compiles a program to a plan without any effect. The result of every stage can be inspected.
+//! Invariant: this is the only place where text becomes a plan; `run` uses it too.
 
+use access::Caller;
 use base::{Diagnostic, Limits, Span};
 use lang::check::{self, Checked};
 use lang::codes;
@@ -11,8 +12,8 @@ use lang::syntax::{self, ParseOutput};
 use crate::error::Error;
 use crate::load::Session;
 use crate::service::Service;
-use access::Caller;
 
+/// A program to plan.
 #[derive(Debug, Clone)]
 pub struct PlanRequest {
     /// A slot or a canonical session id.
@@ -20,49 +21,51 @@ pub struct PlanRequest {
     pub program: String,
 }
 
+/// A program with its plan.
 #[derive(Debug)]
-pub struct Planned {
+pub struct PlannedProgram {
     pub slot: base::Slot,
-    /// The moment that `now` means in it.
+    /// The time that `now` means in the program.
     pub now: base::Timestamp,
     pub plan: Plan,
-    /// What was mended on the way.
+    /// Corrections that were made while compiling.
     pub notes: Vec<Diagnostic>,
     pub explained: String,
-    /// Under which its session keeps it, once it was shown.
+    /// The number under which the session stores the plan, once it was shown.
     pub number: Option<u64>,
-    /// What a run of this very plan is asked for with, where it needs a review.
+    /// The plan commit with which exactly this plan can be run, if it needs a review.
     pub commit: Option<String>,
 }
 
-impl Planned {
-    /// Of a plan that was made before.
+impl PlannedProgram {
+    /// Wraps the plan of a run that is resumed.
     pub(crate) fn resumed(slot: base::Slot, plan: Plan) -> Self {
         let explained = plan::explain(&plan);
         Self { slot, now: base::Timestamp(0), plan, notes: Vec::new(), explained, number: None, commit: None }
     }
 }
 
-/// One program at every stage; a stage that was not reached is `None` and the diagnostics say why.
+/// One program at every stage. A stage that was not reached is `None`, and the diagnostics say why.
 #[derive(Debug)]
-pub struct Stages {
+pub struct CompilerStages {
     pub parsed: ParseOutput,
     pub checked: Option<Checked>,
     pub plan: Option<Plan>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
+/// Compiles a program and keeps the result of every stage.
+pub fn compile_stages(scope: &Scope, program: &str, limits: &Limits) -> CompilerStages {
     let parsed = syntax::parse(program, limits);
     let mut diagnostics = parsed.diagnostics.clone();
     if let Some(over) = parsed.program.roots.get(limits.returns) {
         let message = format!("a program has at most {} results", limits.returns);
         diagnostics.push(Diagnostic::error(codes::TOO_MANY_STATEMENTS, over.span, message));
     }
-    // A tree with holes in it would only yield mistakes that are not there.
+    // Checking an incomplete tree would report mistakes that the program does not have.
     if diagnostics.iter().any(Diagnostic::is_error) {
-        let diagnostics = check::add_corrections(scope, program, limits, first_ones(diagnostics));
-        return Stages { parsed, checked: None, plan: None, diagnostics };
+        let diagnostics = check::add_corrections(scope, program, limits, limit_diagnostics(diagnostics));
+        return CompilerStages { parsed, checked: None, plan: None, diagnostics };
     }
     let checked = match check::check(scope, &parsed.program) {
         Ok((checked, notes)) => {
@@ -71,19 +74,25 @@ pub fn stages(scope: &Scope, program: &str, limits: &Limits) -> Stages {
         }
         Err(found) => {
             diagnostics.extend(found);
-            let diagnostics = check::add_corrections(scope, program, limits, first_ones(diagnostics));
-            return Stages { parsed, checked: None, plan: None, diagnostics };
+            let diagnostics = check::add_corrections(scope, program, limits, limit_diagnostics(diagnostics));
+            return CompilerStages { parsed, checked: None, plan: None, diagnostics };
         }
     };
-    if let Some(refusal) = size_mistake(&checked, limits) {
+    if let Some(refusal) = check_size(&checked, limits) {
         diagnostics.push(refusal);
-        return Stages { parsed, checked: Some(checked), plan: None, diagnostics: first_ones(diagnostics) };
+        return CompilerStages {
+            parsed,
+            checked: Some(checked),
+            plan: None,
+            diagnostics: limit_diagnostics(diagnostics),
+        };
     }
     let plan = plan::plan(&checked, limits);
-    Stages { parsed, checked: Some(checked), plan: Some(plan), diagnostics: first_ones(diagnostics) }
+    CompilerStages { parsed, checked: Some(checked), plan: Some(plan), diagnostics: limit_diagnostics(diagnostics) }
 }
 
-fn size_mistake(checked: &Checked, limits: &Limits) -> Option<Diagnostic> {
+/// The diagnostic for a program without returns or with too many steps.
+fn check_size(checked: &Checked, limits: &Limits) -> Option<Diagnostic> {
     if checked.returns().is_empty() {
         return Some(Diagnostic::error(
             codes::EMPTY_PROGRAM,
@@ -98,14 +107,14 @@ fn size_mistake(checked: &Checked, limits: &Limits) -> Option<Diagnostic> {
     None
 }
 
-/// Enough to mend a program by; thousands of lines would help nobody.
-const SHOWN: usize = 20;
+/// The most diagnostics in an answer, which is enough to correct a program.
+const MAX_DIAGNOSTICS: usize = 20;
 
-fn first_ones(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let more = diagnostics.len().saturating_sub(SHOWN);
+fn limit_diagnostics(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let more = diagnostics.len().saturating_sub(MAX_DIAGNOSTICS);
     if more > 0 {
         diagnostics.sort_by_key(|d| (!d.is_error(), d.span.start));
-        diagnostics.truncate(SHOWN);
+        diagnostics.truncate(MAX_DIAGNOSTICS);
         let end = diagnostics.iter().map(|d| d.span.end).max().unwrap_or_default() as usize;
         let last = Span::new(end, end);
         diagnostics.push(Diagnostic::note(codes::MORE_MISTAKES, last, format!("and {more} more, after these")));
@@ -114,25 +123,40 @@ fn first_ones(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 impl Service {
-    pub async fn plan(&self, caller: &Caller, request: &PlanRequest) -> Result<Planned, Error> {
+    /// Plans a program and stores the plan that its caller is shown.
+    pub async fn plan(&self, caller: &Caller, request: &PlanRequest) -> Result<PlannedProgram, Error> {
         let session = self.session(caller, &request.session).await?;
         let mut planned = self.plan_in(&session, &request.program, self.now())?;
-        self.keep_plan(caller, &session, (&mut planned, &request.program)).await?;
+        self.store_plan(caller, &session, &mut planned, &request.program).await?;
         Ok(planned)
     }
 
-    pub(crate) fn plan_in(&self, session: &Session, program: &str, now: base::Timestamp) -> Result<Planned, Error> {
+    /// Plans a program in a session, with `now` as its time.
+    pub(crate) fn plan_in(
+        &self,
+        session: &Session,
+        program: &str,
+        now: base::Timestamp,
+    ) -> Result<PlannedProgram, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
         (scope.now, scope.slot) = (Some(now), Some(session.slot));
         scope.registry = Some(session.offered.clone());
-        let stages = stages(&scope, program, &self.limits);
+        let stages = compile_stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {
-            // A program over its limit is not kept to be shown back.
+            // A program over its size limit is not repeated in full.
             let text: String = program.chars().take(self.limits.program_bytes).collect();
             return Err(Error::Program { text, diagnostics: stages.diagnostics });
         };
-        tracing::debug!(plan = plan.digest.short(), steps = plan.steps.len(), "planned");
+        tracing::debug!(plan = plan.digest.short(), steps = plan.steps.len(), "planned a program");
         let explained = plan::explain(&plan);
-        Ok(Planned { slot: session.slot, now, plan, notes: stages.diagnostics, explained, number: None, commit: None })
+        Ok(PlannedProgram {
+            slot: session.slot,
+            now,
+            plan,
+            notes: stages.diagnostics,
+            explained,
+            number: None,
+            commit: None,
+        })
     }
 }

@@ -1,31 +1,31 @@
-//! For how long things are kept.
-//! Invariant: nothing of a session in use goes because of its age; only what nobody has asked for in that time.
+//! Retention periods.
+//! Invariant: data of a session in use never expires by its age, but only if no call has used it for that long.
 
 use serde::Deserialize;
 
-/// In days, unless the name says otherwise.
+/// Retention periods, in days unless the name says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// A symbol space after its last use; the session itself, its intent and its numbers stay.
+    /// An execute session after its last use. The logical session, its intent and its numbers stay.
     pub execute_sessions: u32,
-    /// A session without a symbol space, with all that it has left.
+    /// A session without an execute session, with all of its data.
     pub sessions: u32,
-    /// Results of runs, plans that were shown, page handles and operations that ended.
+    /// Results of runs, shown plans, page handles, and operations that ended.
     pub artifacts: u32,
-    /// Claims of runs: by which a plan or a request id that ran is known to have run.
+    /// Claims, by which a plan or request id is known to have run.
     pub claims: u32,
-    /// Connections that were not used, and what they were begun with.
+    /// Unused connections with their `initialize` parameters.
     pub connections: u32,
-    /// Calls of a session that its trace remembers.
+    /// The number of calls that the trace of a session keeps.
     pub trace_calls: u32,
-    /// Runs of JavaScript that ended, with their output.
+    /// Ended script runs with their output.
     pub executions: u32,
-    /// The heap of an entry of a session's log, or of a run outside of sessions. Heads and tags keep theirs.
+    /// The heap of a log entry, or of a run outside of sessions. Heads and tagged heaps are kept.
     pub heaps: u32,
-    /// Entries of a session's log, counted from the newest, that keep their heap.
+    /// The number of newest log entries that keep their heap.
     pub log_entries: u32,
-    /// What nothing names is left alone for so many hours: it may be about to be named.
+    /// The hours for which unreferenced data is kept, because a row that refers to it may be about to be written.
     pub grace_hours: u32,
 }
 

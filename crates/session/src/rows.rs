@@ -1,5 +1,5 @@
-//! The rows of a session, as stored.
-//! Invariant: a row is JSON that this version reads back; a field that is added later has a default.
+//! The stored rows of sessions.
+//! Invariant: a row is JSON that every later version can read; a field that is added later has a default.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,18 @@ use serde::{Deserialize, Serialize};
 use teach::Ledger;
 
 use crate::error::Error;
-use crate::reuse::{SessionReuseKey, intent_id};
+use crate::reuse_key::{SessionReuseKey, intent_id};
 
 /// How many waves a session has had.
 pub type Revision = u32;
 
-/// Under the digest of the intent.
+/// The session of an intent, stored under the digest of the intent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct IntentRow {
     pub logical_session: LogicalSessionId,
 }
 
+/// A logical session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LogicalRow {
     pub intent: String,
@@ -41,21 +42,21 @@ pub struct LogicalRow {
     /// The number of the last plan that was shown.
     #[serde(default)]
     pub plans: u64,
-    /// When it was last worked in, to within `TOUCH_MS`.
+    /// When the session was last used, with a precision of `TOUCH_MS`.
     #[serde(default = "never")]
     pub used: Timestamp,
-    /// The id of the row that leads here; the digest of the intent where it is left out.
+    /// The id of the intent's row. Left out if it is the digest of the intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The session it began as a copy of.
+    /// The session that this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<ForkedFrom>,
-    /// Its writes stop at the plan until it is promoted.
+    /// The session is a fork that was not promoted, so its writes stop at the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fenced: bool,
 }
 
-/// Runs and pages up to these numbers are the other session's.
+/// The origin of a fork. Runs and pages up to these numbers belong to that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
     pub session: LogicalSessionId,
@@ -63,9 +64,10 @@ pub struct ForkedFrom {
     pub pages: u64,
 }
 
-/// A session that is only looked at is written no more often than this.
+/// The `used` time of a session is written no more often than this.
 pub const TOUCH_MS: i64 = 60 * 60 * 1000;
 
+/// The time of rows that were written before the field existed.
 pub(crate) fn never() -> Timestamp {
     Timestamp(0)
 }
@@ -78,7 +80,7 @@ impl LogicalRow {
         Self { intent, created, execute, runs, commits, pages, operations, plans, used, name, forked, fenced }
     }
 
-    /// Without an intent it was opened by its seeds alone.
+    /// Whether the session has no intent, because it was opened by its seeds alone.
     pub fn is_unnamed(&self) -> bool {
         self.intent.is_empty()
     }
@@ -88,21 +90,21 @@ impl LogicalRow {
     }
 }
 
-/// Which symbol space a logical session is bound to.
+/// The execute session that a logical session is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecuteBinding {
     pub prompt_hash: Digest,
     pub session_id: ExecuteSessionId,
 }
 
-/// A connection's slots, by number.
+/// The slots of a connection, by number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionRow {
     pub slots: Vec<LogicalSessionId>,
-    /// When it was last used, to within a day.
+    /// When the connection was last used, with a precision of a day.
     #[serde(default = "never")]
     pub used: Timestamp,
-    /// The number of the principal's last run in a session that has no intent.
+    /// The number of the principal's last run in a session without an intent.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub runs: u64,
 }
@@ -117,27 +119,28 @@ fn is_none_yet(runs: &u64) -> bool {
     *runs == 0
 }
 
+/// An execute session: pinned catalogs and the symbols taught from them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExecuteRow {
     pub prompt_hash: Digest,
     pub logical_session: LogicalSessionId,
-    /// Pinned: the blobs of these digests are their canonical forms.
+    /// The pinned catalogs. The blobs of these digests hold their canonical forms.
     pub catalogs: BTreeMap<CatalogId, Digest>,
     pub ledger: Ledger,
     pub revision: Revision,
     /// The fenced table of each wave.
     pub waves: Vec<String>,
     pub opened: Timestamp,
-    /// What an open must have in common with this one to be given it.
+    /// The key under which another open may share this execute session.
     #[serde(default)]
     pub key: Option<SessionReuseKey>,
-    /// Newer catalogs that its caller has been told of.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub told: BTreeSet<Digest>,
+    /// Newer catalogs that were announced to its caller.
+    #[serde(rename = "told", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub announced_catalogs: BTreeSet<Digest>,
 }
 
 impl ExecuteRow {
-    /// Wave 1, then each later one under its heading.
+    /// The first table, then each later one under a heading.
     pub fn cumulative(&self) -> String {
         self.waves.join("\n\n## Expanded capabilities\n\n")
     }
@@ -148,15 +151,16 @@ impl ExecuteRow {
 pub struct PlanRow {
     pub digest: Digest,
     pub program: String,
-    /// The moment that `now` means in it.
+    /// The time that `now` means in the program.
     pub planned: Timestamp,
     pub verdict: Verdict,
-    /// The number of its commit, where it needs a review.
+    /// The number of its plan commit, if it needs a review.
     #[serde(default)]
     pub commit: Option<u64>,
     pub body: PlanBody,
 }
 
+/// The plan, in its row or in a blob.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanBody {
@@ -164,99 +168,102 @@ pub enum PlanBody {
     Blob(Digest),
 }
 
-/// Which run of which session: what a run's id and a bare number lead to.
+/// A run's session and its number there. Run ids and the numbers of a principal lead to it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RunAt {
     pub session: LogicalSessionId,
     pub number: u64,
 }
 
+/// A run that ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRow {
     pub run: RunId,
-    /// The symbol space it ran in.
+    /// The execute session in which it ran.
     #[serde(default)]
     pub execute: Option<ExecuteBinding>,
     #[serde(default)]
     pub program: String,
     #[serde(default)]
     pub started: Option<Timestamp>,
-    /// Kept for as long as its session, whatever the retention of artifacts.
+    /// The result is kept as long as the session, whatever its retention period.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
     pub plan: Digest,
     pub artifact: Digest,
-    /// The artifact is a row beside this one, not a blob.
+    /// The artifact is stored in a row, not in a blob.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inline: bool,
     pub finished: Timestamp,
-    /// Labels of results that were not read to their end, and the numbers of their page handles.
+    /// The labels of unfinished results, and the numbers of their page handles.
     #[serde(default)]
     pub pages: Vec<(String, u64)>,
-    /// By the number of a page handle, the steps that its rows have not been through.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub before: BTreeMap<u64, String>,
+    /// By the number of a page handle: the steps of the program that were not applied to the rest of the list.
+    #[serde(rename = "before", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unapplied_steps: BTreeMap<u64, String>,
 }
 
-/// A plan that may run once: what was shown, and what became of it. Under a commit's number, or a client's request id.
+/// A plan that may run once, with its state. Stored under a plan commit's number or under a client's request id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimRow {
     pub plan: Digest,
     pub program: String,
-    /// The moment that `now` means in it.
+    /// The time that `now` means in the program.
     pub planned: Timestamp,
     pub state: Claim,
-    /// The number of the operation that speaks for the run.
+    /// The number of the operation through which callers ask for the run.
     #[serde(default)]
     pub operation: Option<u64>,
-    /// The process that claimed it, where processes know each other.
+    /// The process that claimed it, if processes have ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<InstanceId>,
 }
 
+/// The state of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
     Unused,
-    /// By this run, which may be going on, or have died with its process.
+    /// Claimed by this run, which may be active, or have died with its process.
     Claimed(RunId),
-    /// Its result is this run's number.
+    /// The run with this number has the result.
     Done(u64),
 }
 
-/// Runs of a session, in the order of their numbers.
+/// The key of a run, by its number in the session.
 pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
 }
 
-/// The number of a commit, from how it is shown: `pc3`.
+/// The number of a plan commit written as `pc3`.
 pub fn commit_number(shown: &str) -> Option<u64> {
     shown.strip_prefix("pc")?.parse().ok()
 }
 
-/// Commits of a session, by their numbers.
+/// The key of a plan commit, by its number in the session.
 pub fn commit_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::PlanCommit, format!("{session}/{number:010}"))
 }
 
-/// The result of a run, where it is small enough for a row.
+/// The key of a run's result, if it is small enough for a row.
 pub fn artifact_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Artifact, format!("{session}/{number:010}"))
 }
 
-/// By the run's own id.
+/// The key that leads from a run's id to its place.
 pub fn run_id_key(tenant: &TenantId, run: RunId) -> Key {
     Key::new(tenant, Table::RunId, run.to_string())
 }
 
 pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
-    // Rows are plain data with string keys; serde_json has no way to fail on them.
+    // Rows are plain data with string keys, on which serde_json cannot fail.
     serde_json::to_vec(row).unwrap_or_default()
 }
 
+/// Parses a row. The failure is logged here, with the parser's message.
 pub fn read<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(bytes).map_err(|error| {
-        tracing::error!(row = name, %error, "a stored row does not read back");
+        tracing::error!(row = name, %error, "a stored row cannot be parsed");
         Error::Damaged(name.to_owned())
     })
 }

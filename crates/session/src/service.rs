@@ -1,9 +1,10 @@
-//! The service and what it stands on.
-//! Invariant: it holds no session state that is not in the store; what it caches is immutable or can be lost.
+//! The service, its ports and its caches.
+//! Invariant: all session state is in the store; caches hold immutable data or data that can be lost.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use access::{ApiKeys, ConfiguredKey, Identity, Tenants};
 use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
 use ports::{Blobs, Clock, Entropy, Store, Upstream};
@@ -11,19 +12,16 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::calls::Traces;
+use crate::discovery::DiscoveryIndexCache;
 use crate::engine::Js;
-use crate::indexed::Indexed;
-use crate::live::Lives;
+use crate::live_runs::LiveRuns;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
+use crate::open::{StoredCatalogs, UnchangedOpens};
 use crate::retention::Retention;
-use crate::shared::{Shared, lock};
-use crate::slots::Slots;
-use crate::steadies::{KeptCatalogs, Steadies};
-use access::Identity;
-use access::Tenants;
-use access::{ApiKeys, ConfiguredKey};
+use crate::slot_cache::SlotCache;
+use crate::sync::{WeakMap, lock};
 
-/// Every effect the service has.
+/// All effects of the service.
 #[derive(Clone)]
 pub struct Ports {
     pub store: Arc<dyn Store>,
@@ -33,36 +31,40 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
 }
 
+/// Every use case of the server.
 pub struct Service {
     pub(crate) ports: Ports,
-    /// Replaced as a whole: who took it sees one registry from start to end.
+    /// Replaced as a whole, so that a call uses one registry from start to end.
     registry: RwLock<Arc<Registry>>,
-    /// The words of what is offered.
-    pub(crate) indexed: Indexed,
+    /// The search index of the registry.
+    pub(crate) discovery_index: DiscoveryIndexCache,
     pub(crate) limits: Limits,
     pub(crate) teaching: Teaching,
     pub(crate) tenants: Tenants,
-    /// Whether the caller decides with which credentials APIs are called, so that sessions are its own.
+    /// Whether callers bring their own API credentials. Execute sessions are then not shared between principals.
     pub(crate) delegated: bool,
     /// Finds the identity of an API key.
     pub(crate) api_keys: ApiKeys,
-    /// Pinned catalogs that this process never offered.
+    /// Pinned catalogs that are not in the registry. They are immutable.
     pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
-    calls: Shared<LogicalSessionId, Semaphore>,
-    turns: Shared<String, Turn>,
+    /// Permits for concurrent calls, by session.
+    calls: WeakMap<LogicalSessionId, Semaphore>,
+    /// The turns that callers of this process take, by name.
+    turns: WeakMap<String, Turn>,
     pub(crate) retention: Retention,
     pub(crate) traces: Traces,
     pub(crate) meter: Arc<Meter>,
-    /// Opens that change nothing.
-    pub(crate) steadies: Steadies,
-    pub(crate) kept_catalogs: KeptCatalogs,
-    pub(crate) slots: Slots,
-    /// Runs under way in this process.
-    pub(crate) lives: Lives,
+    /// Answers for opens that change nothing.
+    pub(crate) unchanged_opens: UnchangedOpens,
+    pub(crate) stored_catalogs: StoredCatalogs,
+    pub(crate) slot_cache: SlotCache,
+    /// The program runs of this process.
+    pub(crate) lives: LiveRuns,
+    /// The JavaScript engine, if the server has one.
     pub(crate) js: Option<Js>,
 }
 
-/// One at a time among the callers of this process.
+/// A lock that callers of this process take in turn.
 type Turn = tokio::sync::Mutex<()>;
 
 impl Service {
@@ -79,70 +81,70 @@ impl Service {
             ports,
             api_keys,
             registry,
-            indexed: Indexed::default(),
+            discovery_index: DiscoveryIndexCache::default(),
             limits,
             teaching: Teaching::default(),
             tenants: Tenants::default(),
             delegated: false,
             pinned: Mutex::default(),
-            calls: Shared::default(),
-            turns: Shared::default(),
+            calls: WeakMap::default(),
+            turns: WeakMap::default(),
             retention: Retention::default(),
             traces: Traces::default(),
             meter,
-            steadies: Steadies::default(),
-            kept_catalogs: KeptCatalogs::default(),
-            slots: Slots::default(),
-            lives: Lives::default(),
+            unchanged_opens: UnchangedOpens::default(),
+            stored_catalogs: StoredCatalogs::default(),
+            slot_cache: SlotCache::default(),
+            lives: LiveRuns::default(),
             js: None,
         }
     }
 
-    /// How it teaches, where that is not the default.
+    /// Replaces the default teaching.
     #[must_use]
     pub fn with_teaching(self, teaching: Teaching) -> Self {
         Self { teaching, ..self }
     }
 
-    /// What tenants may use, where that is not everything.
+    /// Restricts what tenants may use. By default they may use everything.
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
     }
 
-    /// For how long things are kept, where that is not the default.
+    /// Replaces the default retention periods.
     #[must_use]
     pub fn with_retention(self, retention: Retention) -> Self {
         Self { retention, ..self }
     }
 
-    /// Outgoing credentials are the caller's own: `auth_resolution = "delegated"`.
+    /// Lets callers bring their own API credentials: `auth_resolution = "delegated"`.
     #[must_use]
     pub fn with_delegated(self, delegated: bool) -> Self {
         Self { delegated, ..self }
     }
 
-    /// Keys that the settings name.
+    /// Adds API keys from the settings.
     #[must_use]
     pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
         let api_keys = ApiKeys::new(self.ports.store.clone(), keys);
         Self { api_keys, ..self }
     }
 
-    /// Finds the identity of an API key; `None` for a key that is unknown or revoked.
+    /// The identity of an API key. `None` for a key that is unknown or revoked.
     pub async fn identify(&self, key: &str) -> Result<Option<Identity>, crate::Error> {
         Ok(self.api_keys.identify(key).await?)
     }
 
-    /// What is offered at this moment, to whoever may use everything.
+    /// The current registry, without the restrictions of any tenant.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From here on new sessions get what `registry` offers; sessions that pinned something else keep it.
+    /// Replaces the registry. Sessions keep the catalogs that they pinned.
     pub fn offer(&self, registry: Arc<Registry>) {
-        // Before anyone can ask for it: the next `discover` need not wait for the words of what changed.
-        self.indexed.of(&registry);
+        // Indexed before the registry becomes visible, so that the next `discover` does not have to wait.
+        self.discovery_index.of(&registry);
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
@@ -154,23 +156,23 @@ impl Service {
         self.ports.clock.now()
     }
 
-    /// A name for one incoming request, where the caller brought none.
+    /// An id for a request whose caller sent none.
     pub fn new_request_id(&self) -> String {
         self.new_run_id().to_string()
     }
 
-    /// Whether work can be accepted: the storage answers.
+    /// Checks that the storage answers, so that work can be accepted.
     pub async fn ready(&self) -> Result<(), crate::Error> {
         Ok(self.ports.store.ping().await?)
     }
 
-    /// Whether the storage of blobs answers.
+    /// Checks that the blob storage answers.
     pub async fn blobs_answer(&self) -> Result<(), crate::Error> {
         self.ports.blobs.list(None, 1).await?;
         Ok(())
     }
 
-    /// A catalog by the digest a session pinned.
+    /// A catalog by the digest that a session pinned.
     pub(crate) async fn catalog(&self, digest: Digest) -> Result<Arc<Catalog>, crate::Error> {
         if let Some(offered) = self.registry().by_digest(&digest) {
             return Ok(offered.clone());
@@ -184,20 +186,20 @@ impl Service {
         Ok(catalog)
     }
 
-    /// The session's share of calls under way, for as long as one of its runs goes on.
+    /// The permits for concurrent calls of a session, shared by its runs.
     pub(crate) fn calls_of(&self, session: LogicalSessionId) -> Arc<Semaphore> {
-        self.calls.of(&session, || Semaphore::new(self.limits.calls_per_session))
+        self.calls.get_or_create(&session, || Semaphore::new(self.limits.calls_per_session))
     }
 
-    /// Callers that would change the same thing wait for each other here instead of racing for it in the store. It is only
-    /// politeness: other processes take no part in it, and what must hold is held by versions.
+    /// Serialises callers of this process that would change the same rows, which saves retries. Other processes do
+    /// not take part, so correctness rests on row versions alone.
     pub(crate) async fn turn(&self, of: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        self.turns.of(of, Turn::default).lock_owned().await
+        self.turns.get_or_create(of, Turn::default).lock_owned().await
     }
 
-    /// The turn, where nobody has it.
-    pub(crate) fn free_turn(&self, of: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
-        self.turns.of(of, Turn::default).try_lock_owned().ok()
+    /// The turn, if it is free.
+    pub(crate) fn try_turn(&self, of: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        self.turns.get_or_create(of, Turn::default).try_lock_owned().ok()
     }
 
     pub(crate) fn new_logical_id(&self) -> LogicalSessionId {

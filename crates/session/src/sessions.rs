@@ -1,6 +1,8 @@
-//! Sessions from outside: which there are, what one holds, and an end to it.
-//! Invariant: looking changes nothing, not even a slot; what is removed is gone at once for everyone, and its leftovers by and by.
+//! Lists, shows and removes sessions.
+//! Invariant: listing and showing change nothing, not even a slot. A removed session is gone at once for all callers,
+//! and its data is deleted afterwards.
 
+use access::Caller;
 use base::{CatalogId, Digest, LogicalSessionId, Slot, Timestamp};
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde::Serialize;
@@ -11,38 +13,37 @@ use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows::{ExecuteBinding, LogicalRow};
 use crate::service::Service;
-use access::Caller;
 
 /// A session as its owner sees it.
 #[derive(Debug, Clone, Serialize)]
 pub struct SessionView {
     pub logical_session_id: LogicalSessionId,
-    /// Empty for one that was opened by its seeds alone.
+    /// Empty for a session that was opened by its seeds alone.
     pub intent: String,
-    /// Of the caller's connection, where it has one.
+    /// The slot on the caller's connection, if there is one.
     pub slot: Option<Slot>,
     pub created: Timestamp,
     pub used: Timestamp,
     pub runs: u64,
     pub plans: u64,
-    /// How many runs of JavaScript its log has.
+    /// The number of entries in its log of scripts.
     pub js_entries: u64,
-    /// None after its time: the next `plasm_context` opens a new one.
-    pub space: Option<Space>,
+    /// `None` after its retention period. The next `plasm_context` opens a new one.
+    pub space: Option<SymbolSpace>,
 }
 
-/// What a session is bound to.
+/// The execute session that a session is bound to.
 #[derive(Debug, Clone, Serialize)]
-pub struct Space {
+pub struct SymbolSpace {
     #[serde(flatten)]
     pub execute: ExecuteBinding,
     pub revision: u32,
-    /// `demo:Ticket`, in the order of their symbols.
+    /// Entities such as `demo:Ticket`, in the order of their symbols.
     pub entities: Vec<String>,
     pub catalogs: Vec<(CatalogId, Digest)>,
 }
 
-/// Rows that are looked at in one go.
+/// The number of rows that are read at a time.
 const PORTION: usize = 200;
 
 impl Service {
@@ -57,10 +58,10 @@ impl Service {
             let rows = self.ports.store.scan(&range).await?;
             after = rows.last().map(|(id, _)| id.clone());
             for (id, row) in &rows {
-                // One that is damaged does not hide the others; asking for it says so.
+                // A damaged session does not hide the others. Asking for it reports the damage.
                 let Ok(row) = crate::rows::read::<LogicalRow>(id, &row.value) else { continue };
                 let Ok(id) = LogicalSessionId::parse(id) else { continue };
-                views.push(self.view(caller, (id, &slots), &row).await?);
+                views.push(self.view(caller, id, &slots, &row).await?);
             }
             if after.is_none() {
                 break;
@@ -75,16 +76,16 @@ impl Service {
         let slots = self.connection(caller).await?.row.slots;
         let id = self.session_id(caller, reference).await?;
         let found = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        self.view(caller, (id, &slots), &found.row).await
+        self.view(caller, id, &slots, &found.row).await
     }
 
-    /// Which session is meant, without giving it a slot.
+    /// Resolves a reference without assigning a slot.
     pub async fn session_id(&self, caller: &Caller, reference: &str) -> Result<LogicalSessionId, Error> {
         if let Ok(slot) = reference.parse::<Slot>() {
             let slots = self.connection(caller).await?.row.slots;
             return slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot });
         }
-        if let Some(row) = self.intent(caller, &crate::reuse::intent_id(reference)).await? {
+        if let Some(row) = self.intent(caller, &crate::reuse_key::intent_id(reference)).await? {
             return Ok(row.logical_session);
         }
         let bad = || Error::BadRef(base::printable(reference, 80));
@@ -93,7 +94,7 @@ impl Service {
         found.map(|_| id).ok_or_else(|| Error::NoSession(id.to_string()))
     }
 
-    /// Ends a session for good: its symbols, results, plans, handles, receipts and trace.
+    /// Removes a session with its symbols, results, plans, handles, receipts and trace.
     pub async fn remove_session(&self, caller: &Caller, reference: &str) -> Result<LogicalSessionId, Error> {
         let id = self.session_id(caller, reference).await?;
         let _turn = self.turn(&id.to_string()).await;
@@ -107,7 +108,7 @@ impl Service {
                 batch = batch.delete(key(Table::ExecuteSession, binding.session_id.to_string()), Expect::Any);
             }
             if self.try_commit(batch).await?.is_some() {
-                self.leftovers(&caller.tenant, id).await?;
+                self.delete_session_rows(&caller.tenant, id).await?;
                 return Ok(id);
             }
         }
@@ -117,12 +118,13 @@ impl Service {
     async fn view(
         &self,
         caller: &Caller,
-        (id, slots): (LogicalSessionId, &[LogicalSessionId]),
+        id: LogicalSessionId,
+        slots: &[LogicalSessionId],
         row: &LogicalRow,
     ) -> Result<SessionView, Error> {
         let space = match &row.execute {
             Some(binding) => match self.execute(caller, binding).await {
-                Ok(found) => found.map(|Versioned { row, .. }| Space {
+                Ok(found) => found.map(|Versioned { row, .. }| SymbolSpace {
                     execute: binding.clone(),
                     revision: row.revision,
                     entities: row.ledger.seeds().iter().map(|s| format!("{}:{}", s.catalog, s.entity)).collect(),

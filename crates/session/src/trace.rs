@@ -6,18 +6,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{Call, CallStep, Exporter, Waiting};
 use crate::error::Error;
 use crate::open::SeedRequest;
-use crate::program::Planned;
-use crate::ran::Ran;
+use crate::program::PlannedProgram;
+use crate::run_result::RunResult;
 use crate::service::Service;
-use crate::shared::lock;
+use crate::sync::lock;
 use crate::uri::ResourceUri;
-use access::Caller;
 
 /// What is shown of a long program, and how many steps and receipts of a long run.
 const PROGRAM_CHARS: usize = 2_000;
@@ -40,14 +40,14 @@ impl Call {
     }
 
     #[must_use]
-    pub fn with_plan(self, planned: &Planned) -> Self {
+    pub fn with_plan(self, planned: &PlannedProgram) -> Self {
         let uri = planned.number.map(|number| ResourceUri::plan(planned.slot, number));
         Self { plan: Some(planned.plan.digest), uri, ..self }
     }
 
     #[must_use]
-    pub fn with_run(self, ran: &Ran) -> Self {
-        let step = |took: &exec::StepTook| CallStep {
+    pub fn with_run(self, ran: &RunResult) -> Self {
+        let step = |took: &exec::StepTime| CallStep {
             name: took.name.clone(),
             us: u64::try_from(took.time.as_micros()).unwrap_or(u64::MAX),
             rows: took.rows,
@@ -56,7 +56,7 @@ impl Call {
         Self {
             plan: Some(ran.plan),
             uri: Some(ResourceUri::run(ran.slot, ran.number)),
-            steps: ran.outcome.took.iter().take(LISTED).map(step).collect(),
+            steps: ran.outcome.step_times.iter().take(LISTED).map(step).collect(),
             receipts: ran.outcome.receipts.iter().take(LISTED).map(receipt).collect(),
             program: Some(cut(&ran.program)).filter(|program| !program.is_empty()).or(self.program),
             ..Self { program: None, ..self }

@@ -1,5 +1,5 @@
-//! Transport sessions of older protocol revisions, kept so that a restart does not lose them.
-//! Invariant: what is kept is the client's own `initialize`, as bytes nobody here interprets.
+//! Transport sessions of older protocol revisions, stored so that a restart does not lose them.
+//! Invariant: the stored value is the client's own `initialize` message, as uninterpreted bytes.
 
 use base::{Digest, TenantId, Timestamp};
 use ports::store::{Batch, Expect, Key, Table};
@@ -8,22 +8,25 @@ use crate::error::Error;
 use crate::service::Service;
 
 impl Service {
-    pub async fn keep_transport(&self, tenant: &TenantId, id: &str, state: Vec<u8>) -> Result<(), Error> {
-        // When it was kept, on a line before it.
+    /// Stores the `initialize` message of a transport session.
+    pub async fn store_transport(&self, tenant: &TenantId, id: &str, state: Vec<u8>) -> Result<(), Error> {
+        // The first line is the time of storing.
         let dated = [self.now().0.to_string().as_bytes(), b"\n", &state].concat();
         Ok(self.ports.store.commit(Batch::default().put(key(tenant, id), dated, Expect::Any)).await?)
     }
 
+    /// The `initialize` message of a transport session.
     pub async fn transport(&self, tenant: &TenantId, id: &str) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.ports.store.get(&key(tenant, id)).await?.map(|row| dated(row.value).1))
     }
 
+    /// Forgets a transport session.
     pub async fn drop_transport(&self, tenant: &TenantId, id: &str) -> Result<(), Error> {
         Ok(self.ports.store.commit(Batch::default().delete(key(tenant, id), Expect::Any)).await?)
     }
 }
 
-/// When a transport session was kept, and what of it.
+/// Splits a stored value into its time and the client's message.
 pub(crate) fn dated(value: Vec<u8>) -> (Option<Timestamp>, Vec<u8>) {
     let line = value.iter().position(|byte| *byte == b'\n');
     let date = line.and_then(|end| str::from_utf8(&value[..end]).ok()?.parse().ok());

@@ -1,11 +1,11 @@
-//! The names of what a session has left: results and plans.
-//! Invariant: a name says where to look, never what may be seen; whoever resolves it does so under the caller's tenant.
+//! The URIs of a session's results and plans.
+//! Invariant: a URI says where to look, never what may be seen; it is resolved under the caller's tenant.
 
 use base::{Digest, ExecuteSessionId, RunId, Slot};
 
 use crate::error::Error;
 
-/// A URI that `read_artifact` and `resources/read` take.
+/// A URI that `read_artifact` and `resources/read` accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceUri {
     /// `plasm://session/s0/r/3`, with the canonical session id accepted for the slot.
@@ -14,11 +14,12 @@ pub enum ResourceUri {
     Plan { session: String, number: u64 },
     /// `plasm://execute/{prompt_hash}/{session}/run/{uuid}`
     Canonical { prompt_hash: Digest, execute: ExecuteSessionId, run: RunId, label: Option<String> },
-    /// `plasm://r/3`: of the caller's runs in sessions that have no intent.
+    /// `plasm://r/3`: a run in the caller's numbering of runs without an intent.
     Bare { number: u64, label: Option<String> },
 }
 
 impl ResourceUri {
+    /// Parses a URI. An unknown form is reported like a missing resource.
     pub fn parse(uri: &str) -> Result<Self, Error> {
         let refuse = || Error::NoArtifact(base::printable(uri, 120));
         Self::parts(uri.trim()).ok_or_else(refuse)
@@ -46,17 +47,17 @@ impl ResourceUri {
         })
     }
 
-    /// `plasm://session/s0/r/3`
+    /// Formats the URI of a run: `plasm://session/s0/r/3`.
     pub fn run(slot: Slot, number: u64) -> String {
         format!("plasm://session/{slot}/r/{number}")
     }
 
-    /// `plasm://session/s0/p/2`
+    /// Formats the URI of a plan: `plasm://session/s0/p/2`.
     pub fn plan(slot: Slot, number: u64) -> String {
         format!("plasm://session/{slot}/p/{number}")
     }
 
-    /// The slot or session id that it names.
+    /// The slot or session id in the URI.
     pub fn session(&self) -> Option<&str> {
         match self {
             Self::Run { session, .. } | Self::Plan { session, .. } => Some(session),

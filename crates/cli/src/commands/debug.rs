@@ -12,7 +12,7 @@ use catalog::Catalog;
 use lang::scope::Scope;
 use lang::{check, plan, syntax};
 use serde_json::{Value, json};
-use session::{Stages, stages};
+use session::{CompilerStages, compile_stages};
 use teach::{Ledger, Seed};
 
 use crate::args::{Debug, Stage};
@@ -26,7 +26,7 @@ pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     let (name, program) = program(args.file.as_deref())?;
     let mut scope = scope(args)?;
     scope.now = Some(SystemClock.now());
-    let found = stages(&scope, &program, &Limits::default());
+    let found = compile_stages(&scope, &program, &Limits::default());
     let wanted: Vec<Stage> = [Stage::Tokens, Stage::Tree, Stage::Types, Stage::Plan]
         .into_iter()
         .filter(|stage| if args.stages { *stage <= args.stage } else { *stage == args.stage })
@@ -93,7 +93,7 @@ fn title(stage: Stage) -> &'static str {
     }
 }
 
-fn text(stage: Stage, program: &str, found: &Stages) -> String {
+fn text(stage: Stage, program: &str, found: &CompilerStages) -> String {
     let unreached = || "(not reached)".to_owned();
     match stage {
         Stage::Tokens => syntax::tokens(program).iter().map(|t| token_line(program, t)).collect::<Vec<_>>().join("\n"),
@@ -110,7 +110,7 @@ fn token_line(program: &str, token: &syntax::Token) -> String {
     format!("{place:>9}  {}  {:?}", token.kind, token.span.of(program))
 }
 
-fn value(stage: Stage, program: &str, found: &Stages) -> Value {
+fn value(stage: Stage, program: &str, found: &CompilerStages) -> Value {
     match stage {
         Stage::Tokens => json!(syntax::tokens(program)),
         Stage::Tree => json!(found.parsed.program),

@@ -23,7 +23,7 @@ pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), 
     let permit = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
     let request = DiscoverRequest { intent: args.intent.clone(), apis: args.api.clone(), limit: args.limit };
     let discovered =
-        session::discover(&registry.view(&allow), &index, (&config.limits, &permit), &request).map_err(|error| {
+        session::discover(&registry.view(&allow), &index, &config.limits, &permit, &request).map_err(|error| {
             match error {
                 session::Error::Seed(error) => Failure::Seed(error),
                 other => Failure::Session(other),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use access::Caller;
 use serde_json::json;
-use session::{HeapInfo, Pass, Service, Tags};
+use session::{CollectionOptions, HeapInfo, Service, Tags};
 use tokio_util::sync::CancellationToken;
 
 use super::js;
@@ -56,7 +56,7 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
             done(output, &json!({"tags": next}), &written(&next));
         }
         HeapAction::Gc { dry_run } => {
-            let pass = Pass { dry_run: *dry_run, only_js: true, ..Pass::default() };
+            let pass = CollectionOptions { dry_run: *dry_run, only_js: true, ..CollectionOptions::default() };
             super::session::collect(&service, pass, output).await?;
         }
         HeapAction::Find { tags } => {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use access::Caller;
 use serde_json::Value;
-use session::{Completion, Execution, InSession, OutputRequest, Review, RunJs, Service, State};
+use session::{
+    Completion, Execution, ExecutionState, OutputRequest, PendingReview, RunJsRequest, Service, SessionTarget,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Js, Place, Settings};
@@ -23,8 +25,8 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
     let mut heap = args.heap.map(|key| key.to_string());
     let mut shown = Vec::new();
     let session = match &args.session {
-        Some(name) => service.session_meant(&Caller::local(), name).await?,
-        None => InSession::None,
+        Some(name) => service.session_target(&Caller::local(), name).await?,
+        None => SessionTarget::None,
     };
     for (at, path) in args.files.iter().enumerate() {
         if args.cold && at > 0 {
@@ -32,7 +34,7 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
             service = open(file, &args.place, &stop).await?;
         }
         let last = at + 1 == args.files.len();
-        let asked = RunJs {
+        let asked = RunJsRequest {
             code: source(path)?,
             heap: heap.clone(),
             session: session.clone(),
@@ -41,7 +43,7 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
             wait_ms: Some(u64::MAX),
             timeout_ms: args.timeout_ms,
             memory_mb: args.memory_mb,
-            ..RunJs::default()
+            ..RunJsRequest::default()
         };
         let ran = service.run_js(&Caller::local(), &asked).await?;
         if output.json {
@@ -49,7 +51,7 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
         } else {
             print(&service, &ran, output).await?;
         }
-        if ran.state != State::Completed {
+        if ran.state != ExecutionState::Completed {
             if output.json {
                 output.value(&Value::Array(shown));
             }
@@ -136,7 +138,7 @@ pub fn said(ran: &Execution) -> String {
 }
 
 /// A write that waits for someone to look at it: its plan, and what lets it happen. No command goes on with a run after that.
-fn waits(ran: &Execution, review: &Review) -> String {
+fn waits(ran: &Execution, review: &PendingReview) -> String {
     let session = ran.session.as_deref().unwrap_or_default();
     let approve = format!("tokamak run --session {session} --commit {}", review.commit);
     let commit = &review.commit;

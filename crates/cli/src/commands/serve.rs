@@ -125,7 +125,7 @@ fn tell_who_waits(config: &Config, service: &Arc<Service>, stop: CancellationTok
         stop.cancelled().await;
         tokio::time::sleep(wait).await;
         if let Some(service) = service.upgrade() {
-            service.tell_who_waits();
+            service.release_waiters();
         }
     });
 }

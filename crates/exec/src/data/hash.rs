@@ -1,5 +1,6 @@
-//! Equality and hashing of JSON values as data: `1` and `1.0` are one number, the order of an object's keys is no matter.
-//! Invariant: values that are the same have the same hash; no text is built to find out.
+//! Equality and hashing of JSON values as data: `1` and `1.0` are equal, and the order of an object's keys does not
+//! count.
+//! Invariant: equal values have equal hashes; neither function allocates text.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -23,12 +24,14 @@ impl Hash for ByValue<'_> {
     }
 }
 
+/// The hash of one value, under the equality of `same`.
 pub fn hash_of(value: &Value) -> u64 {
     let mut state = DefaultHasher::new();
     hash(value, &mut state);
     state.finish()
 }
 
+/// Whether two values are equal as data.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a == b,
@@ -54,7 +57,7 @@ fn hash<H: Hasher>(value: &Value, state: &mut H) {
             items.iter().for_each(|item| hash(item, state));
         }
         Value::Object(map) => {
-            // Added up, so that the order of keys does not matter.
+            // The hashes are added, so the order of keys does not matter.
             let sum = map.iter().fold(0u64, |sum, (key, value)| {
                 let mut inner = DefaultHasher::new();
                 key.hash(&mut inner);
@@ -66,7 +69,7 @@ fn hash<H: Hasher>(value: &Value, state: &mut H) {
     }
 }
 
-/// A whole number hashes as one, however it is written.
+/// Hashes a whole number the same way, whether it is written as an integer or as a float.
 fn hash_number<H: Hasher>(number: &Number, state: &mut H) {
     if let Some(whole) = number.as_i64() {
         return state.write_i64(whole);
@@ -76,7 +79,7 @@ fn hash_number<H: Hasher>(number: &Number, state: &mut H) {
     }
     let float = number.as_f64().unwrap_or_default();
     if float.fract() == 0.0 && float.abs() < 1.8e19 {
-        // Below that, a float that is whole is an i64 or a u64, and must hash like it.
+        // Within this range a whole float equals an i64 or a u64, so both must have the same hash.
         return if float < 9_223_372_036_854_775_808.0 {
             state.write_i64(float as i64)
         } else {
@@ -92,7 +95,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_same_data_is_one_key() {
+    fn equal_data_has_equal_hashes() {
         for (a, b) in [
             (json!(1), json!(1.0)),
             (json!({"a": 1, "b": 2}), json!({"b": 2.0, "a": 1})),

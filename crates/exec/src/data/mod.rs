@@ -1,5 +1,5 @@
-//! JSON values as data: when two are the same, and which comes first.
-//! Invariant: nothing here knows of rows or steps.
+//! JSON values as data: equality, hashing and order.
+//! Invariant: this module does not know rows or steps.
 
 pub mod hash;
 pub mod order;

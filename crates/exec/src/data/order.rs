@@ -1,5 +1,5 @@
-//! Typed comparison: numbers by size, moments by instant, text by its characters.
-//! Invariant: `compare` is a total order on what it compares, so a sort with it never fails; each key is read from its row once.
+//! Typed comparison: numbers by size, dates by instant, text by its characters.
+//! Invariant: `compare` is a total order, so a sort with it never fails; each key is read from its row once.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use catalog::{DateFormat, Type};
 use jiff::Timestamp;
 use serde_json::{Number, Value};
 
-/// A value as it is compared.
+/// A value in the form in which it is compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Key<'v> {
     Bool(bool),
@@ -16,11 +16,11 @@ pub enum Key<'v> {
     /// Nanoseconds since 1970.
     Instant(i128),
     Text(&'v str),
-    /// Only equal or not.
+    /// A value that has no order, only equality.
     Other(&'v Value),
 }
 
-/// `None` where there is nothing to compare.
+/// The key of a value. `None` for `null`, which has no place in the order.
 pub fn key<'v>(kind: &Type, value: &'v Value) -> Option<Key<'v>> {
     Some(match value {
         Value::Null => return None,
@@ -32,7 +32,7 @@ pub fn key<'v>(kind: &Type, value: &'v Value) -> Option<Key<'v>> {
     })
 }
 
-/// Of different sorts of value, one sort comes before the other.
+/// Compares two keys. Keys of different variants are ordered by variant, so the order is total.
 pub fn compare(a: &Key<'_>, b: &Key<'_>) -> Ordering {
     match (a, b) {
         (Key::Int(a), Key::Int(b)) => a.cmp(b),
@@ -48,7 +48,7 @@ pub fn compare(a: &Key<'_>, b: &Key<'_>) -> Ordering {
     }
 }
 
-/// Exact, also between a whole number and a float that cannot hold it.
+/// Compares numbers exactly, even a whole number with a float that cannot represent it.
 pub fn numbers(a: &Number, b: &Number) -> Ordering {
     match (whole(a), whole(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -61,11 +61,12 @@ pub fn numbers(a: &Number, b: &Number) -> Ordering {
     }
 }
 
+/// The number as an integer, if it is one.
 pub fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// RFC 3339 with any offset; a day is its first moment in UTC.
+/// Parses RFC 3339 with any offset. A date without time is its first moment in UTC.
 pub fn instant(text: &str) -> Option<i128> {
     if let Some(fast) = utc_seconds(text.as_bytes()) {
         return Some(fast);
@@ -76,7 +77,7 @@ pub fn instant(text: &str) -> Option<i128> {
     text.parse::<Timestamp>().ok().map(|t| t.as_nanosecond())
 }
 
-/// `2026-11-15` and `2026-11-15T12:00:00Z`, which are most of them, without the general parser.
+/// A fast path for `2026-11-15` and `2026-11-15T12:00:00Z`, the two most common forms.
 fn utc_seconds(text: &[u8]) -> Option<i128> {
     let digits = |from: usize, to: usize| -> Option<i64> {
         text.get(from..to)?.iter().try_fold(0i64, |sum, b| b.is_ascii_digit().then(|| sum * 10 + i64::from(b - b'0')))
@@ -93,7 +94,8 @@ fn utc_seconds(text: &[u8]) -> Option<i128> {
     (text[4] == b'-' && text[7] == b'-').then_some(())?;
     let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
     ((1..=12).contains(&month) && (1..=28).contains(&day)).then_some(())?;
-    // Days from civil (Hinnant); years from 0 to 9999, and days that every month has.
+    // Hinnant's days_from_civil, for years 0 to 9999. Only days up to 28 are accepted, because those exist in every
+    // month.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year - era * 400;
@@ -103,7 +105,7 @@ fn utc_seconds(text: &[u8]) -> Option<i128> {
 }
 
 fn whole_and_float(whole: i128, float: f64) -> Ordering {
-    // Saturates beyond what a whole number of JSON can be.
+    // The cast saturates, which is correct: every whole number of JSON lies within i128.
     let floor = float.floor();
     whole.cmp(&(floor as i128)).then(if float > floor { Ordering::Less } else { Ordering::Equal })
 }
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_compare_by_instant_whatever_their_offset() {
+    fn dates_compare_by_instant_regardless_of_offset() {
         let time = Type::Date(DateFormat::Rfc3339);
         assert_eq!(cmp(&time, json!("2026-11-15T12:00:00Z"), json!("2026-11-15T14:00:00+02:00")), Ordering::Equal);
         assert_eq!(cmp(&time, json!("2026-11-15T12:00:00Z"), json!("2026-11-15T12:00:00.001Z")), Ordering::Less);
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_way_and_the_general_one_agree() {
+    fn the_fast_and_the_general_date_parser_agree() {
         for year in [0, 1, 1582, 1899, 1970, 2000, 2024, 2026, 2100, 9998] {
             for month in 1..=12 {
                 for day in [1, 15, 28] {

@@ -1,5 +1,5 @@
-//! A new row from each row.
-//! Invariant: one row out for each row in, in order; a value that reads the API does so within the plan's bound.
+//! Makes a new row from each row.
+//! Invariant: one row out for each row in, in order; a value that reads the API stays within the plan's bound.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ pub async fn apply(scope: &Scope<'_>, view: &View<'_>, object: &[(String, Expr)]
             let scope = scope.at(*view, row);
             object.iter().map(|(name, expr)| Ok((name.clone(), scope.known(expr)?))).collect()
         };
-        return Ok(view.rows.made(rows.iter().map(one).collect::<Result<_, _>>()?));
+        return Ok(view.rows.derived(rows.iter().map(one).collect::<Result<_, _>>()?));
     }
     let work: Vec<_> = rows.iter().map(|row| one(scope.at(*view, row), object).boxed()).collect();
-    let mut made = stream::iter(work).buffered(scope.ctx.limits.calls_per_origin.max(1));
+    let mut derived_rows = stream::iter(work).buffered(scope.ctx.limits.calls_per_origin.max(1));
     let (mut out, mut coverage) = (Vec::with_capacity(rows.len()), Coverage::Complete);
-    while let Some((row, covered)) = made.try_next().await? {
+    while let Some((row, covered)) = derived_rows.try_next().await? {
         out.push(row);
         coverage = coverage.and(covered);
     }
-    Ok(view.rows.made(out).covered(&coverage))
+    Ok(view.rows.derived(out).with_coverage(&coverage))
 }
 
 async fn one(scope: Scope<'_>, object: &[(String, Expr)]) -> Result<(Row, Coverage), StepError> {

@@ -1,5 +1,6 @@
-//! One kind of step, one file; the match is only a table.
-//! Invariant: a step sees its finished inputs and the API, and nothing else; it makes no more calls than the plan said.
+//! Runs one step. Each kind of step has a file; the match is only a table.
+//! Invariant: a step sees its finished inputs and the API, and nothing else; it makes no more calls than the plan
+//! allows.
 
 mod derive;
 pub mod effect;
@@ -14,51 +15,53 @@ use lang::plan::{CapabilityRef, Expr, Step, StepKind};
 use serde_json::{Map, Value};
 
 use crate::budget::Allowance;
-use crate::call::{self, Part, Reads};
+use crate::call::{self, Part, Reads, Target};
 use crate::coverage::Coverage;
 use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::paging::{self, Want};
+use crate::paging::{self, ListLimits};
 use crate::value::view::{VALUE, View};
-use crate::value::{At, Inputs, Reader, Scope, step_name, template};
+use crate::value::{CurrentRow, Inputs, Reader, Scope, step_name, template};
 use effect::Ledger;
 use read::{attach, fan, follow, hydrate, lookup, page};
 
-/// One step and all that it may see.
+/// One step and everything that it may use.
 pub struct Work<'a> {
     pub ctx: &'a Ctx<'a>,
     pub steps: &'a [Step],
     pub at: usize,
     pub inputs: &'a Inputs,
     pub allowance: &'a Allowance<'a>,
-    /// None inside a value's own read, where no effect can be.
+    /// `None` inside the read of a value, which may contain no effect.
     pub ledger: Option<&'a Ledger>,
-    /// The row whose value this step's read is.
-    pub outer: Option<At<'a>>,
-    pub tell: &'a (dyn Fn() + Sync),
+    /// The row for which a value's read is made.
+    pub outer: Option<CurrentRow<'a>>,
+    /// Reports progress after each effect.
+    pub report: &'a (dyn Fn() + Sync),
 }
 
+/// Runs one step and combines the coverage of all its inputs.
 pub async fn run(work: &Work<'_>) -> Result<Rowset, StepError> {
     let step = work.step()?;
     let mut rows = match pure(work, step)? {
         Some(rows) => rows,
         None => table(work, step).await?,
     };
-    // Whatever is made with the help of something partial is partial.
+    // Every input counts: a result made with the help of a partial row set is partial.
     let main = step.kind.input();
     if matches!(step.kind, StepKind::Effect { .. }) {
-        // What the API answered is what it answered.
+        // The rows of an effect are the API's own answers. A partial input does not make them partial.
         return Ok(rows);
     }
     for other in work.inputs.iter().filter(|(at, _)| Some(**at) != main).map(|(_, rows)| &rows.coverage) {
         rows.leading &= *other == Coverage::Complete;
-        rows = rows.covered(other);
+        rows = rows.with_coverage(other);
     }
     Ok(rows)
 }
 
-/// A step that only looks at rows.
+/// Runs a step that only transforms rows. `None` for any other step.
 fn pure(work: &Work<'_>, step: &Step) -> Result<Option<Rowset>, StepError> {
     let Ok(view) = work.view() else { return Ok(None) };
     let values = match &step.kind {
@@ -77,12 +80,12 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
     match &step.kind {
         StepKind::Query { call, args, limit, page_size, .. } => {
             let target = called(ctx, call)?;
-            let want = Want { rows: *limit, page_size: *page_size, pages: step.calls };
-            paging::list(reads, target, &work.scope().args(target.1, args).await?, want).await
+            let want = ListLimits { rows: *limit, page_size: *page_size, pages: step.calls };
+            paging::list(reads, target, &work.scope().args(target.capability, args).await?, want).await
         }
         StepKind::Get { call, args, .. } => {
             let target = called(ctx, call)?;
-            let args = work.scope().args(target.1, args).await?;
+            let args = work.scope().args(target.capability, args).await?;
             Ok(Rowset::complete(call::read(reads, target, &args, Part::WHOLE).await?.rows))
         }
         StepKind::Follow { relation, args, limit, page_size, .. } => {
@@ -95,13 +98,13 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
         }
         StepKind::QueryPerRow { call, args, limit, .. } => {
             let (view, target) = (work.view()?, called(ctx, call)?);
-            let each = work.for_each(&view, target.1, args).await?;
+            let each = work.for_each(&view, target.capability, args).await?;
             fan::lists(reads, target, each, view.rows, work.each_want(*limit, None)).await
         }
         StepKind::Deref { field, limit, .. } => {
             let of = step.of.as_ref().ok_or(StepError::NotRows)?;
             let catalog = catalog_of(ctx, &of.catalog)?;
-            lookup::deref(reads, catalog, &of.entity, (work.view()?.rows, field), *limit).await
+            lookup::deref(reads, catalog, &of.entity, work.view()?.rows, field, *limit).await
         }
         StepKind::Attach { field, entity, .. } => {
             attach::apply(reads, catalog_of(ctx, &entity.catalog)?, &entity.entity, field, &work.view()?).await
@@ -110,7 +113,7 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
             hydrate::apply(reads, called(ctx, call)?, fields, work.view()?.rows).await
         }
         StepKind::Page { handle, limit } => {
-            page::apply(reads, handle, Want { rows: *limit, page_size: None, pages: step.calls }).await
+            page::apply(reads, handle, ListLimits { rows: *limit, page_size: None, pages: step.calls }).await
         }
         StepKind::Derive { object, .. } => derive::apply(&work.scope(), &work.view()?, object).await,
         StepKind::Template { source, names, .. } => rendered(work, (source, names)).await,
@@ -121,7 +124,7 @@ async fn table(work: &Work<'_>, step: &Step) -> Result<Rowset, StepError> {
             let missing = || crate::error::OperationError::NotThere(handle.clone());
             Ok(ctx.operations.ok_or_else(missing)?.ask(handle, *cancel).await?)
         }
-        // What is given is filled where its read begins; what only looks at rows was done before.
+        // `Given` is filled in before its read runs, and the pure steps were handled by `pure`.
         _ => Err(StepError::NotRows),
     }
 }
@@ -131,10 +134,10 @@ const CONTENT: &str = "content";
 async fn rendered(work: &Work<'_>, source: template::Source<'_>) -> Result<Rowset, StepError> {
     let view = work.view()?;
     let job = template::over_rows(work.ctx.limits, source, &view);
-    // A template has its fuel, and may take all of it: not on a thread that others wait for.
+    // A template may use all of its fuel, so it must not run on a thread that serves other sessions.
     let text = tokio::task::spawn_blocking(|| job.render()).await;
     let text = text.map_err(|_| StepError::Interrupted("a template".to_owned()))??;
-    Ok(one_row(CONTENT, Value::String(text)).covered(&view.rows.coverage))
+    Ok(one_row(CONTENT, Value::String(text)).with_coverage(&view.rows.coverage))
 }
 
 fn literals(scope: &Scope<'_>, items: &[Expr]) -> Result<Rowset, StepError> {
@@ -151,7 +154,7 @@ impl<'a> Work<'a> {
         self.steps.get(self.at).ok_or(StepError::NotRows)
     }
 
-    /// The rows it works on.
+    /// The rows of the step's main input.
     fn view(&self) -> Result<View<'a>, StepError> {
         let input = self.step()?.kind.input().ok_or(StepError::NotRows)?;
         let rows = self.inputs.get(&input).ok_or(StepError::NotRows)?;
@@ -169,11 +172,11 @@ impl<'a> Work<'a> {
         values.filter(|pair| !matches!(pair, Ok((_, Value::Null)))).collect()
     }
 
-    /// The plan's bound is so many calls for each row it may start from.
-    fn each_want(&self, rows: Option<usize>, page_size: Option<usize>) -> Want {
+    /// The bound of a step that calls once per row: the plan's calls divided by the rows it may start from.
+    fn each_want(&self, rows: Option<usize>, page_size: Option<usize>) -> ListLimits {
         let calls = self.step().map_or(0, |s| s.calls);
         let from = self.step().ok().and_then(|s| s.kind.input()).and_then(|at| self.steps.get(at));
-        Want { rows, page_size, pages: (calls / from.map_or(1, |s| s.rows.max(1))).max(1) }
+        ListLimits { rows, page_size, pages: (calls / from.map_or(1, |s| s.rows.max(1))).max(1) }
     }
 
     async fn for_each(
@@ -192,26 +195,27 @@ impl<'a> Work<'a> {
     async fn effect(&self, call: &CapabilityRef, args: &lang::plan::Args, per_row: bool) -> Result<Rowset, StepError> {
         let (step, target) = (self.step()?, called(self.ctx, call)?);
         let reads = Reads::of(self.ctx, self.allowance);
-        let doing = effect::Doing {
+        let doing = effect::EffectStep {
             reads,
             budget: self.allowance.run,
             ledger: self.ledger.ok_or(StepError::NoReceipts)?,
-            tell: self.tell,
+            report: self.report,
             at: self.at,
             step,
-            target: (target.0, target.1),
+            target,
         };
         if !per_row {
-            let args = self.scope().args(target.1, args).await?;
+            let args = self.scope().args(target.capability, args).await?;
             return effect::apply(&doing, vec![args], &Rowset::default()).await;
         }
         let view = self.view()?;
-        let each = self.for_each(&view, target.1, args).await?;
+        let each = self.for_each(&view, target.capability, args).await?;
         effect::apply(&doing, each, view.rows).await
     }
 }
 
-/// The steps of a value's own read, one after another; their calls are calls of the step whose value it is.
+/// Runs the steps of a value's own read one after another. Their calls count against the step that the value belongs
+/// to.
 impl Reader for Allowance<'_> {
     fn read<'s>(&'s self, scope: Scope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>> {
         Box::pin(async move {
@@ -221,7 +225,7 @@ impl Reader for Allowance<'_> {
                 let inputs: Inputs =
                     step.kind.inputs().iter().filter_map(|i| Some((*i, done.get(i)?.clone()))).collect();
                 let (ctx, inputs, allowance) = (scope.ctx, &inputs, &allowance);
-                let work = Work { ctx, steps, at, inputs, allowance, ledger: None, outer: scope.row, tell: &|| () };
+                let work = Work { ctx, steps, at, inputs, allowance, ledger: None, outer: scope.row, report: &|| () };
                 let rows = match &step.kind {
                     StepKind::OuterRows { step } => given(&scope, *step)?,
                     _ => Arc::new(run(&work).await?),
@@ -233,7 +237,7 @@ impl Reader for Allowance<'_> {
     }
 }
 
-/// The rows of a step around the read, or the row at hand as one row.
+/// The rows of an outer step, or the current row as a row set of one.
 fn given(scope: &Scope<'_>, step: Option<usize>) -> Result<Arc<Rowset>, StepError> {
     match (step, scope.row) {
         (Some(step), _) => scope.inputs.get(&step).cloned().ok_or(StepError::NotRows),
@@ -249,8 +253,9 @@ fn catalog_of<'c>(ctx: &Ctx<'c>, id: &base::CatalogId) -> Result<&'c Arc<Catalog
     ctx.catalogs.get(id).ok_or_else(|| StepError::Catalog(id.clone()))
 }
 
-pub fn called<'c>(ctx: &Ctx<'c>, call: &CapabilityRef) -> Result<(&'c Catalog, &'c Capability), StepError> {
+/// The catalog and the capability that a call of the plan names.
+pub fn called<'c>(ctx: &Ctx<'c>, call: &CapabilityRef) -> Result<Target<'c>, StepError> {
     let catalog = catalog_of(ctx, &call.catalog)?;
     let capability = catalog.capability(&call.capability).ok_or_else(|| StepError::Catalog(call.catalog.clone()))?;
-    Ok((catalog, capability))
+    Ok(Target { catalog, capability })
 }

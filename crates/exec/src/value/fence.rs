@@ -1,28 +1,32 @@
-//! What a template may contain, seen before it is compiled.
-//! Invariant: a template that passes can neither exhaust the stack of its parser nor double a value until memory ends: tags are
-//! short, few and shallow, nothing keeps a value for a later tag, and there is no `*`, which repeats text.
+//! Checks a template before it is compiled.
+//! Invariant: a template that passes can neither exhaust the stack of its parser nor double a value until memory runs
+//! out: tags are short, few and shallow, no tag stores a value for a later one, and `*`, which repeats text, is
+//! refused.
 
-/// Characters of one tag.
+/// The most characters in a tag.
 const TAG: usize = 1_000;
+/// The most tags in a template.
 const TAGS: usize = 2_000;
-/// Brackets in a tag, and blocks in each other.
+/// The most nested brackets in a tag, and the most nested blocks.
 const DEPTH: usize = 16;
+/// The most `elif` in a template.
 const BRANCHES: usize = 100;
 
 const WORDS: [&str; 6] = ["for", "if", "elif", "else", "endfor", "endif"];
 
-/// Why it may not run, and the line.
+/// Why the template is refused, and in which line.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fenced {
+pub struct Refusal {
     pub line: usize,
     pub why: String,
 }
 
-pub fn check(source: &str) -> Result<(), Fenced> {
+/// Refuses a template that could harm the server. Everything else is left to the compiler.
+pub fn check(source: &str) -> Result<(), Refusal> {
     let (mut rest, mut tags, mut depth, mut branches) = (source, 0, 0usize, 0);
     while let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min() {
         let line = source[..source.len() - rest.len() + at].matches('\n').count() + 1;
-        let refuse = |why: String| Err(Fenced { line, why });
+        let refuse = |why: String| Err(Refusal { line, why });
         let kind = rest.as_bytes()[at + 1];
         let close = match kind {
             b'{' => "}}",
@@ -31,7 +35,8 @@ pub fn check(source: &str) -> Result<(), Fenced> {
         };
         let inner = &rest[at + 2..];
         let Some(end) = tag_end(inner, close, kind == b'#') else {
-            // Unclosed, or a quote that is not: the compiler says which, if it is short enough to be read.
+            // Unclosed, or with an unclosed quote. The compiler reports which, unless the tag is too long to parse
+            // safely.
             return if inner.len() > TAG { refuse(format!("a tag has at most {TAG} characters")) } else { Ok(()) };
         };
         let tag = &inner[..end];
@@ -75,7 +80,7 @@ pub fn check(source: &str) -> Result<(), Fenced> {
     Ok(())
 }
 
-/// Where the tag closes: not inside one of its strings.
+/// The position at which the tag closes, ignoring text inside its strings.
 fn tag_end(inner: &str, close: &str, comment: bool) -> Option<usize> {
     if comment {
         return inner.find(close);
@@ -140,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_templates_are_for_passes() {
+    fn ordinary_templates_pass() {
         let report = "{% for r in rows %}{% if r.votes > 3 %}- {{ r.title|upper }} \"{{ '}}*' ~ r.n }}\"\n{% elif r.x %}{% else %}{% endif %}{% endfor %}{# a * note #}";
         assert_eq!(check(report), Ok(()));
         assert_eq!(check("no tags { at all }"), Ok(()));
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_end_the_server_is_refused_with_its_line() {
+    fn dangerous_templates_are_refused_with_their_line() {
         let bombs = [
             format!("a\n{{{{ {}1 }}}}", "-".repeat(20_000)),
             format!("\n{{{{ 1{} }}}}", " + 1".repeat(15_000)),

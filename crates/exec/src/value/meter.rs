@@ -1,21 +1,22 @@
-//! What a template may look at and make, beside its fuel: a step of fuel may be a filter over a million letters.
-//! Invariant: every filter pays for what it is given before it runs, and every value of a row for its size when it is read; who
-//! cannot pay stops.
+//! Limits the work of a template beside its fuel, because one step of fuel may be a filter over a million letters.
+//! Invariant: every filter is charged for its arguments before it runs, and every value of a row for its size when it
+//! is read; a template that exceeds its limit stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, State, Value as Shown};
+use minijinja::{Environment, Error, ErrorKind, State, Value as TemplateValue};
 
-/// Bytes that one rendering may look at and make.
+/// The bytes that one rendering may read and produce.
 pub const WORK: u64 = 64 * 1024 * 1024;
-/// What a value costs beside its bytes.
-const EACH: u64 = 64;
-/// How deep lists in lists are counted.
+/// The fixed cost of a value, beside its bytes.
+const VALUE_COST: u64 = 64;
+/// The depth to which nested lists are counted.
 const DEPTH: usize = 4;
 
-/// The filters that there are. `format`, `indent`, `batch`, `slice` and `pprint` are left out: they make much from little.
+/// The filters that templates may use. `format`, `indent`, `batch`, `slice` and `pprint` are missing, because they
+/// turn small input into large output.
 const FILTERS: [&str; 38] = [
     "safe",
     "escape",
@@ -58,9 +59,12 @@ const FILTERS: [&str; 38] = [
 ];
 const MORE: [&str; 5] = ["selectattr", "rejectattr", "unique", "chain", "zip"];
 
+/// The remaining work of one rendering.
 #[derive(Debug)]
 pub struct Meter {
+    /// Bytes that may still be read or produced.
     left: AtomicU64,
+    /// The limit was exceeded.
     over: AtomicBool,
 }
 
@@ -69,8 +73,8 @@ impl Meter {
         Arc::new(Self { left: AtomicU64::new(work), over: AtomicBool::new(false) })
     }
 
-    /// False when there is not so much left; then nothing is.
-    pub fn pay(&self, cost: u64) -> bool {
+    /// Charges a cost. Returns false if less than that is left, and then nothing is left.
+    pub fn charge(&self, cost: u64) -> bool {
         let paid = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost));
         if paid.is_err() {
             self.left.store(0, Ordering::Relaxed);
@@ -79,20 +83,25 @@ impl Meter {
         paid.is_ok()
     }
 
-    pub fn pay_for(&self, bytes: usize) -> bool {
-        self.pay(EACH.saturating_add(bytes as u64))
+    /// Charges the fixed cost of a value and its bytes.
+    pub fn charge_value(&self, bytes: usize) -> bool {
+        self.charge(VALUE_COST.saturating_add(bytes as u64))
     }
 
-    pub fn is_over(&self) -> bool {
+    pub fn is_exceeded(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     fn check(&self, cost: u64) -> Result<(), Error> {
-        if self.pay(cost) && !self.is_over() { Ok(()) } else { Err(Error::new(ErrorKind::OutOfFuel, "too much work")) }
+        if self.charge(cost) && !self.is_exceeded() {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::OutOfFuel, "too much work"))
+        }
     }
 }
 
-/// Puts a till before every filter of `environment`; `plain` has the filters themselves.
+/// Wraps every filter of `environment` so that it is charged first. `plain` has the filters themselves.
 pub fn guard(environment: &mut Environment<'static>, plain: Environment<'static>, meter: &Arc<Meter>) {
     let plain = Arc::new(plain);
     for name in FILTERS.into_iter().chain(MORE) {
@@ -100,31 +109,31 @@ pub fn guard(environment: &mut Environment<'static>, plain: Environment<'static>
         environment.add_filter(name, move |_: &mut State, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             meter.check(cost_of_call(&args))?;
-            let made = plain.empty_state().apply_filter(name, &args)?;
-            // What could not be paid for inside was not done rightly.
-            meter.check(0).map(|()| made)
+            let result = plain.empty_state().apply_filter(name, &args)?;
+            // A charge inside the filter (by `map`, for example) may have failed; the result must not be used then.
+            meter.check(0).map(|()| result)
         });
     }
 }
 
-/// What it is given, and what each of its items may get of the other arguments: `join` puts its separator between them all.
-fn cost_of_call(args: &[Shown]) -> u64 {
-    let given: u64 = args.iter().map(|arg| cost(arg, DEPTH)).fold(EACH, u64::saturating_add);
-    let items = args.first().and_then(Shown::len).unwrap_or(1).max(1) as u64;
-    let others = args.iter().skip(1).filter_map(Shown::as_str).map(|text| text.len() as u64);
-    given.saturating_add(items.saturating_mul(others.fold(0, u64::saturating_add)))
+/// The size of all arguments, plus the other arguments once per item: `join` repeats its separator between all items.
+fn cost_of_call(args: &[TemplateValue]) -> u64 {
+    let argument_cost: u64 = args.iter().map(|arg| cost(arg, DEPTH)).fold(VALUE_COST, u64::saturating_add);
+    let items = args.first().and_then(TemplateValue::len).unwrap_or(1).max(1) as u64;
+    let others = args.iter().skip(1).filter_map(TemplateValue::as_str).map(|text| text.len() as u64);
+    argument_cost.saturating_add(items.saturating_mul(others.fold(0, u64::saturating_add)))
 }
 
-fn cost(value: &Shown, depth: usize) -> u64 {
+fn cost(value: &TemplateValue, depth: usize) -> u64 {
     if let Some(text) = value.as_str() {
-        return EACH + text.len() as u64;
+        return VALUE_COST + text.len() as u64;
     }
     match value.kind() {
         ValueKind::Seq if depth > 0 => value
             .try_iter()
-            .map_or(EACH, |items| items.map(|item| cost(&item, depth - 1)).fold(EACH, u64::saturating_add)),
-        // What is made while it is read is paid for by its length alone.
-        ValueKind::Seq | ValueKind::Iterable => EACH * value.len().unwrap_or(1_000).max(1) as u64,
-        _ => EACH,
+            .map_or(VALUE_COST, |items| items.map(|item| cost(&item, depth - 1)).fold(VALUE_COST, u64::saturating_add)),
+        // A lazy sequence is charged by its length, because reading it here would do the work that is being limited.
+        ValueKind::Seq | ValueKind::Iterable => VALUE_COST * value.len().unwrap_or(1_000).max(1) as u64,
+        _ => VALUE_COST,
     }
 }

@@ -1,5 +1,6 @@
-//! Values of a plan: what is known, and holes that are filled from finished steps and from the row at hand.
-//! Invariant: a hole is filled with data, never with text put into text; what is missing is an error that names it.
+//! Evaluates the values of a plan: literals, and references to finished steps and to the current row.
+//! Invariant: a reference is replaced by data, never by text spliced into text; a missing value is an error that
+//! names it.
 
 mod fence;
 mod meter;
@@ -23,21 +24,21 @@ use crate::value::view::{VALUE, View};
 /// The finished steps that a step needs, by number.
 pub type Inputs = BTreeMap<usize, Arc<Rowset>>;
 
-/// What a value may come from.
+/// Everything that a value may refer to.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub ctx: &'a Ctx<'a>,
     pub steps: &'a [Step],
     pub inputs: &'a Inputs,
-    /// The row of the `=>` or of the relation.
-    pub row: Option<At<'a>>,
-    /// Reads that a value makes for itself.
+    /// The current row of a `=>` or of a relation.
+    pub row: Option<CurrentRow<'a>>,
+    /// Runs the reads that a value makes itself.
     pub reader: &'a dyn Reader,
 }
 
-/// A row, and what is known of its columns.
+/// A row with the types of its columns.
 #[derive(Clone, Copy)]
-pub struct At<'a> {
+pub struct CurrentRow<'a> {
     pub view: View<'a>,
     pub row: &'a Arc<Row>,
 }
@@ -47,15 +48,17 @@ pub trait Reader: Sync {
     fn read<'s>(&'s self, scope: Scope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>>;
 }
 
-/// A value, and how much of the truth the reads behind it held.
-pub type Found = (Value, Coverage);
+/// A value, with the coverage of the reads behind it.
+pub type CoveredValue = (Value, Coverage);
 
 impl<'a> Scope<'a> {
+    /// The same scope with another current row.
     pub fn at(self, view: View<'a>, row: &'a Arc<Row>) -> Self {
-        Self { row: Some(At { view, row }), ..self }
+        Self { row: Some(CurrentRow { view, row }), ..self }
     }
 
-    /// The values of a call. `null` is the same as absent, except for what the capability must have and what it empties.
+    /// The arguments of a call. A `null` is left out, unless the capability requires the parameter, which is an
+    /// error, or lets `null` empty it.
     pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
         let mut out = catalog::Args::new();
         for (name, expr) in args {
@@ -71,7 +74,8 @@ impl<'a> Scope<'a> {
         Ok(out)
     }
 
-    pub async fn value(&self, expr: &Expr) -> Result<Found, StepError> {
+    /// A value, reading the API if the expression contains a read.
+    pub async fn value(&self, expr: &Expr) -> Result<CoveredValue, StepError> {
         if !expr.reads_api() {
             return self.known(expr).map(|value| (value, Coverage::Complete));
         }
@@ -84,7 +88,7 @@ impl<'a> Scope<'a> {
             Expr::Value(value) => Ok(value.clone()),
             Expr::Step { step, take, many } => self.of_step(*step, take, *many),
             Expr::Row(take) => {
-                let At { view, row } = self.row.ok_or_else(|| missing("_", "a step without rows"))?;
+                let CurrentRow { view, row } = self.row.ok_or_else(|| missing("_", "a step without rows"))?;
                 take_from(&view, row, take)
             }
             Expr::List(items) => items.iter().map(|item| self.known(item)).collect::<Result<_, _>>().map(Value::Array),
@@ -93,21 +97,21 @@ impl<'a> Scope<'a> {
                 pairs.iter().map(pair).collect::<Result<Map<_, _>, StepError>>().map(Value::Object)
             }
             Expr::Template { source, names } => {
-                let At { view, row } = self.row.ok_or_else(|| missing("_", "a template without a row"))?;
+                let CurrentRow { view, row } = self.row.ok_or_else(|| missing("_", "a template without a row"))?;
                 template::render_row(self.ctx.limits, (source, names), &view, row).map(Value::String)
             }
             Expr::Read { .. } => Err(StepError::NotRows),
         }
     }
 
-    fn read<'s>(&'s self, expr: &'s Expr) -> BoxFuture<'s, Result<Found, StepError>> {
+    fn read<'s>(&'s self, expr: &'s Expr) -> BoxFuture<'s, Result<CoveredValue, StepError>> {
         Box::pin(async move {
             let mut coverage = Coverage::Complete;
             let value = match expr {
                 Expr::Read { steps, take } => {
                     let rows = self.reader.read(*self, steps).await?;
                     coverage = rows.coverage.clone();
-                    taken(steps.last(), &rows, take, self.ctx.catalogs)?
+                    take_from_result(steps.last(), &rows, take, self.ctx.catalogs)?
                 }
                 Expr::List(items) => {
                     let mut out = Vec::with_capacity(items.len());
@@ -138,7 +142,7 @@ impl<'a> Scope<'a> {
         let planned = self.steps.get(step).ok_or(StepError::NotRows)?;
         let view = View::new(rows, planned, self.ctx.catalogs);
         if many {
-            return every(&view, take);
+            return take_from_all(&view, take);
         }
         match rows.rows.as_slice() {
             [row] => take_from(&view, row, take),
@@ -147,7 +151,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Where a value comes from, for a message.
+    /// The origin of a value, for an error message.
     fn source(&self, expr: &Expr) -> String {
         match expr {
             Expr::Step { step, take, .. } => format!("{}.{}", step_name(self.steps, *step), path_of(take)),
@@ -157,23 +161,28 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Of a list, a list; otherwise of the one row, if there is one.
-fn taken(step: Option<&Step>, rows: &Rowset, take: &RowPart, catalogs: &view::Catalogs) -> Result<Value, StepError> {
+/// The values of all rows for a list, or the value of the first row otherwise.
+fn take_from_result(
+    step: Option<&Step>,
+    rows: &Rowset,
+    take: &RowPart,
+    catalogs: &view::Catalogs,
+) -> Result<Value, StepError> {
     let Some(step) = step else { return Ok(Value::Null) };
     let view = View::new(rows, step, catalogs);
     if step.shape == Shape::List {
-        return every(&view, take);
+        return take_from_all(&view, take);
     }
     rows.rows.first().map_or(Ok(Value::Null), |row| take_from(&view, row, take))
 }
 
-/// Of each row; one that has nothing there has nothing to add.
-fn every(view: &View<'_>, take: &RowPart) -> Result<Value, StepError> {
+/// The value of each row. Rows without a value are skipped.
+fn take_from_all(view: &View<'_>, take: &RowPart) -> Result<Value, StepError> {
     let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
     values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// `name` as the program wrote it, or the step's number.
+/// The step's name in the program, or its number.
 pub fn step_name(steps: &[Step], at: usize) -> String {
     let label = steps.get(at).and_then(|s| s.label.as_ref()).map(|label| format!("`{label}`"));
     label.unwrap_or_else(|| format!("step {:02}", at + 1))

@@ -1,5 +1,6 @@
-//! The rows of a step with what is known of their columns: how paths lead into them, and of what type they are there.
-//! Invariant: a path leads through a reference only into what was attached there, or to the part of the key that it is.
+//! The rows of a step with the types of their columns, and how paths lead into them.
+//! Invariant: a path leads through a reference only into an attached row, or to the key part that the reference
+//! itself is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use smol_str::SmolStr;
 
 use crate::outcome::{Attached, Rowset};
 
+/// The pinned catalogs of a session.
 pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
+/// The rows of a step, with what the plan knows about them.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub rows: &'a Rowset,
@@ -28,7 +31,7 @@ impl<'a> View<'a> {
         Self { rows, columns: &step.columns, of: step.of.as_ref(), catalogs }
     }
 
-    /// Whether each row is one value, which `_` means then.
+    /// Whether each row is a single value, which `_` stands for.
     pub fn is_literal(&self) -> bool {
         self.of.is_none() && matches!(self.columns, [only] if only.name == VALUE)
     }
@@ -43,7 +46,7 @@ impl<'a> View<'a> {
         Walk { path, tables, key_at, place: AtomicUsize::new(0) }
     }
 
-    /// What the path leads to; `None` where nobody said.
+    /// The type at the end of a path. `None` if it is unknown.
     pub fn kind(&self, path: &[SmolStr]) -> Option<Type> {
         let (first, rest) = path.split_first()?;
         let mut kind = self.columns.iter().find(|c| c.name == *first)?.kind.clone();
@@ -57,7 +60,8 @@ impl<'a> View<'a> {
         Some(kind)
     }
 
-    /// The entity that a reference refers to: of the rows' own catalog, or of the one catalog that has such an entity.
+    /// The entity that a reference refers to: of the rows' own catalog, or else of the first catalog that has such an
+    /// entity.
     pub fn entity_of(&self, kind: &Type) -> Option<&'a Entity> {
         let name = match kind {
             Type::Ref(name) => name,
@@ -72,18 +76,19 @@ impl<'a> View<'a> {
 /// The column of rows that are literals.
 pub const VALUE: &str = "value";
 
-/// A path that knows where it leads through references.
+/// A path, prepared for many rows: it knows which attached tables it passes through.
 pub struct Walk<'a> {
     path: &'a [SmolStr],
+    /// The attached rows that the path may pass through.
     tables: Vec<&'a Attached>,
-    /// Where the name is the one part of the key that the reference before it is.
+    /// The depth at which the path names the only key part of the reference before it.
     key_at: Option<usize>,
-    /// Where the first name was in the last row: rows of one list have their columns in one order.
+    /// The position of the first column in the last row. Rows of one list have their columns in the same order.
     place: AtomicUsize,
 }
 
 impl<'a> Walk<'a> {
-    /// The value; `None` where there is nothing, and where it is `null`.
+    /// The value at the end of the path. `None` if it is absent or `null`.
     pub fn find<'r>(&self, row: &'r Row) -> Option<&'r Value>
     where
         'a: 'r,
@@ -95,7 +100,7 @@ impl<'a> Walk<'a> {
                 Value::Object(map) if map.contains_key(name.as_str()) => map.get(name.as_str())?,
                 Value::Null => return None,
                 reference => match self.tables.iter().find(|t| t.path.len() == depth) {
-                    // A part of the key needs no look at what it leads to.
+                    // A key part is the reference itself, so the row need not be attached.
                     _ if self.key_at == Some(depth) && !reference.is_object() => reference,
                     Some(table) => table.find(reference)?.get(name.as_str())?,
                     None => return None,
@@ -105,7 +110,7 @@ impl<'a> Walk<'a> {
         Some(at).filter(|value| !value.is_null())
     }
 
-    /// A look at one place costs less than a hash of the name, and does not touch the map's index.
+    /// Looks at the remembered position first, which costs less than hashing the name.
     fn column<'r>(&self, row: &'r Row, name: &str) -> Option<&'r Value> {
         if let Some((key, value)) = row.iter().nth(self.place.load(Ordering::Relaxed))
             && key == name

@@ -1,5 +1,5 @@
-//! Effects against a server that counts them: whatever goes wrong, each happens at most once, and its receipt says what is
-//! known of it.
+//! Effects against a server that counts them: under every fault each effect happens at most once, and its receipt
+//! says what is known about it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use testkit::memory::MemoryReceipts;
 
 use crate::support::{Demo, Plans, args, error, go, rows, value};
 
-/// What is expected of one effect under one fault.
+/// The expected outcome of one effect under one fault.
 struct Case {
     fault: &'static str,
     state: &'static str,
@@ -59,7 +59,7 @@ async fn check(demo: &Demo, method: &str, capability: &str, cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn without_a_key_a_write_leaves_once_and_a_lost_answer_is_unknown() {
+async fn a_write_without_a_key_is_sent_once_and_a_lost_answer_is_unknown() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     let mut cases = vec![
         case("", "done", 1),
@@ -77,13 +77,13 @@ async fn without_a_key_a_write_leaves_once_and_a_lost_answer_is_unknown() {
         case("truncate", "unknown", 1),
         case("redirect=http://127.0.0.1:1/x", "unknown", 0),
     ];
-    // The status says done, whatever became of the rest.
+    // The status is a success, even if the rest of the answer is broken.
     cases.push(Case { ok: false, ..case("not-json", "done", 1) });
     check(&demo, "POST", "ticket_plain", cases).await;
 }
 
 #[tokio::test]
-async fn with_a_key_it_is_tried_again_and_still_happens_once() {
+async fn a_write_with_a_key_is_retried_and_happens_once() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     let again = |fault| Case { resolved: Some(Resolved::Repeated), ..case(fault, "done", 1) };
     let cases = vec![
@@ -104,7 +104,7 @@ async fn with_a_key_it_is_tried_again_and_still_happens_once() {
 }
 
 #[tokio::test]
-async fn a_probe_tells_what_a_lost_answer_did() {
+async fn a_probe_resolves_a_lost_answer() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     let by = |name: &str| Some(Resolved::Probe { capability: name.to_owned() });
     let told = |fault, state, effects| Case { resolved: by("ticket_list"), ..case(fault, state, effects) };
@@ -124,13 +124,13 @@ async fn a_probe_tells_what_a_lost_answer_did() {
 }
 
 #[tokio::test]
-async fn a_probe_that_fails_itself_tells_nothing() {
+async fn a_failing_probe_leaves_the_effect_unknown() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     check(&demo, "*", "ticket_probed", vec![case("close", "unknown", 1)]).await;
 }
 
 #[tokio::test]
-async fn what_sets_a_state_is_tried_again() {
+async fn an_idempotent_write_is_retried() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     demo.fault("PATCH", "close;times=1").await;
     let mut plans = Plans::new(&demo.catalog());
@@ -142,7 +142,7 @@ async fn what_sets_a_state_is_tried_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_unknown_without_a_key_and_once_with_one() {
+async fn a_late_answer_is_unknown_without_a_key_and_resolved_with_one() {
     let demo = Demo::start(Duration::from_millis(400)).await;
     for (capability, fault, state) in
         [("ticket_plain", "slow=1500", "unknown"), ("ticket_keyed", "slow=1500;times=1", "done")]
@@ -160,7 +160,7 @@ async fn an_answer_that_comes_too_late_is_unknown_without_a_key_and_once_with_on
 }
 
 #[tokio::test]
-async fn what_could_not_connect_did_not_happen() {
+async fn an_effect_that_could_not_connect_has_failed() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://127.0.0.1:9");
     let catalog = std::sync::Arc::new(catalog::read("writes.yaml", &text).unwrap());

@@ -1,7 +1,7 @@
-//! Plans and whole programs at work: on a scripted upstream, and on the demo API over loopback.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! Runs plans and whole programs, on a scripted upstream and on the demo API over loopback.
+//! One binary for all of them, since every test binary costs tens of megabytes and a link.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: a failed expectation is the test's own failure, also in shared helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod effects;

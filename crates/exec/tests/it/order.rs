@@ -1,11 +1,11 @@
-//! Effects in their order: what stops them, what goes on beside them, what a second try of a run does.
+//! The order of effects: what stops them, what runs concurrently, and what a retried run does.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Limits, Method};
-use exec::{CancellationToken, Intent, Progress, Receipt, ReceiptState, Receipts, Resolved, Told};
+use exec::{CancellationToken, Intent, ProgressSink, Receipt, ReceiptState, Receipts, Resolved, StepProgress};
 use lang::plan::{Expr, StepKind};
 use ports::upstream::Error;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn states(receipts: &[Receipt]) -> Vec<(usize, usize, &'static str)> {
 }
 
 #[tokio::test]
-async fn rows_one_at_a_time_in_their_order_and_the_first_failure_stops_all_that_is_later() {
+async fn effects_run_in_row_order_and_the_first_failure_stops_later_ones() {
     let upstream = ScriptedUpstream::new()
         .with(Rule::post(TICKETS).body_contains("\"a\"").json(201, ticket(1, "a")))
         .with(Rule::post(TICKETS).body_contains("\"b\"").json(422, json!({"error": {"message": "no b"}})))
@@ -66,7 +66,7 @@ async fn rows_one_at_a_time_in_their_order_and_the_first_failure_stops_all_that_
 }
 
 #[tokio::test]
-async fn an_unknown_one_stops_the_rest_too() {
+async fn an_unknown_effect_stops_later_ones_too() {
     let upstream = ScriptedUpstream::new()
         .with(Rule::post(TICKETS).fails(|label| Error::Lost { label, cause: "reset".into() }).once())
         .with(Rule::post(TICKETS).json(201, ticket(1, "x")));
@@ -80,7 +80,7 @@ async fn an_unknown_one_stops_the_rest_too() {
 }
 
 #[tokio::test]
-async fn every_value_is_there_before_anything_leaves() {
+async fn all_values_are_known_before_the_first_effect_leaves() {
     let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
     let mut plans = Plans::new(&catalog());
     let names = plans.literals(&[json!({"t": "a"}), json!({"t": null})]);
@@ -91,7 +91,7 @@ async fn every_value_is_there_before_anything_leaves() {
 }
 
 #[tokio::test]
-async fn an_effect_feeds_what_comes_after_it() {
+async fn a_later_step_can_use_the_answer_of_an_effect() {
     let upstream = ScriptedUpstream::new()
         .with(Rule::post(TICKETS).json(201, ticket(41, "new")))
         .with(Rule::new(Method::Patch, "/api/projects/OPS/tickets/41").json(200, ticket(41, "newer")));
@@ -112,7 +112,7 @@ async fn an_effect_feeds_what_comes_after_it() {
 }
 
 #[tokio::test]
-async fn without_receipts_nothing_leaves() {
+async fn without_receipts_no_effect_leaves() {
     let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
     let mut plans = Plans::new(&catalog());
     plans.effect("Ticket", "ticket_plain", create(value(json!("x"))), None);
@@ -121,7 +121,7 @@ async fn without_receipts_nothing_leaves() {
     let outcome = go(&upstream, &plans, &MemoryReceipts::failing_after(0)).await;
     assert!(error(&outcome, 0).contains("receipts cannot be kept"));
     assert!(upstream.calls().is_empty());
-    // It happened and that could not be kept: told here, and no later effect builds on it.
+    // The effect happened, but its receipt could not be stored: the run reports it, and no later effect runs.
     plans.effect("Ticket", "ticket_plain", create(value(json!("y"))), None);
     let outcome = go(&upstream, &plans, &MemoryReceipts::failing_after(1)).await;
     assert_eq!(states(&outcome.receipts), [(0, 0, "done")]);
@@ -145,7 +145,7 @@ impl Receipts for CancelsAfter<'_> {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_stops_between_effects_and_tells_what_was_done() {
+async fn a_cancelled_run_stops_between_effects_and_returns_its_receipts() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     let (receipts, cancel) = (MemoryReceipts::new(), CancellationToken::new());
     let stopping = CancelsAfter(&receipts, cancel.clone());
@@ -162,7 +162,7 @@ async fn a_cancelled_run_stops_between_effects_and_tells_what_was_done() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_tried_again_does_nothing_twice() {
+async fn a_retried_run_repeats_no_effect() {
     let demo = Demo::start(Duration::from_secs(5)).await;
     let mut plans = Plans::new(&demo.catalog());
     let names = plans.literals(&[json!("a"), json!("b")]);
@@ -173,7 +173,7 @@ async fn a_run_that_is_tried_again_does_nothing_twice() {
     assert_eq!(rows(&first, 1), rows(&second, 1));
     assert!(second.receipts.iter().all(|r| r.resolved == Some(Resolved::Earlier)));
     assert_eq!(demo.effects().await.len(), 2);
-    // A crash in between left the second one open: it is not known, and it is not repeated.
+    // A crash left the second receipt open: its outcome is unknown, and it is not repeated.
     let open = Receipt::open(first.receipts[1].intent.clone());
     let crashed = MemoryReceipts::new().with(first.receipts[0].clone()).with(open);
     let third = go(&demo.http, &plans, &crashed).await;
@@ -195,7 +195,7 @@ async fn an_open_receipt_of_a_keyed_effect_is_sent_again_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_tried_again_and_reads_other_rows_takes_no_receipt_for_another() {
+async fn a_retried_run_with_other_rows_does_not_reuse_receipts() {
     let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
     let receipts = MemoryReceipts::new();
     for (title, expected) in [("a", "ok"), ("b", "it did not happen")] {
@@ -207,9 +207,9 @@ async fn a_run_that_is_tried_again_and_reads_other_rows_takes_no_receipt_for_ano
     assert_eq!(upstream.calls().len(), 1);
 }
 
-/// With one place in the session, a probe must not wait for the effect that it is to find out about.
+/// With a single call permit in the session, a probe must not wait for the permit of its own effect.
 #[tokio::test]
-async fn a_probe_needs_no_second_place() {
+async fn a_probe_does_not_deadlock_with_a_single_call_permit() {
     let listed = json!({"data": [ticket(3, "x")], "total": 1});
     let upstream = ScriptedUpstream::new()
         .with(Rule::post(TICKETS).fails(|label| Error::Lost { label, cause: "reset".into() }))
@@ -226,7 +226,7 @@ async fn a_probe_needs_no_second_place() {
 }
 
 #[tokio::test]
-async fn more_rows_than_the_plan_showed_do_nothing() {
+async fn more_rows_than_planned_cause_no_effect() {
     let upstream = ScriptedUpstream::new();
     let mut plans = Plans::new(&catalog());
     let names = plans.literals(&[json!("a"), json!("b")]);
@@ -238,7 +238,7 @@ async fn more_rows_than_the_plan_showed_do_nothing() {
 }
 
 #[tokio::test]
-async fn concurrent_effects_go_side_by_side_and_are_told_in_row_order() {
+async fn concurrent_effects_overlap_and_are_reported_in_row_order() {
     let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).answers(|call| {
         let title = call.request.body.as_ref().map(testkit::upstream::body_text).unwrap_or_default();
         let number = if title.contains("t0") { 0 } else { 1 };
@@ -261,10 +261,10 @@ async fn concurrent_effects_go_side_by_side_and_are_told_in_row_order() {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<Told>>);
+struct Heard(Mutex<Vec<StepProgress>>);
 
-impl Progress for Heard {
-    fn tell(&self, told: Told) {
+impl ProgressSink for Heard {
+    fn report(&self, progress: StepProgress) {
         self.0.lock().unwrap().push(told);
     }
 }
@@ -279,6 +279,6 @@ async fn progress_counts_steps_and_effects_to_the_end() {
     let with = With { receipts: Some(&receipts), progress: Some(&heard), limits: Limits::default(), ..With::default() };
     go_with(&upstream, &plans.plan(), &plans.catalog, with).await;
     let heard = heard.0.into_inner().unwrap();
-    assert_eq!(*heard.last().unwrap(), Told { steps_done: 2, steps: 2, effects_done: 2 });
+    assert_eq!(*heard.last().unwrap(), StepProgress { steps_done: 2, steps: 2, effects_done: 2 });
     assert!(heard.windows(2).all(|w| w[0].steps_done <= w[1].steps_done && w[0].effects_done <= w[1].effects_done));
 }

@@ -1,15 +1,15 @@
-//! Every paging form against a real server that speaks it, honest and hostile.
+//! Every paging form against a real server, honest and hostile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{Limits, TenantId};
-use exec::{Coverage, Ctx, Rowset, StepError, Why, run};
+use exec::{Coverage, Ctx, PartialReason, Rowset, StepError, run};
 use lang::scope::{ExposedEntity, Scope};
 use testkit::memory::{ManualClock, MapSecrets};
 use tokio::sync::Semaphore;
 
-/// The form's line in a catalog, and where it is asked.
+/// The form's line in a catalog, and its path on the server.
 const FORMS: [(&str, &str); 5] = [
     ("page", "paging: {page: page, size: {send: per_page, max: 100}, total: total}"),
     ("offset", "paging: {offset: offset, size: {send: limit, max: 100}, total: total}"),
@@ -61,7 +61,7 @@ async fn read(
 }
 
 #[tokio::test]
-async fn each_form_reads_every_row_once() {
+async fn each_paging_form_reads_every_row_once() {
     let address = start().await;
     for form in FORMS {
         let rows =
@@ -74,18 +74,28 @@ async fn each_form_reads_every_row_once() {
 }
 
 #[tokio::test]
-async fn each_form_says_when_a_budget_cut_it() {
+async fn each_paging_form_reports_a_cut_by_a_budget() {
     let address = start().await;
     for form in FORMS {
         let rows = read(address, form, "", &Limits { rows: 150, ..Limits::default() }).await.unwrap();
-        assert_eq!((rows.rows.len(), &rows.coverage), (150, &Coverage::partial(Why::RowBudget)), "{}", form.0);
+        assert_eq!(
+            (rows.rows.len(), &rows.coverage),
+            (150, &Coverage::partial(PartialReason::RowBudget)),
+            "{}",
+            form.0
+        );
         let rows = read(address, form, "", &Limits { pages: 2, ..Limits::default() }).await.unwrap();
-        assert_eq!((rows.rows.len(), &rows.coverage), (200, &Coverage::partial(Why::PageBudget)), "{}", form.0);
+        assert_eq!(
+            (rows.rows.len(), &rows.coverage),
+            (200, &Coverage::partial(PartialReason::PageBudget)),
+            "{}",
+            form.0
+        );
     }
 }
 
 #[tokio::test]
-async fn a_place_that_repeats_ends_the_list_and_is_not_complete() {
+async fn a_repeated_page_position_ends_the_list_as_unknown() {
     let address = start().await;
     for form in FORMS.into_iter().filter(|(name, _)| ["cursor", "next-url"].contains(name)) {
         let rows = read(address, form, "?repeat=1", &Limits::default()).await.unwrap();
@@ -95,7 +105,7 @@ async fn a_place_that_repeats_ends_the_list_and_is_not_complete() {
 }
 
 #[tokio::test]
-async fn a_next_link_to_another_origin_is_refused_and_not_asked() {
+async fn a_next_link_to_another_origin_is_refused() {
     let (address, trap) = (start().await, tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
     let elsewhere = trap.local_addr().unwrap();
     for form in FORMS.into_iter().filter(|(name, _)| ["link", "next-url"].contains(name)) {

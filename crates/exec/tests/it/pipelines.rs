@@ -1,5 +1,5 @@
-//! Random programs of one to five postfixes over random small worlds, from text to rows, against an interpreter that is too
-//! simple to be wrong. Invariant: what checks has a plan, and its rows are those of the naive reading, left to right.
+//! Random programs of one to five postfixes over random small tables, compared with a deliberately naive interpreter.
+//! Invariant: a program that checks has a plan, and its rows are those of the naive reading from left to right.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ enum Postfix {
 const FIELDS: [&str; 5] = ["id", "n", "s", "kind", "tags"];
 
 impl Postfix {
-    /// The columns that it needs and, of those that there are, what it leaves; `None` when it cannot stand here.
+    /// The columns after this postfix. `None` if it needs a column that is absent.
     fn leaves(&self, columns: &[&'static str]) -> Option<Vec<&'static str>> {
         let has = |name: &&'static str| columns.contains(name);
         match self {
@@ -121,7 +121,7 @@ fn sum(rows: &[&Row]) -> i64 {
     rows.iter().filter_map(|r| r["n"].as_i64()).sum()
 }
 
-/// Insertion, so that it is stable for anyone to see; nothing comes last in either direction.
+/// Insertion sort, which is obviously stable; `null` comes last in either direction.
 fn sorted(rows: &[Row], name: &str, desc: bool) -> Vec<Row> {
     let before = |a: &Value, b: &Value| match (a, b) {
         (Value::Null, _) => false,
@@ -220,7 +220,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whole_programs_give_what_a_naive_reading_gives(
+    fn programs_give_the_same_rows_as_the_naive_interpreter(
         items in prop::collection::vec(item(), 0..9),
         postfixes in prop::collection::vec(postfix(), 1..6),
         named in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Whole programs on the demo API: what the checker lets through and the planner lays out is what the executor runs.
+//! Whole programs on the demo API: what the checker accepts and the planner plans is what the executor runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ fn last(outcome: &Outcome) -> Value {
 }
 
 #[tokio::test]
-async fn a_list_is_filtered_by_one_by_several_and_by_a_text() {
+async fn a_list_is_filtered_by_one_value_several_values_and_text() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     let all = last(&go(&demo, "Ticket{project=\"OPS\"}[number, labels]").await);
     let labels: Vec<(i64, Vec<String>)> = all
@@ -75,21 +75,21 @@ async fn a_list_is_filtered_by_one_by_several_and_by_a_text() {
 }
 
 #[tokio::test]
-async fn null_in_an_update_empties_the_slot_and_leaves_the_others() {
+async fn null_in_an_update_clears_its_field_only() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     let ticket = "Ticket(project=\"OPS\", number=7)";
     let set = format!("{ticket}.set(owner=\"ada\", due=\"2026-03-31\", priority=2)[owner, due, priority]");
     assert_eq!(last(&go(&demo, &set).await), json!([{"owner": "ada", "due": "2026-03-31", "priority": 2}]));
     let emptied = last(&go(&demo, &format!("{ticket}.set(due=null)[owner, due, priority]")).await);
     assert_eq!(emptied, json!([{"owner": "ada", "due": null, "priority": 2}]));
-    // The same from a row that has nothing there.
+    // The same from a row without a value there.
     let from = format!("t = {ticket}\n{ticket}.set(owner=t.due, priority=3)[owner, due, priority]");
     assert_eq!(last(&go(&demo, &from).await), json!([{"owner": null, "due": null, "priority": 3}]));
     assert_eq!(demo.effects().await.len(), 3);
 }
 
 #[tokio::test]
-async fn reads_of_every_kind() {
+async fn every_kind_of_read_returns_its_rows() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     let all = last(&go(&demo, "Ticket{project=\"OPS\"}[number, votes, state, owner]").await);
     let all = all.as_array().unwrap();
@@ -124,7 +124,7 @@ async fn reads_of_every_kind() {
 }
 
 #[tokio::test]
-async fn derived_rows_and_values_of_earlier_results() {
+async fn derived_rows_can_use_values_of_earlier_results() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     let program = "t = Ticket{project=\"OPS\"}.sort(votes, desc).first()\nt => {number: _.number, line: \"#{{ _.number }} of {{ _.project }}\"}";
     let made = last(&go(&demo, program).await);
@@ -134,7 +134,7 @@ async fn derived_rows_and_values_of_earlier_results() {
 }
 
 #[tokio::test]
-async fn writes_one_for_each_row_and_exactly_once() {
+async fn a_write_per_row_happens_exactly_once() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     demo.fault("POST", "status=503;when=after;times=1").await;
     let program = "[\"db\", \"cache\"] => Ticket.keyed(project=\"OPS\", title=\"Chaos day: {{ _ }}\")";
@@ -148,7 +148,7 @@ async fn writes_one_for_each_row_and_exactly_once() {
     assert_eq!(last(&outcome)[0]["title"], json!("second"));
 }
 
-/// An API that never ends: every list has another page, every page is full of new rows, every reference is another one.
+/// An API without end: every list has another page, every page is full of new rows, every reference is new.
 #[derive(Default)]
 struct Endless {
     reads: AtomicUsize,
@@ -179,7 +179,7 @@ impl ports::Upstream for Endless {
 }
 
 #[tokio::test]
-async fn no_program_costs_more_than_its_plan_showed() {
+async fn no_program_makes_more_calls_than_its_plan_allows() {
     let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://demo.localhost");
     let catalog = Arc::new(catalog::read("writes.yaml", &text).unwrap());
     for program in [

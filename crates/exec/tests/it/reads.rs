@@ -1,12 +1,12 @@
-//! Reads beyond one list: what references lead to, the rest of each row, lists for each row, pages of an earlier run, values
-//! that read for themselves.
+//! Reads beyond one list: references, remaining fields, lists per row, pages of an earlier run, and values with reads
+//! of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Limits;
 use catalog::{Catalog, Type};
-use exec::{Coverage, Why};
+use exec::{Coverage, PartialReason};
 use lang::plan::{Aggregation, Expr, Function, NamedPath, RowPart, Shape, StepKind};
 use serde_json::{Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream, body_text};
@@ -22,7 +22,7 @@ fn ticket(number: usize, owner: Value) -> Value {
     json!({"project": "OPS", "number": number, "title": format!("t{number}"), "owner": owner, "labels": []})
 }
 
-/// Four tickets of three people, one of whom is gone.
+/// Four tickets of three people, one of whom does not exist.
 fn four() -> ScriptedUpstream {
     let owners = [json!({"id": "x"}), json!({"id": "gone"}), Value::Null, json!({"id": "x"})];
     let data: Vec<Value> = (1..).zip(owners).map(|(n, owner)| ticket(n, owner)).collect();
@@ -45,7 +45,7 @@ fn coverage(outcome: &exec::Outcome, at: usize) -> Coverage {
 }
 
 #[tokio::test]
-async fn what_is_attached_is_read_once_and_paths_lead_into_it() {
+async fn attached_rows_are_read_once_and_reachable_by_paths() {
     let upstream = four();
     let mut plans = Plans::new(&catalog());
     let list = plans.query("Ticket", "ticket_list", args(&[]));
@@ -71,7 +71,7 @@ async fn what_is_attached_is_read_once_and_paths_lead_into_it() {
 }
 
 #[tokio::test]
-async fn a_row_that_vanished_is_left_out_and_told() {
+async fn a_vanished_row_is_left_out_and_reported() {
     let upstream = four()
         .with(Rule::get("/api/projects/OPS/tickets/2").json(404, json!({})))
         .with(Rule::get("/api/projects/OPS/tickets/1").json(200, json!({"project": "OPS", "number": 1, "body": "one"})))
@@ -88,11 +88,11 @@ async fn a_row_that_vanished_is_left_out_and_told() {
     let expected =
         json!([{"title": "t1", "body": "one"}, {"title": "t3", "body": "three"}, {"title": "t4", "body": null}]);
     assert_eq!(rows(&outcome, shown), expected, "other fields stay as the list had them");
-    assert_eq!(coverage(&outcome, shown), Coverage::partial(Why::Gone));
+    assert_eq!(coverage(&outcome, shown), Coverage::partial(PartialReason::Gone));
 }
 
 #[tokio::test]
-async fn a_reference_to_nothing_is_an_error_for_one_row_and_told_for_many() {
+async fn a_dangling_reference_is_an_error_for_one_row_and_partial_for_many() {
     let mut plans = Plans::new(&catalog());
     let list = plans.query("Ticket", "ticket_list", args(&[]));
     let owners = plans.rows_of("Person", StepKind::Deref { input: list, field: "owner".into(), limit: None });
@@ -101,7 +101,7 @@ async fn a_reference_to_nothing_is_an_error_for_one_row_and_told_for_many() {
     let owner = plans.rows_of("Person", StepKind::Deref { input: last, field: "owner".into(), limit: None });
     let outcome = go(&four(), &plans).await;
     assert_eq!(rows(&outcome, owners).as_array().unwrap().len(), 2);
-    assert_eq!(coverage(&outcome, owners), Coverage::partial(Why::Gone));
+    assert_eq!(coverage(&outcome, owners), Coverage::partial(PartialReason::Gone));
     assert!(error(&outcome, owner).contains("no such Person"), "{}", error(&outcome, owner));
 }
 
@@ -127,7 +127,7 @@ async fn a_list_for_each_row_keeps_the_order_of_rows() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_where_an_earlier_run_left_it_and_no_row_is_lost() {
+async fn a_list_continues_where_an_earlier_run_stopped_without_losing_rows() {
     let page = |call: &ports::upstream::Call| {
         let asked =
             |name: &str| call.request.query.iter().find(|(n, _)| n == name).unwrap().1.parse::<usize>().unwrap();
@@ -176,7 +176,7 @@ async fn a_list_goes_on_where_an_earlier_run_left_it_and_no_row_is_lost() {
 }
 
 #[tokio::test]
-async fn a_value_may_read_for_its_row_and_counts_against_the_plan() {
+async fn the_read_of_a_value_counts_against_the_plan() {
     let upstream = ScriptedUpstream::new();
     for (owner, total) in [("a", 2), ("b", 0), ("c", 1)] {
         let data: Vec<Value> = (0..total).map(|n| ticket(n, json!({"id": owner}))).collect();
@@ -199,12 +199,12 @@ async fn a_value_may_read_for_its_row_and_counts_against_the_plan() {
     plans.steps[derived].calls = 2;
     let outcome = go(&upstream, &plans).await;
     let set = outcome.returns[derived].result.as_ref().unwrap();
-    assert_eq!(set.coverage, Coverage::partial(Why::Bound));
+    assert_eq!(set.coverage, Coverage::partial(PartialReason::Bound));
     assert_eq!(upstream.calls().len(), 5, "three, and then the two that were allowed");
 }
 
 #[tokio::test]
-async fn values_come_from_earlier_results_and_say_what_is_missing() {
+async fn a_missing_value_of_an_earlier_result_is_named() {
     let upstream = four();
     let mut plans = Plans::new(&catalog());
     let list = plans.query("Ticket", "ticket_list", args(&[]));
@@ -226,7 +226,7 @@ async fn values_come_from_earlier_results_and_say_what_is_missing() {
 }
 
 #[tokio::test]
-async fn no_step_makes_more_calls_than_it_said() {
+async fn no_step_makes_more_calls_than_planned() {
     let mut plans = Plans::new(&catalog());
     let list = plans.query("Ticket", "ticket_list", args(&[]));
     let entity = plans.of("Person");
@@ -234,7 +234,7 @@ async fn no_step_makes_more_calls_than_it_said() {
     plans.steps[with].calls = 1;
     let upstream = four();
     let outcome = go(&upstream, &plans).await;
-    assert_eq!(coverage(&outcome, with), Coverage::partial(Why::Bound));
+    assert_eq!(coverage(&outcome, with), Coverage::partial(PartialReason::Bound));
     assert_eq!(upstream.calls().len(), 2);
     plans.steps[list].calls = 0;
     let upstream = four();
@@ -247,7 +247,7 @@ async fn no_step_makes_more_calls_than_it_said() {
     let mut plan = plan.plan();
     plan.bounds.calls.values_mut().for_each(|calls| *calls = 0);
     let outcome = go_with(&upstream, &plan, &catalog(), With::default()).await;
-    assert_eq!(coverage(&outcome, 0), Coverage::partial(Why::Bound));
+    assert_eq!(coverage(&outcome, 0), Coverage::partial(PartialReason::Bound));
     assert!(upstream.calls().is_empty(), "the plan's bound holds too");
 }
 
@@ -285,7 +285,7 @@ fn shop() -> Arc<Catalog> {
 }
 
 #[tokio::test]
-async fn graphql_is_asked_for_what_is_needed() {
+async fn graphql_requests_only_needed_fields() {
     let order = json!({"id": "o1", "note": "n", "items": [{"sku": "a", "count": 2}, {"sku": "b", "count": 1}]});
     let upstream = ScriptedUpstream::new().with(Rule::post("/graphql").json(200, json!({"data": {"order": order}})));
     let mut plans = Plans::new(&shop());
@@ -309,7 +309,7 @@ async fn graphql_is_asked_for_what_is_needed() {
 }
 
 #[tokio::test]
-async fn graphql_says_no_in_words_that_mean_something() {
+async fn graphql_error_codes_are_classified() {
     for (answer, problem, state) in [
         (json!({"errors": [{"message": "no such order", "extensions": {"code": "NOT_FOUND"}}]}), "not found", "failed"),
         (

@@ -1,11 +1,11 @@
-//! Runs on a scripted upstream: what goes side by side, what pages cost, what a lying API gets.
+//! Runs on a scripted upstream: concurrency, the cost of pages, and malformed answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Limits, TenantId};
 use catalog::Catalog;
-use exec::{Coverage, Ctx, Outcome, Why, run};
+use exec::{Coverage, Ctx, Outcome, PartialReason, run};
 use lang::plan::Plan;
 use lang::scope::{ExposedEntity, Scope};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn people(from: usize, count: usize, total: Option<usize>) -> Value {
 }
 
 #[tokio::test]
-async fn reads_that_do_not_need_each_other_go_side_by_side() {
+async fn independent_reads_run_concurrently() {
     let gate = Arc::new(Notify::new());
     let upstream = ScriptedUpstream::new();
     for key in ["A", "B", "C"] {
@@ -70,7 +70,7 @@ async fn reads_that_do_not_need_each_other_go_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_session_has_only_so_many_calls_under_way() {
+async fn a_session_has_a_limit_of_concurrent_calls() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/people").json(200, people(0, 30, Some(30))));
     for n in 0..30 {
@@ -85,7 +85,7 @@ async fn a_session_has_only_so_many_calls_under_way() {
 }
 
 #[tokio::test]
-async fn a_limit_reads_no_page_more_than_it_needs() {
+async fn a_limit_reads_no_unneeded_page() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/people").query("page", "1").query("per_page", "7").json(200, people(0, 7, Some(500))));
     let outcome = go(&upstream, "Person.limit(7)", &Limits::default()).await;
@@ -100,13 +100,13 @@ async fn an_api_that_never_ends_is_stopped_by_a_budget() {
     upstream.add(Rule::get("/api/people").json(200, people(0, 100, None)));
     let limits = Limits { rows: 100_000, pages: 5, ..Limits::default() };
     let outcome = go(&upstream, "Person", &limits).await;
-    assert_eq!(outcome.returns[0].result.as_ref().unwrap().coverage, Coverage::partial(Why::PageBudget));
+    assert_eq!(outcome.returns[0].result.as_ref().unwrap().coverage, Coverage::partial(PartialReason::PageBudget));
     assert_eq!(upstream.calls().len(), 5);
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/people").json(200, people(0, 100, None)));
     let outcome = go(&upstream, "Person", &Limits { rows: 250, ..Limits::default() }).await;
     let rows = outcome.returns[0].result.as_ref().unwrap();
-    assert_eq!((rows.rows.len(), &rows.coverage), (250, &Coverage::partial(Why::RowBudget)));
+    assert_eq!((rows.rows.len(), &rows.coverage), (250, &Coverage::partial(PartialReason::RowBudget)));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn an_api_that_contradicts_itself_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_failure_stops_what_depends_on_it_and_nothing_else() {
+async fn a_failure_stops_only_dependent_steps() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/projects/A").json(500, json!({"message": "boom"})));
     upstream.add(Rule::get("/api/projects/B").json(200, project("B")));
@@ -152,7 +152,7 @@ async fn each_reference_is_read_once_and_rows_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_lying_answer_is_an_error_with_its_place() {
+async fn a_malformed_answer_is_an_error_with_its_position() {
     for (body, says) in [
         (b"not json".to_vec(), "not JSON"),
         (b"{\"key\": 7}".to_vec(), "Project.key: expected string, found 7"),
@@ -168,7 +168,7 @@ async fn a_lying_answer_is_an_error_with_its_place() {
 }
 
 #[tokio::test]
-async fn an_id_cannot_leave_its_segment() {
+async fn an_id_cannot_escape_its_path_segment() {
     let upstream = ScriptedUpstream::new();
     for hostile in ["../../admin", "http://evil.example/", "a?b=c#d", "%2e%2e%2f"] {
         go(&upstream, &format!("Project({hostile:?})"), &Limits::default()).await;
@@ -187,9 +187,9 @@ async fn an_id_cannot_leave_its_segment() {
     assert!(upstream.calls().iter().all(|c| c.request.origin.as_str() == "http://demo.localhost"));
 }
 
-/// A row that cannot fill a relation's scope leads nowhere: without the scope the API would answer with everything.
+/// A row that cannot fill a relation's scope leads nowhere. Without the scope the API would answer with all rows.
 #[tokio::test]
-async fn a_relation_from_a_null_field_gives_nothing() {
+async fn a_relation_from_a_null_field_is_empty() {
     let text = include_str!("../../../../catalogs/demo.yaml").replace(
         "comments: {many: Comment, by: comment_list}",
         "siblings: {many: Ticket, by: ticket_list, with: {label: due}}",
@@ -217,12 +217,12 @@ async fn a_relation_from_a_null_field_gives_nothing() {
     assert_eq!(upstream.calls().len(), 1, "only the ticket was asked for");
 }
 
-/// What a plan says is the most a run does, also when pages come back shorter than asked for.
+/// The plan's number of calls is an upper bound, even if pages come back shorter than requested.
 #[tokio::test]
-async fn a_run_makes_no_more_calls_than_its_plan_said() {
+async fn a_run_makes_no_more_calls_than_planned() {
     let upstream = ScriptedUpstream::new();
     upstream.add(Rule::get("/api/people").json(200, people(0, 1, Some(500))));
     let outcome = go(&upstream, "Person.limit(5)", &Limits::default()).await;
     let rows = outcome.returns[0].result.as_ref().unwrap();
-    assert_eq!((upstream.calls().len(), &rows.coverage), (1, &Coverage::partial(Why::PageBudget)));
+    assert_eq!((upstream.calls().len(), &rows.coverage), (1, &Coverage::partial(PartialReason::PageBudget)));
 }

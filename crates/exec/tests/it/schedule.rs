@@ -1,5 +1,5 @@
-//! Random plans: whatever depends on what, no more calls are under way than allowed, each step runs once and after what it
-//! needs, and effects run alone and in their order.
+//! Random plans: the limit on concurrent calls holds, each step runs once and after its inputs, and effects run alone
+//! and in order.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +13,12 @@ use testkit::memory::MemoryReceipts;
 
 use crate::support::{Plans, With, args, go_with, of_step, value};
 
-/// Answers anything, after a few turns, and watches what is under way.
+/// Answers any request after a few turns, and records which calls overlap.
 #[derive(Default)]
 struct Watched {
     under_way: AtomicUsize,
     most: AtomicUsize,
-    /// What was under way when a write came or was there.
+    /// The calls that overlapped with a write.
     writes_at_once: AtomicUsize,
     writing: AtomicUsize,
     log: Mutex<Vec<String>>,
@@ -66,7 +66,7 @@ fn build(shapes: &[(bool, Option<prop::sample::Index>)]) -> Plans {
     let mut plans = Plans::new(&catalog());
     for (at, (effect, from)) in shapes.iter().enumerate() {
         let from = from.as_ref().filter(|_| at > 0).map(|index| index.index(at));
-        // What it needs comes as a value that says who gave it.
+        // The value of an input names the step that gave it.
         let source = match from {
             Some(from) if !shapes[from].0 => of_step(from, "name"),
             Some(from) => of_step(from, "project"),

@@ -79,7 +79,7 @@ pub async fn one(
     AsCaller(caller): AsCaller,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    match service.registered(&caller, &id).await {
+    match service.find_api(&caller, &id).await {
         Some(listed) => Ok(Json(found::registered(&listed))),
         None => {
             let detail = format!("no API `{}` here; GET /v1/registry lists them", base::printable(&id, 80));

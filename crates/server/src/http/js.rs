@@ -13,7 +13,7 @@ use base::{ExecutionId, LogicalSessionId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Error, InSession, OutputRequest, RunJs, Service};
+use session::{Error, OutputRequest, RunJsRequest, Service, SessionTarget};
 
 use super::auth::AsCaller;
 use super::body::{Given, Queried, limit};
@@ -115,7 +115,7 @@ pub async fn exec(
     let refused = |bad: BadName| Problem::new(StatusCode::BAD_REQUEST, BadName::CODE, bad.to_string());
     let mut named = Named::of(crate::mcp::read_headers(&headers).map_err(refused)?);
     named.name = given.session.or(named.name);
-    let run = RunJs {
+    let run = RunJsRequest {
         code: given.code,
         heap: given.heap,
         session: named.session(given.logical_session_ref),
@@ -126,7 +126,7 @@ pub async fn exec(
         memory_mb: given.memory_mb,
         headers: named.headers,
         // Who leaves gives nothing up: `/api/executions/{id}/cancel` does.
-        became: None,
+        id_cell: None,
     };
     let ran = service.run_js(&caller, &run).await.map_err(problem)?;
     let value = js::ran(&service, &caller, &ran).await.map_err(problem)?;
@@ -154,7 +154,7 @@ pub async fn one(
     Path(id): Path<String>,
     Queried(patience): Queried<Patience>,
 ) -> Answered {
-    let found = service.execution_within(&caller, &id, patience.wait_ms).await.map_err(problem)?;
+    let found = service.wait_for_execution(&caller, &id, patience.wait_ms).await.map_err(problem)?;
     Ok(Json(js::execution(&found)))
 }
 
@@ -198,14 +198,14 @@ pub async fn snapshots(
 }
 
 /// A logical session is listed by its id; any other name is a connection's.
-async fn log(service: &Service, caller: &Caller, name: String) -> Result<Vec<session::Entry>, Error> {
+async fn log(service: &Service, caller: &Caller, name: String) -> Result<Vec<session::LogEntry>, Error> {
     if LogicalSessionId::parse(&name).is_ok() {
-        match service.session_log(caller, &InSession::Logical(name.clone())).await {
+        match service.session_log(caller, &SessionTarget::Logical(name.clone())).await {
             Err(Error::NoSession(_)) => {}
             found => return found,
         }
     }
-    service.session_log(caller, &InSession::Named(name)).await
+    service.session_log(caller, &SessionTarget::Named(name)).await
 }
 
 pub async fn heap(

@@ -147,7 +147,7 @@ async fn whole(request: Request, next: Next) -> Response {
 }
 
 /// All of a result, as `/execute` answers it.
-pub fn result_json(ran: &session::Ran) -> serde_json::Value {
+pub fn result_json(ran: &session::RunResult) -> serde_json::Value {
     serde_json::to_value(execute::result(ran)).unwrap_or_default()
 }
 

@@ -56,7 +56,7 @@ pub async fn one(
         Problem { status, ..problem }
     };
     let session = service.session_view(&caller, &reference).await.map_err(missing)?;
-    let waves = service.waves(&caller, session.logical_session_id).await.map_err(missing)?;
+    let waves = service.wave_tables(&caller, session.logical_session_id).await.map_err(missing)?;
     let mut body = json!(session);
     body["waves"] = json!(waves);
     Ok(Json(body))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use access::Caller;
 use rmcp::model::RequestId;
-use session::{Became, Service};
+use session::{ExecutionIdCell, Service};
 use tokio_util::sync::CancellationToken;
 
 /// The SDK ends a call for both, and tells of a notification right after that.
@@ -22,14 +22,14 @@ pub struct UnderWay {
     calls: Calls,
     id: RequestId,
     given_up: CancellationToken,
-    pub became: Became,
+    pub id_cell: ExecutionIdCell,
 }
 
 impl Calls {
     pub fn enter(&self, id: &RequestId) -> UnderWay {
         let given_up = CancellationToken::new();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), given_up.clone());
-        UnderWay { calls: self.clone(), id: id.clone(), given_up, became: Became::default() }
+        UnderWay { calls: self.clone(), id: id.clone(), given_up, id_cell: ExecutionIdCell::default() }
     }
 
     /// What the client says no longer to wait for.
@@ -46,7 +46,7 @@ impl UnderWay {
         if tokio::time::timeout(WISH_COMES_WITHIN, self.given_up.cancelled()).await.is_err() {
             return;
         }
-        if let Err(error) = service.give_up_js(caller, &self.became).await {
+        if let Err(error) = service.cancel_unanswered_js(caller, &self.id_cell).await {
             tracing::error!(error = &error as &dyn std::error::Error, "a run that was given up goes on");
         }
     }

@@ -126,7 +126,7 @@ impl ServerHandler for Handler {
             let (started, clock) = (self.service.now(), std::time::Instant::now());
             let caller = caller::caller(&context)?;
             let run = (tool == tools::Name::RunJs).then(|| self.calls.enter(&context.id));
-            let became = run.as_ref().map(|run| run.became.clone());
+            let id_cell = run.as_ref().map(|run| run.id_cell.clone());
             let call = async {
                 let named = if tool.is_named() {
                     self.names.of(&self.service, &caller, &context).await
@@ -136,7 +136,7 @@ impl ServerHandler for Handler {
                 match named {
                     Ok(named) => {
                         let given = request.arguments.unwrap_or_default();
-                        tools::call(&self.service, &caller, (tool, Named { became, ..named }), given).await
+                        tools::call(&self.service, &caller, (tool, Named { id_cell, ..named }), given).await
                     }
                     Err(error) => tools::Answer::failed(&error),
                 }
@@ -157,7 +157,7 @@ impl ServerHandler for Handler {
                 answer = progress::while_running(&context, call) => answer,
             };
             let ms = self.service.now().0 - started.0;
-            self.service.called(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());
+            self.service.count_call(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());
             if let Some((reference, call)) = &answer.call {
                 let call = Call { at: started.0, ms, outcome: answer.outcome.to_owned(), ..call.clone() };
                 self.service.record(&caller, reference, (call, answer.shown()));

@@ -4,23 +4,23 @@
 use access::Caller;
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};
-use session::{Opened, Operation, Planned, Ran};
+use session::{DetachedRun, OpenedSession, PlannedProgram, RunResult};
 
 use crate::plasm;
 
-pub fn opened(caller: &Caller, opened: &Opened) -> MetaObject {
+pub fn opened(caller: &Caller, opened: &OpenedSession) -> MetaObject {
     wrap(plasm::opened(caller, opened))
 }
 
-pub fn planned(planned: &Planned) -> MetaObject {
+pub fn planned(planned: &PlannedProgram) -> MetaObject {
     wrap(plasm::planned(planned))
 }
 
-pub fn running(operation: &Operation) -> MetaObject {
+pub fn running(operation: &DetachedRun) -> MetaObject {
     wrap(plasm::running(operation))
 }
 
-pub fn ran(ran: &Ran, lossy: &[Vec<String>]) -> MetaObject {
+pub fn ran(ran: &RunResult, lossy: &[Vec<String>]) -> MetaObject {
     wrap(plasm::ran(ran, lossy))
 }
 

@@ -9,7 +9,7 @@ use access::{Caller, Connection};
 use http::HeaderMap;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use session::{Became, Error, InSession, Service};
+use session::{Error, ExecutionIdCell, Service, SessionTarget};
 
 pub type Headers = BTreeMap<String, String>;
 
@@ -68,20 +68,20 @@ pub struct Named {
     pub name: Option<String>,
     pub headers: Headers,
     /// Of this call: which run it became.
-    pub became: Option<Became>,
+    pub id_cell: Option<ExecutionIdCell>,
 }
 
 impl Named {
     pub fn of(headers: Headers) -> Self {
-        Self { name: headers.get(NAME).cloned(), headers, became: None }
+        Self { name: headers.get(NAME).cloned(), headers, id_cell: None }
     }
 
     /// The session that a call means: a ref before the connection's name.
-    pub fn session(&self, reference: Option<String>) -> InSession {
+    pub fn session(&self, reference: Option<String>) -> SessionTarget {
         match (reference, &self.name) {
-            (Some(reference), _) => InSession::Logical(reference),
-            (None, Some(name)) => InSession::Named(name.clone()),
-            (None, None) => InSession::None,
+            (Some(reference), _) => SessionTarget::Logical(reference),
+            (None, Some(name)) => SessionTarget::Named(name.clone()),
+            (None, None) => SessionTarget::None,
         }
     }
 }

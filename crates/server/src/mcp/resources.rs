@@ -2,7 +2,7 @@
 //! Invariant: a resource is what a URI leads to under the caller's tenant, whole, as JSON.
 
 use rmcp::model::{Resource as Listed, ResourceTemplate};
-use session::{ListedRun, Resource};
+use session::{Resource, RunListItem};
 
 const MIME: &str = "application/json";
 /// Characters of a program that a description shows.
@@ -36,8 +36,8 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub fn listed(runs: Vec<ListedRun>) -> Vec<Listed> {
-    let one = |run: ListedRun| {
+pub fn listed(runs: Vec<RunListItem>) -> Vec<Listed> {
+    let one = |run: RunListItem| {
         let program: String =
             run.program.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect();
         let name = run.uri.trim_start_matches("plasm://session/").to_owned();

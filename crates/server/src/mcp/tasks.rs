@@ -72,7 +72,7 @@ fn task(name: &str, state: &TaskState) -> Task {
         Task::new(name, TaskStatus::Working, started, changed).with_ttl_ms(TTL_MS).with_poll_interval_ms(POLL_MS);
     match &state.answer {
         Ok(RunAnswer::Running(operation)) => {
-            let told = operation.told;
+            let told = operation.progress;
             let stopping = if operation.stopping { ", stopping" } else { "" };
             let (done, of, effects) = (told.steps_done, told.steps, told.effects_done);
             task.with_status_message(format!("{done} of {of} steps done, {effects} effects{stopping}"))

@@ -27,7 +27,7 @@ impl SessionStore for TransportStore {
             row[named::KEPT] = serde_json::to_value(headers)?;
         }
         let bytes = serde_json::to_vec(&row)?;
-        Ok(self.0.keep_transport(&tenant()?, session_id, bytes).await?)
+        Ok(self.0.store_transport(&tenant()?, session_id, bytes).await?)
     }
 
     async fn delete(&self, session_id: &str) -> Result<(), SessionStoreError> {

@@ -1,14 +1,14 @@
 //! What discovery found, and what the registry holds, as tables of few tokens.
 //! Invariant: a row is what a seed needs; a cell has no tab and no line break.
 
-use session::{Access, Discovered, Listed};
+use session::{ApiAccess, ApiListing, DiscoveryAnswer};
 
 /// Names of entities that one line shows.
 const ENTITIES: usize = 24;
 /// APIs that an answer without rows names.
 const APIS: usize = 40;
 
-pub fn discovered(discovered: &Discovered) -> String {
+pub fn discovered(discovered: &DiscoveryAnswer) -> String {
     let rows = &discovered.found.rows;
     if rows.is_empty() {
         return nothing(discovered);
@@ -18,7 +18,7 @@ pub fn discovered(discovered: &Discovered) -> String {
 }
 
 /// What there is, so that the next question can be asked in its words.
-fn nothing(discovered: &Discovered) -> String {
+fn nothing(discovered: &DiscoveryAnswer) -> String {
     let apis = discovered.apis.iter().take(APIS);
     let api = |catalog: &std::sync::Arc<catalog::Catalog>| {
         format!("{}\t{}\t{}\n", catalog.id, plain(&catalog.title), names(catalog))
@@ -34,7 +34,7 @@ fn nothing(discovered: &Discovered) -> String {
     )
 }
 
-pub fn listed(listed: &[Listed], query: Option<&str>) -> String {
+pub fn listed(listed: &[ApiListing], query: Option<&str>) -> String {
     if listed.is_empty() {
         return match query {
             Some(_) => {
@@ -43,7 +43,7 @@ pub fn listed(listed: &[Listed], query: Option<&str>) -> String {
             None => "There are no APIs here.".to_owned(),
         };
     }
-    let row = |one: &Listed| {
+    let row = |one: &ApiListing| {
         let catalog = &one.catalog;
         let cells = [catalog.id.to_string(), plain(&catalog.title), catalog.version.to_string(), names(catalog)];
         format!("{}\t{}\n", cells.join("\t"), access(&one.access))
@@ -51,12 +51,12 @@ pub fn listed(listed: &[Listed], query: Option<&str>) -> String {
     format!("```tsv\napi\ttitle\tversion\tentities\tauth\n{}```", listed.iter().map(row).collect::<String>())
 }
 
-fn access(access: &Access) -> String {
+fn access(access: &ApiAccess) -> String {
     match access {
-        Access::Open => "none needed".to_owned(),
-        Access::Signed => "set".to_owned(),
-        Access::Anonymous(names) => format!("optional: {} not set", names.join(", ")),
-        Access::Lacking(names) => format!("missing: {} not set", names.join(", ")),
+        ApiAccess::Open => "none needed".to_owned(),
+        ApiAccess::Signed => "set".to_owned(),
+        ApiAccess::Anonymous(names) => format!("optional: {} not set", names.join(", ")),
+        ApiAccess::Lacking(names) => format!("missing: {} not set", names.join(", ")),
     }
 }
 

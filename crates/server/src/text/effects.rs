@@ -2,13 +2,13 @@
 //! Invariant: an effect that may have happened is always said; many that went well are one line.
 
 use exec::{Receipt, ReceiptState, Resolved};
-use session::{More, Operation, Ran};
+use session::{DetachedRun, PageHandle, RunResult};
 
 /// Receipts of effects that did not simply go well are shown one by one, up to this many.
 const SHOWN: usize = 20;
 
 /// One line each, where there is something to say.
-pub fn after_rows(ran: &Ran) -> String {
+pub fn after_rows(ran: &RunResult) -> String {
     let mut out: Vec<String> = Vec::new();
     if ran.replayed {
         out.push("replayed: nothing ran again; this is what the first run did".to_owned());
@@ -16,7 +16,7 @@ pub fn after_rows(ran: &Ran) -> String {
     if ran.outcome.cancelled {
         out.push("cancelled: it stopped before its next effect".to_owned());
     }
-    for More { label, handle, before } in &ran.pages {
+    for PageHandle { label, handle, unapplied_steps: before } in &ran.pages {
         let before = before.as_ref().map(|steps| format!(", before its {steps}")).unwrap_or_default();
         out.push(format!("more of {label}{before}: page({handle})"));
     }
@@ -91,13 +91,13 @@ fn other(receipt: &Receipt, why: bool) -> String {
 }
 
 /// A run that goes on: the line to ask for it, and how far it is.
-pub fn running(operation: &Operation) -> String {
-    let told = operation.told;
+pub fn running(operation: &DetachedRun) -> String {
+    let told = operation.progress;
     let stopping = if operation.stopping { " · stopping before the next effect" } else { "" };
     let effects = if told.effects_done == 0 { String::new() } else { format!(", {} effects done", told.effects_done) };
     let far = if told.steps == 0 { String::new() } else { format!(" · step {} of {}", told.steps_done, told.steps) };
-    let after = Operation::DEAD_AFTER;
-    let owner = match operation.silent {
+    let after = DetachedRun::DEAD_AFTER;
+    let owner = match operation.silent_seconds {
         None => "it goes on".to_owned(),
         Some(silent) if silent < after => format!(
             "another process has it, last heard of {silent} s ago; after {after} s of silence whoever asks takes it over"
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use base::{Digest, RunId, Slot};
     use serde_json::json;
-    use session::Told;
+    use session::RunProgress;
 
     fn receipt(row: usize, state: ReceiptState) -> Receipt {
         let id = json!({"run": RunId::from_random([1; 16]), "step": 0, "row": row});
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_says_how_to_ask_for_it() {
-        let told = Told { steps_done: 1, steps: 3, effects_done: 2 };
-        let operation = Operation {
+        let told = RunProgress { steps_done: 1, steps: 3, effects_done: 2 };
+        let operation = DetachedRun {
             slot: Slot(0),
             handle: "s0_o1".to_owned(),
             task: String::new(),
-            told,
+            progress: told,
             stopping: true,
-            silent: None,
+            silent_seconds: None,
         };
         let expected = "wait(s0_o1)\nit goes on · step 1 of 3, 2 effects done · stopping before the next effect; send the line \
                         above as a program";
@@ -163,16 +163,16 @@ mod tests {
 
     #[test]
     fn a_run_of_another_process_is_told_with_when_that_was_heard_of() {
-        let told = Told { steps_done: 1, steps: 3, effects_done: 0 };
+        let told = RunProgress { steps_done: 1, steps: 3, effects_done: 0 };
         let said = |silent| {
             let handle = "s0_o1".to_owned();
-            running(&Operation {
+            running(&DetachedRun {
                 slot: Slot(0),
                 handle,
                 task: String::new(),
-                told,
+                progress: told,
                 stopping: false,
-                silent: Some(silent),
+                silent_seconds: Some(silent),
             })
         };
         let lives = "wait(s0_o1)\nanother process has it, last heard of 4 s ago; after 20 s of silence whoever asks takes it \

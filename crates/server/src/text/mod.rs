@@ -7,7 +7,7 @@ mod effects;
 mod result;
 
 use base::render_for_model;
-use session::{Error, JsError, Newer, Opened, Planned, Ran, ResourceUri, Taught};
+use session::{CatalogUpdate, Error, JsError, OpenedSession, PlannedProgram, ResourceUri, RunResult, TaughtTable};
 
 pub use cell::cell;
 pub use discovery::{discovered, listed};
@@ -29,7 +29,7 @@ pub fn capped(text: String) -> String {
 }
 
 /// The answer of `plasm_context`.
-pub fn opened(opened: &Opened) -> String {
+pub fn opened(opened: &OpenedSession) -> String {
     let slot = opened.slot;
     let notice = if opened.continuity.previous_execute.is_some() {
         "\n\n**The earlier session was missing or expired.** Every earlier e#, m#, p# and r# is void; read only the table in this answer."
@@ -38,10 +38,10 @@ pub fn opened(opened: &Opened) -> String {
     } else {
         ""
     };
-    let newer: String = opened.newer.iter().map(said).collect();
+    let newer: String = opened.catalog_updates.iter().map(said).collect();
     match &opened.taught {
-        Taught::Table(table) => format!("`{slot}`{notice}\n\n{table}{newer}"),
-        Taught::Unchanged { entities } => {
+        TaughtTable::Text(table) => format!("`{slot}`{notice}\n\n{table}{newer}"),
+        TaughtTable::Unchanged { entities } => {
             let range = if *entities == 1 { "`e1`".to_owned() } else { format!("`e1`…`e{entities}`") };
             format!("`{slot}` _Session unchanged ({range}). {}_{newer}", teach::UNCHANGED_USE)
         }
@@ -49,8 +49,8 @@ pub fn opened(opened: &Opened) -> String {
 }
 
 /// What a model may do about it, said once.
-fn said(newer: &Newer) -> String {
-    let Newer { api, pinned, offered } = newer;
+fn said(newer: &CatalogUpdate) -> String {
+    let CatalogUpdate { api, pinned, offered } = newer;
     let versions =
         if pinned == offered { format!("version {pinned} as well") } else { format!("{pinned} → {offered}") };
     format!(
@@ -60,7 +60,7 @@ fn said(newer: &Newer) -> String {
 }
 
 /// The answer of `plasm_run`: rows, what follows them, what was mended.
-pub fn ran(ran: &Ran, shown_chars: usize) -> Shown {
+pub fn ran(ran: &RunResult, shown_chars: usize) -> Shown {
     let artifact = ResourceUri::run(ran.slot, ran.number);
     let Shown { text, lossy } = run_result(&ran.outcome, &artifact, shown_chars);
     let (after, notes) = (after_rows(ran), render_for_model(&ran.program, &ran.notes));
@@ -71,7 +71,7 @@ pub fn ran(ran: &Ran, shown_chars: usize) -> Shown {
 }
 
 /// The answer of `plasm`.
-pub fn planned(planned: &Planned, program: &str) -> String {
+pub fn planned(planned: &PlannedProgram, program: &str) -> String {
     // The first line says by what the plan is run.
     let explained = match (&planned.commit, planned.explained.split_once('\n')) {
         (Some(commit), Some((first, rest))) => format!("{first} · {commit}\n{rest}"),

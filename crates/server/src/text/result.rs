@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use catalog::Row;
-use exec::{Coverage, Finished, Outcome};
+use exec::{Coverage, Outcome, ReturnResult};
 
 use super::cell::cell;
 
@@ -50,7 +50,7 @@ struct Table {
     cut: bool,
 }
 
-fn one_return(finished: &Finished, budget: usize, several: bool) -> Table {
+fn one_return(finished: &ReturnResult, budget: usize, several: bool) -> Table {
     let marks = if several { "###" } else { "##" };
     let label = &finished.label;
     let rowset = match &finished.result {
@@ -86,7 +86,7 @@ struct Fitted {
 }
 
 /// First whole; then without the long columns; then without long cells; then without the last rows.
-fn fit(finished: &Finished, rows: &[Arc<Row>], budget: usize) -> Fitted {
+fn fit(finished: &ReturnResult, rows: &[Arc<Row>], budget: usize) -> Fitted {
     let whole = rows_table(&finished.columns, rows, |_, _| false);
     if whole.chars().count() <= budget {
         return Fitted { text: whole, rows: rows.len(), lossy: Vec::new() };

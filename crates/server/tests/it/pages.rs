@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::Caller;
 use base::{Limits, Origin, Timestamp};
-use session::{OpenRequest, Ports, Ran, RunAnswer, RunRequest, SeedRequest, Service};
+use session::{OpenRequest, Ports, RunAnswer, RunRequest, RunResult, SeedRequest, Service};
 use testkit::memory::{CountingEntropy, ManualClock, MapSecrets, MemoryBlobs, MemoryStore};
 
 /// The same 321 tickets under each form.
@@ -70,7 +70,7 @@ impl House {
     }
 }
 
-async fn run(service: &Arc<Service>, program: &str) -> Arc<Ran> {
+async fn run(service: &Arc<Service>, program: &str) -> Arc<RunResult> {
     let (session, program) = ("s0".to_owned(), Some(program.to_owned()));
     match service.run(&caller(), &RunRequest { session, program, ..RunRequest::default() }).await.unwrap() {
         RunAnswer::Finished(ran) => ran,
@@ -78,7 +78,7 @@ async fn run(service: &Arc<Service>, program: &str) -> Arc<Ran> {
     }
 }
 
-fn rows(ran: &Arc<Ran>) -> Vec<(String, u64)> {
+fn rows(ran: &Arc<RunResult>) -> Vec<(String, u64)> {
     let rows = ran.outcome.returns[0].result.as_ref().unwrap_or_else(|error| panic!("{error}"));
     rows.rows.iter().map(|row| (row["project"].as_str().unwrap().to_owned(), row["number"].as_u64().unwrap())).collect()
 }

@@ -1,10 +1,11 @@
-//! `discover_capabilities`: which entities of which APIs an intent is about.
-//! Invariant: what a caller may not use is not found; nothing is stored, and no session is needed.
+//! `discover_capabilities`: which entities of which APIs match an intent.
+//! Invariant: the result contains nothing that the caller may not use; nothing is stored, and no session is needed.
 
 mod registry;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use access::Caller;
 use base::{CatalogId, Limits};
 use catalog::{Capability, Catalog, Registry};
 use teach::SeedError;
@@ -13,42 +14,45 @@ use teach::discovery::{Allowed, DEFAULT_LIMIT, DiscoveryResult, Index, MAX_LIMIT
 use crate::error::Error;
 use crate::open::unknown_api;
 use crate::service::Service;
-use access::Caller;
+use crate::sync::lock;
 
-pub use registry::{Access, Listed};
+pub use registry::{ApiAccess, ApiListing};
 
+/// The intent and the APIs of a search.
 #[derive(Debug, Clone, Default)]
 pub struct DiscoverRequest {
     pub intent: String,
-    /// As written: ids or aliases; all APIs when empty.
+    /// Ids or aliases of APIs. Empty means all APIs.
     pub apis: Vec<String>,
-    /// Rows; a few when left out, and never more than can be read at once.
+    /// The number of rows. There is a default and an upper bound.
     pub limit: Option<usize>,
 }
 
+/// The matches of a discovery.
 #[derive(Debug)]
-pub struct Discovered {
+pub struct DiscoveryAnswer {
     pub found: DiscoveryResult,
-    /// What was looked through, for whoever found nothing.
+    /// The APIs that were searched, for the message when nothing matches.
     pub apis: Vec<Arc<Catalog>>,
 }
 
 impl Service {
-    pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<Discovered, Error> {
-        let index = self.indexed.of(&self.registry());
+    pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<DiscoveryAnswer, Error> {
+        let index = self.discovery_index.of(&self.registry());
         let permit =
             |catalog: &Catalog, capability: &Capability| self.tenants.permits(&caller.tenant, catalog, capability);
-        discover(&self.registry_for(&caller.tenant), &index, (&self.limits, &permit), request)
+        discover(&self.registry_for(&caller.tenant), &index, &self.limits, &permit, request)
     }
 }
 
-/// What [`Service::discover`] does, for whoever has no service: `seen` is what the caller sees of what was indexed.
+/// [`Service::discover`] without a service. `visible` is the part of the indexed registry that the caller may use.
 pub fn discover(
-    seen: &Registry,
+    visible: &Registry,
     index: &Index,
-    (limits, allowed): (&Limits, Allowed<'_>),
+    limits: &Limits,
+    allowed: Allowed<'_>,
     request: &DiscoverRequest,
-) -> Result<Discovered, Error> {
+) -> Result<DiscoveryAnswer, Error> {
     if request.intent.trim().is_empty() {
         return Err(Error::NoIntent);
     }
@@ -58,11 +62,27 @@ pub fn discover(
     if request.limit == Some(0) {
         return Err(Error::NoRows { most: MAX_LIMIT });
     }
-    let known = |name: &String| seen.get(name).ok_or_else(|| unknown_api(seen.iter(), name));
-    let asked: Result<Vec<CatalogId>, SeedError> =
-        request.apis.iter().map(|name| Ok(known(name)?.id.clone())).collect();
-    let query = Query { intent: request.intent.clone(), apis: asked?, limit: request.limit.unwrap_or(DEFAULT_LIMIT) };
+    let known = |name: &String| visible.get(name).ok_or_else(|| unknown_api(visible.iter(), name));
+    let apis: Result<Vec<CatalogId>, SeedError> = request.apis.iter().map(|name| Ok(known(name)?.id.clone())).collect();
+    let query = Query { intent: request.intent.clone(), apis: apis?, limit: request.limit.unwrap_or(DEFAULT_LIMIT) };
     let found = index.discover(&query, allowed);
-    let looked_at = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
-    Ok(Discovered { found, apis: seen.iter().filter(looked_at).cloned().collect() })
+    let was_searched = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
+    Ok(DiscoveryAnswer { found, apis: visible.iter().filter(was_searched).cloned().collect() })
+}
+
+/// The index of the latest registry. The next index is derived from it, so a reload costs only as much as it changed.
+#[derive(Default)]
+pub(crate) struct DiscoveryIndexCache(Mutex<Option<(Arc<Registry>, Arc<Index>)>>);
+
+impl DiscoveryIndexCache {
+    pub fn of(&self, registry: &Arc<Registry>) -> Arc<Index> {
+        let mut last = lock(&self.0);
+        let index = match &*last {
+            Some((same, index)) if Arc::ptr_eq(same, registry) => return index.clone(),
+            Some((_, before)) => Arc::new(before.next(registry)),
+            None => Arc::new(Index::new(registry)),
+        };
+        *last = Some((registry.clone(), index.clone()));
+        index
+    }
 }

@@ -1,63 +1,65 @@
-//! `list_registry`: the APIs there are, and whether they can be called.
-//! Invariant: of a secret only its name and that it is missing are said.
+//! `list_registry`: the available APIs, and whether they can be called.
+//! Invariant: a secret is reported only by its name and whether it is set.
 
 use std::sync::Arc;
 
+use access::Caller;
 use catalog::Catalog;
 
 use crate::service::Service;
-use access::Caller;
 
+/// An API in the registry's list.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ApiListing {
     pub catalog: Arc<Catalog>,
-    pub access: Access,
+    pub access: ApiAccess,
 }
 
-/// What calls to an API would be sent with.
+/// The credentials with which calls to an API would be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Access {
-    /// It asks for no credential.
+pub enum ApiAccess {
+    /// The API asks for no credential.
     Open,
     /// All its secrets are set.
     Signed,
-    /// These are not set; the API answers some calls without.
+    /// These secrets are not set, but the API answers some calls without them.
     Anonymous(Vec<String>),
-    /// These are not set, so every call fails.
+    /// These secrets are not set, so every call fails.
     Lacking(Vec<String>),
 }
 
 impl Service {
-    /// The APIs that the caller may use, in the order of their ids; with a query, those whose id, title or entities have each
-    /// of its words.
-    pub async fn list_registry(&self, caller: &Caller, query: Option<&str>) -> Vec<Listed> {
+    /// The APIs that the caller may use, in the order of their ids. With a query, those whose id, title or entities
+    /// contain each of its words.
+    pub async fn list_registry(&self, caller: &Caller, query: Option<&str>) -> Vec<ApiListing> {
         let words: Vec<String> = query.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
         let mut listed = Vec::new();
         for catalog in self.registry_for(&caller.tenant).iter() {
-            if words.iter().all(|word| speaks_of(catalog, word)) {
-                listed.push(Listed { access: self.access(caller, catalog).await, catalog: catalog.clone() });
+            if words.iter().all(|word| mentions(catalog, word)) {
+                listed.push(ApiListing { access: self.access(caller, catalog).await, catalog: catalog.clone() });
             }
         }
         listed
     }
 
-    /// One of them, by id or alias.
-    pub async fn registered(&self, caller: &Caller, name: &str) -> Option<Listed> {
+    /// One API by id or alias.
+    pub async fn find_api(&self, caller: &Caller, name: &str) -> Option<ApiListing> {
         let catalog = self.registry_for(&caller.tenant).get(name)?.clone();
-        Some(Listed { access: self.access(caller, &catalog).await, catalog })
+        Some(ApiListing { access: self.access(caller, &catalog).await, catalog })
     }
 
-    async fn access(&self, caller: &Caller, catalog: &Catalog) -> Access {
-        let Some(auth) = &catalog.auth else { return Access::Open };
+    async fn access(&self, caller: &Caller, catalog: &Catalog) -> ApiAccess {
+        let Some(auth) = &catalog.auth else { return ApiAccess::Open };
         match self.ports.upstream.lacking(&caller.tenant, auth).await {
-            lacking if lacking.is_empty() => Access::Signed,
-            lacking if catalog.anonymous => Access::Anonymous(lacking),
-            lacking => Access::Lacking(lacking),
+            lacking if lacking.is_empty() => ApiAccess::Signed,
+            lacking if catalog.anonymous => ApiAccess::Anonymous(lacking),
+            lacking => ApiAccess::Lacking(lacking),
         }
     }
 }
 
-fn speaks_of(catalog: &Catalog, word: &str) -> bool {
+/// Whether the catalog's names contain a word, which must be in lower case.
+fn mentions(catalog: &Catalog, word: &str) -> bool {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
     let mut names = ids.chain([catalog.title.as_str()]).chain(catalog.offered().map(|e| e.name.as_str()));
     names.any(|name| name.to_lowercase().contains(word))

@@ -1,6 +1,7 @@
-//! Where `fetch` of code may go, and with which credential.
-//! Invariant: a request goes by the first rule that fits it, and nowhere without one. A credential is added behind the port, to
-//! reads alone unless the rule names other methods, and never over plain HTTP to another machine.
+//! Rules that say which requests `fetch` may make, and with which credential.
+//! Invariant: the first matching rule decides, and a request without a rule is refused. The credential is added
+//! behind the port; it goes with reads only, unless the rule names other methods, and never over plain HTTP to
+//! another machine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,33 +11,33 @@ use serde::Serialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-/// `"https://api.example.com"`, or a table that says more.
+/// One rule: `"https://api.example.com"`, or a table with more fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FetchRule {
     pub origin: Origin,
     pub methods: Vec<Method>,
-    /// Of whose runs; `None` is everybody.
+    /// The tenants whose runs may use the rule. `None` means all.
     pub tenants: Option<Vec<TenantId>>,
-    /// What the connection must have said in its `X-MCP-*` headers; names in lower case.
+    /// The `X-MCP-*` headers that the connection must have sent, with names in lower case.
     pub when: BTreeMap<String, String>,
-    /// Added to each request; what is in it are names of secrets.
+    /// The credential to add to each request. It holds names of secrets, not their values.
     pub auth: Option<Auth>,
 }
 
-/// What a request is judged by.
-pub(crate) struct Asked<'a> {
+/// The properties of a request that rules look at.
+pub(crate) struct RuleQuery<'a> {
     pub tenant: &'a TenantId,
     pub headers: &'a BTreeMap<String, String>,
     pub origin: &'a Origin,
     pub method: Method,
 }
 
-/// Why there is no rule for a request.
+/// Why no rule matches a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unfit<'a> {
-    /// These origins would do.
+pub(crate) enum NoMatchingRule<'a> {
+    /// The origins that would be allowed.
     Origin(Vec<&'a Origin>),
-    /// These methods would.
+    /// The methods that would be allowed for this origin.
     Method(Vec<Method>),
 }
 
@@ -44,24 +45,25 @@ const ALL: [Method; 5] = [Method::Get, Method::Post, Method::Put, Method::Patch,
 const PREFIX: &str = "x-mcp-";
 
 impl FetchRule {
-    /// Everything of one origin, with no credential.
+    /// A rule for all methods of one origin, without a credential.
     pub fn to(origin: Origin) -> Self {
         Self { origin, methods: ALL.to_vec(), tenants: None, when: BTreeMap::new(), auth: None }
     }
 
-    pub(crate) fn of<'a>(rules: &'a [Self], asked: &Asked<'_>) -> Result<&'a Self, Unfit<'a>> {
+    /// The first rule that matches a request.
+    pub(crate) fn of<'a>(rules: &'a [Self], asked: &RuleQuery<'_>) -> Result<&'a Self, NoMatchingRule<'a>> {
         let open: Vec<&Self> = rules.iter().filter(|rule| rule.is_open_to(asked)).collect();
         let there: Vec<&Self> = open.iter().copied().filter(|rule| rule.origin == *asked.origin).collect();
         if there.is_empty() {
             let mut origins: Vec<&Origin> = open.iter().map(|rule| &rule.origin).collect();
             origins.dedup();
-            return Err(Unfit::Origin(origins));
+            return Err(NoMatchingRule::Origin(origins));
         }
         let fits = there.iter().copied().find(|rule| rule.methods.contains(&asked.method));
-        fits.ok_or_else(|| Unfit::Method(there.iter().flat_map(|rule| rule.methods.iter().copied()).collect()))
+        fits.ok_or_else(|| NoMatchingRule::Method(there.iter().flat_map(|rule| rule.methods.iter().copied()).collect()))
     }
 
-    fn is_open_to(&self, asked: &Asked<'_>) -> bool {
+    fn is_open_to(&self, asked: &RuleQuery<'_>) -> bool {
         let said = |(name, value): (&String, &String)| asked.headers.get(name) == Some(value);
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(asked.tenant)) && self.when.iter().all(said)
     }
@@ -69,15 +71,17 @@ impl FetchRule {
 
 impl<'de> Deserialize<'de> for FetchRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(RuleVisitor)
     }
 }
 
-struct Written;
+/// Reads a rule from a string or a table.
+struct RuleVisitor;
 
+/// The fields of a rule written as a table.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct RuleTable {
     origin: Origin,
     #[serde(default)]
     methods: Option<Vec<Method>>,
@@ -89,7 +93,7 @@ struct Table {
     auth: Option<Auth>,
 }
 
-impl<'de> Visitor<'de> for Written {
+impl<'de> Visitor<'de> for RuleVisitor {
     type Value = FetchRule;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,7 +105,8 @@ impl<'de> Visitor<'de> for Written {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FetchRule, A::Error> {
-        let Table { origin, methods, tenants, when, auth } = Table::deserialize(MapAccessDeserializer::new(map))?;
+        let RuleTable { origin, methods, tenants, when, auth } =
+            RuleTable::deserialize(MapAccessDeserializer::new(map))?;
         if let Some(auth) = &auth {
             let token_origin = match auth {
                 Auth::Oauth2 { token_origin, .. } => Some(token_origin),
@@ -144,13 +149,13 @@ mod tests {
     fn which(rules: &[FetchRule], (tenant, team): (&str, &str), (origin, method): (&str, Method)) -> Option<usize> {
         let (tenant, origin) = (TenantId::parse(tenant).unwrap(), Origin::parse(origin).unwrap());
         let headers = BTreeMap::from([("x-mcp-team".to_owned(), team.to_owned())]);
-        let asked = Asked { tenant: &tenant, headers: &headers, origin: &origin, method };
+        let asked = RuleQuery { tenant: &tenant, headers: &headers, origin: &origin, method };
         let found = FetchRule::of(rules, &asked).ok()?;
         rules.iter().position(|rule| rule == found)
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides() {
+    fn the_first_matching_rule_decides() {
         let rules = rules(
             r#"["https://open.example",
                 {"origin": "https://api.example", "auth": {"bearer": "BLUE"}, "when": {"X-MCP-Team": "blue"}},
@@ -160,7 +165,7 @@ mod tests {
         let which = |who, what| which(&rules, who, what);
         assert_eq!(which(("local", "red"), ("https://open.example", Method::Delete)), Some(0));
         assert_eq!(which(("acme", "blue"), ("https://api.example", Method::Get)), Some(1));
-        // The credential of the first is for reads.
+        // The first rule has a credential and no `methods`, so it allows reads only.
         assert_eq!(which(("acme", "blue"), ("https://api.example", Method::Post)), Some(2));
         assert_eq!(which(("acme", "red"), ("https://api.example", Method::Get)), Some(2));
         assert_eq!(which(("local", "blue"), ("https://api.example", Method::Post)), None);
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_reason() {
+    fn an_invalid_rule_is_refused_with_its_reason() {
         for (text, said) in [
             (r#"["api.example"]"#, "an origin starts with"),
             (r#"[7]"#, "an origin such as"),

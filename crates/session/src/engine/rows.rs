@@ -1,6 +1,7 @@
-//! The rows of JavaScript, as stored.
-//! Invariant: a row is JSON that this version reads back; a field that is added later has a default. A heap's row is its JSON,
-//! a line feed and its object, so that small objects are in the transaction that names them.
+//! The stored rows of JavaScript.
+//! Invariant: a row is JSON that every later version can read; a field that is added later has a default. A heap's
+//! row is its JSON, a line feed and its object, so that a small object is in the same transaction as the row that
+//! names it.
 
 use std::collections::BTreeMap;
 
@@ -10,127 +11,133 @@ use ports::store::{Key, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::view::{State, Tags, Uncaught};
+use super::view::{ExecutionState, Tags, UncaughtError};
 use crate::error::Error;
 use crate::rows;
 
+/// One script run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ExecutionRow {
-    /// Who asked for it: what it calls, it calls as this one.
+    /// The principal that started the run. Calls of the run are made on its behalf.
     pub principal: Principal,
     pub session: Option<SessionName>,
     /// The caller's slot for its logical session.
     #[serde(default)]
     pub slot: Option<Slot>,
     pub code: String,
-    pub from: From,
-    /// What it stands on; known when it starts.
+    pub from: StartFrom,
+    /// The heap that the run started from, known once it has started.
     #[serde(default)]
     pub input_heap: Option<Digest>,
     #[serde(default)]
     pub warning: Option<String>,
     #[serde(default)]
     pub tags: Option<Tags>,
+    /// The limit for the whole run, without the time it waited for processors.
     pub timeout_ms: u64,
     pub memory_bytes: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    pub state: State,
+    /// The state, which never changes again once it is final.
+    pub state: ExecutionState,
     pub accepted: Timestamp,
     #[serde(default)]
     pub started: Option<Timestamp>,
     #[serde(default)]
     pub ended: Option<Timestamp>,
-    /// The process that runs it; another one takes it over only when that one is dead.
+    /// The process that drives the run. Another process may take over only if this one is dead.
     pub owner: InstanceId,
+    /// The continuation, while the run waits for calls.
     #[serde(default)]
     pub parked: Option<Parked>,
     #[serde(default)]
     pub result: Option<Completion>,
     #[serde(default)]
-    pub error: Option<Uncaught>,
+    pub error: Option<UncaughtError>,
     #[serde(default)]
     pub heap: Option<Digest>,
     #[serde(default)]
-    pub output: Printed,
+    pub output: OutputIndex,
 }
 
-/// What a run starts from.
+/// The starting point of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum From {
+pub(crate) enum StartFrom {
     Fresh,
     Heap(Digest),
-    /// Of its session, when its turn comes.
+    /// The session's head when the run's turn comes.
     Head,
 }
 
-/// A run that waits, as a continuation.
+/// A run that waits for calls: its heap and the pending calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Parked {
     pub heap: Digest,
-    pub owed: Vec<Owed>,
+    pub owed: Vec<PendingCall>,
 }
 
+/// A call that a parked run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Owed {
+pub(crate) struct PendingCall {
     pub call: HostCall,
-    /// Of a timer.
+    /// When a timer is due.
     #[serde(default)]
     pub due: Option<Timestamp>,
-    /// Of a write: the commit that stands for it, and its plan.
+    /// The plan commit of a write that needs a review, and the text of its plan.
     #[serde(default)]
     pub review: Option<(String, String)>,
-    /// An effect that may have left.
+    /// A request with an effect that may have left. It is never sent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
-    /// Of an effect: kept before it is delivered.
+    /// The answer to an effect. It is stored before the code sees it.
     #[serde(default)]
-    pub answer: Option<Answer>,
+    pub answer: Option<CallAnswer>,
 }
 
+/// The answer to a call: a value or an exception.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
+pub(crate) enum CallAnswer {
     Value(Value),
     Threw(Thrown),
 }
 
-impl std::convert::From<Answer> for Result<Value, Thrown> {
-    fn from(answer: Answer) -> Self {
+impl std::convert::From<CallAnswer> for Result<Value, Thrown> {
+    fn from(answer: CallAnswer) -> Self {
         match answer {
-            Answer::Value(value) => Ok(value),
-            Answer::Threw(thrown) => Err(thrown),
+            CallAnswer::Value(value) => Ok(value),
+            CallAnswer::Threw(thrown) => Err(thrown),
         }
     }
 }
 
-impl std::convert::From<Result<Value, Thrown>> for Answer {
+impl std::convert::From<Result<Value, Thrown>> for CallAnswer {
     fn from(answer: Result<Value, Thrown>) -> Self {
-        answer.map_or_else(Answer::Threw, Answer::Value)
+        answer.map_or_else(CallAnswer::Threw, CallAnswer::Value)
     }
 }
 
-/// How much console output there is, and where its pieces begin.
+/// The size of the console output, and where its pieces begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Printed {
+pub(crate) struct OutputIndex {
     pub bytes: u64,
-    /// Line feeds.
+    /// The number of line feeds.
     pub ends: u64,
     pub dropped: u64,
-    /// It does not end with a line feed.
+    /// The last line has no line feed yet.
     pub open: bool,
-    /// Of each piece: the bytes and the line feeds before it.
+    /// For each piece, the bytes and the line feeds before it.
     pub pieces: Vec<(u64, u64)>,
 }
 
-impl Printed {
+impl OutputIndex {
     pub fn lines(&self) -> u64 {
         self.ends + u64::from(self.open)
     }
 }
 
-/// A session with JavaScript: a logical one, or one that a connection is named by.
+/// A session with JavaScript: a logical session, or a session named by a connection's header.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionName {
@@ -139,7 +146,8 @@ pub(crate) enum SessionName {
 }
 
 impl SessionName {
-    /// A name comes from outside, so it is hashed, and can never be a logical session's id.
+    /// The id of the session's row. A name comes from outside, so it is hashed and cannot equal a logical session's
+    /// id.
     pub fn row_id(&self) -> String {
         match self {
             SessionName::Logical(id) => format!("l/{id}"),
@@ -155,21 +163,23 @@ impl SessionName {
     }
 }
 
+/// The state of a session with JavaScript.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct JsSessionRow {
     pub name: SessionName,
+    /// The heap that the session's next run starts from.
     #[serde(default)]
     pub head: Option<Digest>,
-    /// How many entries its log has.
+    /// The number of entries in its log.
     #[serde(default)]
     pub entries: u64,
-    /// Executions that have not ended, in the order they were accepted: the first one runs.
+    /// The runs that have not ended, in order of acceptance. The first one runs.
     #[serde(default)]
     pub waiting: Vec<ExecutionId>,
-    /// The session it was forked from, and how many entries that one had then.
+    /// The session it was forked from, and the number of log entries that session had then.
     #[serde(default)]
     pub forked: Option<(SessionName, u64)>,
-    /// When something was last asked of it that changed it.
+    /// When a call last changed the session.
     #[serde(default = "rows::never")]
     pub used: Timestamp,
 }
@@ -180,6 +190,7 @@ impl JsSessionRow {
     }
 }
 
+/// One entry of a session's log: a completed run or a rewind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LogRow {
     pub input_heap: Option<Digest>,
@@ -190,38 +201,40 @@ pub(crate) struct LogRow {
     pub execution: Option<ExecutionId>,
     #[serde(default)]
     pub rewound_to: Option<u64>,
-    /// Its heap is kept no longer.
+    /// The retention period of the entry's heap is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }
 
+/// One stored heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeapRow {
-    /// What its object is packed against.
+    /// The heap that the stored object is a difference to.
     pub parent: Option<Digest>,
-    /// What the run stood on that first left it.
+    /// The heap that the run which first produced this heap had started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Digest>,
     pub engine: Digest,
     pub memory_bytes: u64,
-    /// How many objects a reader needs, this one included.
+    /// The number of objects that a reader needs, this one included.
     pub links: u32,
     pub created: Timestamp,
-    /// Where the object is not in the row.
+    /// The blob of the object, if the object is not in the row.
     #[serde(default)]
     pub blob: Option<Digest>,
     pub stored_bytes: u64,
-    /// Since when nothing leads to it: it goes unless someone saves it. What stands on it is condemned, too.
+    /// Since when nothing refers to the heap. It is deleted after the grace period unless it is retained again. Heaps
+    /// based on it are condemned too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condemned: Option<Timestamp>,
-    /// Someone keeps it, whatever leads to it.
+    /// A caller pinned the heap, so it is kept even if nothing refers to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
 }
 
 impl ExecutionRow {
-    /// Whether no heap is in storage that its next one comes of.
-    pub fn stands_on_nothing(&self) -> bool {
+    /// Whether the run has no stored heap yet, so that its engine may not be stored either.
+    pub fn has_no_stored_heap(&self) -> bool {
         self.parked.is_none() && self.input_heap.is_none()
     }
 }
@@ -236,17 +249,18 @@ impl HeapRow {
         bytes
     }
 
-    /// The row, and the object where it is in it.
+    /// Splits stored bytes into the row and the object, which is empty if it is in a blob.
     pub fn read<'a>(name: &str, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         let at = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| Error::Damaged(name.to_owned()))?;
         Ok((rows::read(name, &bytes[..at])?, &bytes[at + 1..]))
     }
 }
 
+/// The program of an engine that stored heaps need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GuestRow {
     pub blob: Digest,
-    /// When someone last said that it is needed.
+    /// When the engine was last known to be needed.
     #[serde(default = "rows::never")]
     pub kept: Timestamp,
 }
@@ -279,7 +293,7 @@ pub(crate) fn tags_key(tenant: &TenantId, heap: Digest) -> Key {
     Key::new(tenant, Table::HeapTags, heap.to_string())
 }
 
-/// What the heaps of a tenant take, about.
+/// The approximate storage that a tenant's heaps use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeapUseRow {
     pub bytes: u64,

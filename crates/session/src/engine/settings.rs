@@ -1,5 +1,5 @@
-//! What runs of JavaScript may use.
-//! Invariant: a limit is checked where the request enters.
+//! The settings of JavaScript runs.
+//! Invariant: limits are checked where a request enters.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use super::FetchRule;
 
+/// The `[js]` section of the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JsSettings {
-    /// For a run that names none, and the most that one may name.
+    /// The default for runs, and the most that a run may request.
     pub timeout_ms: u64,
     pub most_timeout_ms: u64,
     pub memory_mb: u64,
     pub most_memory_mb: u64,
-    /// How long a call waits for its run before it answers that the run goes on.
+    /// How long a call waits for its run before it answers that the run continues.
     pub wait_ms: u64,
     pub code_bytes: usize,
-    /// Console output of one run beyond this is counted and dropped.
+    /// Console output of one run beyond this size is counted and dropped.
     pub output_bytes: u64,
-    /// Runs of one session that have not ended.
+    /// The most unended runs of one session.
     pub queue: usize,
-    /// Runs of one tenant that have not ended, in this process.
+    /// The most unended runs of one tenant in this process.
     pub runs: usize,
-    /// Steps that go on side by side; 0 is one for each processor.
+    /// The number of steps that run at once. 0 means one for each processor.
     pub at_once: usize,
-    /// What the memory limits of all steps that have begun may come to; 0 is for who reads the settings to fill in.
+    /// The memory limits of all started steps together. 0 lets the caller of the settings choose.
     pub at_work_mb: u64,
-    /// What the heaps of a tenant may take in storage, and of tenants that have a room of their own; 0 is any amount.
+    /// The storage that the heaps of a tenant may use, with exceptions by tenant. 0 means unlimited.
     pub heaps_mb: u64,
     #[serde(skip)]
     pub heaps_mb_of: BTreeMap<TenantId, u64>,
-    /// Objects that a reader of a heap needs before they are merged into one.
+    /// The number of objects in a heap's chain beyond which they are merged into one.
     pub links: u32,
-    /// A session named by a header goes on from its head, too.
+    /// Whether a session named by a header continues from its head too.
     pub resume_named_sessions: bool,
-    /// Where `fetch` may go.
+    /// The requests that `fetch` may make.
     pub fetch: Vec<FetchRule>,
-    /// Writes asked for by code are done without a review.
+    /// Whether writes requested by code run without a review.
     pub writes_without_review: bool,
 }
 
@@ -68,7 +69,7 @@ impl Default for JsSettings {
 }
 
 impl JsSettings {
-    /// In bytes; `None` is any amount.
+    /// The tenant's limit in bytes. `None` means unlimited.
     pub(crate) fn heap_room(&self, tenant: &TenantId) -> Option<u64> {
         let mb = self.heaps_mb_of.get(tenant).copied().unwrap_or(self.heaps_mb);
         (mb > 0).then(|| mb.saturating_mul(1 << 20))

@@ -1,5 +1,5 @@
-//! What a call around JavaScript asks for, and what its caller sees.
-//! Invariant: data only; what is here is durable already.
+//! Requests and answers around JavaScript.
+//! Invariant: data only; every answer describes durable state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,47 +9,50 @@ use base::{Digest, ExecutionId, Timestamp};
 use ports::scripts::Completion;
 use serde::{Deserialize, Serialize};
 
+/// Tags of a heap.
 pub type Tags = BTreeMap<String, String>;
 
-/// Which execution a call became, for who gives it up before it is answered.
-pub type Became = Arc<OnceLock<ExecutionId>>;
+/// Receives the id of the run that a call started, so that a caller that leaves early can cancel the run.
+pub type ExecutionIdCell = Arc<OnceLock<ExecutionId>>;
 
+/// A script to run.
 #[derive(Debug, Clone, Default)]
-pub struct RunJs {
+pub struct RunJsRequest {
     pub code: String,
-    /// A key; `""` asks for a fresh heap.
+    /// A heap key. `""` asks for a fresh heap.
     pub heap: Option<String>,
-    pub session: InSession,
-    /// Of the heap that the run leaves.
+    pub session: SessionTarget,
+    /// Tags for the heap that the run produces.
     pub tags: Option<Tags>,
-    /// A heap that is not there is an error, not a fresh start.
+    /// Fail if the heap does not exist, instead of starting fresh.
     pub require_heap: bool,
     pub wait_ms: Option<u64>,
     pub timeout_ms: Option<u64>,
     pub memory_mb: Option<u64>,
-    /// What the code reads as `mcp.headers`.
+    /// The headers that the code reads as `mcp.headers`.
     pub headers: BTreeMap<String, String>,
-    /// Told before the run can begin.
-    pub became: Option<Became>,
+    /// Filled in before the run can start.
+    pub id_cell: Option<ExecutionIdCell>,
 }
 
-/// Which session a call is about.
+/// The session that a call is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum InSession {
+pub enum SessionTarget {
     #[default]
     None,
     /// A slot or a canonical id.
     Logical(String),
-    /// As the caller's connection is named.
+    /// The name in a connection's header.
     Named(String),
 }
 
+/// The state of a script run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ExecutionState {
     Queued,
     Running,
-    /// It asked for a write, which waits for a commit from outside.
+    /// The run requested a write that waits for an approval.
     WaitingReview,
     Completed,
     Failed,
@@ -57,39 +60,42 @@ pub enum State {
     TimedOut,
 }
 
-impl State {
-    /// It never changes again.
+impl ExecutionState {
+    /// Whether the state never changes again.
     pub fn is_final(self) -> bool {
-        matches!(self, State::Completed | State::Failed | State::Cancelled | State::TimedOut)
+        matches!(
+            self,
+            ExecutionState::Completed | ExecutionState::Failed | ExecutionState::Cancelled | ExecutionState::TimedOut
+        )
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Queued => "queued",
-            State::Running => "running",
-            State::WaitingReview => "waiting_review",
-            State::Completed => "completed",
-            State::Failed => "failed",
-            State::Cancelled => "cancelled",
-            State::TimedOut => "timed_out",
+            ExecutionState::Queued => "queued",
+            ExecutionState::Running => "running",
+            ExecutionState::WaitingReview => "waiting_review",
+            ExecutionState::Completed => "completed",
+            ExecutionState::Failed => "failed",
+            ExecutionState::Cancelled => "cancelled",
+            ExecutionState::TimedOut => "timed_out",
         }
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ExecutionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// One run of JavaScript, as its caller sees it.
+/// One script run, as its caller sees it.
 #[derive(Debug, Clone)]
 pub struct Execution {
     pub id: ExecutionId,
-    pub state: State,
+    pub state: ExecutionState,
     pub result: Option<Completion>,
-    pub error: Option<Uncaught>,
-    /// What it left, where it completed.
+    pub error: Option<UncaughtError>,
+    /// The heap that a completed run produced.
     pub heap: Option<Digest>,
     pub input_heap: Option<Digest>,
     pub warning: Option<String>,
@@ -98,33 +104,34 @@ pub struct Execution {
     pub accepted: Timestamp,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
-    /// Writes that wait for a commit from outside.
-    pub reviews: Vec<Review>,
+    /// Writes that wait for an approval.
+    pub reviews: Vec<PendingReview>,
     pub output_bytes: u64,
     pub output_lines: u64,
-    /// Bytes beyond what is kept of one run.
+    /// Output bytes that were dropped beyond the limit of one run.
     pub output_dropped: u64,
     pub code: String,
 }
 
 /// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Uncaught {
+pub struct UncaughtError {
     pub name: String,
     pub message: String,
-    /// In the caller's own line numbers.
+    /// The stack trace, in the line numbers of the caller's source.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stack: String,
 }
 
+/// A write that waits for an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Review {
-    /// `pc0`
+pub struct PendingReview {
+    /// The plan commit, such as `pc0`.
     pub commit: String,
     pub plan: String,
 }
 
-/// Which part of an execution's output is wanted.
+/// The part of an execution's output to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OutputRequest {
     pub line_offset: Option<u64>,
@@ -133,6 +140,7 @@ pub struct OutputRequest {
     pub byte_limit: Option<u64>,
 }
 
+/// A part of an execution's output, and where the next part begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutputPage {
     pub data: String,
@@ -140,7 +148,7 @@ pub struct OutputPage {
     pub next_byte_offset: u64,
     pub total_lines: u64,
     pub total_bytes: u64,
-    /// Bytes beyond what is kept of one run.
+    /// Output bytes that were dropped beyond the limit of one run.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped_bytes: u64,
     pub has_more: bool,
@@ -152,58 +160,60 @@ fn is_zero(count: &u64) -> bool {
 
 /// One entry of a session's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     pub index: u64,
     pub input_heap: Option<Digest>,
     pub output_heap: Digest,
     pub code: String,
     pub timestamp: Timestamp,
-    /// The entry whose heap this one went back to.
+    /// For a rewind, the entry whose heap became the head again.
     pub rewound_to: Option<u64>,
-    /// Its heap is kept no longer.
+    /// The retention period of the entry's heap is over.
     pub gone: bool,
 }
 
-/// What is known of a heap without opening it.
+/// The properties of a heap, known without loading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HeapInfo {
     pub heap: Digest,
-    /// Of the memory it stands for.
+    /// The size of the heap's memory.
     pub memory_bytes: u64,
-    /// Of the object that is stored for it.
+    /// The size of the object that is stored for it.
     pub stored_bytes: u64,
     pub engine: Digest,
     pub created: String,
-    /// The heaps it came from by runs, nearest first, as far as that was recorded.
+    /// The heaps it was derived from by runs, nearest first, as far as recorded.
     pub parents: Vec<Digest>,
-    /// The heaps whose objects a reader of it needs, nearest first.
+    /// The heaps whose objects a reader needs, nearest first.
     pub stored_against: Vec<Digest>,
     pub tags: Tags,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
 }
 
-/// What two heaps differ in.
+/// The differences between two heaps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HeapDiff {
-    pub added: Vec<Named>,
-    pub removed: Vec<Named>,
-    pub changed: Vec<Changed>,
+    pub added: Vec<GlobalSummary>,
+    pub removed: Vec<GlobalSummary>,
+    pub changed: Vec<ChangedGlobal>,
     pub unchanged: usize,
     pub memory_bytes: [u64; 2],
 }
 
+/// A global of a heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct GlobalSummary {
     pub name: String,
     pub kind: String,
     pub preview: String,
     pub size: u64,
 }
 
+/// A global that differs between two heaps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Changed {
+pub struct ChangedGlobal {
     pub name: String,
-    pub before: Named,
-    pub after: Named,
+    pub before: GlobalSummary,
+    pub after: GlobalSummary,
 }

@@ -1,8 +1,9 @@
-//! What can go wrong around JavaScript before and beside its runs; what goes wrong in a run is the run's own `error`.
-//! Invariant: `code` is stable; each line says what to do.
+//! Errors around JavaScript, outside of its runs. A failure inside a run is the run's own `error`.
+//! Invariant: `code` is stable; each message says what to do.
 
 use base::{Digest, ExecutionId};
 
+/// Why a call around JavaScript failed.
 #[derive(Debug, thiserror::Error)]
 pub enum JsError {
     #[error("this server was built without a JavaScript engine")]
@@ -50,16 +51,17 @@ pub enum JsError {
     IntentTaken,
     #[error("this session is not a fork, or was promoted before")]
     NotFenced,
-    /// A write of a fork that nobody promoted.
+    /// A write of a fork that was not promoted.
     #[error("this session is a fork: its writes stop at the plan until promote_session")]
     Fenced { explained: String },
-    #[error("not a heap of ours: {0}")]
+    #[error("not a valid heap file: {0}")]
     NotAHeap(&'static str),
     #[error("the JavaScript engine failed")]
     Engine(#[source] ports::scripts::Error),
 }
 
 impl JsError {
+    /// The stable code that clients branch on.
     pub fn code(&self) -> &'static str {
         match self {
             JsError::NoScripts => "no_javascript",
@@ -85,17 +87,17 @@ impl JsError {
         }
     }
 
-    /// Ours to mend.
+    /// Whether the fault is ours to fix.
     pub fn is_fault(&self) -> bool {
         matches!(self, JsError::DamagedHeap(_) | JsError::NoEngine { .. } | JsError::Engine(_))
     }
 
-    /// Of something that is not there, or not for this caller.
+    /// Whether the requested thing does not exist, or not for this caller.
     pub fn is_missing(&self) -> bool {
         matches!(self, JsError::NoHeap(_) | JsError::NoExecution(_) | JsError::NoEntry { .. })
     }
 
-    /// The call itself is wrong: the same call would be refused at any time.
+    /// Whether the request itself is wrong, so that repeating it fails again.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

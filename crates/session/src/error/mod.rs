@@ -1,4 +1,4 @@
-//! What can go wrong in a call, by who can act on it.
+//! The errors of calls. Each variant says who can act.
 //! Invariant: `code` is stable and callers branch on it or on the variant; the words may change.
 
 mod js;
@@ -10,6 +10,7 @@ use ports::receipts::Receipt;
 
 pub use js::JsError;
 
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`intent` must say in a few words what the session is for; keep it the same for the whole task")]
@@ -40,10 +41,10 @@ pub enum Error {
     Replaced,
     #[error("`logical_session_id` names a session of another intent; leave `intent` out")]
     OtherIntent,
-    /// The program is wrong; all its mistakes at once.
+    /// The program has mistakes; all of them are reported at once.
     #[error("the program has mistakes")]
     Program { text: String, diagnostics: Vec<Diagnostic> },
-    /// The plan wants a second look before it runs.
+    /// The plan needs a review before it runs.
     #[error("this plan needs a review before it runs")]
     Review { explained: String, commit: String },
     #[error("`program` is missing; send it, or the `plan_commit_ref` of a dry run")]
@@ -60,22 +61,22 @@ pub enum Error {
     NoHandle(String),
     #[error("`{handle}` is not of this session; here it would be `{right}`")]
     ForeignHandle { handle: String, right: String },
-    /// The process that ran it died, or another one still runs it.
+    /// The run was started earlier and has no result, because its process died or still executes it.
     #[error(
         "this run was started before and has no result: its process died, or another one still runs it; nothing was run \
          again"
     )]
     Interrupted { receipts: Vec<Receipt> },
-    /// It ran, and its result is nowhere but here.
+    /// The run ended, but its result could not be stored. The receipts are known only here.
     #[error("the run ended and its result could not be kept ({cause}); what it did:")]
     NotKept { receipts: Vec<Receipt>, cause: Box<Error> },
-    /// This process was silent for so long that another one was let to go on with the run.
+    /// This process did not renew its heartbeat in time, so another one took the run over.
     #[error("another process has taken this run over; ask it with wait({0})")]
     TakenOver(String),
-    /// The task that ran it ended without a word: a defect of ours.
+    /// The task of the run ended without a result: a defect of ours.
     #[error("the run ended without a result; its receipts are kept")]
     Lost,
-    /// What someone else who waited for the same run was told too.
+    /// The same failure, reported to every caller that waited for the run.
     #[error(transparent)]
     Shared(Arc<Error>),
     #[error(
@@ -100,7 +101,7 @@ pub enum Error {
     Blobs(#[from] ports::blobs::Error),
     #[error(transparent)]
     Pin(#[from] catalog::PinError),
-    /// A row that does not read back as what was written.
+    /// A stored row that cannot be parsed.
     #[error("stored row {0} is damaged")]
     Damaged(String),
 }
@@ -115,6 +116,7 @@ impl From<access::Error> for Error {
 }
 
 impl Error {
+    /// The stable code that clients branch on.
     pub fn code(&self) -> &'static str {
         match self {
             Error::NoIntent | Error::IntentTooLong { .. } => "bad_intent",
@@ -153,7 +155,7 @@ impl Error {
         }
     }
 
-    /// What was asked for is not there.
+    /// Whether the requested thing does not exist.
     pub fn is_missing(&self) -> bool {
         match self {
             Error::Js(error) => error.is_missing(),
@@ -174,7 +176,7 @@ impl Error {
         }
     }
 
-    /// The call itself is wrong.
+    /// Whether the request itself is wrong.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Js(error) => error.is_usage(),
@@ -194,12 +196,12 @@ impl Error {
         }
     }
 
-    /// What it names is gone from the storage or does not read back; the storage itself answers.
+    /// Whether stored data is missing or damaged, while the storage itself works.
     pub(crate) fn is_damage(&self) -> bool {
         self.code() == "storage_damaged"
     }
 
-    /// Ours to mend: logged in full, shown as one line.
+    /// Whether the fault is ours: logged in full, shown as one line.
     pub fn is_fault(&self) -> bool {
         if let Error::Shared(error) = self {
             return error.is_fault();

@@ -1,25 +1,25 @@
-//! Rows whose time is over, of one tenant.
-//! Invariant: the logical session of a symbol space that goes is written in the same transaction, so that whoever uses it at that
-//! moment and this pass cannot both succeed.
+//! Deletes rows of one tenant after their retention period.
+//! Invariant: an expired execute session is deleted in a transaction that also writes its logical session, so a
+//! concurrent use of the session and the deletion cannot both succeed.
 
 use base::{LogicalSessionId, TenantId, Timestamp};
 use ports::store::{Batch, Expect, Key, Row, Table};
 
-use super::Collecting;
+use super::Collector;
 use super::js_rows::OF_JS;
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
 use crate::transport::dated;
 
-/// The slot that a symbol space has at its own address.
-fn door(space: &Key) -> Key {
+/// The connection row of an execute address.
+fn address_slot(space: &Key) -> Key {
     Key::new(&space.tenant, Table::Connection, format!("x/{}", space.id))
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-impl Collecting<'_> {
+impl Collector<'_> {
     pub(super) async fn expire(&mut self, tenant: &TenantId) -> Result<(), Error> {
         let first = [Table::LogicalSession, Table::ExecuteSession];
         let last = [Table::PrincipalRun, Table::Transport];
@@ -37,7 +37,7 @@ impl Collecting<'_> {
         loop {
             let rows = match self.portion((tenant, table), after).await {
                 Ok(rows) => rows,
-                // The pass over what rows name will say so; what is before it was done.
+                // The mark phase reads the table again and reports the damage. Rows before it have been handled.
                 Err(error) if error.is_damage() => return Ok(()),
                 Err(error) => return Err(error),
             };
@@ -47,8 +47,8 @@ impl Collecting<'_> {
                 let key = Key::new(tenant, table, id);
                 match table {
                     Table::LogicalSession => self.logical_session(&key, row).await?,
-                    Table::ExecuteSession => self.space(&key, row).await?,
-                    Table::PrincipalRun => self.bare_run(&key, row).await?,
+                    Table::ExecuteSession => self.execute_session(&key, row).await?,
+                    Table::PrincipalRun => self.principal_run(&key, row).await?,
                     Table::Transport => self.transport(&key, row).await?,
                     table if OF_JS.contains(&table) => self.js_row(&key, row).await?,
                     _ => self.session_row(&key, row).await?,
@@ -57,17 +57,17 @@ impl Collecting<'_> {
         }
     }
 
-    /// Whether something of that moment is over after so many days.
+    /// Whether more than `days` have passed since `at`.
     pub(super) fn is_over(&self, at: Timestamp, days: u32) -> bool {
         self.service.now().0.saturating_sub(at.0) > i64::from(days) * DAY_MS
     }
 
     async fn logical_session(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let days = &self.service.retention;
-        // A row that cannot be read is for people to look at.
+        // An unreadable row is kept for a person to look at.
         let Ok(mut logical) = rows::read::<LogicalRow>(&key.id, &row.value) else { return Ok(()) };
         if self.is_over(logical.used, days.execute_sessions.min(days.sessions)) {
-            logical.used = logical.used.max(self.code_used(key).await?);
+            logical.used = logical.used.max(self.last_script_run(key).await?);
         }
         let other = |table, id: String| Key::new(&key.tenant, table, id);
         let space = logical.execute.as_ref().map(|e| other(Table::ExecuteSession, e.session_id.to_string()));
@@ -76,7 +76,7 @@ impl Collecting<'_> {
                 .delete(key.clone(), Expect::Version(row.version))
                 .delete(other(Table::Intent, logical.row_name()), Expect::Any);
             if let Some(space) = space {
-                batch = batch.delete(door(&space), Expect::Any).delete(space, Expect::Any);
+                batch = batch.delete(address_slot(&space), Expect::Any).delete(space, Expect::Any);
             }
             return self.apply(batch).await;
         }
@@ -84,31 +84,31 @@ impl Collecting<'_> {
         if self.service.ports.store.get(&space).await?.is_none() {
             return Ok(());
         }
-        // Written as it is, only to be the one that writes it.
+        // Written unchanged, so that a concurrent write of the session makes this transaction fail.
         let mine = Batch::default().put(key.clone(), row.value.clone(), Expect::Version(row.version));
-        self.apply(mine.delete(door(&space), Expect::Any).delete(space, Expect::Any)).await
+        self.apply(mine.delete(address_slot(&space), Expect::Any).delete(space, Expect::Any)).await
     }
 
-    /// When code was last run in a session; that is no reason to write the session's own row.
-    async fn code_used(&self, key: &Key) -> Result<Timestamp, Error> {
+    /// When a script last ran in the session. Scripts do not update the session's own row.
+    async fn last_script_run(&self, key: &Key) -> Result<Timestamp, Error> {
         let Ok(id) = LogicalSessionId::parse(&key.id) else { return Ok(rows::never()) };
         let found = self.service.fetch::<JsSessionRow>(&session_key(&key.tenant, &SessionName::Logical(id))).await?;
         Ok(found.map_or(rows::never(), |found| found.row.used))
     }
 
-    /// A symbol space that its session has left.
-    async fn space(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+    /// Deletes an execute session that its logical session no longer refers to.
+    async fn execute_session(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let Ok(space) = rows::read::<ExecuteRow>(&key.id, &row.value) else { return Ok(()) };
         let logical = self.logical(&key.tenant, space.logical_session).await?;
         let bound = logical.and_then(|row| row.execute).is_some_and(|b| b.session_id.to_string() == key.id);
         if bound || !self.is_over(space.opened, self.service.retention.execute_sessions) {
             return Ok(());
         }
-        self.remove(vec![(door(key), Expect::Any), (key.clone(), Expect::Version(row.version))]).await
+        self.remove(vec![(address_slot(key), Expect::Any), (key.clone(), Expect::Version(row.version))]).await
     }
 
-    /// A run of a session without an intent, by the number of its principal.
-    async fn bare_run(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
+    /// Deletes an entry of a principal's numbering whose run is gone.
+    async fn principal_run(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let Ok(at) = rows::read::<RunAt>(&key.id, &row.value) else { return Ok(()) };
         let run = run_key(&key.tenant, at.session, at.number);
         if !self.doomed.contains(&run) && self.service.ports.store.get(&run).await?.is_some() {
@@ -125,7 +125,8 @@ impl Collecting<'_> {
         Ok(self.service.fetch(&key).await?.map(|found| found.row))
     }
 
-    /// A transport that nobody speaks over any more, with its slots. A principal's slots stay: they are all it has to come back with.
+    /// Deletes a transport that is no longer used, with its slots. A principal's slots stay, since only they lead
+    /// back to its sessions.
     async fn transport(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let (kept, _) = dated(row.value.clone());
         let connection = Key::new(&key.tenant, Table::Connection, format!("t/{}", key.id));

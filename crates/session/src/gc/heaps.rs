@@ -1,26 +1,27 @@
-//! Heaps that nothing leads to any more, and engines that no heap needs.
+//! Deletes heaps that nothing refers to, and engines that no heap needs.
 //!
-//! What leads to a heap: the head of a session, an entry of its log that is young and among the newest, tags, a pin, a run that
-//! has not ended, a young run outside of sessions, and a heap that stands on it.
+//! These refer to a heap: the head of a session, a young and recent entry of its log, tags, a pin, a run that has not
+//! ended, a young run outside of sessions, and a heap that is based on it.
 //!
 //! Invariants:
-//! - A heap goes only when a pass condemned it, and another one, the grace period later, still finds nothing that leads to it.
-//!   Who makes something lead to a condemned heap saves it first (`js/heaps.rs`), and the delete that comes late is refused.
-//! - What stands on a condemned heap is condemned, and what stands on one that goes has gone: children before parents.
+//! - A heap is deleted only if one pass condemned it and a later pass, at least the grace period after, still finds
+//!   no reference. Code that adds a reference to a condemned heap retains the heap first (`js/heaps.rs`), which makes
+//!   the later delete fail.
+//! - Heaps based on a condemned heap are condemned too, and are deleted before it: children before parents.
 
 use std::collections::{HashMap, HashSet};
 
 use base::{Digest, TenantId, Timestamp};
 use ports::store::{Batch, Expect, Key, Row, Table};
 
-use super::Collecting;
-use crate::engine::rows::{ExecutionRow, From, GuestRow, HeapRow, JsSessionRow, LogRow};
-use crate::engine::view::State;
+use super::Collector;
+use crate::engine::rows::{ExecutionRow, GuestRow, HeapRow, JsSessionRow, LogRow, StartFrom};
+use crate::engine::view::ExecutionState;
 use crate::error::Error;
 use crate::rows;
 
 /// A heap as the pass found it.
-struct Known {
+struct HeapEntry {
     parent: Option<Digest>,
     engine: Digest,
     version: u64,
@@ -29,59 +30,62 @@ struct Known {
     bytes: u64,
 }
 
-/// What one pass knows of a tenant's heaps.
-struct Heaps {
+/// A tenant's heaps and the references between them, as one pass read them.
+struct HeapGraph {
+    /// When the pass started, against which the grace period is measured.
     began: Timestamp,
-    known: HashMap<Digest, Known>,
+    /// All heaps of the tenant, by key.
+    known: HashMap<Digest, HeapEntry>,
+    /// Heaps that must be kept.
     live: HashSet<Digest>,
-    /// Entries that keep their heap no longer.
+    /// Log entries whose heap is past its retention period.
     past: Vec<(Key, Digest)>,
 }
 
-impl Collecting<'_> {
-    pub(super) async fn heaps(&mut self, tenant: &TenantId) -> Result<(), Error> {
+impl Collector<'_> {
+    pub(super) async fn collect_heaps(&mut self, tenant: &TenantId) -> Result<(), Error> {
         let mut heaps =
-            Heaps { began: self.service.now(), known: HashMap::new(), live: HashSet::new(), past: Vec::new() };
-        match self.find(tenant, &mut heaps).await {
+            HeapGraph { began: self.service.now(), known: HashMap::new(), live: HashSet::new(), past: Vec::new() };
+        match self.load_graph(tenant, &mut heaps).await {
             Ok(()) => {}
-            // What leads where cannot be known: everything stays.
+            // An unreadable row may hold a reference to any heap, so every heap is kept.
             Err(error) if error.is_damage() => {
-                tracing::error!(%error, %tenant, "heaps stay: not all that leads to them can be read");
+                tracing::error!(%error, %tenant, "heaps are kept, because rows that may refer to them cannot be read");
                 self.collected.unread.push(format!("{tenant}/heaps"));
                 return Ok(());
             }
             Err(error) => return Err(error),
         }
-        self.judge(tenant, &mut heaps).await?;
-        self.say_gone(&heaps).await?;
+        self.condemn_and_delete(tenant, &mut heaps).await?;
+        self.mark_entries_without_heap(&heaps).await?;
         if !self.pass.dry_run {
             let bytes = heaps.known.values().map(|known| known.bytes).sum();
-            self.service.found_heap_use(tenant, bytes).await?;
+            self.service.set_heap_use(tenant, bytes).await?;
         }
-        self.guests(tenant, &heaps).await
+        self.delete_unused_engines(tenant, &heaps).await
     }
 
-    /// First the heaps, then what leads to them: one that is made later is not among them.
-    async fn find(&mut self, tenant: &TenantId, heaps: &mut Heaps) -> Result<(), Error> {
+    /// Reads the heaps before the references: a heap created meanwhile is unknown to this pass and thus safe.
+    async fn load_graph(&mut self, tenant: &TenantId, heaps: &mut HeapGraph) -> Result<(), Error> {
         let (mut roots, mut entries) = (Vec::new(), HashMap::new());
-        self.each((tenant, Table::Heap), |_, key, row| {
+        self.for_each_row((tenant, Table::Heap), |_, key, row| {
             let (Ok(digest), (heap, _)) = (Digest::parse(&key.id), HeapRow::read(&key.id, &row.value)?) else {
                 return Err(Error::Damaged(key.id.clone()));
             };
             let HeapRow { parent, engine, links, condemned, stored_bytes: bytes, pinned, .. } = heap;
             roots.extend(pinned.then_some(digest));
-            heaps.known.insert(digest, Known { parent, engine, version: row.version, links, condemned, bytes });
+            heaps.known.insert(digest, HeapEntry { parent, engine, version: row.version, links, condemned, bytes });
             Ok(())
         })
         .await?;
-        self.each((tenant, Table::JsSession), |_, key, row| {
+        self.for_each_row((tenant, Table::JsSession), |_, key, row| {
             let session: JsSessionRow = rows::read(&key.id, &row.value)?;
             roots.extend(session.head);
             entries.insert(key.id.clone(), session.entries);
             Ok(())
         })
         .await?;
-        self.each((tenant, Table::SessionLog), |pass, key, row| {
+        self.for_each_row((tenant, Table::SessionLog), |pass, key, row| {
             let entry: LogRow = rows::read(&key.id, &row.value)?;
             let place = key.id.rsplit_once('/').and_then(|(session, at)| Some((session, at.parse::<u64>().ok()?)));
             let (session, at) = place.ok_or_else(|| Error::Damaged(key.id.clone()))?;
@@ -95,45 +99,45 @@ impl Collecting<'_> {
             Ok(())
         })
         .await?;
-        self.each((tenant, Table::HeapTags), |_, key, _| {
+        self.for_each_row((tenant, Table::HeapTags), |_, key, _| {
             roots.push(Digest::parse(&key.id).map_err(|_| Error::Damaged(key.id.clone()))?);
             Ok(())
         })
         .await?;
-        self.each((tenant, Table::Execution), |pass, key, row| {
-            roots.extend(pass.kept_by(&rows::read(&key.id, &row.value)?));
+        self.for_each_row((tenant, Table::Execution), |pass, key, row| {
+            roots.extend(pass.heaps_kept_by(&rows::read(&key.id, &row.value)?));
             Ok(())
         })
         .await?;
-        mark(heaps, roots);
+        mark_live(heaps, roots);
         Ok(())
     }
 
-    /// Heaps that a run keeps.
-    fn kept_by(&self, run: &ExecutionRow) -> Vec<Digest> {
+    /// The heaps that a run refers to.
+    fn heaps_kept_by(&self, run: &ExecutionRow) -> Vec<Digest> {
         if !run.state.is_final() {
             let from = match run.from {
-                From::Heap(key) => Some(key),
-                From::Fresh | From::Head => None,
+                StartFrom::Heap(key) => Some(key),
+                StartFrom::Fresh | StartFrom::Head => None,
             };
             let parked = run.parked.as_ref().map(|parked| parked.heap);
             return [from, run.input_heap, parked].into_iter().flatten().collect();
         }
-        // What a session's run left, its log keeps.
-        let outside = run.state == State::Completed && run.session.is_none();
+        // The log of a session refers to the heaps of its completed runs.
+        let outside = run.state == ExecutionState::Completed && run.session.is_none();
         let young = run.ended.is_some_and(|ended| !self.is_over(ended, self.service.retention.heaps));
         run.heap.into_iter().filter(|_| outside && young).collect()
     }
 
-    /// Condemns, saves and removes.
-    async fn judge(&mut self, tenant: &TenantId, heaps: &mut Heaps) -> Result<(), Error> {
+    /// Condemns unreferenced heaps, clears the mark of referenced ones, and deletes those whose grace period is over.
+    async fn condemn_and_delete(&mut self, tenant: &TenantId, heaps: &mut HeapGraph) -> Result<(), Error> {
         let mut order: Vec<(u32, Digest)> = heaps.known.iter().map(|(key, known)| (known.links, *key)).collect();
-        // A parent has fewer links than what stands on it. What is saved is saved from below.
+        // A parent has fewer links than its children, so this order clears marks from the oldest ancestor on.
         order.sort_unstable();
         for (_, key) in &order {
             let known = &heaps.known[key];
             if heaps.live.contains(key) && known.condemned.is_some() {
-                self.sentence(tenant, (*key, known.version), None).await?;
+                self.set_condemned(tenant, (*key, known.version), None).await?;
             }
         }
         let grace = i64::from(self.service.retention.grace_hours) * 3_600_000;
@@ -144,25 +148,26 @@ impl Collecting<'_> {
             let known = &heaps.known[key];
             let done = match known.condemned {
                 Some(at) if heaps.began.0.saturating_sub(at.0) >= grace => {
-                    let gone = self.heap_goes(tenant, (*key, known)).await?;
+                    let gone = self.delete_heap(tenant, (*key, known)).await?;
                     if gone {
                         heaps.known.remove(key);
                     }
                     gone
                 }
                 Some(_) => true,
-                // Not since the pass began: who saw it since then leans on the whole grace period.
-                None => self.sentence(tenant, (*key, known.version), Some(self.service.now())).await?,
+                // The grace period starts now, not at the start of the pass: a caller that saw the heap meanwhile may
+                // rely on the full period.
+                None => self.set_condemned(tenant, (*key, known.version), Some(self.service.now())).await?,
             };
             if !done {
-                // Someone has changed it since: what it stands on stays, too.
-                mark(heaps, vec![*key]);
+                // The row changed since it was read, so the heap is in use, and its ancestors are too.
+                mark_live(heaps, vec![*key]);
             }
         }
         Ok(())
     }
 
-    async fn heap_goes(&mut self, tenant: &TenantId, (key, known): (Digest, &Known)) -> Result<bool, Error> {
+    async fn delete_heap(&mut self, tenant: &TenantId, (key, known): (Digest, &HeapEntry)) -> Result<bool, Error> {
         let before = self.collected.rows.get(Table::Heap.name()).copied();
         let heap = Key::new(tenant, Table::Heap, key.to_string());
         let bytes = known.bytes;
@@ -174,8 +179,8 @@ impl Collecting<'_> {
         Ok(gone)
     }
 
-    /// Writes since when a heap is condemned; whether it was still as it was found.
-    async fn sentence(
+    /// Sets or clears the condemned mark. Returns false if the row changed since it was read.
+    async fn set_condemned(
         &mut self,
         tenant: &TenantId,
         (key, version): (Digest, u64),
@@ -195,8 +200,8 @@ impl Collecting<'_> {
         Ok(self.service.try_commit(batch).await?.is_some())
     }
 
-    /// Entries say that their heap has gone.
-    async fn say_gone(&mut self, heaps: &Heaps) -> Result<(), Error> {
+    /// Marks log entries whose heap was deleted.
+    async fn mark_entries_without_heap(&mut self, heaps: &HeapGraph) -> Result<(), Error> {
         let gone = heaps.past.iter().filter(|(_, heap)| !heaps.known.contains_key(heap));
         if self.pass.dry_run {
             return Ok(());
@@ -210,12 +215,12 @@ impl Collecting<'_> {
         Ok(())
     }
 
-    /// Engines that no heap needs and nobody has asked to be kept.
-    async fn guests(&mut self, tenant: &TenantId, heaps: &Heaps) -> Result<(), Error> {
+    /// Deletes engines that no heap needs and that were not needed recently.
+    async fn delete_unused_engines(&mut self, tenant: &TenantId, heaps: &HeapGraph) -> Result<(), Error> {
         let needed: HashSet<Digest> = heaps.known.values().map(|known| known.engine).collect();
         let grace = i64::from(self.service.retention.grace_hours) * 3_600_000;
         let mut doomed = Vec::new();
-        self.each((tenant, Table::Guest), |_, key, row| {
+        self.for_each_row((tenant, Table::Guest), |_, key, row| {
             let guest: GuestRow = rows::read(&key.id, &row.value)?;
             let needed = Digest::parse(&key.id).is_ok_and(|engine| needed.contains(&engine));
             if !needed && heaps.began.0.saturating_sub(guest.kept.0) >= grace {
@@ -227,8 +232,8 @@ impl Collecting<'_> {
         self.remove(doomed).await
     }
 
-    /// Looks at every row of a table that a dry pass has not taken away.
-    async fn each(
+    /// Calls `look` for every row of a table, except those that a dry run would have deleted.
+    async fn for_each_row(
         &mut self,
         (tenant, table): (&TenantId, Table),
         mut look: impl FnMut(&Self, &Key, &Row) -> Result<(), Error>,
@@ -248,8 +253,8 @@ impl Collecting<'_> {
     }
 }
 
-/// These, and all that they stand on.
-fn mark(heaps: &mut Heaps, mut roots: Vec<Digest>) {
+/// Marks these heaps and all of their ancestors as live.
+fn mark_live(heaps: &mut HeapGraph, mut roots: Vec<Digest>) {
     while let Some(key) = roots.pop() {
         if heaps.live.insert(key) {
             roots.extend(heaps.known.get(&key).and_then(|known| known.parent));

@@ -1,18 +1,18 @@
-//! Sessions with JavaScript, their logs, and runs that ended long ago.
-//! Invariant: a session goes with its whole log in one transaction, so that a log never has a gap and a name that is used again
-//! begins at 0; a run that has not ended stays, whatever its age.
+//! Deletes expired sessions with JavaScript, their logs, and old script runs.
+//! Invariant: a session and its whole log are deleted in one transaction, so a log never has a gap, and a reused name
+//! starts again at 0. A run that has not ended is kept, whatever its age.
 
 use ports::store::{Batch, Expect, Key, Range, Row, Table};
 
-use super::{Collecting, PORTION};
+use super::{Collector, PORTION};
 use crate::engine::rows::{ExecutionRow, JsSessionRow, LogRow, SessionName, log_key};
 use crate::error::Error;
 use crate::rows;
 
-/// In this order: what goes with something else goes with it.
+/// The order matters: rows that are deleted with a session must not be visited before it.
 pub(super) const OF_JS: [Table; 4] = [Table::JsSession, Table::SessionLog, Table::Execution, Table::HeapTags];
 
-impl Collecting<'_> {
+impl Collector<'_> {
     pub(super) async fn js_row(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         match key.table {
             Table::JsSession => self.js_session(key, row).await,
@@ -40,7 +40,7 @@ impl Collecting<'_> {
         self.apply(batch).await
     }
 
-    /// Rows from before there was a date have that of their last entry.
+    /// When the session was last used. Rows from before that field existed take the time of their last log entry.
     async fn last_used(&self, key: &Key, session: &JsSessionRow) -> Result<base::Timestamp, Error> {
         if session.used != rows::never() || session.entries == 0 {
             return Ok(session.used);
@@ -49,7 +49,7 @@ impl Collecting<'_> {
         Ok(self.service.fetch::<LogRow>(&last).await?.map_or(session.used, |found| found.row.timestamp))
     }
 
-    /// One whose session was removed in the middle.
+    /// Deletes a log entry that outlived its session because of a crash.
     async fn log_entry(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let Some((session, _)) = key.id.rsplit_once('/') else { return Ok(()) };
         if self.js_known.as_ref().is_none_or(|(known, _)| known != session) {
@@ -63,7 +63,7 @@ impl Collecting<'_> {
         self.remove(vec![(key.clone(), Expect::Version(row.version))]).await
     }
 
-    /// A run with its output.
+    /// Deletes an ended run with its output.
     async fn execution(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let Ok(run) = rows::read::<ExecutionRow>(&key.id, &row.value) else { return Ok(()) };
         let over = run.ended.is_some_and(|ended| self.is_over(ended, self.service.retention.executions));
@@ -77,7 +77,7 @@ impl Collecting<'_> {
         self.apply(batch).await
     }
 
-    /// Tags of a heap that is not there.
+    /// Deletes tags of a heap that does not exist.
     async fn tags(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let heap = Key::new(&key.tenant, Table::Heap, key.id.clone());
         if self.service.ports.store.get(&heap).await?.is_some() {
@@ -86,7 +86,7 @@ impl Collecting<'_> {
         self.remove(vec![(key.clone(), Expect::Version(row.version))]).await
     }
 
-    /// The rows of another table whose ids begin with this one's.
+    /// The ids and versions of another table's rows whose ids begin with this row's id.
     async fn ids_under(&self, (key, table): (&Key, Table)) -> Result<Vec<(String, u64)>, Error> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {

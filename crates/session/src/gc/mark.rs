@@ -1,5 +1,6 @@
-//! Which blobs rows name, and the end of the others.
-//! Invariant: whatever looks like a digest in any row keeps the blob of that name, so that a table that is new here loses nothing.
+//! Finds the blobs that rows refer to, and deletes the others.
+//! Invariant: any text in a row that looks like a digest keeps the blob of that name, so a new kind of row cannot
+//! lose its blobs.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,44 +8,49 @@ use std::time::Duration;
 use base::{Digest, TenantId};
 use ports::store::{Key, Table};
 
-use super::{Collecting, PORTION};
+use super::{Collector, PORTION};
 use crate::error::Error;
 
-/// What a row keeps. A table whose rows name blobs in another way than as text gets a function of its own here.
-type Root = fn(Table, &str, &[u8], &mut HashSet<Digest>);
+/// Finds the digests in a row. A table that names blobs in another form than text needs its own function here.
+type DigestFinder = fn(Table, &str, &[u8], &mut HashSet<Digest>);
 
-const ROOTS: &[Root] = &[|_, id, value, named| {
+const DIGEST_FINDERS: &[DigestFinder] = &[|_, id, value, named| {
     digests_in(id.as_bytes(), named);
     digests_in(value, named);
 }];
 
-/// Every run of exactly 64 hex characters.
+/// Collects every sequence of exactly 64 hex digits.
 fn digests_in(text: &[u8], named: &mut HashSet<Digest>) {
     let runs = text.split(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let digests = runs.filter(|run| run.len() == 64).filter_map(|run| Digest::parse(str::from_utf8(run).ok()?).ok());
     named.extend(digests);
 }
 
-impl Collecting<'_> {
-    /// Every blob that some row names.
-    pub(super) async fn named(&mut self, tenants: &[TenantId]) -> Result<HashSet<Digest>, Error> {
+impl Collector<'_> {
+    /// Every digest in any row.
+    pub(super) async fn named_digests(&mut self, tenants: &[TenantId]) -> Result<HashSet<Digest>, Error> {
         let mut named = HashSet::new();
         for tenant in tenants {
             for table in Table::ALL {
-                self.named_in(tenant, table, &mut named).await?;
+                self.collect_digests_in(tenant, table, &mut named).await?;
             }
         }
         Ok(named)
     }
 
-    async fn named_in(&mut self, tenant: &TenantId, table: Table, named: &mut HashSet<Digest>) -> Result<(), Error> {
+    async fn collect_digests_in(
+        &mut self,
+        tenant: &TenantId,
+        table: Table,
+        named: &mut HashSet<Digest>,
+    ) -> Result<(), Error> {
         let mut after = None;
         loop {
             let rows = match self.portion((tenant, table), after).await {
                 Ok(rows) => rows,
-                // What it names cannot be known.
+                // An unread row may refer to any blob, so no blob is deleted in this pass.
                 Err(error) if error.is_damage() => {
-                    tracing::error!(%error, %tenant, table = table.name(), "a table cannot be read to its end");
+                    tracing::error!(%error, %tenant, table = table.name(), "a table cannot be read completely, so no blob is deleted");
                     self.collected.unread.push(format!("{tenant}/{}", table.name()));
                     return Ok(());
                 }
@@ -56,12 +62,12 @@ impl Collecting<'_> {
                 if !self.doomed.is_empty() && self.doomed.contains(&Key::new(tenant, table, id)) {
                     continue;
                 }
-                ROOTS.iter().for_each(|root| root(table, id, &row.value, named));
+                DIGEST_FINDERS.iter().for_each(|root| root(table, id, &row.value, named));
             }
         }
     }
 
-    /// The others, where they are old enough.
+    /// Deletes unreferenced blobs that are older than the grace period.
     pub(super) async fn sweep(&mut self, named: &HashSet<Digest>) -> Result<(), Error> {
         let grace = Duration::from_secs(u64::from(self.service.retention.grace_hours) * 3_600);
         let blobs = self.service.ports.blobs.clone();

@@ -1,6 +1,6 @@
-//! What nobody needs any more goes: rows whose time is over, heaps that nothing leads to, then blobs that no row names.
-//! Invariant: a blob goes only when every row of every tenant was read and none names it, and nobody has put it for the grace
-//! period: who puts a blob before the row that names it is never overtaken.
+//! Deletes data after its retention period: expired rows, then unreferenced heaps, then unreferenced blobs.
+//! Invariant: a blob is deleted only if every row of every tenant was read, no row refers to it, and it was not put
+//! during the grace period. A caller that puts a blob before the row that names it therefore never loses the blob.
 
 mod expire;
 mod heaps;
@@ -18,80 +18,81 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::service::Service;
 
-/// How a pass is made.
+/// Options of a collection pass.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pass {
-    /// Say what would go, and change nothing.
+pub struct CollectionOptions {
+    /// Report what would be deleted, and change nothing.
     pub dry_run: bool,
-    /// Between two portions, so that calls are not kept waiting.
+    /// The pause between two portions, so that calls are not delayed.
     pub pause: Duration,
-    /// Only what JavaScript has left: runs, logs, heaps and their engines.
+    /// Collect only data of JavaScript: runs, logs, heaps and engines.
     pub only_js: bool,
 }
 
-/// What went, or would go.
+/// The data that a pass deleted, or would delete in a dry run.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Collected {
-    /// Rows by the name of their table.
+pub struct CollectionReport {
+    /// Deleted rows by the name of their table.
     pub rows: BTreeMap<&'static str, u64>,
-    /// Of the heaps among them, also where these are in blobs.
+    /// The size of the deleted heaps, including objects in blobs.
     pub heap_bytes: u64,
-    /// Heaps that nothing leads to, from this pass on; they go if that is so after the grace period.
+    /// Heaps that this pass condemned. They are deleted after the grace period if nothing refers to them then.
     pub condemned: u64,
     pub blobs: u64,
     pub blob_bytes: u64,
-    /// Blobs that stay.
+    /// Blobs that were kept.
     pub kept_blobs: u64,
     pub kept_bytes: u64,
-    /// Tables that could not be read to their end; no blob was touched where there is one.
+    /// Tables that could not be read completely. If there is one, no blob was deleted.
     pub unread: Vec<String>,
 }
 
-/// Rows and blobs that are looked at in one go.
+/// The number of rows or blobs that are read at a time.
 const PORTION: usize = 256;
 
-/// One pass under way.
-struct Collecting<'a> {
+/// A collection pass in progress.
+struct Collector<'a> {
     service: &'a Service,
-    pass: Pass,
-    /// What would be gone by now, in a pass that only says so.
+    pass: CollectionOptions,
+    /// Rows that a dry run would have deleted by now.
     doomed: BTreeSet<Key>,
-    /// The session whose rows are looked at, and whether it lives.
+    /// The session of the current row, and whether it exists. Rows of one session are adjacent.
     known: Option<(LogicalSessionId, bool)>,
+    /// The same for sessions with JavaScript, by their row id.
     js_known: Option<(String, bool)>,
-    /// Its calls so far.
+    /// The trace calls of that session so far.
     calls: Vec<(Key, Expect)>,
-    collected: Collected,
+    collected: CollectionReport,
 }
 
 impl Service {
-    /// One pass over everything.
-    pub async fn collect_garbage(&self, pass: Pass) -> Result<Collected, Error> {
-        let mut collecting = Collecting {
+    /// Runs one collection pass over all tenants.
+    pub async fn collect_garbage(&self, pass: CollectionOptions) -> Result<CollectionReport, Error> {
+        let mut collector = Collector {
             service: self,
             pass,
             doomed: BTreeSet::new(),
             known: None,
             js_known: None,
             calls: Vec::new(),
-            collected: Collected::default(),
+            collected: CollectionReport::default(),
         };
         let tenants = self.ports.store.tenants().await?;
         for tenant in &tenants {
-            collecting.expire(tenant).await?;
-            collecting.heaps(tenant).await?;
+            collector.expire(tenant).await?;
+            collector.collect_heaps(tenant).await?;
         }
-        // Rows of tenants that came since are young, and so are the blobs they name.
-        let named = collecting.named(&tenants).await?;
-        if collecting.collected.unread.is_empty() {
-            collecting.sweep(&named).await?;
+        // Tenants that were created since have only young blobs, which the grace period protects.
+        let named = collector.named_digests(&tenants).await?;
+        if collector.collected.unread.is_empty() {
+            collector.sweep(&named).await?;
         }
-        Ok(collecting.collected)
+        Ok(collector.collected)
     }
 }
 
-impl Collecting<'_> {
-    /// A portion of a table, after the pause.
+impl Collector<'_> {
+    /// Reads a portion of a table, after the pause.
     async fn portion(
         &mut self,
         (tenant, table): (&TenantId, Table),
@@ -104,7 +105,7 @@ impl Collecting<'_> {
         Ok(self.service.ports.store.scan(&range).await?)
     }
 
-    /// Removes rows as they were read; rows that someone has changed since stay for the next pass.
+    /// Deletes rows with the given conditions. A row that changed since it was read is kept for the next pass.
     async fn remove(&mut self, doomed: Vec<(Key, Expect)>) -> Result<(), Error> {
         for portion in doomed.chunks(PORTION) {
             let batch =
@@ -114,12 +115,12 @@ impl Collecting<'_> {
         Ok(())
     }
 
-    /// All of a batch, or nothing where someone was faster.
+    /// Applies a batch, or nothing if a row changed since it was read. Counts the rows that were deleted.
     async fn apply(&mut self, batch: Batch) -> Result<(), Error> {
         let mut gone = Vec::new();
         for write in &batch.writes {
             let Write::Delete { key, expect } = write else { continue };
-            // What goes along with something else need not be there.
+            // A delete without a condition may name a row that does not exist.
             let is_there = *expect != Expect::Any || self.service.ports.store.get(key).await?.is_some();
             if is_there && !self.doomed.contains(key) {
                 gone.push(key.clone());

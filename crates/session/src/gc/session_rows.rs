@@ -1,26 +1,27 @@
-//! What sessions have left: results, plans, claims, handles, receipts, calls.
-//! Invariant: what says that an effect was done outlives the result of the run that did it, and a row whose session is gone goes.
+//! Deletes expired data of sessions: results, plans, claims, handles, receipts, calls.
+//! Invariant: the record that an effect was done outlives the result of its run, and rows of a deleted session are
+//! deleted.
 
 use base::{LogicalSessionId, TenantId, Timestamp};
 use ports::store::{Expect, Key, Range, Row, Table};
 
-use super::{Collecting, PORTION};
+use super::{Collector, PORTION};
 use crate::error::Error;
 use crate::rows::{self, Claim, ClaimRow, PlanRow, RunRow, run_id_key, run_key};
 use crate::run::{OperationRow, OperationState};
 use crate::service::Service;
 
-/// A commit that was not used is good for ten minutes; after that its row only says why it is refused.
+/// An unused commit is valid for ten minutes. Its row is kept longer only to explain why it is refused.
 const UNUSED_COMMIT_DAYS: u32 = 1;
 
-/// Calls beyond what a trace may have, before the oldest of them go.
+/// How far a trace may exceed its limit before its oldest calls are deleted together.
 const AT_ONCE: usize = 64;
 
-impl Collecting<'_> {
+impl Collector<'_> {
     pub(super) async fn session_row(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let id = key.id.split_once('/').map(|(id, _)| id);
         let Some(session) = id.and_then(|id| LogicalSessionId::parse(id).ok()) else { return Ok(()) };
-        // Rows of one session stand together.
+        // Rows of one session are adjacent, so the session is looked up once.
         let lives = match self.known {
             Some((same, lives)) if same == session => lives,
             _ => {
@@ -36,12 +37,12 @@ impl Collecting<'_> {
         if key.table == Table::Trace {
             return self.call(key, expect).await;
         }
-        let doomed = self.doomed_of(session, key, &row.value, expect).await?;
+        let doomed = self.expired_rows(session, key, &row.value, expect).await?;
         self.remove(doomed).await
     }
 
-    /// What goes because of one row of a session that lives.
-    async fn doomed_of(
+    /// The rows to delete because of one row of an existing session.
+    async fn expired_rows(
         &mut self,
         session: LogicalSessionId,
         key: &Key,
@@ -102,13 +103,13 @@ impl Collecting<'_> {
         std::iter::once((key.clone(), expect)).chain(id).collect()
     }
 
-    /// Of a session's calls the newest stay. They come in the order of their moments.
+    /// Keeps the newest calls of a session. Rows come in the order of their time.
     async fn call(&mut self, key: &Key, expect: Expect) -> Result<(), Error> {
         if self.is_over(moment_of(&key.id), self.service.retention.execute_sessions) {
             return self.remove(vec![(key.clone(), expect)]).await;
         }
         self.calls.push((key.clone(), expect));
-        // Some at once: each removal is a flush.
+        // Deletes several at a time, because each deletion costs a flush.
         if self.calls.len() < self.service.retention.trace_calls as usize + AT_ONCE {
             return Ok(());
         }
@@ -117,15 +118,15 @@ impl Collecting<'_> {
     }
 }
 
-/// When a call was made: a part of its name.
+/// The time of a call, which is part of its row id.
 fn moment_of(id: &str) -> Timestamp {
     let moment = id.split_once('/').and_then(|(_, rest)| rest.split_once('-')).and_then(|(at, _)| at.parse().ok());
     moment.map_or(Timestamp(i64::MAX), Timestamp)
 }
 
 impl Service {
-    /// What a session that is gone has left; what a crash leaves of it the next pass finds.
-    pub(crate) async fn leftovers(&self, tenant: &TenantId, session: LogicalSessionId) -> Result<(), Error> {
+    /// Deletes all rows of a deleted session. After a crash the next pass deletes the rest.
+    pub(crate) async fn delete_session_rows(&self, tenant: &TenantId, session: LogicalSessionId) -> Result<(), Error> {
         for table in Table::of_sessions() {
             loop {
                 let prefix = format!("{session}/");
@@ -146,7 +147,7 @@ impl Service {
                 self.ports.store.commit(batch).await?;
             }
         }
-        // Its log goes with the next pass: nobody can ask for it any more.
+        // The session's log is deleted by the next pass, since no caller can reach it.
         let name = crate::engine::rows::SessionName::Logical(session);
         let code = ports::store::Batch::default().delete(crate::engine::rows::session_key(tenant, &name), Expect::Any);
         Ok(self.ports.store.commit(code).await?)

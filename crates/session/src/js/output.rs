@@ -1,24 +1,25 @@
-//! Console output in pieces.
-//! Invariant: a piece that is full never changes; a page reads only the pieces it touches and never splits a character.
+//! Console output, stored in pieces.
+//! Invariant: a full piece never changes; reading a page reads only the pieces it touches, and never splits a
+//! character.
 
+use access::Caller;
 use base::{ExecutionId, TenantId};
 use ports::store::{Expect, Write};
 
-use crate::engine::rows::{Printed, output_key};
+use crate::engine::rows::{OutputIndex, output_key};
 use crate::engine::view::{OutputPage, OutputRequest};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::service::Service;
-use access::Caller;
 
-/// Of one piece. The last one is written again as it grows.
+/// The size of a piece. The last piece is rewritten as it grows.
 const PIECE_BYTES: usize = 16 * 1024;
-/// Of one page, unless its caller asks for more or for one longer line.
+/// The size of a page, unless its caller requests more or a single line is longer.
 const PAGE_BYTES: u64 = 24 * 1024;
 const PAGE_LINES: u64 = 1_000;
 
-impl Printed {
-    /// Adds what a step printed; `tail` is the last piece. The pieces that changed, by number.
+impl OutputIndex {
+    /// Adds the output of a step. `tail` is the last piece. Returns the pieces that changed, by number.
     pub fn append(&mut self, tail: &mut String, text: &str) -> Vec<(usize, String)> {
         let (mut changed, mut rest) = (Vec::new(), text);
         while !rest.is_empty() {
@@ -27,11 +28,11 @@ impl Printed {
                 tail.clear();
             }
             let room = PIECE_BYTES.saturating_sub(tail.len()).max(4);
-            let (now, later) = rest.split_at(floor(rest, room.min(rest.len())));
-            tail.push_str(now);
-            self.bytes += now.len() as u64;
-            self.ends += now.bytes().filter(|byte| *byte == b'\n').count() as u64;
-            self.open = !now.ends_with('\n');
+            let (fitting, later) = rest.split_at(floor(rest, room.min(rest.len())));
+            tail.push_str(fitting);
+            self.bytes += fitting.len() as u64;
+            self.ends += fitting.bytes().filter(|byte| *byte == b'\n').count() as u64;
+            self.open = !fitting.ends_with('\n');
             let number = self.pieces.len() - 1;
             changed.retain(|(known, _)| *known != number);
             changed.push((number, tail.clone()));
@@ -40,7 +41,7 @@ impl Printed {
         changed
     }
 
-    /// The piece that holds this byte, or the last one.
+    /// The piece that holds this byte, or the last piece.
     fn piece_at(&self, byte: u64) -> usize {
         self.pieces.partition_point(|(start, _)| *start <= byte).saturating_sub(1)
     }
@@ -51,7 +52,7 @@ impl Printed {
     }
 }
 
-/// The largest boundary of a character at or below this.
+/// The last character boundary at or below `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -65,93 +66,97 @@ pub(super) fn piece_writes(tenant: &TenantId, id: ExecutionId, changed: Vec<(usi
     changed.into_iter().map(put).collect()
 }
 
-/// Text from the start of one piece.
+/// Text from the beginning of a piece.
 struct Window {
     text: String,
+    /// The position of the text in the whole output.
     byte: u64,
-    /// Line feeds before it.
+    /// The number of line feeds before the text.
     line: u64,
 }
 
 impl Service {
+    /// Reads a page of a run's output, by lines or by bytes.
     pub async fn execution_output(
         &self,
         caller: &Caller,
         id: &str,
-        asked: &OutputRequest,
+        request: &OutputRequest,
     ) -> Result<OutputPage, Error> {
-        if asked.line_offset.or(asked.line_limit).is_some() && asked.byte_offset.or(asked.byte_limit).is_some() {
+        if request.line_offset.or(request.line_limit).is_some() && request.byte_offset.or(request.byte_limit).is_some()
+        {
             return Err(JsError::Either("line_offset", "byte_offset").into());
         }
         let (id, row) = self.execution_row(caller, id).await?;
-        let printed = row.row.output;
-        if asked.byte_offset.or(asked.byte_limit).is_some() {
-            return self.by_bytes(caller, id, &printed, asked).await;
+        let index = row.row.output;
+        if request.byte_offset.or(request.byte_limit).is_some() {
+            return self.page_by_bytes(caller, id, &index, request).await;
         }
-        self.by_lines(caller, id, &printed, asked).await
+        self.page_by_lines(caller, id, &index, request).await
     }
 
-    async fn by_bytes(
+    async fn page_by_bytes(
         &self,
         caller: &Caller,
         id: ExecutionId,
-        printed: &Printed,
-        asked: &OutputRequest,
+        index: &OutputIndex,
+        request: &OutputRequest,
     ) -> Result<OutputPage, Error> {
-        let from = asked.byte_offset.unwrap_or(0).min(printed.bytes);
-        let limit = asked.byte_limit.unwrap_or(PAGE_BYTES).max(1);
-        let to = from.saturating_add(limit).min(printed.bytes);
-        let window = self.window(caller, id, printed, (printed.piece_at(from), to)).await?;
+        let from = request.byte_offset.unwrap_or(0).min(index.bytes);
+        let limit = request.byte_limit.unwrap_or(PAGE_BYTES).max(1);
+        let to = from.saturating_add(limit).min(index.bytes);
+        let window = self.window(caller, id, index, index.piece_at(from), to).await?;
         let start = floor(&window.text, (from - window.byte) as usize);
         let mut end = floor(&window.text, (to - window.byte) as usize);
         if end <= start {
-            // Less than one character was asked for: it is given whole, so that who pages goes on.
+            // A limit below one character returns that character, so that paging always makes progress.
             end = window.text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
         }
-        Ok(page(printed, &window, start, end))
+        Ok(page(index, &window, start, end))
     }
 
-    async fn by_lines(
+    async fn page_by_lines(
         &self,
         caller: &Caller,
         id: ExecutionId,
-        printed: &Printed,
-        asked: &OutputRequest,
+        index: &OutputIndex,
+        request: &OutputRequest,
     ) -> Result<OutputPage, Error> {
-        let from = asked.line_offset.unwrap_or(0).min(printed.lines());
-        let most = asked.line_limit.unwrap_or(PAGE_LINES).max(1);
-        let first = printed.piece_of_line(from);
-        let start_byte = printed.pieces.get(first).map_or(0, |(byte, _)| *byte);
+        let from = request.line_offset.unwrap_or(0).min(index.lines());
+        let most = request.line_limit.unwrap_or(PAGE_LINES).max(1);
+        let first = index.piece_of_line(from);
+        let start_byte = index.pieces.get(first).map_or(0, |(byte, _)| *byte);
         let mut reach = start_byte + 2 * PAGE_BYTES;
         loop {
-            let window = self.window(caller, id, printed, (first, reach.min(printed.bytes))).await?;
-            let whole = window.byte + window.text.len() as u64 >= printed.bytes;
+            let window = self.window(caller, id, index, first, reach.min(index.bytes)).await?;
+            let is_last_window = window.byte + window.text.len() as u64 >= index.bytes;
             let Some(start) = line_start(&window.text, from - window.line) else {
-                if whole {
-                    return Ok(page(printed, &window, window.text.len(), window.text.len()));
+                if is_last_window {
+                    return Ok(page(index, &window, window.text.len(), window.text.len()));
                 }
                 reach += 4 * PAGE_BYTES;
                 continue;
             };
-            match lines_end(&window.text[start..], most, whole) {
-                Some(length) => return Ok(page(printed, &window, start, start + length)),
-                // One line that is longer than a page.
+            match lines_end(&window.text[start..], most, is_last_window) {
+                Some(length) => return Ok(page(index, &window, start, start + length)),
+                // A line is longer than the window.
                 None => reach += 4 * PAGE_BYTES,
             }
         }
     }
 
-    /// The pieces from this one on, as far as this byte.
+    /// The text from a piece's beginning up to a byte.
     async fn window(
         &self,
         caller: &Caller,
         id: ExecutionId,
-        printed: &Printed,
-        (first, to): (usize, u64),
+        index: &OutputIndex,
+        first: usize,
+        to: u64,
     ) -> Result<Window, Error> {
-        let (byte, line) = printed.pieces.get(first).copied().unwrap_or_default();
+        let (byte, line) = index.pieces.get(first).copied().unwrap_or_default();
         let mut text = String::new();
-        for number in first..printed.pieces.len() {
+        for number in first..index.pieces.len() {
             if byte + text.len() as u64 > to || (number > first && byte + text.len() as u64 == to) {
                 break;
             }
@@ -162,37 +167,38 @@ impl Service {
         Ok(Window { text, byte, line })
     }
 
-    /// The last piece, for a run that is taken up again.
+    /// The last piece, from which a resumed run continues.
     pub(super) async fn output_tail(
         &self,
         tenant: &TenantId,
         id: ExecutionId,
-        printed: &Printed,
+        index: &OutputIndex,
     ) -> Result<String, Error> {
-        let Some(last) = printed.pieces.len().checked_sub(1) else { return Ok(String::new()) };
+        let Some(last) = index.pieces.len().checked_sub(1) else { return Ok(String::new()) };
         let key = output_key(tenant, id, last);
         let found = self.ports.store.get(&key).await?.ok_or_else(|| Error::Damaged(key.id.clone()))?;
         String::from_utf8(found.value).map_err(|_| Error::Damaged(key.id))
     }
 }
 
-fn page(printed: &Printed, window: &Window, start: usize, end: usize) -> OutputPage {
+fn page(index: &OutputIndex, window: &Window, start: usize, end: usize) -> OutputPage {
     let before = |at: usize| window.text[..at].bytes().filter(|byte| *byte == b'\n').count() as u64;
     let next_byte_offset = window.byte + end as u64;
-    // A line that was cut is read again by whoever pages by lines; one without its end is over when the output is.
-    let ended = next_byte_offset >= printed.bytes;
+    // Paging by lines reads a cut line again from its start. The last line, which may lack a line feed, counts as
+    // complete at the end of the output.
+    let ended = next_byte_offset >= index.bytes;
     OutputPage {
         data: window.text[start..end].to_owned(),
-        next_line_offset: if ended { printed.lines() } else { window.line + before(end) },
+        next_line_offset: if ended { index.lines() } else { window.line + before(end) },
         next_byte_offset,
-        total_lines: printed.lines(),
-        total_bytes: printed.bytes,
-        dropped_bytes: printed.dropped,
+        total_lines: index.lines(),
+        total_bytes: index.bytes,
+        dropped_bytes: index.dropped,
         has_more: !ended,
     }
 }
 
-/// Where the line after so many line feeds begins.
+/// The position after this many line feeds.
 fn line_start(text: &str, skip: u64) -> Option<usize> {
     if skip == 0 {
         return Some(0);
@@ -201,8 +207,9 @@ fn line_start(text: &str, skip: u64) -> Option<usize> {
     text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').nth(nth).map(|(at, _)| at + 1)
 }
 
-/// How many bytes the next lines take: as many as a page holds, at least one.
-fn lines_end(text: &str, most: u64, whole: bool) -> Option<usize> {
+/// The length of the next lines: at least one line, at most `most` lines and about a page of bytes. `None` if the
+/// first line has no end yet.
+fn lines_end(text: &str, most: u64, is_last_window: bool) -> Option<usize> {
     let (mut end, mut lines) = (0, 0);
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n') {
         if lines == most || (lines > 0 && at as u64 >= PAGE_BYTES) {
@@ -210,7 +217,7 @@ fn lines_end(text: &str, most: u64, whole: bool) -> Option<usize> {
         }
         (end, lines) = (at + 1, lines + 1);
     }
-    if whole && lines < most && (lines == 0 || (text.len() as u64) < PAGE_BYTES) {
+    if is_last_window && lines < most && (lines == 0 || (text.len() as u64) < PAGE_BYTES) {
         end = text.len();
     } else if lines == 0 {
         return None;

@@ -1,28 +1,49 @@
-//! Tags of heaps.
-//! Invariant: only a heap that is stored has tags; no tags and no row are the same.
+//! Tags and pins of heaps.
+//! Invariant: only stored heaps have tags, and an empty set of tags is stored as no row. A pinned heap stays in storage
+//! with all of its ancestors until it is unpinned.
 
+use access::Caller;
 use base::{Digest, TenantId};
 use ports::store::{Batch, Expect, Range, Table, Write};
 
 use super::heaps::parse_key;
 use crate::commit::{TRIES, unchanged};
-use crate::engine::rows::tags_key;
+use crate::engine::rows::{HeapRow, tags_key};
 use crate::engine::view::Tags;
 use crate::error::Error;
 use crate::error::JsError;
 use crate::rows;
 use crate::service::Service;
-use access::Caller;
 
-const MOST_TAGS: usize = 64;
+const MAX_TAGS: usize = 64;
 const KEY_BYTES: usize = 256;
 const VALUE_BYTES: usize = 4 * 1024;
-/// Rows read at once.
+/// The number of rows that are read at a time.
 const PAGE: usize = 500;
-/// Heaps that one answer names.
-const MOST_FOUND: usize = 10_000;
+/// The most heaps in one answer.
+const MAX_RESULTS: usize = 10_000;
 
 impl Service {
+    /// Pins or unpins a heap.
+    pub async fn pin_heap(&self, caller: &Caller, heap: &str, pinned: bool) -> Result<Digest, Error> {
+        self.js()?;
+        let (tenant, key) = (&caller.tenant, parse_key(heap)?);
+        for _ in 0..TRIES {
+            // Retaining a condemned heap rewrites its row, so this attempt loses the race against itself, and the
+            // next one succeeds.
+            let stored = self.retain_heap(tenant, key).await?.ok_or(JsError::NoHeap(key))?;
+            if stored.row.pinned == pinned && stored.row.condemned.is_none() {
+                return Ok(key);
+            }
+            let row = HeapRow { pinned, condemned: None, ..stored.row.clone() };
+            let batch = Batch { writes: vec![stored.replacing_write(tenant, key, &row)] };
+            if self.try_commit(batch).await?.is_some() {
+                return Ok(key);
+            }
+        }
+        Err(Error::Busy)
+    }
+
     pub async fn heap_tags(&self, caller: &Caller, heap: &str) -> Result<Tags, Error> {
         self.tags_of(&caller.tenant, parse_key(heap)?).await
     }
@@ -36,7 +57,7 @@ impl Service {
         self.change_tags(caller, parse_key(heap)?, |_| tags.clone()).await
     }
 
-    /// Removes these, or all of them.
+    /// Removes the given tags, or all of them.
     pub async fn delete_heap_tags(&self, caller: &Caller, heap: &str, keys: Option<&[String]>) -> Result<(), Error> {
         let without = |mut tags: Tags| match keys {
             None => Tags::new(),
@@ -50,7 +71,7 @@ impl Service {
 
     async fn change_tags(&self, caller: &Caller, heap: Digest, change: impl Fn(Tags) -> Tags) -> Result<(), Error> {
         for _ in 0..TRIES {
-            if self.save_heap(&caller.tenant, heap).await?.is_none() {
+            if self.retain_heap(&caller.tenant, heap).await?.is_none() {
                 return Err(JsError::NoHeap(heap).into());
             }
             let key = tags_key(&caller.tenant, heap);
@@ -69,7 +90,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// Heaps that have all of these tags, in the order of their keys.
+    /// The heaps that have all of these tags, in the order of their keys.
     pub async fn heaps_by_tags(&self, caller: &Caller, filter: &Tags) -> Result<Vec<(Digest, Tags)>, Error> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
@@ -89,14 +110,14 @@ impl Service {
                 }
             }
             match page.last() {
-                Some((last, _)) if page.len() == PAGE && found.len() < MOST_FOUND => after = Some(last.clone()),
+                Some((last, _)) if page.len() == PAGE && found.len() < MAX_RESULTS => after = Some(last.clone()),
                 _ => return Ok(found),
             }
         }
     }
 }
 
-/// Tags given with a run replace those of the heap that it leaves.
+/// The write of the tags given with a run. They replace the tags that its heap may have.
 pub(super) fn tag_write(tenant: &TenantId, heap: Digest, tags: &Tags) -> Write {
     let key = tags_key(tenant, heap);
     if tags.is_empty() {
@@ -106,7 +127,7 @@ pub(super) fn tag_write(tenant: &TenantId, heap: Digest, tags: &Tags) -> Write {
 }
 
 pub(super) fn check(tags: &Tags) -> Result<(), JsError> {
-    if tags.len() > MOST_TAGS {
+    if tags.len() > MAX_TAGS {
         return Err(JsError::BadTags("a heap has at most 64"));
     }
     let bad_key = |key: &String| key.is_empty() || key.len() > KEY_BYTES || key.contains(',');

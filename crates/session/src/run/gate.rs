@@ -1,8 +1,10 @@
-//! What a plan with a `review` verdict needs before it runs: a commit that a dry run gave, or `force`.
-//! Invariant: a claim is durable before anything leaves, and is made once; whoever comes later gets what became of it.
+//! The approval that a plan with the verdict `review` needs before it runs: a plan commit of a dry run, or `force`.
+//! Invariant: a claim is durable before the first call of the run, and is made once. Later callers get the outcome of
+//! the claimed run.
 
 use std::collections::BTreeMap;
 
+use access::Caller;
 use base::{Digest, RunId};
 use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
@@ -11,51 +13,51 @@ use super::page::PageRow;
 use crate::commit::TRIES;
 use crate::error::{Error, JsError};
 use crate::load::{Session, Versioned};
-use crate::program::Planned;
-use crate::ran::RunRequest;
+use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow};
+use crate::run_result::RunRequest;
 use crate::service::Service;
-use access::Caller;
 
-/// An unused commit is good for this long.
+/// How long an unused plan commit is valid.
 const GOOD_FOR_MS: i64 = 10 * 60 * 1000;
 const REQUEST_ID_BYTES: usize = 200;
 
 /// Whether a run may start.
 pub(super) enum Gate {
     Go(Box<Ticket>),
-    /// It ran already, with this number.
-    Ran(u64),
-    /// It was started by this run and has no result yet; the operation that speaks for it, where there is one.
+    /// The claim's run has ended, with this number.
+    AlreadyRan(u64),
+    /// The claim's run has no result yet. The number is that of its operation, if it is detached.
     Started(RunId, Option<u64>),
 }
 
-/// Leave to run one plan.
+/// The permission to run one plan.
 pub(super) struct Ticket {
-    pub planned: Planned,
+    pub planned: PlannedProgram,
     pub run: RunId,
     pub program: String,
-    /// Lists that it reads on, by handle.
+    /// The lists that the plan reads on from, by page handle.
     pub pages: BTreeMap<String, PageRow>,
-    /// What is marked as done when the run ends.
+    /// The claim that is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
 }
 
 impl Service {
+    /// Decides whether the requested plan may run, and claims it if it needs an approval.
     pub(super) async fn gate(&self, caller: &Caller, session: &Session, request: &RunRequest) -> Result<Gate, Error> {
         if let Some(commit) = &request.plan_commit_ref {
-            return self.by_commit(caller, session, commit, request).await;
+            return self.gate_by_commit(caller, session, commit, request).await;
         }
         let program = request.program.as_deref().ok_or(Error::NoProgram)?;
         let mut planned = self.plan_in(session, program, self.now())?;
         if planned.plan.verdict == Verdict::Review {
             self.check_fence(session, &planned)?;
             if !request.force {
-                self.keep_plan(caller, session, (&mut planned, program)).await?;
+                self.store_plan(caller, session, &mut planned, program).await?;
                 return Err(Error::Review { explained: planned.explained, commit: planned.commit.unwrap_or_default() });
             }
             if let Some(id) = &request.request_id {
-                return self.by_request(caller, session, id, (planned, program)).await;
+                return self.gate_by_request_id(caller, session, id, (planned, program)).await;
             }
         }
         let pages = self.pages_of(caller, session, &planned.plan).await?;
@@ -63,15 +65,16 @@ impl Service {
         Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: None })))
     }
 
-    /// A fork that nobody promoted changes nothing.
-    fn check_fence(&self, session: &Session, planned: &Planned) -> Result<(), Error> {
+    /// Refuses a plan with effects in a fork that was not promoted.
+    fn check_fence(&self, session: &Session, planned: &PlannedProgram) -> Result<(), Error> {
         if session.logical.row.fenced && !planned.plan.bounds.effects.is_empty() {
             return Err(JsError::Fenced { explained: planned.explained.clone() }.into());
         }
         Ok(())
     }
 
-    async fn by_commit(
+    /// Claims a plan commit. The program must still compile to the plan that was shown.
+    async fn gate_by_commit(
         &self,
         caller: &Caller,
         session: &Session,
@@ -97,14 +100,14 @@ impl Service {
                 return Err(Error::OtherPlan(base::printable(commit, 40)));
             }
             match row.state {
-                Claim::Done(number) => return Ok(Gate::Ran(number)),
+                Claim::Done(number) => return Ok(Gate::AlreadyRan(number)),
                 Claim::Claimed(run) => return Ok(Gate::Started(run, row.operation)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
                     return Err(Error::CommitExpired(base::printable(commit, 40)));
                 }
                 Claim::Unused => self.check_fence(session, &planned)?,
             }
-            // All that can fail comes before the claim, which is good for one run.
+            // Everything that can fail comes before the claim, since a claim allows only one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;
             let run = self.new_run_id();
             let claimed = ClaimRow { state: Claim::Claimed(run), owner: self.instance(), ..row };
@@ -116,13 +119,13 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The same id returns what the first call with it did.
-    async fn by_request(
+    /// Claims a request id. A second call with the same id gets the outcome of the first.
+    async fn gate_by_request_id(
         &self,
         caller: &Caller,
         session: &Session,
         id: &str,
-        (planned, program): (Planned, &str),
+        (planned, program): (PlannedProgram, &str),
     ) -> Result<Gate, Error> {
         if id.is_empty() || id.len() > REQUEST_ID_BYTES {
             return Err(Error::BadRequestId { max: REQUEST_ID_BYTES });
@@ -141,7 +144,7 @@ impl Service {
             return Err(Error::OtherPlan(base::printable(id, 80)));
         }
         Ok(match found.row.state {
-            Claim::Done(number) => Gate::Ran(number),
+            Claim::Done(number) => Gate::AlreadyRan(number),
             Claim::Claimed(run) => Gate::Started(run, found.row.operation),
             Claim::Unused => return Err(Error::Busy),
         })
@@ -149,7 +152,8 @@ impl Service {
 }
 
 impl Service {
-    /// Whether it is this run's now. An answer that was lost is asked for once more: the run's id is in the row, and nobody else's.
+    /// Writes a claim and returns whether this run got it. After a lost answer the row is read: only this run can
+    /// have written its own id.
     async fn claim(&self, key: &Key, claimed: &ClaimRow, expect: Expect) -> Result<bool, Error> {
         let batch = Batch::default().put(key.clone(), rows::write(claimed), expect);
         let error = match self.try_commit(batch).await {
@@ -160,7 +164,8 @@ impl Service {
         if found.is_some_and(|found| found.row.state == claimed.state) { Ok(true) } else { Err(error) }
     }
 
-    /// Between a claim and the start of its run nobody in this process looks at it.
+    /// The turn of a claim, so that no other caller in this process sees it between the claim and the start of its
+    /// run.
     pub(crate) async fn claim_turn(
         &self,
         session: &Session,
@@ -171,7 +176,7 @@ impl Service {
     }
 }
 
-/// Any text may be an id; its row is found by its digest.
+/// The key of a request id. Any text may be an id, so its digest is used.
 pub(crate) fn request_key(caller: &Caller, session: &Session, id: &str) -> Key {
     Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())))
 }

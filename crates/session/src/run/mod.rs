@@ -1,46 +1,48 @@
-//! `plasm_run`: plan, run, keep the result, answer.
-//! Invariant: the artifact is in the blobs and its row is committed before the answer names it; a run goes on when its caller
-//! stops waiting, unless the caller says that it shall stop, and then it stops before the next effect.
+//! `plasm_run`: plan, run, store the result, answer.
+//! Invariant: the artifact and its row are durable before the answer names them. A run continues when its caller
+//! stops waiting, unless the caller cancels it; then it stops before its next effect.
 
-mod again;
 mod gate;
-mod keep;
 mod operation;
 mod page;
 mod receipts;
 mod replay;
 mod start;
+mod store_result;
+mod takeover;
 mod task;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::RunId;
 use lang::plan::{Plan, StepKind};
 use ports::receipts::Receipt;
 
 use crate::error::Error;
-use crate::live::Live;
+use crate::live_runs::LiveRun;
 use crate::load::Session;
-use crate::ran::{RunAnswer, RunRequest};
+use crate::run_result::{RunAnswer, RunRequest};
 use crate::service::Service;
-use access::Caller;
 use gate::Gate;
 pub(crate) use gate::request_key;
 pub(crate) use operation::{OperationRow, OperationState};
 pub use task::TaskState;
 
-/// Without a handle nobody could ask for the run, so it is tried again for as long as its caller is there.
+/// The pause before a handle is tried again. Without a handle no caller could ask for the run, so this is repeated as
+/// long as its caller is connected.
 const HANDLE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Service {
+    /// Runs a program of a session.
     pub async fn run(self: &Arc<Self>, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, Error> {
         let session = self.session(caller, &request.session).await?;
         self.run_in(caller, session, request).await
     }
 
-    /// In a session that is known already; what the request says of it is not looked at.
+    /// Runs a program in a loaded session. The session in the request is ignored.
     pub(crate) async fn run_in(
         self: &Arc<Self>,
         caller: &Caller,
@@ -49,32 +51,32 @@ impl Service {
     ) -> Result<RunAnswer, Error> {
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
-            Gate::Ran(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
+            Gate::AlreadyRan(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
             Gate::Started(run, operation) => {
                 drop(turn);
-                return self.started(caller, &session, (run, operation)).await;
+                return self.answer_for_started(caller, &session, (run, operation)).await;
             }
             Gate::Go(ticket) => *ticket,
         };
         if let Some((handle, cancel)) = only_operation(&ticket.planned.plan) {
             drop(turn);
-            return self.ask(caller, &session, &handle, cancel).await;
+            return self.ask_operation(caller, &session, &handle, cancel).await;
         }
         let session = Arc::new(session);
-        let live = self.start(caller, &session, start::Work { ticket, resumed: None, again: false });
+        let live = self.start(caller, &session, start::RunWork { ticket, resumed: None, again: false });
         drop(turn);
         self.follow(caller, &session, &live, request.wait).await
     }
 
-    /// Waits for a run, and gives it a handle when that takes too long.
+    /// Waits for a run, and detaches it with a handle if it takes too long.
     async fn follow(
         &self,
         caller: &Caller,
         session: &Session,
-        live: &Live,
+        live: &LiveRun,
         wait: Option<bool>,
     ) -> Result<RunAnswer, Error> {
-        // Whoever stops waiting for a run that nobody else can ask about wants it to stop.
+        // If the caller leaves before the run has a handle, no caller can ask for it, so it is cancelled.
         let guard = live.stop_on_drop();
         let mut patience = Duration::from_millis(if wait == Some(false) { 0 } else { self.limits.inline_ms });
         loop {
@@ -89,14 +91,14 @@ impl Service {
                     guard.disarm();
                     return Ok(answer);
                 }
-                Err(error) => tracing::warn!(%error, "a run could not be given a handle, trying again"),
+                Err(error) => tracing::warn!(%error, "a run could not get a handle; this is retried"),
             }
             patience = HANDLE_AGAIN;
         }
     }
 
-    /// A commit or a request id that someone used before, whose run has no result yet.
-    pub(crate) async fn started(
+    /// The answer for a plan commit or request id whose run was started by an earlier call.
+    pub(crate) async fn answer_for_started(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
@@ -108,12 +110,12 @@ impl Service {
                 running => Ok(running),
             };
         }
-        // It may have ended between the two looks.
-        if let Some(number) = self.number_of(caller, session, run).await? {
+        // The run may have ended since it was looked up among the live runs.
+        if let Some(number) = self.run_number(caller, session, run).await? {
             return self.replay(caller, session, number).await.map(RunAnswer::Finished);
         }
         if let Some(number) = operation
-            && let Some(running) = self.look(caller, session, number).await?
+            && let Some(running) = self.peek_operation(caller, session, number).await?
         {
             return Ok(RunAnswer::Running(running));
         }
@@ -122,7 +124,8 @@ impl Service {
     }
 }
 
-/// A program that is nothing but `wait(…)` or `cancel(…)` answers what the operation itself would.
+/// The handle in a program that consists only of `wait(…)` or `cancel(…)`. Such a program is answered like the
+/// operation itself.
 fn only_operation(plan: &Plan) -> Option<(String, bool)> {
     match plan.steps.as_slice() {
         [step] => match &step.kind {

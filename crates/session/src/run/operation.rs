@@ -1,11 +1,12 @@
 //! Operations: runs that outlive the call that started them.
-//! Invariant: an operation has one owner, which says that it lives every few seconds; who takes one over from a dead owner
-//! runs the same plan under the same run, so that effects which have a receipt are not done again.
+//! Invariant: an operation has one owner, which renews its heartbeat every few seconds. A takeover from a dead owner
+//! runs the same plan under the same run id, so that effects with a receipt are not repeated.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use async_trait::async_trait;
 use base::{RunId, Timestamp};
 use exec::{OperationError, Rowset};
@@ -14,72 +15,78 @@ use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
 use super::gate::Ticket;
-use super::page::{Handle, own};
-use super::start::{Resumed, Work};
+use super::page::{HandleName, check_slot};
+use super::start::{ResumedOperation, RunWork};
 use super::task::TaskId;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
-use crate::live::Live;
+use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
-use crate::program::Planned;
-use crate::ran::{Operation, Ran, RunAnswer, Told};
+use crate::program::PlannedProgram;
 use crate::rows::{self, ClaimRow, LogicalRow};
+use crate::run_result::{DetachedRun, RunAnswer, RunProgress, RunResult};
 use crate::service::Service;
-use access::Caller;
 
+/// How often an owner renews its heartbeat.
 const BEAT: Duration = Duration::from_secs(5);
-const DEAD_AFTER_MS: i64 = Operation::DEAD_AFTER as i64 * 1000;
-/// How long `wait(…)` waits before it answers that the run still goes on.
+/// How old a heartbeat may be before its owner counts as dead. Four heartbeats may be lost to a slow store.
+const DEAD_AFTER_MS: i64 = DetachedRun::DEAD_AFTER as i64 * 1000;
+/// How long `wait(…)` waits before it answers that the run still continues.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A run that outlives its call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct OperationRow {
     pub run: RunId,
     pub plan: Plan,
     pub program: String,
     pub state: OperationState,
-    /// Someone wants it to stop, perhaps from another process.
+    /// A caller cancelled the run, perhaps in another process.
     pub cancel: bool,
-    pub told: Told,
-    /// How often it was taken over: whoever took it over last has it.
+    #[serde(rename = "told")]
+    pub progress: RunProgress,
+    /// How often the run was taken over. The process that wrote the current number owns it.
     #[serde(default)]
     pub owner: u32,
     #[serde(default)]
-    pub claim: Option<ClaimAt>,
-    /// When it was given its handle.
+    pub claim: Option<ClaimRecord>,
+    /// When the run got its handle.
     #[serde(default)]
     pub started: Option<Timestamp>,
 }
 
-/// What is wanted of an operation.
+/// A question about an operation.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct OperationRequest {
     pub number: u64,
-    /// It shall stop.
+    /// Cancel the run.
     pub cancel: bool,
     /// How long to wait for its end.
     pub patience: Duration,
 }
 
-/// The commit or the request id that a run was asked for with.
+/// The claim of the run, which its new owner needs after a takeover.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ClaimAt {
+pub(crate) struct ClaimRecord {
     table: Table,
     id: String,
     row: ClaimRow,
 }
 
 impl OperationRow {
-    /// Whether this process still has it.
-    pub fn is_of(&self, live: &Live) -> bool {
+    /// Whether this process still owns the run.
+    pub fn is_of(&self, live: &LiveRun) -> bool {
         self.run == live.run && self.owner == live.owner && matches!(self.state, OperationState::Running { .. })
     }
 }
 
+/// Whether an operation is active or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OperationState {
+    /// The run is active; its owner last wrote at `beat`.
     Running { beat: Timestamp },
+    /// The run has ended; its result has this number.
     Ended { number: u64 },
 }
 
@@ -88,8 +95,8 @@ pub(super) fn operation_key(caller: &Caller, session: &Session, number: u64) -> 
 }
 
 impl Service {
-    /// Gives a run under way a handle, under which anyone of the session can ask for it.
-    pub(super) async fn detach(&self, caller: &Caller, session: &Session, live: &Live) -> Result<RunAnswer, Error> {
+    /// Gives an active run a handle, by which every caller of the session can ask for it.
+    pub(super) async fn detach(&self, caller: &Caller, session: &Session, live: &LiveRun) -> Result<RunAnswer, Error> {
         let turn = self.turn(&session.id.to_string()).await;
         for _ in 0..TRIES {
             if live.has_ended() {
@@ -97,7 +104,7 @@ impl Service {
                 return live.ended().await.map(RunAnswer::Finished);
             }
             if let Some(number) = live.operation() {
-                return Ok(RunAnswer::Running(operation(session, number, live)));
+                return Ok(RunAnswer::Running(detached_here(session, number, live)));
             }
             let logical =
                 self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
@@ -109,9 +116,9 @@ impl Service {
                 program: live.program.clone(),
                 state: OperationState::Running { beat: self.now() },
                 cancel: false,
-                told: *live.told.borrow(),
+                progress: *live.progress.borrow(),
                 owner: live.owner,
-                claim: live.claim.clone().map(|(key, row)| ClaimAt { table: key.table, id: key.id, row }),
+                claim: live.claim.clone().map(|(key, row)| ClaimRecord { table: key.table, id: key.id, row }),
                 started: Some(self.now()),
             };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
@@ -125,15 +132,15 @@ impl Service {
                 batch = batch.put(key.clone(), rows::write(&claimed), Expect::Any);
             }
             if self.try_commit(batch).await?.is_some() {
-                live.speak_as(number);
-                return Ok(RunAnswer::Running(operation(session, number, live)));
+                live.set_operation(number);
+                return Ok(RunAnswer::Running(detached_here(session, number, live)));
             }
         }
         Err(Error::Busy)
     }
 
     /// `wait(s0_o1)` and `cancel(s0_o1)`.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_operation(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
@@ -141,34 +148,35 @@ impl Service {
         cancel: bool,
     ) -> Result<RunAnswer, Error> {
         let unknown = || Error::NoHandle(base::printable(handle, 60));
-        let parsed = Handle::parse(handle, "o").ok_or_else(unknown)?;
-        own(session, parsed.slot, handle)?;
-        let asked = Asked { number: parsed.number, cancel, patience: PATIENCE };
-        if let Some(answer) = self.ask_for(caller, session, asked).await? {
+        let parsed = HandleName::parse(handle, "o").ok_or_else(unknown)?;
+        check_slot(session, parsed.slot, handle)?;
+        let asked = OperationRequest { number: parsed.number, cancel, patience: PATIENCE };
+        if let Some(answer) = self.ask_operation_number(caller, session, asked).await? {
             return Ok(answer);
         }
         let operations = self.logical(caller, session.id).await?.map_or(0, |row| row.row.operations);
         let was_there = (1..=operations).contains(&parsed.number);
-        Err(if was_there { self.gone(handle) } else { unknown() })
+        Err(if was_there { self.expired_error(handle) } else { unknown() })
     }
 
-    /// `None`: the session has no such operation.
-    pub(super) async fn ask_for(
+    /// Answers for an operation by its number, taking it over if its owner is dead. `None` if the session has no such
+    /// operation.
+    pub(super) async fn ask_operation_number(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
-        Asked { number, cancel, patience }: Asked,
+        OperationRequest { number, cancel, patience }: OperationRequest,
     ) -> Result<Option<RunAnswer>, Error> {
         let key = operation_key(caller, session, number);
         let live = loop {
             let Some(mut found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(None) };
             if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
-                found = self.want_stop(&key, found).await?;
+                found = self.request_stop(&key, found).await?;
             }
             let beat = match found.row.state {
                 OperationState::Ended { number } => {
                     let ran = self.replay(caller, session, number).await?;
-                    return Ok(Some(RunAnswer::Finished(unmarked(ran))));
+                    return Ok(Some(RunAnswer::Finished(without_replay_mark(ran))));
                 }
                 OperationState::Running { beat } => beat,
             };
@@ -176,11 +184,11 @@ impl Service {
                 break live;
             }
             if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS {
-                // Another process has it.
-                return Ok(Some(RunAnswer::Running(elsewhere(session, number, &found.row, self.now()))));
+                // Another process drives the run.
+                return Ok(Some(RunAnswer::Running(detached_elsewhere(session, number, &found.row, self.now()))));
             }
-            // Whoever loses the race for it looks again, and finds that it lives.
-            if let Some(live) = self.take_over(caller, session, (number, &key, found)).await? {
+            // After a lost race the loop reads the row again, which then shows a living owner.
+            if let Some(live) = self.take_over_operation(caller, session, (number, &key, found)).await? {
                 break live;
             }
         };
@@ -189,23 +197,28 @@ impl Service {
         }
         match tokio::time::timeout(patience, live.ended()).await {
             Ok(ended) => ended.map(|ran| Some(RunAnswer::Finished(ran))),
-            Err(_) => Ok(Some(RunAnswer::Running(operation(session, number, &live)))),
+            Err(_) => Ok(Some(RunAnswer::Running(detached_here(session, number, &live)))),
         }
     }
 
-    /// What is known of an operation, without doing anything about it.
-    pub(super) async fn look(
+    /// The state of an operation, without waiting and without taking it over.
+    pub(super) async fn peek_operation(
         &self,
         caller: &Caller,
         session: &Session,
         number: u64,
-    ) -> Result<Option<Operation>, Error> {
+    ) -> Result<Option<DetachedRun>, Error> {
         let found: Option<Versioned<OperationRow>> = self.fetch(&operation_key(caller, session, number)).await?;
         let running = found.filter(|found| matches!(found.row.state, OperationState::Running { .. }));
-        Ok(running.map(|found| elsewhere(session, number, &found.row, self.now())))
+        Ok(running.map(|found| detached_elsewhere(session, number, &found.row, self.now())))
     }
 
-    async fn want_stop(&self, key: &Key, mut found: Versioned<OperationRow>) -> Result<Versioned<OperationRow>, Error> {
+    /// Asks the owner, perhaps another process, to cancel the run.
+    async fn request_stop(
+        &self,
+        key: &Key,
+        mut found: Versioned<OperationRow>,
+    ) -> Result<Versioned<OperationRow>, Error> {
         for _ in 0..TRIES {
             found.row.cancel = true;
             let batch = Batch::default().put(key.clone(), rows::write(&found.row), Expect::Version(found.version));
@@ -221,14 +234,15 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The owner is dead: the same plan goes on here, under the same run. One of several that try gets it.
-    async fn take_over(
+    /// Takes over a run from a dead owner: the same plan under the same run id. Of several processes that try, one
+    /// succeeds.
+    async fn take_over_operation(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
         (number, key, found): (u64, &Key, Versioned<OperationRow>),
-    ) -> Result<Option<Live>, Error> {
-        // All that can fail comes first: once it is ours, it runs.
+    ) -> Result<Option<LiveRun>, Error> {
+        // Everything that can fail comes before the claim, since this process must run what it owns.
         let pages = self.pages_of(caller, session, &found.row.plan).await?;
         let session = Arc::new(self.session_in(caller, session.id, session.slot).await?);
         let (state, owner) = (OperationState::Running { beat: self.now() }, found.row.owner + 1);
@@ -237,16 +251,16 @@ impl Service {
         if self.try_commit(batch).await?.is_none() {
             return Ok(None);
         }
-        tracing::info!(run = %row.run, "an operation whose process died goes on here");
-        let resumed = Resumed { number, owner, cancel: row.cancel };
-        let planned = Planned::resumed(session.slot, row.plan);
+        tracing::info!(run = %row.run, "took over an operation whose process died");
+        let resumed = ResumedOperation { number, owner, cancel: row.cancel };
+        let planned = PlannedProgram::resumed(session.slot, row.plan);
         let claim = row.claim.map(|at| (Key::new(&caller.tenant, at.table, at.id), at.row));
         let ticket = Ticket { planned, run: row.run, program: row.program, pages, claim };
-        Ok(Some(self.start(caller, &session, Work { ticket, resumed: Some(resumed), again: true })))
+        Ok(Some(self.start(caller, &session, RunWork { ticket, resumed: Some(resumed), again: true })))
     }
 
-    /// Says every few seconds that the operation lives, how far it is, and hears whether it shall stop.
-    pub(super) async fn beat(&self, caller: &Caller, session: &Session, live: &Live) -> Infallible {
+    /// Renews the heartbeat with the current progress every few seconds, and learns whether the run was cancelled.
+    pub(super) async fn heartbeat(&self, caller: &Caller, session: &Session, live: &LiveRun) -> Infallible {
         loop {
             tokio::time::sleep(BEAT).await;
             let Some(number) = live.operation() else { continue };
@@ -257,58 +271,59 @@ impl Service {
                 live.cancel.cancel();
             }
             if found.row.is_of(live) {
-                let (state, told) = (OperationState::Running { beat: self.now() }, *live.told.borrow());
-                let row = OperationRow { state, told, ..found.row };
+                let (state, progress) = (OperationState::Running { beat: self.now() }, *live.progress.borrow());
+                let row = OperationRow { state, progress, ..found.row };
                 let batch = Batch::default().put(key, rows::write(&row), Expect::Version(found.version));
-                // A lost race or a fault of the store is made good by the next beat.
+                // The next heartbeat makes up for a lost race or a failure of the store.
                 let _ = self.try_commit(batch).await;
             }
         }
     }
 }
 
-fn operation(session: &Session, number: u64, live: &Live) -> Operation {
-    Operation {
+/// The state of a run that this process drives.
+fn detached_here(session: &Session, number: u64, live: &LiveRun) -> DetachedRun {
+    DetachedRun {
         slot: session.slot,
         handle: format!("{}_o{number}", session.slot),
         task: TaskId { session: session.id, number }.to_string(),
-        told: *live.told.borrow(),
+        progress: *live.progress.borrow(),
         stopping: live.cancel.is_cancelled(),
-        silent: None,
+        silent_seconds: None,
     }
 }
 
-/// What the row says of a run that this process does not have, whoever asks for it and by what.
-fn elsewhere(session: &Session, number: u64, row: &OperationRow, now: Timestamp) -> Operation {
+/// The state of a run that another process drives, as its row tells.
+fn detached_elsewhere(session: &Session, number: u64, row: &OperationRow, now: Timestamp) -> DetachedRun {
     let handle = format!("{}_o{number}", session.slot);
-    let silent = match row.state {
+    let silent_seconds = match row.state {
         OperationState::Running { beat } => u64::try_from(now.0.saturating_sub(beat.0) / 1000).ok(),
         OperationState::Ended { .. } => None,
     };
     let task = TaskId { session: session.id, number }.to_string();
-    Operation { slot: session.slot, handle, task, told: row.told, stopping: row.cancel, silent }
+    DetachedRun { slot: session.slot, handle, task, progress: row.progress, stopping: row.cancel, silent_seconds }
 }
 
-/// The result of an operation is not a replay: its caller has not had it yet.
-fn unmarked(ran: Arc<Ran>) -> Arc<Ran> {
+/// The result of an operation is new to its caller, so it is not marked as a replay.
+fn without_replay_mark(ran: Arc<RunResult>) -> Arc<RunResult> {
     match Arc::try_unwrap(ran) {
-        Ok(ran) => Arc::new(Ran { replayed: false, ..ran }),
+        Ok(ran) => Arc::new(RunResult { replayed: false, ..ran }),
         Err(shared) => shared,
     }
 }
 
-/// Operations as a program's values: `wait(s0_o1)` among other steps.
-pub(super) struct Asks<'a> {
+/// Lets a program use operations as values: `wait(s0_o1)` among other steps.
+pub(super) struct HandleCalls<'a> {
     pub service: &'a Arc<Service>,
     pub caller: &'a Caller,
     pub session: &'a Session,
 }
 
 #[async_trait]
-impl exec::Operations for Asks<'_> {
+impl exec::Operations for HandleCalls<'_> {
     async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError> {
         let failed = |why: String| OperationError::Failed { handle: handle.to_owned(), why };
-        match Box::pin(self.service.ask(self.caller, self.session, handle, cancel)).await {
+        match Box::pin(self.service.ask_operation(self.caller, self.session, handle, cancel)).await {
             Ok(RunAnswer::Finished(ran)) => match ran.outcome.returns.first().map(|r| &r.result) {
                 Some(Ok(rowset)) => Ok(rowset.as_ref().clone()),
                 Some(Err(error)) => Err(failed(error.to_string())),

@@ -1,29 +1,30 @@
-//! Page handles: where a list that a run left unread goes on.
-//! Invariant: a handle belongs to its session; one of another session's slot is refused with the right one named.
+//! Page handles: where a list that a run left unfinished goes on.
+//! Invariant: a handle belongs to its session. A handle with another session's slot is refused, and the error names
+//! the right one.
 
 use std::collections::BTreeMap;
 
+use access::Caller;
 use base::{LogicalSessionId, Slot};
-use exec::{Continuation, Coverage, Finished, Outcome};
+use exec::{Continuation, Coverage, Outcome, ReturnResult};
 use lang::plan::{Plan, StepKind};
 use ports::store::{Key, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::load::{Session, Versioned};
-use crate::ran::More;
 use crate::rows::RunRow;
+use crate::run_result::PageHandle;
 use crate::service::Service;
-use access::Caller;
 
-/// `s0_pg3`, `s0_o1`: a slot, a kind and a number.
+/// A handle such as `s0_pg3` or `s0_o1`: a slot, a kind and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Handle {
+pub(crate) struct HandleName {
     pub slot: Slot,
     pub number: u64,
 }
 
-impl Handle {
+impl HandleName {
     pub fn parse(text: &str, kind: &str) -> Option<Self> {
         let (slot, rest) = text.trim().trim_matches('`').split_once('_')?;
         let number = rest.strip_prefix(kind)?.parse().ok()?;
@@ -31,7 +32,7 @@ impl Handle {
     }
 }
 
-/// Where a list goes on, and how its result looked.
+/// Where a list goes on, and the columns and entity its result had.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PageRow {
     #[serde(flatten)]
@@ -42,23 +43,23 @@ pub(crate) struct PageRow {
     pub entity: String,
 }
 
-/// A result that stopped before its end.
-pub(super) struct Rest {
+/// A result that stopped before the end of its list.
+pub(super) struct UnreadList {
     pub label: String,
     pub page: PageRow,
-    /// The steps of the program that the rest has not been through.
-    pub before: Option<String>,
+    /// The steps of the program that were not applied to the rest of the list.
+    pub unapplied_steps: Option<String>,
 }
 
-/// The results that stopped before their end, with where they go on.
-pub(super) fn rests(plan: &Plan, outcome: &Outcome) -> Vec<Rest> {
-    let rest = |(finished, returned): (&Finished, &lang::plan::PlanResult)| {
-        // A program that asked for so many rows and got them asked for no more, unless it goes through a list piece by piece.
+/// The results that stopped before the end of their lists.
+pub(super) fn unread_lists(plan: &Plan, outcome: &Outcome) -> Vec<UnreadList> {
+    let rest = |(finished, returned): (&ReturnResult, &lang::plan::PlanResult)| {
+        // A complete result with a limit needs no page handle, unless the program reads a list page by page.
         let goes_on = |coverage: &Coverage| *coverage != Coverage::Complete || is_page(plan, returned.step);
         let rowset = finished.result.as_ref().ok().filter(|rowset| goes_on(&rowset.coverage))?;
         let from = rowset.rest.as_ref()?.as_ref().clone();
         let page = PageRow { from, columns: finished.columns.clone(), entity: finished.entity.clone() };
-        Some(Rest { label: finished.label.clone(), page, before: before(plan, returned.step) })
+        Some(UnreadList { label: finished.label.clone(), page, unapplied_steps: unapplied_steps(plan, returned.step) })
     };
     outcome.returns.iter().zip(&plan.returns).filter_map(rest).collect()
 }
@@ -67,8 +68,9 @@ fn is_page(plan: &Plan, result: usize) -> bool {
     plan.steps.get(result).is_some_and(|step| matches!(step.kind, StepKind::Page { .. }))
 }
 
-/// What the program does to the rows between their reading and the result, apart from choosing columns.
-fn before(plan: &Plan, result: usize) -> Option<String> {
+/// The steps between the read and the result that change rows, apart from choosing columns. Reading on would skip
+/// them.
+fn unapplied_steps(plan: &Plan, result: usize) -> Option<String> {
     let (mut words, mut at) = (Vec::new(), Some(result));
     while let Some(step) = at.and_then(|at| plan.steps.get(at)) {
         if !step.kind.calls_api() && !matches!(step.kind, StepKind::Project { .. }) {
@@ -81,18 +83,18 @@ fn before(plan: &Plan, result: usize) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" and "))
 }
 
-/// As its caller sees it.
-pub(super) fn more(slot: Slot, row: &RunRow) -> Vec<More> {
-    let shown = |(label, number): &(String, u64)| More {
+/// The page handles of a run, as its caller sees them.
+pub(super) fn page_handles(slot: Slot, row: &RunRow) -> Vec<PageHandle> {
+    let shown = |(label, number): &(String, u64)| PageHandle {
         label: label.clone(),
         handle: format!("{slot}_pg{number}"),
-        before: row.before.get(number).cloned(),
+        unapplied_steps: row.unapplied_steps.get(number).cloned(),
     };
     row.pages.iter().map(shown).collect()
 }
 
-/// The rest of a list is shown as the list was.
-pub(super) fn as_before(pages: &BTreeMap<String, PageRow>, plan: &Plan, outcome: &mut Outcome) {
+/// Gives the rest of a list the columns and entity of its first part.
+pub(super) fn restore_columns(pages: &BTreeMap<String, PageRow>, plan: &Plan, outcome: &mut Outcome) {
     for (finished, returned) in outcome.returns.iter_mut().zip(&plan.returns) {
         let Some(StepKind::Page { handle, .. }) = plan.steps.get(returned.step).map(|step| &step.kind) else {
             continue;
@@ -108,7 +110,7 @@ pub(crate) fn page_key(caller: &Caller, session: &Session, number: u64) -> Key {
 }
 
 impl Service {
-    /// The places in lists that a plan reads on from.
+    /// The continuations that a plan reads on from.
     pub(super) async fn pages_of(
         &self,
         caller: &Caller,
@@ -119,19 +121,19 @@ impl Service {
         for step in &plan.steps {
             let StepKind::Page { handle, .. } = &step.kind else { continue };
             let unknown = || Error::NoHandle(base::printable(handle, 60));
-            let parsed = Handle::parse(handle, "pg").ok_or_else(unknown)?;
-            own(session, parsed.slot, handle)?;
+            let parsed = HandleName::parse(handle, "pg").ok_or_else(unknown)?;
+            check_slot(session, parsed.slot, handle)?;
             let Some(row) = self.page_row(caller, session, parsed.number).await? else {
                 let pages = self.logical(caller, session.id).await?.map_or(0, |row| row.row.pages);
                 let was_there = (1..=pages).contains(&parsed.number);
-                return Err(if was_there { self.gone(handle) } else { unknown() });
+                return Err(if was_there { self.expired_error(handle) } else { unknown() });
             };
             found.insert(handle.clone(), row.row);
         }
         Ok(found)
     }
 
-    /// A page by its number; the first ones of a fork are those of the session it was made from.
+    /// A page row by its number. The first pages of a fork are stored under the session it was forked from.
     async fn page_row(
         &self,
         caller: &Caller,
@@ -151,8 +153,9 @@ impl Service {
     }
 }
 
-/// A handle with another slot's prefix is a slip of the pen that would read another session's list.
-pub(super) fn own(session: &Session, slot: Slot, handle: &str) -> Result<(), Error> {
+/// A handle with another slot's prefix is probably a typing mistake, and following it would read another session's
+/// list.
+pub(super) fn check_slot(session: &Session, slot: Slot, handle: &str) -> Result<(), Error> {
     if slot == session.slot {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Receipts in the store: one row for each effect, under its session and run.
-//! Invariant: a row is committed before `open` returns; a receipt that was closed is never opened again.
+//! Invariant: a receipt's row is committed before `open` returns; a closed receipt is never opened again.
 
+use access::Caller;
 use async_trait::async_trait;
 use base::{LogicalSessionId, RunId};
 use ports::receipts::{Error, Intent, Receipt, Receipts, State};
@@ -8,29 +9,28 @@ use ports::store::{Batch, Expect, Key, Range, Table};
 
 use super::operation::{OperationRow, operation_key};
 use crate::commit::{TRIES, unchanged};
-use crate::live::Live;
+use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
 use crate::rows;
 use crate::service::Service;
-use access::Caller;
 
-/// Of one run.
+/// The receipts of one run.
 pub(super) struct StoredReceipts<'a> {
     pub service: &'a Service,
     pub caller: &'a Caller,
     pub session: &'a Session,
-    pub live: &'a Live,
+    pub live: &'a LiveRun,
 }
 
 impl StoredReceipts<'_> {
     fn key(&self, intent: &Intent) -> Key {
         let id = intent.id;
-        // Numbers of one width, so that rows come back in the order of the effects.
+        // Numbers have a fixed width, so that rows are sorted in the order of the effects.
         let name = format!("{}/{}/{:06}/{:08}", self.session.id, id.run, id.step, id.row);
         Key::new(&self.caller.tenant, Table::Receipt, name)
     }
 
-    /// A process that was silent for too long does nothing more: another one has the run.
+    /// Refuses further effects if another process has taken the run over.
     async fn check_owner(&self) -> Result<(), Error> {
         let Some(number) = self.live.operation() else { return Ok(()) };
         let key = operation_key(self.caller, self.session, number);
@@ -64,7 +64,8 @@ impl Receipts for StoredReceipts<'_> {
         let key = self.key(&receipt.intent);
         for _ in 0..TRIES {
             let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
-            // Two processes may speak of one effect; what one of them knows, the other's doubt does not undo.
+            // Two processes may close the receipt of one effect. A state that is less certain must not replace a more
+            // certain one.
             if found.as_ref().is_some_and(|found| known(&found.row.state) > known(&receipt.state)) {
                 return Ok(());
             }
@@ -79,7 +80,7 @@ impl Receipts for StoredReceipts<'_> {
     }
 }
 
-/// How much a state says.
+/// How certain a state is.
 fn known(state: &State) -> u8 {
     match state {
         State::Open => 0,
@@ -97,11 +98,11 @@ fn unavailable(error: ports::store::Error) -> Error {
     Error::Unavailable(Box::new(error))
 }
 
-/// More than any plan may have.
+/// More receipts than any plan allows.
 const MOST: usize = 10_000;
 
 impl Service {
-    /// What a run has left so far, in the order of its effects.
+    /// The receipts of a run so far, in the order of its effects.
     pub(crate) async fn receipts_of(
         &self,
         caller: &Caller,

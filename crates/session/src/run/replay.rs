@@ -1,25 +1,31 @@
-//! What an earlier run did, from what it left.
+//! Rebuilds the answer of an earlier run from its stored result.
 //! Invariant: nothing runs and nothing is called; the answer is the recorded one.
 
 use std::sync::Arc;
 
-use exec::{Coverage, Finished, Outcome, Rowset, StepError};
+use access::Caller;
+use exec::{Coverage, Outcome, ReturnResult, Rowset, StepError};
 
-use super::page::more;
+use super::page::page_handles;
 use crate::error::Error;
 use crate::load::Session;
-use crate::ran::Ran;
+use crate::run_result::RunResult;
 use crate::service::Service;
 use crate::uri::ResourceUri;
-use access::Caller;
 
 impl Service {
-    pub(crate) async fn replay(&self, caller: &Caller, session: &Session, number: u64) -> Result<Arc<Ran>, Error> {
-        // Whoever asks knows that there was such a run.
-        let missing = || self.gone(&ResourceUri::run(session.slot, number));
+    /// The stored result of a run, marked as a replay.
+    pub(crate) async fn replay(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        number: u64,
+    ) -> Result<Arc<RunResult>, Error> {
+        // The caller knows that the run existed, so a missing artifact has expired.
+        let missing = || self.expired_error(&ResourceUri::run(session.slot, number));
         let (row, artifact) = self.artifact_at(caller, session.id, number).await?.ok_or_else(missing)?;
-        let (pages, program) = (more(session.slot, &row), row.program);
-        let returns = artifact.returns.into_iter().map(|r| Finished {
+        let (pages, program) = (page_handles(session.slot, &row), row.program);
+        let returns = artifact.returns.into_iter().map(|r| ReturnResult {
             label: r.label,
             entity: r.entity,
             columns: r.columns,
@@ -34,8 +40,8 @@ impl Service {
             },
         });
         let (returns, receipts, cancelled) = (returns.collect(), artifact.receipts, artifact.cancelled);
-        let outcome = Outcome { returns, receipts, cancelled, took: Vec::new() };
-        Ok(Arc::new(Ran {
+        let outcome = Outcome { returns, receipts, cancelled, step_times: Vec::new() };
+        Ok(Arc::new(RunResult {
             slot: session.slot,
             plan: artifact.plan,
             program,

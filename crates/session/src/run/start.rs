@@ -1,54 +1,55 @@
-//! A run in a task of its own.
-//! Invariant: it is in the list of runs under way from before its first call until its result is kept, and only a result that is
-//! durable is told.
+//! Runs a plan in its own task.
+//! Invariant: the run is listed as live from before its first call until its result is stored, and only a durable
+//! result is reported.
 
 use std::sync::Arc;
 
+use access::Caller;
 use exec::{Ctx, Receipt, ReceiptState};
 use tokio::sync::watch;
 
 use super::gate::Ticket;
-use super::operation::Asks;
-use super::page::as_before;
+use super::operation::HandleCalls;
+use super::page::restore_columns;
 use super::receipts::StoredReceipts;
 use crate::error::Error;
-use crate::live::{Begun, Listed, Live};
+use crate::live_runs::{LiveRun, LiveRunGuard, NewRun};
 use crate::load::Session;
-use crate::ran::{Ran, Told};
+use crate::run_result::{RunProgress, RunResult};
 use crate::service::Service;
-use access::Caller;
 
-pub(crate) struct Work {
+/// A run to start.
+pub(crate) struct RunWork {
     pub ticket: Ticket,
-    /// The operation that goes on here after its process died.
-    pub resumed: Option<Resumed>,
-    /// It may have left receipts before.
+    /// The operation that is resumed after its process died.
+    pub resumed: Option<ResumedOperation>,
+    /// An earlier attempt of this run may have left receipts.
     pub again: bool,
 }
 
-/// An operation that is taken up again.
+/// An operation that is resumed.
 #[derive(Clone, Copy)]
-pub(crate) struct Resumed {
+pub(crate) struct ResumedOperation {
     pub number: u64,
     pub owner: u32,
-    /// It was told to stop before its process died.
+    /// The run was cancelled before its process died.
     pub cancel: bool,
 }
 
-/// Hands what a run says of its progress to whoever asks.
-struct Telling(watch::Sender<Told>);
+/// Publishes the run's progress to callers that follow it.
+struct ProgressSender(watch::Sender<RunProgress>);
 
-impl exec::Progress for Telling {
-    fn tell(&self, told: exec::Told) {
-        self.0.send_replace(Told::from(told));
+impl exec::ProgressSink for ProgressSender {
+    fn report(&self, progress: exec::StepProgress) {
+        self.0.send_replace(RunProgress::from(progress));
     }
 }
 
 impl Service {
-    /// Starts a run in a task of its own.
-    pub(super) fn start(self: &Arc<Self>, caller: &Caller, session: &Arc<Session>, work: Work) -> Live {
+    /// Starts a run in its own task.
+    pub(super) fn start(self: &Arc<Self>, caller: &Caller, session: &Arc<Session>, work: RunWork) -> LiveRun {
         let Ticket { run, planned, program, claim, .. } = &work.ticket;
-        let (live, ending) = Live::new(Begun {
+        let (live, ending) = LiveRun::new(NewRun {
             run: *run,
             plan: planned.plan.clone(),
             program: program.clone(),
@@ -62,9 +63,9 @@ impl Service {
         self.lives.add(live.clone());
         let (service, caller, session, mine) = (self.clone(), caller.clone(), session.clone(), live.clone());
         let task = async move {
-            let listed = Listed { lives: &service.lives, run: mine.run };
-            let beating = service.beat(&caller, &session, &mine);
-            let running = service.execute_run(&caller, &session, (work, &mine), Telling(ending.told));
+            let listed = LiveRunGuard { lives: &service.lives, run: mine.run };
+            let beating = service.heartbeat(&caller, &session, &mine);
+            let running = service.execute_run(&caller, &session, (work, &mine), ProgressSender(ending.progress));
             let ended = tokio::select! {
                 ended = running => ended,
                 never = beating => match never {},
@@ -76,17 +77,18 @@ impl Service {
         live
     }
 
+    /// Executes the plan and stores its result.
     async fn execute_run(
         self: &Arc<Self>,
         caller: &Caller,
         session: &Session,
-        (work, live): (Work, &Live),
-        telling: Telling,
-    ) -> Result<Ran, Error> {
-        let Work { ticket: Ticket { planned, run, program, pages, .. }, again, .. } = work;
+        (work, live): (RunWork, &LiveRun),
+        telling: ProgressSender,
+    ) -> Result<RunResult, Error> {
+        let RunWork { ticket: Ticket { planned, run, program, pages, .. }, again, .. } = work;
         let calls = self.calls_of(session.id);
         let receipts = StoredReceipts { service: self, caller, session, live };
-        let asks = Asks { service: self, caller, session };
+        let asks = HandleCalls { service: self, caller, session };
         let mut ctx = Ctx::new(self.ports.upstream.as_ref(), &caller.tenant, &session.catalogs, &self.limits, &calls)
             .with_effects(run, &receipts);
         ctx.cancel = live.cancel.clone();
@@ -95,32 +97,33 @@ impl Service {
         ctx.pages = Some(&unread);
         ctx.operations = Some(&asks);
         let mut outcome = exec::run(&ctx, &planned.plan).await;
-        as_before(&pages, &planned.plan, &mut outcome);
+        restore_columns(&pages, &planned.plan, &mut outcome);
         if again {
             let earlier = self.receipts_of(caller, session.id, run).await?;
-            outcome.receipts = with_earlier(outcome.receipts, earlier);
+            outcome.receipts = merge_earlier_receipts(outcome.receipts, earlier);
         }
         for failed in outcome.returns.iter().filter_map(|r| r.result.as_ref().err()) {
             tracing::warn!(error = %failed, "a step failed");
         }
-        let kept = match self.keep(caller, session, (live, &planned, &outcome)).await {
+        let kept = match self.store_result(caller, session, (live, &planned, &outcome)).await {
             Ok(kept) => kept,
             Err(error) if outcome.receipts.is_empty() => return Err(error),
             Err(error) => return Err(Error::NotKept { receipts: outcome.receipts, cause: Box::new(error) }),
         };
         let (number, pages) = (kept.number, kept.pages);
         let (plan, notes) = (planned.plan.digest, planned.notes);
-        Ok(Ran { slot: session.slot, plan, program, notes, outcome, number, run, pages, replayed: false })
+        Ok(RunResult { slot: session.slot, plan, program, notes, outcome, number, run, pages, replayed: false })
     }
 }
 
-/// What a run did before its process died belongs to its result, also where this time it did not come so far.
-fn with_earlier(mut receipts: Vec<Receipt>, earlier: Vec<Receipt>) -> Vec<Receipt> {
+/// Adds the receipts of an earlier attempt, since its effects belong to the result even if this attempt did not reach
+/// them.
+fn merge_earlier_receipts(mut receipts: Vec<Receipt>, earlier: Vec<Receipt>) -> Vec<Receipt> {
     for mut receipt in earlier {
         if let Some(mine) = receipts.iter_mut().find(|mine| mine.intent.id == receipt.intent.id) {
-            // The old process may have lived long enough to hear what this one could not.
-            let told = matches!(receipt.state, ReceiptState::Done | ReceiptState::Failed { .. });
-            if told && matches!(mine.state, ReceiptState::Unknown { .. }) {
+            // The old process may have received an answer that this one could not.
+            let progress = matches!(receipt.state, ReceiptState::Done | ReceiptState::Failed { .. });
+            if progress && matches!(mine.state, ReceiptState::Unknown { .. }) {
                 *mine = receipt;
             }
             continue;

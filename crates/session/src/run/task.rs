@@ -1,39 +1,39 @@
-//! Operations by a name that needs no connection: what a client that polls holds.
-//! Invariant: a name finds an operation of the caller's tenant or nothing; asking waits for nothing.
+//! Operations under a name that does not depend on the connection, for clients that poll.
+//! Invariant: a name finds an operation of the caller's tenant or nothing; a question never waits.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::{LogicalSessionId, Timestamp};
 
-use super::operation::{Asked, OperationRow, OperationState, operation_key};
+use super::operation::{OperationRequest, OperationRow, OperationState, operation_key};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::ran::RunAnswer;
 use crate::rows::{RunRow, run_key};
+use crate::run_result::RunAnswer;
 use crate::service::Service;
-use access::Caller;
 
-/// `{session}_o{number}`
+/// An operation's name: `{session}_o{number}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskId {
     pub session: LogicalSessionId,
     pub number: u64,
 }
 
-/// An operation as it stands.
+/// The state of an operation.
 #[derive(Debug)]
 pub struct TaskState {
     pub started: Timestamp,
-    /// When something was last heard of it.
+    /// When its state last changed, or its owner was last heard of.
     pub changed: Timestamp,
-    /// A run that came to nothing is an error here, not of the question.
+    /// The outcome so far. The error of a failed run is in here, not the error of this question.
     pub answer: Result<RunAnswer, Error>,
 }
 
 impl Service {
-    /// What has become of an operation. With `cancel` it is told to stop first.
+    /// The state of an operation. With `cancel` it is cancelled first.
     pub async fn task(self: &Arc<Self>, caller: &Caller, name: &str, cancel: bool) -> Result<TaskState, Error> {
         let unknown = || Error::NoHandle(base::printable(name, 60));
         let TaskId { session, number } = TaskId::parse(name).ok_or_else(unknown)?;
@@ -41,8 +41,8 @@ impl Service {
             Err(Error::NoSession(_)) => return Err(unknown()),
             found => found?,
         };
-        let asked = Asked { number, cancel, patience: Duration::ZERO };
-        let answer = match self.ask_for(caller, &session, asked).await {
+        let asked = OperationRequest { number, cancel, patience: Duration::ZERO };
+        let answer = match self.ask_operation_number(caller, &session, asked).await {
             Ok(None) => return Err(unknown()),
             Ok(Some(answer)) => Ok(answer),
             Err(error) => Err(error),
@@ -64,7 +64,7 @@ impl Service {
 impl TaskId {
     fn parse(text: &str) -> Option<Self> {
         let (session, number) = text.rsplit_once("_o")?;
-        // One spelling for each: no sign, no leading zero.
+        // Each name has one spelling: no sign, no leading zeros.
         let number: u64 = number.parse().ok().filter(|n: &u64| n.to_string() == number)?;
         Some(Self { session: LogicalSessionId::parse(session).ok()?, number })
     }

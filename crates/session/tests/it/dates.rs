@@ -1,17 +1,17 @@
-//! Dates counted from now, against arithmetic that cannot overflow.
-//! Invariant: an offset is exactly what it says, or refused; nothing wraps and nothing panics.
+//! Dates counted from now, compared with arithmetic that cannot overflow.
+//! Invariant: an offset is exact or refused; nothing wraps and nothing panics.
 
 use base::{Limits, Timestamp};
 use lang::codes;
-use session::stages;
+use session::compile_stages;
 
-use crate::scopes;
+use crate::golden_scopes;
 
 /// 0001-01-01 and 10000-01-01, in milliseconds.
 const DATES: std::ops::Range<i128> = -62_135_596_800_000..253_402_300_800_000;
 
 #[test]
-fn an_offset_is_what_it_says_or_is_refused() {
+fn an_offset_is_exact_or_refused() {
     let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
     let scope = scopes::scope(&testkit::golden::Case { attributes, ..Default::default() });
     let now = i128::from(scope.now.unwrap().0).div_euclid(1000) * 1000;
@@ -24,13 +24,13 @@ fn an_offset_is_what_it_says_or_is_refused() {
     };
     let (mut right, mut refused) = (0, 0);
     for _ in 0..4_000 {
-        // As many digits as a number of 64 bits has, and more.
+        // As many digits as a 64-bit number has, and more.
         let digits = 1 + next(24) as usize;
         let number: String = (0..digits).map(|_| char::from(b'0' + next(10) as u8)).collect();
         let (unit, milliseconds) = units[next(6) as usize];
         let (sign, factor) = if next(2) == 0 { ("-", -1) } else { ("+", 1) };
         let program = format!("Ticket{{since=now{sign}{number}{unit}}}");
-        let stages = stages(&scope, &program, &Limits::default());
+        let stages = compile_stages(&scope, &program, &Limits::default());
         let moment = now + factor * number.parse::<i128>().unwrap() * milliseconds;
         if DATES.contains(&moment) {
             let text = Timestamp(i64::try_from(moment).unwrap()).to_string();

@@ -1,13 +1,13 @@
-//! Discovery through the service: what is offered now, by any of its names, and what a model is told when it asks wrongly.
+//! Discovery through the service: the current registry under all of its names, and errors for bad requests.
 
 use std::sync::Arc;
 
 use access::{Caller, Identity};
 use base::Limits;
 use catalog::{Catalog, Registry};
-use session::{Access, DiscoverRequest, Error, Service};
+use session::{ApiAccess, DiscoverRequest, Error, Service};
 
-use crate::world::World;
+use crate::memory_service::MemoryService;
 
 fn read(text: &str) -> Arc<Catalog> {
     Arc::new(catalog::read("shipped.yaml", text).unwrap())
@@ -26,7 +26,7 @@ fn registry<const N: usize>(catalogs: [Arc<Catalog>; N]) -> Arc<Registry> {
 }
 
 fn service(registry: Arc<Registry>) -> Arc<Service> {
-    World::of(registry, Limits::default()).service
+    MemoryService::of(registry, Limits::default()).service
 }
 
 fn me() -> Caller {
@@ -44,7 +44,7 @@ fn rows(service: &Service, request: &DiscoverRequest) -> Vec<String> {
 }
 
 #[test]
-fn what_is_offered_now_is_found() {
+fn discovery_finds_what_the_registry_offers() {
     let service = service(registry([demo("a unit of work"), github()]));
     let request = ask("the zeppelins", &[]);
     assert_eq!(rows(&service, &request), Vec::<String>::new());
@@ -56,7 +56,7 @@ fn what_is_offered_now_is_found() {
 }
 
 #[test]
-fn an_api_is_asked_for_by_id_or_alias() {
+fn discovery_accepts_ids_and_aliases() {
     let service = service(registry([demo("a unit of work"), github()]));
     for name in ["github", "gh"] {
         let found = rows(&service, &ask("comments", &[name]));
@@ -69,7 +69,7 @@ fn an_api_is_asked_for_by_id_or_alias() {
 }
 
 #[test]
-fn an_intent_must_say_something_and_not_too_much() {
+fn discovery_refuses_empty_and_overlong_intents() {
     let service = service(registry([github()]));
     assert!(matches!(service.discover(&me(), &ask(" \n", &[])), Err(Error::NoIntent)));
     let long = "x".repeat(Limits::default().intent_bytes + 1);
@@ -80,15 +80,15 @@ fn an_intent_must_say_something_and_not_too_much() {
 }
 
 #[tokio::test]
-async fn the_registry_is_listed_with_what_calls_need() {
+async fn the_registry_list_shows_missing_secrets() {
     let service = service(registry([demo("a unit of work"), github()]));
     let all = service.list_registry(&me(), None).await;
     let ids: Vec<&str> = all.iter().map(|one| one.catalog.id.as_str()).collect();
     assert_eq!(ids, ["demo", "github"]);
-    assert_eq!(all[0].access, Access::Open);
+    assert_eq!(all[0].access, ApiAccess::Open);
     let some = service.list_registry(&me(), Some("workflow GIT")).await;
     assert_eq!(some.len(), 1, "an entity and the title of GitHub");
     assert!(service.list_registry(&me(), Some("workflow demo")).await.is_empty());
-    assert_eq!(service.registered(&me(), "gh").await.unwrap().catalog.id.as_str(), "github");
-    assert!(service.registered(&me(), "nope").await.is_none());
+    assert_eq!(service.find_api(&me(), "gh").await.unwrap().catalog.id.as_str(), "github");
+    assert!(service.find_api(&me(), "nope").await.is_none());
 }

@@ -1,5 +1,5 @@
-//! Every code has a page in `docs/errors/`, its example gets that code, and what to write instead is right.
-//! Invariant: an answer on a page is what the checker says today; `UPDATE=1` writes it there.
+//! Every code has a page in `docs/errors/`, its example gets that code, and the suggested correction is right.
+//! Invariant: an answer on a page is the checker's current output; `UPDATE=1` rewrites it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use base::{Code, Diagnostic, Limits, render_for_model};
 use lang::scope::Scope;
-use session::stages;
+use session::compile_stages;
 use teach::{Ledger, Seed};
 
 fn page(code: &str) -> PathBuf {
     Path::new("../../docs/errors").join(format!("{code}.md"))
 }
 
-/// What the examples are checked against: the tracker of the golden cases; for two codes a session of another kind.
+/// The scope of the examples: the tracker of the golden cases, and another session for two codes.
 fn scope(code: &str) -> Scope {
     let read = |file: &str| {
         let text = std::fs::read_to_string(Path::new("../..").join(file)).unwrap();
@@ -31,7 +31,7 @@ fn scope(code: &str) -> Scope {
     Ledger::default().extend(&catalogs, &teach::TeachRequest::all(&seeds)).unwrap().ledger.scope(&catalogs)
 }
 
-/// The blocks of a page that are fenced with this word.
+/// The fenced blocks of a page with this language.
 fn blocks<'t>(text: &'t str, word: &str) -> Vec<&'t str> {
     let opener = format!("```{word}\n");
     let parts = text.split(opener.as_str()).skip(1);
@@ -45,7 +45,7 @@ fn check(code: Code) {
     let programs = blocks(&text, "plasm");
     let Some(wrong) = programs.first() else { return };
     let scope = scope(&name);
-    let found = stages(&scope, wrong, &Limits::default()).diagnostics;
+    let found = compile_stages(&scope, wrong, &Limits::default()).diagnostics;
     let said = render_for_model(wrong, &found);
     assert!(found.iter().any(|d| d.code == code), "{name}: the example gets\n{said}");
     if std::env::var("UPDATE").as_deref() == Ok("1") {
@@ -57,13 +57,13 @@ fn check(code: Code) {
         assert_eq!(blocks(&text, "text"), [said.trim_end()], "{name}; `UPDATE=1` writes what was found");
     }
     for right in &programs[1..] {
-        let found = stages(&scope, right, &Limits::default()).diagnostics;
+        let found = compile_stages(&scope, right, &Limits::default()).diagnostics;
         assert!(!found.iter().any(Diagnostic::is_error), "{name}: {right}\n{}", render_for_model(right, &found));
     }
 }
 
 #[test]
-fn golden_error_pages_say_what_the_checker_says() {
+fn golden_error_pages_match_the_checker() {
     for code in lang::codes::ALL.iter().chain(catalog::codes::ALL) {
         check(*code);
     }

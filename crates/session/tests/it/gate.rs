@@ -1,4 +1,4 @@
-//! Commits and request ids: one run for each, whoever asks, however often, and whatever the storage does.
+//! Plan commits and request ids: one run for each, for any number of callers and under any storage fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,15 @@ use testkit::faults::{Fault, Operation};
 use testkit::upstream::Rule;
 use tokio::sync::Notify;
 
-use crate::house::{
-    self, House, THREE, caller, commit_of, finished, forced, me, open, open_as, plan, program_of, running, states, told,
+use crate::harness::{
+    self, Harness, THREE, caller, commit_of, finished, forced, me, open, open_as, plan, program_of, running, states,
+    told,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn world() -> (House, Arc<Service>) {
-    let house = House::working();
+async fn world() -> (Harness, Arc<Service>) {
+    let house = Harness::working();
     let service = house.service();
     open(&service).await;
     (house, service)
@@ -26,7 +27,7 @@ fn under(id: &str, program: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_plan_that_changes_something_runs_under_its_commit_and_once() {
+async fn a_reviewed_plan_runs_once_under_its_commit() {
     let (house, service) = world().await;
     let refused = service.run(&me(), &program_of(THREE)).await.unwrap_err();
     let Error::Review { commit, explained } = &refused else { panic!("{refused}") };
@@ -34,7 +35,7 @@ async fn a_plan_that_changes_something_runs_under_its_commit_and_once() {
     assert_eq!((commit.as_str(), house.sent().len()), ("pc0", 0));
     let first = finished(service.run(&me(), &commit_of("pc0")).await);
     assert_eq!((first.replayed, states(&first.outcome.receipts)), (false, vec!["done"; 3]));
-    // With its program, in quotes of the model's own, and after its time: what was recorded.
+    // With the program, with the model's quotes around it, and after the commit's time: the recorded result.
     house.clock.advance(60 * MINUTE);
     for request in
         [commit_of("pc0"), commit_of("`pc0`"), RunRequest { program: Some(THREE.into()), ..commit_of("pc0") }]
@@ -48,14 +49,14 @@ async fn a_plan_that_changes_something_runs_under_its_commit_and_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_callers_at_once_one_runs_it() {
+async fn of_many_concurrent_callers_one_runs_the_plan() {
     for round in 0..30 {
         let (house, service) = world().await;
         let other = house.service();
         open(&other).await;
         let commit = plan(&service, THREE).await;
         let call = |at: usize| {
-            // Every second round from two processes.
+            // Every second round uses two processes.
             let service = if round % 2 == 1 && at % 2 == 1 { other.clone() } else { service.clone() };
             let request = commit_of(&commit);
             tokio::spawn(async move { service.run(&me(), &request).await })
@@ -67,7 +68,7 @@ async fn of_many_callers_at_once_one_runs_it() {
                 Ok(RunAnswer::Finished(ran)) if !ran.replayed => first += 1,
                 Ok(RunAnswer::Finished(ran)) => assert_eq!(states(&ran.outcome.receipts), ["done"; 3]),
                 Ok(RunAnswer::Running(operation)) => assert_eq!(operation.handle, "s0_o1"),
-                // Another process cannot tell a run that goes on from one that died.
+                // Another process cannot tell an active run from a dead one.
                 Err(Error::Interrupted { .. }) if round % 2 == 1 => {}
                 Err(error) => panic!("round {round}, caller {at}: {error}"),
             }
@@ -79,10 +80,10 @@ async fn of_many_callers_at_once_one_runs_it() {
 }
 
 #[tokio::test]
-async fn whoever_comes_while_it_runs_gets_its_handle() {
-    let (house, gate) = (House::new(), Arc::new(Notify::new()));
+async fn a_second_caller_gets_the_handle_of_the_active_run() {
+    let (house, gate) = (Harness::new(), Arc::new(Notify::new()));
     house.upstream.add(
-        Rule::post(house::TICKETS_AT)
+        Rule::post(harness::TICKETS_AT)
             .waits_for(&gate)
             .once()
             .json(201, serde_json::json!({"project": "OPS", "number": 1})),
@@ -99,7 +100,7 @@ async fn whoever_comes_while_it_runs_gets_its_handle() {
     let second = running(service.run(&me(), &commit_of(&commit)).await);
     let third = running(service.run(&me(), &commit_of(&commit)).await);
     assert_eq!((second.handle.as_str(), third.handle.as_str()), ("s0_o1", "s0_o1"));
-    // The first caller goes: the run has someone else to tell, and goes on.
+    // The first caller leaves. The run continues, because another caller has its handle.
     first.abort();
     let _ = first.await;
     gate.notify_one();
@@ -128,12 +129,12 @@ async fn a_commit_is_for_one_program_of_one_session_of_one_tenant() {
     let nothing = RunRequest { session: "s0".into(), ..RunRequest::default() };
     assert_eq!(code(service.run(&me(), &nothing).await), "bad_arguments");
     assert_eq!(house.sent().len(), 0);
-    // None of this used it up.
+    // None of these refusals used the commit.
     assert!(!finished(service.run(&me(), &commit_of(&commit)).await).replayed);
 }
 
 #[tokio::test]
-async fn a_commit_that_nobody_used_is_good_for_ten_minutes() {
+async fn an_unused_commit_is_valid_for_ten_minutes() {
     let (house, service) = world().await;
     let (used, unused) = (plan(&service, THREE).await, plan(&service, THREE).await);
     assert_ne!(used, unused);
@@ -145,7 +146,7 @@ async fn a_commit_that_nobody_used_is_good_for_ten_minutes() {
 }
 
 #[tokio::test]
-async fn today_is_the_day_of_the_plan() {
+async fn now_means_the_time_of_the_plan() {
     let (house, service) = world().await;
     let program = r#"Ticket.open(project="OPS", title="late", due=today)"#;
     let commit = plan(&service, program).await;
@@ -171,7 +172,7 @@ async fn a_request_id_runs_once() {
     }
     let unforced = RunRequest { force: false, ..under("job-8", THREE) };
     assert_eq!(service.run(&me(), &unforced).await.unwrap_err().code(), "review_needed");
-    // Another session's id is another id.
+    // The same id in another session is another id.
     open_as(&service, &me(), "another task").await;
     let elsewhere = RunRequest { session: "s1".into(), ..under("job-7", THREE) };
     assert!(!finished(service.run(&me(), &elsewhere).await).replayed);
@@ -179,7 +180,7 @@ async fn a_request_id_runs_once() {
 }
 
 #[tokio::test]
-async fn a_run_without_a_page_that_it_names_leaves_its_commit_unused() {
+async fn a_run_refused_for_a_missing_page_does_not_use_its_commit() {
     let (house, service) = world().await;
     let program = format!("{THREE}, page(s0_pg1)");
     let commit = plan(&service, &program).await;
@@ -189,11 +190,12 @@ async fn a_run_without_a_page_that_it_names_leaves_its_commit_unused() {
     assert_eq!(house.sent().len(), 0);
 }
 
-/// Fails the nth call of one kind in every way, once and for as long as it takes, and then asks again when all is well.
+/// Fails the nth call of one kind in every way, once or permanently, and repeats the request when the storage works
+/// again.
 #[tokio::test]
-async fn whatever_the_storage_does_no_effect_is_repeated_and_none_forgotten() {
+async fn no_effect_is_repeated_or_forgotten_under_any_storage_fault() {
     let faults = [Fault::Unavailable, Fault::Full, Fault::LostAfter];
-    // As many of each as a run has, and some more.
+    // More calls of each kind than a run makes.
     let operations = [(Operation::Commit, 12), (Operation::Get, 30), (Operation::PutBlob, 3), (Operation::Scan, 2)];
     for ((operation, most), fault) in operations.into_iter().flat_map(|o| faults.map(|f| (o, f))) {
         for nth in 1..=most {
@@ -225,7 +227,7 @@ async fn sweep((operation, fault, nth): (Operation, Fault, u64), for_good: bool,
     };
     let first = service.run(&me(), &request).await;
     let at_first = house.sent().len();
-    // Whatever left is in the answer, if there was none before.
+    // Every effect that left is in the answer, unless an earlier answer had it.
     let is_told = told(&first);
     if let Err(error) = &first {
         assert!(error.code().starts_with("storage_"), "{at}: {error}");

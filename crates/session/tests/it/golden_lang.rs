@@ -1,13 +1,14 @@
-//! Golden cases of the checker and the planner: `tests/lang/check` and `tests/lang/plan`, against the demo catalog taught whole.
+//! Golden cases of the checker and the planner (`tests/lang/check` and `tests/lang/plan`), in sessions that were
+//! taught the whole demo catalog.
 
 use base::{Diagnostic, Limits, render_for_model};
 use lang::{check, plan};
-use session::stages;
+use session::compile_stages;
 
-use crate::scopes::scope;
+use crate::golden_scopes::scope;
 
 fn found(case: &testkit::golden::Case) -> String {
-    let stages = stages(&scope(case), &case.input, &Limits::default());
+    let stages = compile_stages(&scope(case), &case.input, &Limits::default());
     let notes = render_for_model(&case.input, &stages.diagnostics);
     let value = match case.attribute("stage") {
         Some("plan") => stages.plan.as_ref().map(plan::explain),
@@ -30,11 +31,11 @@ fn digest(program: &str) -> base::Digest {
     let mut case = testkit::golden::Case { input: program.to_owned(), ..Default::default() };
     let tracked = ["open(", "close(", "Page", "Comment", "=>"].iter().any(|word| program.contains(word));
     case.attributes.extend(tracked.then(|| ("catalog".to_owned(), "tracker".to_owned())));
-    let stages = stages(&scope(&case), program, &Limits::default());
+    let stages = compile_stages(&scope(&case), program, &Limits::default());
     stages.plan.unwrap_or_else(|| panic!("{program}: {:?}", stages.diagnostics)).digest
 }
 
-/// Pairs that mean the same must have the same digest, and near misses must not.
+/// Programs with the same meaning have the same digest, and near misses have another.
 #[test]
 fn naming_a_step_does_not_change_the_digest() {
     let same = [
@@ -77,7 +78,7 @@ fn naming_a_step_does_not_change_the_digest() {
         ("Project(\"OPS\")", "Project(\"ops\")"),
         ("Ticket.sort(votes)", "Ticket.sort(votes, desc)"),
         ("Ticket.open(project=\"A\", title=\"b\")", "Ticket.open(project=\"A\", title=\"c\")"),
-        // Once and twice are not the same, and neither are before and after.
+        // Once differs from twice, and before differs from after.
         (
             "a = Ticket.open(project=\"A\", title=\"b\")\na",
             "a = Ticket.open(project=\"A\", title=\"b\")\nb = Ticket.open(project=\"A\", title=\"b\")\na",
@@ -92,9 +93,9 @@ fn naming_a_step_does_not_change_the_digest() {
     }
 }
 
-/// What parses and checks never fails in the planner, and nothing panics on the way.
+/// The planner accepts everything that parses and checks, and no stage panics.
 #[test]
-fn no_input_panics_on_its_way_to_a_plan() {
+fn no_input_makes_the_compiler_panic() {
     let words = [
         "e1",
         "Ticket",
@@ -140,15 +141,15 @@ fn no_input_panics_on_its_way_to_a_plan() {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             program.push_str(words[(seed >> 33) as usize % words.len()]);
         }
-        let stages = stages(&scope, &program, &Limits::default());
+        let stages = compile_stages(&scope, &program, &Limits::default());
         let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(refused, stages.plan.is_none(), "{program}");
     }
 }
 
-/// Nothing grows with the depth of what is nested beyond what its length explains, and nothing overflows.
+/// Time and stack do not grow with nesting beyond what the length explains.
 #[test]
-fn what_is_nested_deep_is_planned_in_time() {
+fn deeply_nested_programs_are_planned_in_time() {
     let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
     let scope = scope(&testkit::golden::Case { attributes, ..Default::default() });
     let deep = (0..60).fold("_.title".to_owned(), |inner, _| format!("_.^Ticket => {{x: {inner}}}"));
@@ -162,7 +163,7 @@ fn what_is_nested_deep_is_planned_in_time() {
         [format!("Person.limit(2) => {{x: {deep}}}"), format!("Ticket.limit(2) => {{x: {reads}}}"), long, many, text]
     {
         let start = std::time::Instant::now();
-        let stages = stages(&scope, &program, &Limits::default());
+        let stages = compile_stages(&scope, &program, &Limits::default());
         let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
         assert_eq!(refused, stages.plan.is_none(), "{program}");
         stages.plan.as_ref().map(plan::explain);

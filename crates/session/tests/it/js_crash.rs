@@ -1,17 +1,17 @@
-//! Processes that die in the middle of runs, storage that fails, heaps that are damaged: what was answered is there, nothing
-//! that left the house is done twice, the head never names what is not there.
+//! Processes that die during runs, storage that fails, damaged heaps: every answered run exists, no effect happens
+//! twice, and the head always names a stored heap.
 
 use base::{ExecutionId, Response};
 use ports::scripts::Call;
 use ports::store::Table;
 use serde_json::{Value, json};
-use session::{Execution, InSession, JsSettings, OutputRequest, RunJs, State};
+use session::{Execution, ExecutionState, JsSettings, OutputRequest, RunJsRequest, SessionTarget};
 use testkit::faults::{Fault, Operation};
 use testkit::tiny::TinyScripts;
 use testkit::upstream::Rule;
 
-use crate::house::{self, commit_of};
-use crate::js_house::{self, JsHouse, Process, code, completed, later, local, logical, timer, value};
+use crate::harness::{self, commit_of};
+use crate::js_harness::{self, JsHarness, Process, code, completed, later, local, logical, timer, value};
 
 const OPEN_ONE: &str = r#"Ticket.open(project="OPS", title="from code")"#;
 
@@ -19,13 +19,14 @@ fn plasm(program: &str) -> Value {
     json!({"await": [Call::Plasm { program: program.to_owned() }]})
 }
 
-fn lists_people(house: &JsHouse) {
+fn lists_people(house: &JsHarness) {
     let people = json!({"data": [{"id": "ada", "name": "Ada"}]});
     house.house.upstream.add(Rule::get("/api/people").json(200, people));
 }
 
-/// Index contiguous, head the last entry's heap and stored with everything it stands on, nobody left in the queue.
-fn check(p: &Process, session: &InSession) -> usize {
+/// Checks a session: contiguous indexes, the head is the last entry's heap and stored with its ancestors, and the
+/// queue is empty.
+fn check(p: &Process, session: &SessionTarget) -> usize {
     p.engine.forget();
     p.block(async {
         let log = p.service.session_log(&local(), session).await.unwrap();
@@ -35,7 +36,7 @@ fn check(p: &Process, session: &InSession) -> usize {
         }
         assert_eq!(lineage.head, log.last().map(|entry| entry.output_heap));
         for entry in &log {
-            // Read through the engine, which verifies all of it.
+            // Read through the engine, which verifies the heap.
             let key = entry.output_heap.to_string();
             p.service.diff_heaps(&local(), &key, &key).await.unwrap();
         }
@@ -44,15 +45,15 @@ fn check(p: &Process, session: &InSession) -> usize {
 }
 
 #[test]
-fn a_run_whose_process_died_goes_on_in_another() {
-    let house = JsHouse::new();
+fn a_run_whose_process_died_continues_in_another() {
+    let house = JsHarness::new();
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let program = json!([{"set": ["a", 1]}, {"print": "one\n"}, timer(10_000), {"add": ["a", 1]}, {"print": "two\n"}, timer(10_000), {"add": ["a", 1]}]);
-    let ran = p.run(&RunJs { wait_ms: Some(12_000), ..logical("s0", program) }).unwrap();
-    let after = p.run(&RunJs { wait_ms: Some(0), ..logical("s0", json!([{"add": ["a", 100]}])) }).unwrap();
-    assert_eq!((ran.state, after.state), (State::Running, State::Queued));
-    // Another process looks while the first one lives: it takes nothing.
+    let ran = p.run(&RunJsRequest { wait_ms: Some(12_000), ..logical("s0", program) }).unwrap();
+    let after = p.run(&RunJsRequest { wait_ms: Some(0), ..logical("s0", json!([{"add": ["a", 100]}])) }).unwrap();
+    assert_eq!((ran.state, after.state), (ExecutionState::Running, ExecutionState::Queued));
+    // A pass in another process while the first one lives takes nothing.
     let other = house.process();
     assert_eq!(other.resume(), 0);
     drop(p);
@@ -60,34 +61,34 @@ fn a_run_whose_process_died_goes_on_in_another() {
     other.rest(15_000);
     let (ran, after) = (other.execution(&ran.id.to_string()), other.execution(&after.id.to_string()));
     assert_eq!((value(&ran), value(&after)), (json!(3), json!(103)));
-    // Only what came after its last image was done again, and the time went on.
+    // Only the work since the last stored heap was repeated, and time had advanced.
     assert_eq!(ran.ended.unwrap().0 - ran.started.unwrap().0, 20_000);
     let output = other.block(other.service.execution_output(&local(), &ran.id.to_string(), &OutputRequest::default()));
     assert_eq!(output.unwrap().data, "one\ntwo\n");
     assert_eq!(other.engine.steps().iter().filter(|step| *step != "settle").count(), 1);
-    assert_eq!(check(&other, &InSession::Logical("s0".into())), 2);
+    assert_eq!(check(&other, &SessionTarget::Logical("s0".into())), 2);
 }
 
 #[test]
-fn a_deadline_goes_on_while_nobody_has_the_run() {
-    let house = JsHouse::new();
+fn a_deadline_keeps_running_while_no_process_owns_the_run() {
+    let house = JsHarness::new();
     let p = house.process();
-    let ran = p.run(&RunJs { timeout_ms: Some(5_000), ..later("n", json!([timer(60_000)])) }).unwrap();
+    let ran = p.run(&RunJsRequest { timeout_ms: Some(5_000), ..later("n", json!([timer(60_000)])) }).unwrap();
     drop(p);
     house.time.advance(std::time::Duration::from_secs(30));
     let p = house.process();
     assert_eq!(p.resume(), 1);
     p.rest(10);
-    assert_eq!(p.execution(&ran.id.to_string()).state, State::TimedOut);
-    completed(p.run(&js_house::named("n", json!([]))));
+    assert_eq!(p.execution(&ran.id.to_string()).state, ExecutionState::TimedOut);
+    completed(p.run(&js_harness::named("n", json!([]))));
 }
 
 #[test]
-fn a_program_in_code_reads_and_its_rows_come_back() {
-    let house = JsHouse::new();
+fn a_script_gets_the_rows_of_a_program() {
+    let house = JsHarness::new();
     lists_people(&house);
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let ran = completed(p.run(&logical("s0", json!([plasm("Person[name]")]))));
     let answer = value(&ran)[0].clone();
     assert_eq!(answer["rows"], json!([{"name": "Ada"}]), "{answer}");
@@ -97,7 +98,7 @@ fn a_program_in_code_reads_and_its_rows_come_back() {
     );
     p.block(p.service.artifact(&local(), "plasm://session/s0/r/1")).unwrap();
     let wrong = p.run(&logical("s0", json!([plasm("Tickets.limit(")]))).unwrap();
-    assert_eq!((wrong.state, wrong.error.unwrap().name.as_str()), (State::Failed, "PlasmError"));
+    assert_eq!((wrong.state, wrong.error.unwrap().name.as_str()), (ExecutionState::Failed, "PlasmError"));
     let outside = p.run(&code(json!([plasm("Ticket")]))).unwrap();
     assert!(outside.error.unwrap().message.contains("logical session"));
     let planned = completed(p.run(&logical("s0", json!([{"await": [Call::Plan { program: OPEN_ONE.to_owned() }]}]))));
@@ -109,13 +110,13 @@ fn a_program_in_code_reads_and_its_rows_come_back() {
 }
 
 #[test]
-fn a_write_asked_for_by_code_waits_for_a_commit_from_outside_also_over_a_restart() {
-    let house = JsHouse::new();
+fn a_write_by_a_script_waits_for_an_approval_across_a_restart() {
+    let house = JsHarness::new();
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let program = json!([{"set": ["x", 1]}, plasm(OPEN_ONE), {"get": "x"}]);
-    let ran = p.run(&RunJs { timeout_ms: Some(500_000), ..logical("s0", program) }).unwrap();
-    assert_eq!(ran.state, State::WaitingReview);
+    let ran = p.run(&RunJsRequest { timeout_ms: Some(500_000), ..logical("s0", program) }).unwrap();
+    assert_eq!(ran.state, ExecutionState::WaitingReview);
     assert_eq!((ran.reviews.len(), ran.reviews[0].commit.as_str()), (1, "pc0"));
     assert!(ran.reviews[0].plan.contains("review"), "{}", ran.reviews[0].plan);
     p.rest(60_000);
@@ -124,8 +125,8 @@ fn a_write_asked_for_by_code_waits_for_a_commit_from_outside_also_over_a_restart
     let p = house.process();
     assert_eq!(p.resume(), 1);
     p.rest(5_000);
-    assert_eq!(p.execution(&ran.id.to_string()).state, State::WaitingReview);
-    let approved = house::finished(p.block(p.service.run(&local(), &commit_of("pc0"))));
+    assert_eq!(p.execution(&ran.id.to_string()).state, ExecutionState::WaitingReview);
+    let approved = harness::finished(p.block(p.service.run(&local(), &commit_of("pc0"))));
     assert!(!approved.replayed);
     p.rest(2_000);
     assert_eq!(value(&p.execution(&ran.id.to_string())), json!(1));
@@ -133,15 +134,15 @@ fn a_write_asked_for_by_code_waits_for_a_commit_from_outside_also_over_a_restart
 }
 
 #[test]
-fn an_approved_write_is_delivered_again_after_a_crash_and_not_done_again() {
-    let house = JsHouse::new();
+fn the_answer_of_an_approved_write_survives_a_crash_without_a_second_write() {
+    let house = JsHarness::new();
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let program = json!([plasm(OPEN_ONE), timer(10_000), {"set": ["done", true]}, {"get": "done"}]);
     let ran = p.run(&logical("s0", program)).unwrap();
-    // Run elsewhere, while this process has stopped.
+    // Approved in another process while this one is stopped.
     let other = house.process();
-    house::finished(other.block(other.service.run(&local(), &commit_of("pc0"))));
+    harness::finished(other.block(other.service.run(&local(), &commit_of("pc0"))));
     drop(p);
     for _ in 0..3 {
         let p = house.process();
@@ -153,13 +154,15 @@ fn an_approved_write_is_delivered_again_after_a_crash_and_not_done_again() {
 }
 
 #[test]
-fn the_server_may_allow_writes_without_a_review_and_does_them_once() {
-    let mut house = JsHouse::new();
+fn writes_allowed_without_a_review_are_done_once() {
+    let mut house = JsHarness::new();
     house.settings = JsSettings { writes_without_review: true, ..house.settings };
     let p = house.process();
-    p.block(house::open(&p.service));
-    let ran = p.run(&RunJs { wait_ms: Some(1_000), ..logical("s0", json!([plasm(OPEN_ONE), timer(60_000)])) }).unwrap();
-    assert_eq!((ran.state, house.house.times("from code")), (State::Running, 1));
+    p.block(harness::open(&p.service));
+    let ran = p
+        .run(&RunJsRequest { wait_ms: Some(1_000), ..logical("s0", json!([plasm(OPEN_ONE), timer(60_000)])) })
+        .unwrap();
+    assert_eq!((ran.state, house.house.times("from code")), (ExecutionState::Running, 1));
     drop(p);
     let p = house.process();
     p.resume();
@@ -167,22 +170,22 @@ fn the_server_may_allow_writes_without_a_review_and_does_them_once() {
     assert_eq!(house.house.times("from code"), 1);
 }
 
-/// Nothing is durable from some commit on, as after a death there; then another process goes on.
+/// From the nth commit on nothing is durable, as after a crash there; then another process continues.
 #[test]
-fn a_write_of_code_whose_process_died_anywhere_goes_on_under_its_claim() {
+fn a_write_by_a_script_continues_under_its_claim_after_a_crash_anywhere() {
     let remark = r#"Comment.add(ticket=Ticket(project="OPS", number=1), text="from code")"#;
     let (mut done, mut unknown) = (0, 0);
     for cut in 2..9 {
-        let mut house = JsHouse::new();
+        let mut house = JsHarness::new();
         house.settings = JsSettings { writes_without_review: true, ..house.settings };
         let p = house.process();
-        p.block(house::open(&p.service));
+        p.block(harness::open(&p.service));
         completed(p.run(&logical("s0", json!([{"set": ["before", 1]}]))));
         for nth in cut..cut + 100 {
             house.house.faults.fail(Operation::Commit, nth, Fault::Unavailable);
         }
         let program = json!([plasm(remark), {"set": ["x", 1]}, {"get": "x"}]);
-        let ran = p.run(&RunJs { wait_ms: Some(500), ..logical("s0", program) }).unwrap();
+        let ran = p.run(&RunJsRequest { wait_ms: Some(500), ..logical("s0", program) }).unwrap();
         drop(p);
         house.house.faults.heal();
         let p = house.process();
@@ -190,7 +193,7 @@ fn a_write_of_code_whose_process_died_anywhere_goes_on_under_its_claim() {
         p.rest(5_000);
         let ran = p.execution(&ran.id.to_string());
         match ran.state {
-            State::Completed => {
+            ExecutionState::Completed => {
                 assert_eq!(house.house.times("from code"), 1, "{cut}");
                 done += 1;
             }
@@ -204,13 +207,13 @@ fn a_write_of_code_whose_process_died_anywhere_goes_on_under_its_claim() {
             }
         }
     }
-    // Only where it died between the call and its answer nobody can know.
+    // Only a crash between the call and its answer leaves the outcome unknown.
     assert!(done >= 5 && unknown == 1, "{done} done, {unknown} unknown");
 }
 
 #[test]
-fn a_fetch_reaches_only_what_is_allowed_and_one_that_may_have_left_is_unknown() {
-    let mut house = JsHouse::new();
+fn fetch_reaches_only_allowed_origins_and_an_interrupted_write_is_unknown() {
+    let mut house = JsHarness::new();
     let fetch = |url: &str, method: &str| json!([{"await": [Call::Fetch { request: json!({"url": url, "method": method, "body": null}) }]}]);
     let p = house.process();
     let refused = p.run(&code(fetch("https://api.example.com/x", "GET"))).unwrap();
@@ -236,7 +239,7 @@ fn a_fetch_reaches_only_what_is_allowed_and_one_that_may_have_left_is_unknown() 
         said.contains("only from https://api.example.com;") && said.contains("[\"https://evil.example.com\"]"),
         "{said}"
     );
-    // A process that dies between its last word and the answer.
+    // A process that dies between its last commit and the answer.
     house.house.faults.fail(Operation::Commit, 3, Fault::Unavailable);
     let mut asked = code(fetch("https://api.example.com/x", "POST"));
     asked.wait_ms = Some(100);
@@ -247,25 +250,26 @@ fn a_fetch_reaches_only_what_is_allowed_and_one_that_may_have_left_is_unknown() 
     p.resume();
     p.rest(100);
     let ran = p.execution(&ran.id.to_string());
-    assert_eq!((ran.state, ran.error.unwrap().name.as_str()), (State::Failed, "UnknownOutcome"));
+    assert_eq!((ran.state, ran.error.unwrap().name.as_str()), (ExecutionState::Failed, "UnknownOutcome"));
     let posts = house.house.upstream.calls().into_iter().filter(|call| call.request.method == base::Method::Post);
     assert_eq!(posts.count(), 2);
 }
 
-/// Every commit of a run fails once, is lost once, or is the last thing its process does; then another one goes on.
+/// Every commit of a run fails once, loses its answer once, or is the last one of its process; then another process
+/// continues.
 #[test]
-fn a_crash_at_any_commit_loses_nothing_that_was_answered_and_invents_nothing() {
+fn a_crash_at_any_commit_keeps_every_answered_run_and_adds_none() {
     let program = json!([{"set": ["a", 1]}, {"print": "x\n"}, timer(5), {"add": ["n", 1]}, timer(5), {"add": ["n", 1]}, {"get": "n"}]);
     let mut crashed = 0;
     for fault in [Fault::Unavailable, Fault::LostAfter, Fault::Conflict] {
         for (nth, wait) in (1..=5).flat_map(|nth| [(nth, 8), (nth, 2_000)]) {
-            let house = JsHouse::new();
+            let house = JsHarness::new();
             let p = house.process();
-            p.block(house::open(&p.service));
+            p.block(harness::open(&p.service));
             completed(p.run(&logical("s0", json!([{"set": ["n", 0]}]))));
             let before = house.house.faults.calls(Operation::Commit);
             house.house.faults.fail(Operation::Commit, nth, fault);
-            let answered = p.run(&RunJs { wait_ms: Some(wait), ..logical("s0", program.clone()) });
+            let answered = p.run(&RunJsRequest { wait_ms: Some(wait), ..logical("s0", program.clone()) });
             let commits = house.house.faults.calls(Operation::Commit) - before;
             crashed += usize::from(commits >= nth);
             drop(p);
@@ -274,11 +278,11 @@ fn a_crash_at_any_commit_loses_nothing_that_was_answered_and_invents_nothing() {
             p.resume();
             p.rest(1_000);
             let executions = p.block(p.service.executions(&local(), None, 10)).unwrap();
-            assert!(executions.iter().all(|e| e.state == State::Completed), "{fault:?} {nth}: {executions:?}");
+            assert!(executions.iter().all(|e| e.state == ExecutionState::Completed), "{fault:?} {nth}: {executions:?}");
             if let Ok(answered) = &answered {
                 assert!(executions.iter().any(|e| e.id == answered.id));
             }
-            let entries = check(&p, &InSession::Logical("s0".into()));
+            let entries = check(&p, &SessionTarget::Logical("s0".into()));
             assert_eq!(entries, executions.len(), "{fault:?} {nth}");
             for execution in executions.iter().filter(|e| e.input_heap.is_some()) {
                 assert_eq!(value(execution), json!(2));
@@ -288,24 +292,24 @@ fn a_crash_at_any_commit_loses_nothing_that_was_answered_and_invents_nothing() {
             }
         }
     }
-    // Accepted and two parks, after which its process dies; or, for one that is waited for, two parks and the end, the first of
-    // them with its acceptance: each fault met each of them.
+    // The commits are: accepted, parked twice, then the process dies; or, for a call that waits, parked twice and
+    // ended, the first together with the acceptance. Each fault met each of them.
     assert!(crashed >= 3 * (3 + 3), "only {crashed} commits were met");
 }
 
 #[test]
-fn a_process_that_dies_at_any_moment_leaves_a_run_that_ends_right() {
+fn a_run_ends_correctly_after_a_crash_at_any_moment() {
     for ms in (0..60).step_by(3) {
-        let house = JsHouse::new();
+        let house = JsHarness::new();
         lists_people(&house);
         let p = house.process();
-        p.block(house::open(&p.service));
+        p.block(harness::open(&p.service));
         let read = Call::Plasm { program: "Person[name]".to_owned() };
         let calls: Vec<Call> = (0..5).map(|n| Call::Timer { ms: 10 + n }).chain([read]).collect();
         let step = json!({"await": calls});
         let program =
             json!([step.clone(), {"add": ["n", 1]}, step.clone(), {"add": ["n", 1]}, step, {"add": ["n", 1]}]);
-        let ran = p.run(&RunJs { wait_ms: Some(ms), ..logical("s0", program) }).unwrap();
+        let ran = p.run(&RunJsRequest { wait_ms: Some(ms), ..logical("s0", program) }).unwrap();
         drop(p);
         let p = house.process();
         p.resume();
@@ -315,19 +319,19 @@ fn a_process_that_dies_at_any_moment_leaves_a_run_that_ends_right() {
         p.resume();
         p.rest(10_000);
         assert_eq!(value(&p.execution(&ran.id.to_string())), json!(3));
-        assert_eq!(check(&p, &InSession::Logical("s0".into())), 1);
+        assert_eq!(check(&p, &SessionTarget::Logical("s0".into())), 1);
     }
 }
 
 #[test]
-fn a_run_that_a_living_process_left_is_taken_up_again() {
-    let house = JsHouse::new();
+fn a_run_that_its_process_could_not_store_is_resumed() {
+    let house = JsHarness::new();
     let p = house.process();
-    // The storage fails for longer than the run tries.
+    // The storage fails for longer than the run retries.
     let ran = p.run(&later("n", json!([timer(10), {"set": ["x", 1]}, {"get": "x"}]))).unwrap();
     house.house.faults.fail_always(Operation::Commit, Fault::Unavailable);
     p.rest(60_000 / 4);
-    assert_eq!(p.execution(&ran.id.to_string()).state, State::Running);
+    assert_eq!(p.execution(&ran.id.to_string()).state, ExecutionState::Running);
     house.house.faults.heal();
     assert_eq!(p.resume(), 1);
     p.rest(1_000);
@@ -335,8 +339,8 @@ fn a_run_that_a_living_process_left_is_taken_up_again() {
 }
 
 #[test]
-fn what_keeps_a_heap_from_being_stored_is_told_and_the_run_goes_on_without_it() {
-    let house = JsHouse::new();
+fn a_run_reports_why_its_heap_cannot_be_stored_and_continues_when_it_can() {
+    let house = JsHarness::new();
     let p = house.process();
     // The engine's program is stored with the first run.
     completed(p.run(&code(json!([]))));
@@ -344,7 +348,7 @@ fn what_keeps_a_heap_from_being_stored_is_told_and_the_run_goes_on_without_it() 
     house.house.faults.fail_always(Operation::PutBlob, Fault::Unavailable);
     let ran = p.run(&big).unwrap();
     let id = ran.id.to_string();
-    assert!(ran.state == State::Running && ran.heap.is_none());
+    assert!(ran.state == ExecutionState::Running && ran.heap.is_none());
     assert!(ran.warning.unwrap().contains("storage_unavailable"));
     assert!(p.execution(&id).warning.unwrap().contains("storage_unavailable"));
     house.house.faults.heal();
@@ -352,24 +356,24 @@ fn what_keeps_a_heap_from_being_stored_is_told_and_the_run_goes_on_without_it() 
     p.rest(1_000);
     let ended = completed(Ok(p.execution(&id)));
     assert!(ended.heap.is_some() && ended.warning.is_none());
-    // For longer than it may run.
+    // The storage fails for longer than the run's time limit.
     house.house.faults.fail_always(Operation::PutBlob, Fault::Unavailable);
     let other = code(json!([{"set": ["big", "y".repeat(100_000)]}]));
-    let ran = p.run(&RunJs { timeout_ms: Some(1_000), ..other }).unwrap();
+    let ran = p.run(&RunJsRequest { timeout_ms: Some(1_000), ..other }).unwrap();
     p.rest(5_000);
     assert_eq!(p.resume(), 1);
     p.rest(100);
     let ended = p.execution(&ran.id.to_string());
-    assert!(ended.state == State::TimedOut && ended.error.unwrap().message.contains("storage_unavailable"));
+    assert!(ended.state == ExecutionState::TimedOut && ended.error.unwrap().message.contains("storage_unavailable"));
 }
 
 #[test]
 fn two_processes_take_turns_in_one_session() {
-    let house = JsHouse::new();
+    let house = JsHarness::new();
     let (p, other) = (house.process(), house.process());
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let add = |p: &Process, wait: u64| {
-        p.run(&RunJs { wait_ms: Some(wait), ..logical("s0", json!([{"add": ["n", 1]}, timer(50)])) }).unwrap()
+        p.run(&RunJsRequest { wait_ms: Some(wait), ..logical("s0", json!([{"add": ["n", 1]}, timer(50)])) }).unwrap()
     };
     let ids: Vec<ExecutionId> =
         [add(&p, 0), add(&other, 0), add(&p, 0), add(&other, 0)].map(|e: Execution| e.id).to_vec();
@@ -378,31 +382,31 @@ fn two_processes_take_turns_in_one_session() {
         other.rest(50);
     }
     let values: Vec<Value> = ids.iter().map(|id| value(&p.execution(&id.to_string()))).collect();
-    // What a timer answers is the value: the counts are in the heap.
+    // The value is a timer's answer; the counts are in the heap.
     assert_eq!(values.len(), 4);
     assert_eq!(value(&completed(p.run(&logical("s0", json!([{"get": "n"}]))))), json!(4));
-    assert_eq!(check(&p, &InSession::Logical("s0".into())), 5);
+    assert_eq!(check(&p, &SessionTarget::Logical("s0".into())), 5);
 }
 
 #[test]
-fn a_cancel_from_another_process_is_heard() {
-    let house = JsHouse::new();
+fn a_cancel_from_another_process_takes_effect() {
+    let house = JsHarness::new();
     let (p, other) = (house.process(), house.process());
     let ran = p.run(&later("n", json!([{"spin": 20_000}]))).unwrap();
     p.rest(100);
     other.block(other.service.cancel_execution(&local(), &ran.id.to_string())).unwrap();
     p.rest(2_000);
-    // It does not compute on.
-    completed(p.run(&js_house::named("n", json!([{"set": ["x", 1]}]))));
-    assert_eq!(p.execution(&ran.id.to_string()).state, State::Cancelled);
+    // The cancelled run computes no further.
+    completed(p.run(&js_harness::named("n", json!([{"set": ["x", 1]}]))));
+    assert_eq!(p.execution(&ran.id.to_string()).state, ExecutionState::Cancelled);
 }
 
 #[test]
-fn a_damaged_heap_is_named_and_the_head_stays() {
+fn a_damaged_heap_is_reported_and_the_head_stays() {
     for how in ["truncated", "changed", "swapped", "gone"] {
-        let house = JsHouse::new();
+        let house = JsHarness::new();
         let p = house.process();
-        p.block(house::open(&p.service));
+        p.block(harness::open(&p.service));
         let first = completed(p.run(&logical("s0", json!([{"set": ["x", 1]}])))).heap.unwrap();
         let head = completed(p.run(&logical("s0", json!([{"set": ["y", 2]}])))).heap.unwrap();
         let rows = house.house.store.rows();
@@ -424,58 +428,58 @@ fn a_damaged_heap_is_named_and_the_head_stays() {
         p.block(ports::Store::commit(house.house.store.as_ref(), batch)).unwrap();
         p.engine.forget();
         let ran = p.run(&logical("s0", json!([{"get": "x"}]))).unwrap();
-        assert_eq!(ran.state, State::Failed, "{how}");
+        assert_eq!(ran.state, ExecutionState::Failed, "{how}");
         let error = ran.error.unwrap();
         let named = error.message.contains(&first.to_string()) || error.message.contains(&head.to_string());
         assert!(error.name == "damaged_heap" && named, "{how}: {error:?}");
-        let lineage = p.block(p.service.session_lineage(&local(), &InSession::Logical("s0".into()))).unwrap();
+        let lineage = p.block(p.service.session_lineage(&local(), &SessionTarget::Logical("s0".into()))).unwrap();
         assert_eq!((lineage.head, lineage.nodes.len()), (Some(head), 2), "{how}");
     }
 }
 
 #[test]
-fn large_heaps_are_blobs_and_a_damaged_blob_is_named() {
-    let house = JsHouse::new();
+fn large_heaps_are_blobs_and_a_damaged_blob_is_reported() {
+    let house = JsHarness::new();
     let p = house.process();
     let ran = completed(p.run(&code(json!([{"set": ["big", "x".repeat(100_000)]}]))));
     let heap = ran.heap.unwrap();
     let guest = base::Digest::of(b"a tiny engine");
     let blob = house.house.blobs.digests().into_iter().find(|digest| *digest != guest).unwrap();
-    let again = RunJs { heap: Some(heap.to_string()), ..code(json!([{"get": "big"}])) };
+    let again = RunJsRequest { heap: Some(heap.to_string()), ..code(json!([{"get": "big"}])) };
     p.engine.forget();
     assert_eq!(value(&completed(p.run(&again))).as_str().unwrap().len(), 100_000);
     house.house.blobs.damage(&blob);
     p.engine.forget();
     let ran = p.run(&again).unwrap();
-    assert!(ran.state == State::Failed && ran.error.unwrap().message.contains(&heap.to_string()));
+    assert!(ran.state == ExecutionState::Failed && ran.error.unwrap().message.contains(&heap.to_string()));
 }
 
 #[test]
-fn a_heap_of_an_older_engine_works_with_the_engine_it_was_made_by() {
-    let house = JsHouse::new();
+fn a_heap_of_an_older_engine_runs_on_that_engine() {
+    let house = JsHarness::new();
     let p = house.process();
     let heap = completed(p.run(&code(json!([{"set": ["x", 1]}])))).heap.unwrap();
     drop(p);
     let p = house.process_with(TinyScripts::build("a tiny engine of the next release"));
-    let ran = completed(p.run(&RunJs { heap: Some(heap.to_string()), ..code(json!([{"add": ["x", 1]}])) }));
+    let ran = completed(p.run(&RunJsRequest { heap: Some(heap.to_string()), ..code(json!([{"add": ["x", 1]}])) }));
     assert_eq!(value(&ran), json!(2));
     let info = p.block(p.service.heap_info(&local(), &ran.heap.unwrap().to_string())).unwrap();
     assert_eq!(info.engine, base::Digest::of(b"a tiny engine"));
-    // Where its program is lost, the error names it.
+    // If its program is lost, the error names it.
     let house_blobs = house.house.blobs.clone();
     house_blobs.remove(&base::Digest::of(b"a tiny engine"));
     let p = house.process_with(TinyScripts::build("a tiny engine of the release after"));
-    let ran = p.run(&RunJs { heap: Some(heap.to_string()), ..code(json!([])) }).unwrap();
+    let ran = p.run(&RunJsRequest { heap: Some(heap.to_string()), ..code(json!([])) }).unwrap();
     let error = ran.error.unwrap();
     assert!(error.name == "no_engine" && error.message.contains(&base::Digest::of(b"a tiny engine").to_string()));
 }
 
 #[test]
-fn long_chains_are_shortened_and_steps_stay_as_small_as_they_were() {
-    let mut house = JsHouse::new();
+fn long_chains_are_merged_and_steps_stay_small() {
+    let mut house = JsHarness::new();
     house.settings.links = 8;
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     for _ in 0..40 {
         completed(p.run(&logical("s0", json!([{"add": ["n", 1]}]))));
         p.rest(1);

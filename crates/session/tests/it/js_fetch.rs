@@ -1,15 +1,15 @@
-//! `fetch` of code: where it goes, whose credential it has, and what it may change.
+//! `fetch` for scripts: allowed origins, credentials, and writes.
 
 use std::collections::BTreeMap;
 
 use base::{Auth, Method, Response};
 use ports::scripts::Call;
 use serde_json::{Value, json};
-use session::{FetchRule, Fork, RunJs, State};
+use session::{ExecutionState, FetchRule, ForkRequest, RunJsRequest};
 use testkit::upstream::Rule;
 
-use crate::house;
-use crate::js_house::{JsHouse, Process, code, completed, local, logical, value};
+use crate::harness;
+use crate::js_harness::{JsHarness, Process, code, completed, local, logical, value};
 
 const API: &str = "https://api.example.com/x";
 
@@ -22,8 +22,8 @@ fn fetch(method: &str, url: &str, headers: &[(&str, &str)]) -> Value {
     json!([{"await": [Call::Fetch { request: json!({"url": url, "method": method, "headers": headers}) }]}])
 }
 
-fn house(with: Value) -> JsHouse {
-    let mut house = JsHouse::new();
+fn house(with: Value) -> JsHarness {
+    let mut house = JsHarness::new();
     house.settings.fetch = rules(with);
     let answer = |_: &ports::upstream::Call| Ok(Response { status: 200, headers: Vec::new(), body: b"hello".to_vec() });
     house.house.upstream.add(Rule::get("/x").answers(answer));
@@ -31,28 +31,29 @@ fn house(with: Value) -> JsHouse {
     house
 }
 
-/// What the code was told of a request that did not leave.
-fn refused(p: &Process, asked: &RunJs) -> String {
+/// The error that the code got for a refused request.
+fn refused(p: &Process, asked: &RunJsRequest) -> String {
     let ran = p.run(asked).unwrap();
-    assert_eq!(ran.state, State::Failed, "{ran:?}");
+    assert_eq!(ran.state, ExecutionState::Failed, "{ran:?}");
     let error = ran.error.unwrap();
     assert_eq!(error.name, "TypeError");
     error.message
 }
 
 #[test]
-fn the_rule_names_the_credential_and_the_port_adds_it() {
+fn the_port_adds_the_credential_that_the_rule_names() {
     let house = house(json!([
         {"origin": "https://api.example.com", "auth": {"bearer": "BLUE"}, "when": {"X-MCP-Team": "blue"}},
         {"origin": "https://api.example.com", "auth": {"header": {"name": "X-Key", "secret": "KEY"}}, "methods": ["POST"]},
         {"origin": "https://api.example.com"},
     ]));
     let p = house.process();
-    let of_team = |asked: RunJs| RunJs { headers: [("x-mcp-team".to_owned(), "blue".to_owned())].into(), ..asked };
+    let of_team =
+        |asked: RunJsRequest| RunJsRequest { headers: [("x-mcp-team".to_owned(), "blue".to_owned())].into(), ..asked };
     completed(p.run(&of_team(code(fetch("GET", API, &[])))));
     completed(p.run(&code(fetch("GET", API, &[]))));
     completed(p.run(&code(fetch("POST", API, &[]))));
-    // Who signs for itself does so where the server does not.
+    // The code may bring a credential if the rule has none.
     completed(p.run(&code(fetch("GET", API, &[("authorization", "mine")]))));
     let sent: Vec<_> = house.house.upstream.calls().into_iter().map(|call| call.request).collect();
     let signed: Vec<_> = sent.iter().map(|request| (request.method, request.auth.clone())).collect();
@@ -62,7 +63,7 @@ fn the_rule_names_the_credential_and_the_port_adds_it() {
         signed,
         [(Method::Get, Some(blue)), (Method::Get, None), (Method::Post, Some(key)), (Method::Get, None)]
     );
-    // A secret that is not set is told, not left out.
+    // A secret that is not set is an error, not a request without it.
     assert!(sent.iter().all(|request| !request.anonymous));
     let said = refused(&p, &of_team(code(fetch("GET", API, &[("Authorization", "mine")]))));
     assert!(
@@ -87,7 +88,7 @@ fn a_credential_is_for_reads_unless_the_rule_says_more() {
 }
 
 #[test]
-fn a_rule_of_others_is_not_told_of() {
+fn a_rule_of_another_tenant_is_not_revealed() {
     let house = house(json!([
         {"origin": "https://api.example.com", "tenants": ["acme"]},
         {"origin": "https://open.example.com"},
@@ -98,11 +99,11 @@ fn a_rule_of_others_is_not_told_of() {
 }
 
 #[test]
-fn a_fork_that_nobody_promoted_sends_nothing_that_changes_something() {
+fn an_unpromoted_fork_sends_no_writes() {
     let house = house(json!(["https://api.example.com"]));
     let p = house.process();
-    p.block(house::open(&p.service));
-    let fork = Fork { session: "s0".to_owned(), intent: "try it".to_owned(), at: None };
+    p.block(harness::open(&p.service));
+    let fork = ForkRequest { session: "s0".to_owned(), intent: "try it".to_owned(), at: None };
     p.block(p.service.fork_session(&local(), &fork)).unwrap();
     let said = refused(&p, &logical("s1", fetch("POST", API, &[])));
     assert!(said.contains("a fork") && said.contains("promote_session"), "{said}");
@@ -114,7 +115,7 @@ fn a_fork_that_nobody_promoted_sends_nothing_that_changes_something() {
 }
 
 #[test]
-fn a_tenant_that_may_only_read_sends_no_other_request() {
+fn a_read_only_tenant_sends_only_reads() {
     let mut house = house(json!(["https://api.example.com"]));
     house.allow = catalog::Allow::new(None, None, true);
     let p = house.process();

@@ -1,5 +1,5 @@
-//! What goes of JavaScript with time, and what stays: heaps that something leads to restore, all others go; beside runs under
-//! way, and when a pass is cut off anywhere.
+//! Collection of JavaScript data: referenced heaps stay readable, all others are deleted, also during runs and after
+//! interrupted passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,23 +7,25 @@ use std::time::Duration;
 use base::{Digest, Timestamp};
 use ports::store::Table;
 use serde_json::{Value, json};
-use session::{Collected, Fork, InSession, Pass, Retention, RunJs, State, Tags};
+use session::{
+    CollectionOptions, CollectionReport, ExecutionState, ForkRequest, Retention, RunJsRequest, SessionTarget, Tags,
+};
 use testkit::faults::{Fault, Operation};
 use testkit::tiny::TinyScripts;
 
-use crate::house;
-use crate::js_house::{JsHouse, Process, code, completed, later, local, logical, named, timer, value};
+use crate::harness;
+use crate::js_harness::{JsHarness, Process, code, completed, later, local, logical, named, timer, value};
 
 const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
 
-impl JsHouse {
+impl JsHarness {
     fn hours_pass(&self, hours: u64) {
         self.time.advance(Duration::from_secs(hours * HOUR));
         self.house.blobs.age(Duration::from_secs(hours * HOUR));
     }
 
-    /// The heaps in storage, and what each stands on.
+    /// The stored heaps with their parents.
     fn stored(&self) -> BTreeMap<Digest, Option<Digest>> {
         let rows = self.house.store.rows();
         let heaps = rows.iter().filter(|(key, _)| key.table == Table::Heap);
@@ -41,18 +43,18 @@ impl JsHouse {
 }
 
 impl Process {
-    fn collect(&self) -> Collected {
-        self.block(self.service.collect_garbage(Pass::default())).unwrap()
+    fn collect(&self) -> CollectionReport {
+        self.block(self.service.collect_garbage(CollectionOptions::default())).unwrap()
     }
 
-    /// Passes until what nothing leads to has gone, with the grace period between them.
-    fn collect_all(&self, house: &JsHouse) {
+    /// Runs passes, with the grace period between them, until all unreferenced heaps are deleted.
+    fn collect_all(&self, house: &JsHarness) {
         self.collect();
         house.hours_pass(25);
         self.collect();
     }
 
-    /// Read through the engine, which verifies all of it.
+    /// Reads the heap through the engine, which verifies it.
     fn restores(&self, heap: Digest) -> bool {
         self.engine.forget();
         let key = heap.to_string();
@@ -65,34 +67,38 @@ fn step(n: u64) -> Value {
 }
 
 #[test]
-fn a_log_keeps_the_heaps_of_its_young_and_newest_entries_and_says_of_the_others_that_they_went() {
-    let mut house = JsHouse::new();
+fn a_log_keeps_heaps_of_young_and_recent_entries_and_marks_the_others() {
+    let mut house = JsHarness::new();
     house.retention = Retention { log_entries: 3, heaps: 10, ..Retention::default() };
-    // Each heap stands alone, so that none is kept by another one.
+    // Each heap is stored without a parent, so that none is kept by another.
     house.settings.links = 1;
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let heaps: Vec<Digest> = (0..6).map(|n| completed(p.run(&logical("s0", step(n)))).heap.unwrap()).collect();
     p.rest(50);
-    let said = p.block(p.service.collect_garbage(Pass { dry_run: true, ..Pass::default() })).unwrap();
+    let said = p
+        .block(p.service.collect_garbage(CollectionOptions { dry_run: true, ..CollectionOptions::default() }))
+        .unwrap();
     assert_eq!((said.condemned, said.rows.get("heap")), (3, None));
     assert!(house.house.store.rows().iter().all(|(_, row)| !String::from_utf8_lossy(&row.value).contains("condemned")));
     assert_eq!(p.collect().condemned, 3);
     assert_eq!(p.collect().rows.get("heap"), None, "the grace period is not over");
     house.hours_pass(25);
-    let said = p.block(p.service.collect_garbage(Pass { dry_run: true, ..Pass::default() })).unwrap();
+    let said = p
+        .block(p.service.collect_garbage(CollectionOptions { dry_run: true, ..CollectionOptions::default() }))
+        .unwrap();
     let gone = p.collect();
     assert_eq!((said.rows.get("heap"), gone.rows.get("heap")), (Some(&3), Some(&3)));
     assert!(gone.heap_bytes > 0);
-    let log = p.block(p.service.session_log(&local(), &InSession::Logical("s0".into()))).unwrap();
+    let log = p.block(p.service.session_log(&local(), &SessionTarget::Logical("s0".into()))).unwrap();
     assert_eq!(log.iter().map(|entry| entry.gone).collect::<Vec<_>>(), [true, true, true, false, false, false]);
     assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     assert!(heaps[3..].iter().all(|heap| p.restores(*heap)));
-    // Nothing can be made to stand on what went.
+    // A deleted heap cannot be referred to again.
     assert_eq!(p.block(p.service.rewind_session(&local(), "s0", 0)).unwrap_err().code(), "no_heap");
-    let fork = Fork { session: "s0".into(), intent: "fork".into(), at: Some(1) };
+    let fork = ForkRequest { session: "s0".into(), intent: "fork".into(), at: Some(1) };
     assert_eq!(p.block(p.service.fork_session(&local(), &fork)).unwrap_err().code(), "no_heap");
-    let again = RunJs { heap: Some(heaps[0].to_string()), ..code(json!([])) };
+    let again = RunJsRequest { heap: Some(heaps[0].to_string()), ..code(json!([])) };
     assert!(completed(p.run(&again)).warning.unwrap().contains(&heaps[0].to_string()));
     // After ten days only the head is left.
     house.hours_pass(11 * 24);
@@ -101,27 +107,35 @@ fn a_log_keeps_the_heaps_of_its_young_and_newest_entries_and_says_of_the_others_
     assert_eq!(value(&completed(p.run(&logical("s0", json!([{"get": "n"}]))))), json!(6));
 }
 
-/// Who saw a heap just before it was condemned leans on the grace period, which counts from then, however long the pass took.
+/// A caller that saw a heap just before it was condemned may rely on the full grace period, however long the pass
+/// took.
 #[test]
-fn a_pass_that_takes_longer_than_the_grace_period_leaves_it_whole() {
-    let mut house = JsHouse::new();
+fn a_pass_longer_than_the_grace_period_still_grants_it_in_full() {
+    let mut house = JsHarness::new();
     house.retention = Retention { log_entries: 1, grace_hours: 1, ..Retention::default() };
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     completed(p.run(&logical("s0", step(1))));
-    completed(p.run(&RunJs { heap: Some(String::new()), ..logical("s0", step(2)) }));
+    completed(p.run(&RunJsRequest { heap: Some(String::new()), ..logical("s0", step(2)) }));
     let is_condemned = || {
         let rows = house.house.store.rows();
         rows.iter().any(|(_, row)| String::from_utf8_lossy(&row.value).contains("condemned"))
     };
-    let collect = |pass: Pass| {
+    let collect = |pass: CollectionOptions| {
         let service = p.service.clone();
         async move { service.collect_garbage(pass).await.unwrap() }
     };
     p.block(async {
-        let slow = tokio::spawn(collect(Pass { pause: Duration::from_secs(2 * HOUR), ..Pass::default() }));
+        let slow = tokio::spawn(collect(CollectionOptions {
+            pause: Duration::from_secs(2 * HOUR),
+            ..CollectionOptions::default()
+        }));
         let mut free = house.time.now();
-        while !collect(Pass { dry_run: true, ..Pass::default() }).await.rows.contains_key("heap") {
+        while !collect(CollectionOptions { dry_run: true, ..CollectionOptions::default() })
+            .await
+            .rows
+            .contains_key("heap")
+        {
             if !is_condemned() {
                 free = house.time.now();
             }
@@ -133,12 +147,12 @@ fn a_pass_that_takes_longer_than_the_grace_period_leaves_it_whole() {
 }
 
 #[test]
-fn runs_go_with_their_output_and_a_run_outside_of_sessions_keeps_its_heap_as_long_as_a_log_would() {
-    let house = JsHouse::new();
+fn runs_expire_with_their_output_and_a_run_without_a_session_keeps_its_heap_like_a_log() {
+    let house = JsHarness::new();
     let p = house.process();
     let program = json!([{"print": "x".repeat(40_000)}, {"set": ["a", 1]}]);
     let ran = completed(p.run(&code(program)));
-    let tagged = RunJs { tags: Some(Tags::from([("keep".into(), "me".into())])), ..code(step(7)) };
+    let tagged = RunJsRequest { tags: Some(Tags::from([("keep".into(), "me".into())])), ..code(step(7)) };
     let tagged = completed(p.run(&tagged)).heap.unwrap();
     house.hours_pass(28 * 24);
     p.collect_all(&house);
@@ -155,17 +169,17 @@ fn runs_go_with_their_output_and_a_run_outside_of_sessions_keeps_its_heap_as_lon
 }
 
 #[test]
-fn a_heap_that_is_used_again_before_it_goes_is_saved_with_all_it_stands_on() {
-    let mut house = JsHouse::new();
+fn a_condemned_heap_that_is_used_again_is_retained_with_its_ancestors() {
+    let mut house = JsHarness::new();
     house.retention = Retention { log_entries: 1, ..Retention::default() };
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     let heaps: Vec<Digest> = (0..4).map(|n| completed(p.run(&logical("s0", step(n)))).heap.unwrap()).collect();
-    // A new beginning: nothing leads to the four any more.
-    completed(p.run(&RunJs { heap: Some(String::new()), ..logical("s0", step(9)) }));
+    // A fresh start: nothing refers to the four heaps any more.
+    completed(p.run(&RunJsRequest { heap: Some(String::new()), ..logical("s0", step(9)) }));
     assert_eq!(p.collect().condemned, 4);
     house.hours_pass(25);
-    // Each way to use one again, at the last moment.
+    // Each way to use a heap again, at the last moment.
     p.block(p.service.set_heap_tags(&local(), &heaps[3].to_string(), Tags::from([("a".into(), "b".into())]))).unwrap();
     assert_eq!(p.collect().rows.get("heap"), None);
     p.collect_all(&house);
@@ -175,7 +189,7 @@ fn a_heap_that_is_used_again_before_it_goes_is_saved_with_all_it_stands_on() {
     house.hours_pass(25);
     drop(p);
     let p = house.process();
-    let ran = RunJs { heap: Some(heaps[2].to_string()), ..later("n", json!([timer(20_000), {"get": "n"}])) };
+    let ran = RunJsRequest { heap: Some(heaps[2].to_string()), ..later("n", json!([timer(20_000), {"get": "n"}])) };
     let ran = p.run(&ran).unwrap();
     p.collect();
     assert!(!house.stored().contains_key(&heaps[3]));
@@ -187,15 +201,19 @@ fn a_heap_that_is_used_again_before_it_goes_is_saved_with_all_it_stands_on() {
 }
 
 #[test]
-fn a_run_that_waits_keeps_what_it_stands_on_also_while_its_process_is_dead() {
-    let mut house = JsHouse::new();
+fn a_parked_run_keeps_its_heap_even_while_its_process_is_dead() {
+    let mut house = JsHarness::new();
     house.retention = Retention { log_entries: 1, grace_hours: 1, ..Retention::default() };
     house.settings.most_timeout_ms = 20 * HOUR * 1000;
     let p = house.process();
     let start = completed(p.run(&named("n", json!([{"set": ["kept", "x".repeat(70_000)]}])))).heap.unwrap();
     let waits = json!([{"add": ["n", 1]}, timer(HOUR * 1000), {"add": ["n", 1]}, timer(6 * HOUR * 1000), {"add": ["n", 1]}, {"get": "n"}]);
-    let asked =
-        RunJs { heap: Some(start.to_string()), timeout_ms: Some(20 * HOUR * 1000), wait_ms: Some(0), ..code(waits) };
+    let asked = RunJsRequest {
+        heap: Some(start.to_string()),
+        timeout_ms: Some(20 * HOUR * 1000),
+        wait_ms: Some(0),
+        ..code(waits)
+    };
     let ran = p.run(&asked).unwrap();
     completed(p.run(&named("n", json!([{"set": ["other", 1]}]))));
     p.rest(10);
@@ -215,10 +233,10 @@ fn a_run_that_waits_keeps_what_it_stands_on_also_while_its_process_is_dead() {
 }
 
 #[test]
-fn a_session_goes_with_its_log_and_one_that_runs_code_is_in_use() {
-    let house = JsHouse::new();
+fn a_session_expires_with_its_log_and_running_scripts_counts_as_use() {
+    let house = JsHarness::new();
     let p = house.process();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     completed(p.run(&logical("s0", step(1))));
     completed(p.run(&named("n", step(2))));
     house.hours_pass(300 * 24);
@@ -232,17 +250,17 @@ fn a_session_goes_with_its_log_and_one_that_runs_code_is_in_use() {
     p.collect_all(&house);
     p.collect_all(&house);
     assert_eq!((house.count(Table::JsSession), house.count(Table::SessionLog), house.stored().len()), (0, 0, 0));
-    // The name begins again at 0.
+    // The reused name starts again at 0.
     completed(p.run(&named("n", step(5))));
-    let log = p.block(p.service.session_log(&local(), &InSession::Named("n".into()))).unwrap();
+    let log = p.block(p.service.session_log(&local(), &SessionTarget::Named("n".into()))).unwrap();
     assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), [0]);
 }
 
 #[test]
 fn an_engine_stays_as_long_as_a_heap_needs_it() {
-    let house = JsHouse::new();
+    let house = JsHarness::new();
     let p = house.process();
-    let old = RunJs { tags: Some(Tags::from([("keep".into(), "me".into())])), ..code(step(1)) };
+    let old = RunJsRequest { tags: Some(Tags::from([("keep".into(), "me".into())])), ..code(step(1)) };
     let old = completed(p.run(&old)).heap.unwrap();
     drop(p);
     let p = house.process_with(TinyScripts::build("a tiny engine of the next release"));
@@ -259,7 +277,7 @@ fn an_engine_stays_as_long_as_a_heap_needs_it() {
     completed(p.run(&named("n", step(3))));
 }
 
-/// Deterministic, and the same on every machine.
+/// A deterministic random generator, the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -269,19 +287,19 @@ impl Dice {
     }
 }
 
-/// What a test knows of the world, beside what is stored.
-struct World {
-    house: JsHouse,
+/// The expected state, which the test tracks itself.
+struct MemoryService {
+    house: JsHarness,
     sessions: Vec<String>,
-    /// Heaps that were told of, and what `n` is in them.
+    /// Known heaps, with the value of `n` in each.
     told: BTreeMap<Digest, u64>,
     tagged: BTreeSet<Digest>,
-    /// Runs outside of sessions: their heap, and when it was left.
+    /// Runs outside of sessions: their heap, and when it was produced.
     outside: Vec<(Digest, Timestamp)>,
     steps: u64,
 }
 
-impl World {
+impl MemoryService {
     fn act(&mut self, p: &Process, dice: &mut Dice) {
         let session = self.sessions[dice.roll(self.sessions.len())].clone();
         let heaps: Vec<Digest> = self.told.keys().copied().collect();
@@ -294,7 +312,7 @@ impl World {
                 self.told.insert(ran.heap.unwrap(), value(&ran).as_u64().unwrap());
             }
             (5, Some(heap)) => {
-                let ran = completed(p.run(&RunJs { heap: Some(heap.to_string()), ..code(program) }));
+                let ran = completed(p.run(&RunJsRequest { heap: Some(heap.to_string()), ..code(program) }));
                 let n = value(&ran).as_u64().unwrap();
                 assert_eq!(n, if ran.warning.is_some() { 1 } else { self.told[&heap] + 1 });
                 self.told.insert(ran.heap.unwrap(), n);
@@ -312,12 +330,12 @@ impl World {
                 }
             }
             (8, _) if self.sessions.len() < 6 => {
-                let fork = Fork { session, intent: format!("fork {}", self.steps), at: None };
+                let fork = ForkRequest { session, intent: format!("fork {}", self.steps), at: None };
                 let forked = p.block(p.service.fork_session(&local(), &fork)).unwrap();
                 self.sessions.push(forked.session.to_string());
             }
             (9, _) => {
-                let log = p.block(p.service.session_log(&local(), &InSession::Logical(session.clone()))).unwrap();
+                let log = p.block(p.service.session_log(&local(), &SessionTarget::Logical(session.clone()))).unwrap();
                 if !log.is_empty() {
                     let back = &log[dice.roll(log.len())];
                     let rewound = p.block(p.service.rewind_session(&local(), &session, back.index));
@@ -329,7 +347,7 @@ impl World {
         }
     }
 
-    /// What leads to heaps, by the rules and not by the code.
+    /// The referenced heaps, derived from the rules and not from the code.
     fn led_to(&self, p: &Process) -> BTreeSet<Digest> {
         let Retention { log_entries, heaps, .. } = self.house.retention;
         let now = self.house.time.now();
@@ -337,7 +355,7 @@ impl World {
         let outside = self.outside.iter().filter(|(_, at)| young(*at)).map(|(heap, _)| *heap);
         let mut roots: Vec<Digest> = self.tagged.iter().copied().chain(outside).collect();
         for session in &self.sessions {
-            let session = InSession::Logical(session.clone());
+            let session = SessionTarget::Logical(session.clone());
             let lineage = p.block(p.service.session_lineage(&local(), &session)).unwrap();
             roots.extend(lineage.head);
             let newest = lineage.nodes.iter().rev().take(log_entries as usize);
@@ -358,7 +376,8 @@ impl World {
         for heap in &live {
             assert!(p.restores(*heap), "{heap} does not restore");
             if let Some(n) = self.told.get(heap) {
-                let asked = RunJs { heap: Some(heap.to_string()), require_heap: true, ..code(json!([{"get": "n"}])) };
+                let asked =
+                    RunJsRequest { heap: Some(heap.to_string()), require_heap: true, ..code(json!([{"get": "n"}])) };
                 assert_eq!(value(&completed(p.run(&asked))), json!(n));
             }
         }
@@ -367,16 +386,16 @@ impl World {
 }
 
 #[test]
-fn whatever_happens_what_something_leads_to_restores_and_all_else_goes() {
+fn after_random_actions_referenced_heaps_restore_and_all_others_are_collected() {
     for seed in 0..12 {
-        let mut house = JsHouse::new();
+        let mut house = JsHarness::new();
         house.retention = Retention { log_entries: 3, heaps: 5, executions: 400, ..Retention::default() };
         house.settings.links = 3 + seed as u32 % 4;
         let mut p = house.process();
-        p.block(house::open(&p.service));
+        p.block(harness::open(&p.service));
         let session = p.block(p.service.session_id(&local(), "s0")).unwrap().to_string();
         let (sessions, told, tagged, outside) = (vec![session], BTreeMap::new(), BTreeSet::new(), Vec::new());
-        let mut world = World { house, sessions, told, tagged, outside, steps: 0 };
+        let mut world = MemoryService { house, sessions, told, tagged, outside, steps: 0 };
         let mut dice = Dice(seed);
         for _ in 0..60 {
             for _ in 0..dice.roll(6) {
@@ -384,10 +403,10 @@ fn whatever_happens_what_something_leads_to_restores_and_all_else_goes() {
             }
             match dice.roll(4) {
                 0 => drop(p.collect()),
-                // Cut off at some commit, as by a kill.
+                // Interrupted at some commit, as by a kill.
                 1 => {
                     world.house.house.faults.fail(Operation::Commit, 1 + dice.roll(8) as u64, Fault::Unavailable);
-                    let _ = p.block(p.service.collect_garbage(Pass::default()));
+                    let _ = p.block(p.service.collect_garbage(CollectionOptions::default()));
                     world.house.house.faults.heal();
                     p = world.house.process();
                 }
@@ -397,7 +416,7 @@ fn whatever_happens_what_something_leads_to_restores_and_all_else_goes() {
         }
         p.rest(1_000);
         world.check(&p);
-        // What the check has run outside of sessions is young.
+        // The check's own runs outside of sessions are young.
         world.house.hours_pass(6 * 24);
         p.collect_all(&world.house);
         p.collect_all(&world.house);
@@ -409,21 +428,21 @@ fn whatever_happens_what_something_leads_to_restores_and_all_else_goes() {
 }
 
 #[test]
-fn a_pass_that_is_cut_off_at_any_commit_leaves_nothing_dangling() {
+fn a_pass_interrupted_at_any_commit_leaves_no_dangling_reference() {
     for nth in 1..20 {
-        let mut house = JsHouse::new();
+        let mut house = JsHarness::new();
         house.retention = Retention { log_entries: 2, ..Retention::default() };
         let p = house.process();
-        p.block(house::open(&p.service));
+        p.block(harness::open(&p.service));
         for n in 0..8 {
             completed(p.run(&logical("s0", step(n))));
         }
-        completed(p.run(&RunJs { heap: Some(String::new()), ..logical("s0", step(20)) }));
+        completed(p.run(&RunJsRequest { heap: Some(String::new()), ..logical("s0", step(20)) }));
         completed(p.run(&logical("s0", step(21))));
         for hours in [0, 25] {
             house.hours_pass(hours);
             house.house.faults.fail(Operation::Commit, nth, Fault::Unavailable);
-            let _ = p.block(p.service.collect_garbage(Pass::default()));
+            let _ = p.block(p.service.collect_garbage(CollectionOptions::default()));
             house.house.faults.heal();
             let stored = house.stored();
             for heap in stored.keys() {
@@ -437,7 +456,7 @@ fn a_pass_that_is_cut_off_at_any_commit_leaves_nothing_dangling() {
         assert_eq!(value(&completed(again.run(&logical("s0", json!([{"get": "n"}]))))), json!(2));
         assert_eq!(
             again.execution(&completed(again.run(&logical("s0", step(1)))).id.to_string()).state,
-            State::Completed
+            ExecutionState::Completed
         );
     }
 }

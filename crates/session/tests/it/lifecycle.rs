@@ -1,5 +1,5 @@
-//! The life of a session on in-memory ports: what makes two opens the same, what happens when a symbol space is lost or moved to
-//! newer catalogs, and that many callers at once leave one session without gaps.
+//! The life of a session on in-memory ports: when two opens share a session, what happens to a lost or refreshed
+//! execute session, and that concurrent callers leave one session without gaps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use catalog::{Catalog, Registry};
 use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::{Value, json};
-use session::{OpenRequest, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service, Taught};
+use session::{OpenRequest, PlanRequest, Ports, Resource, RunRequest, SeedRequest, Service, TaughtTable};
 use testkit::memory::CountingEntropy;
 use testkit::upstream::Rule;
 
-use crate::world::{World, table};
+use crate::memory_service::{MemoryService, table};
 
-/// `entities` of one list each; version 2 has a field more.
+/// `entities` entities with one list each; version 2 has another field.
 fn tracker(id: &str, version: u32, entities: usize) -> Arc<Catalog> {
     let more = if version > 1 { ", extra: string" } else { "" };
     let names: Vec<String> = (0..entities).map(|n| format!("Thing{n}")).collect();
@@ -37,8 +37,8 @@ fn registry(catalogs: Vec<Arc<Catalog>>) -> Arc<Registry> {
     Arc::new(Registry::new(catalogs).unwrap())
 }
 
-fn world(catalogs: Vec<Arc<Catalog>>) -> World {
-    World::of(registry(catalogs), Limits::default())
+fn world(catalogs: Vec<Arc<Catalog>>) -> MemoryService {
+    MemoryService::of(registry(catalogs), Limits::default())
 }
 
 fn me() -> Caller {
@@ -53,14 +53,14 @@ fn refresh(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
     OpenRequest { refresh: true, ..open(intent, seeds) }
 }
 
-async fn rows(world: &World, table: Table) -> Vec<(String, Value)> {
+async fn rows(world: &MemoryService, table: Table) -> Vec<(String, Value)> {
     let range = Range { tenant: TenantId::local(), table, prefix: String::new(), after: None, limit: 1_000 };
     let rows = world.store.scan(&range).await.unwrap();
     rows.into_iter().map(|(id, row)| (id, serde_json::from_slice(&row.value).unwrap())).collect()
 }
 
 #[tokio::test]
-async fn the_reuse_key_is_stored_with_the_symbol_space() {
+async fn the_reuse_key_is_stored_with_the_execute_session() {
     let (a, b) = (tracker("aaa", 1, 3), tracker("bbb", 1, 2));
     let world = world(vec![b.clone(), a.clone()]);
     let seeds = [("bbb", "Thing1"), ("aaa", "Thing2"), ("aaa-alias", "Thing0"), ("aaa", "Thing2")];
@@ -79,7 +79,7 @@ async fn the_reuse_key_is_stored_with_the_symbol_space() {
     turned.reverse();
     let again = world.service.open(&me(), &open("task", &turned)).await.unwrap();
     assert!(again.reused && again.execute == opened.execute);
-    assert_eq!(again.taught, Taught::Unchanged { entities: 3 }, "all catalogs at once: one line");
+    assert_eq!(again.taught, TaughtTable::Unchanged { entities: 3 }, "all catalogs at once: one line");
     assert_eq!(again.continuity, session::Continuity::default());
 }
 
@@ -98,7 +98,7 @@ async fn an_open_without_an_intent_is_found_by_its_key() {
 }
 
 #[tokio::test]
-async fn a_principal_is_part_of_the_key_where_credentials_are_its_own() {
+async fn a_principal_with_own_credentials_is_part_of_the_key() {
     let world = world(vec![tracker("aaa", 1, 1)]);
     let caller =
         |name: &str| Identity { tenant: TenantId::local(), principal: Principal::parse(name).unwrap() }.caller(None);
@@ -119,7 +119,7 @@ async fn a_principal_is_part_of_the_key_where_credentials_are_its_own() {
 }
 
 #[tokio::test]
-async fn a_symbol_space_that_cannot_be_read_is_replaced_and_said() {
+async fn an_unreadable_execute_session_is_replaced_and_reported() {
     let catalog = tracker("aaa", 1, 2);
     for damage in ["row", "pin"] {
         let world = world(vec![catalog.clone()]);
@@ -145,18 +145,21 @@ async fn a_symbol_space_that_cannot_be_read_is_replaced_and_said() {
 }
 
 #[tokio::test]
-async fn a_newer_catalog_is_told_of_once_and_moved_to_on_request() {
+async fn a_newer_catalog_is_announced_once_and_adopted_on_request() {
     let world = world(vec![tracker("aaa", 1, 3), tracker("bbb", 1, 1)]);
     let seeds = [("aaa", "Thing1"), ("bbb", "Thing0")];
     let first = world.service.open(&me(), &open("task", &seeds)).await.unwrap();
-    assert_eq!(first.newer, []);
+    assert_eq!(first.catalog_updates, []);
     world.service.open(&me(), &open("task", &[("aaa", "Thing0")])).await.unwrap();
     world.service.offer(registry(vec![tracker("aaa", 2, 2), tracker("bbb", 1, 1)]));
     let told = world.service.open(&me(), &open("task", &seeds)).await.unwrap();
-    assert_eq!(told.newer.iter().map(|n| (n.api.as_str(), n.pinned, n.offered)).collect::<Vec<_>>(), [("aaa", 1, 2)]);
+    assert_eq!(
+        told.catalog_updates.iter().map(|n| (n.api.as_str(), n.pinned, n.offered)).collect::<Vec<_>>(),
+        [("aaa", 1, 2)]
+    );
     assert!(told.reused && !told.continuity.new_symbol_space);
     for _ in 0..2 {
-        assert_eq!(world.service.open(&me(), &open("task", &seeds)).await.unwrap().newer, [], "once");
+        assert_eq!(world.service.open(&me(), &open("task", &seeds)).await.unwrap().catalog_updates, [], "once");
     }
     let moved = world.service.open(&me(), &refresh("task", &[("bbb", "Thing0")])).await.unwrap();
     assert_eq!((moved.session, moved.slot, moved.revision), (first.session, first.slot, 1));
@@ -174,7 +177,7 @@ async fn a_newer_catalog_is_told_of_once_and_moved_to_on_request() {
 }
 
 #[tokio::test]
-async fn a_refresh_leaves_out_what_is_no_longer_there_and_refuses_what_was_asked_for_and_is_not() {
+async fn a_refresh_drops_missing_entities_and_refuses_missing_seeds() {
     let world = world(vec![tracker("aaa", 1, 3)]);
     world.service.open(&me(), &open("task", &[("aaa", "Thing2"), ("aaa", "Thing0")])).await.unwrap();
     world.service.offer(registry(vec![tracker("aaa", 2, 2)]));
@@ -229,7 +232,7 @@ async fn two_hundred_sessions_of_one_principal_get_slots_without_gaps() {
 }
 
 #[tokio::test]
-async fn every_form_of_a_uri_leads_to_its_own_tenants_result_and_no_other() {
+async fn every_form_of_a_uri_leads_only_to_results_of_its_tenant() {
     let world = world(vec![tracker("aaa", 1, 2)]);
     world.upstream.add(Rule::get("/thing0").json(200, json!({"data": [{"id": "x"}, {"id": "y"}]})));
     world.upstream.add(Rule::get("/thing1").json(200, json!({"data": [{"id": "z"}]})));
@@ -271,7 +274,7 @@ async fn every_form_of_a_uri_leads_to_its_own_tenants_result_and_no_other() {
 }
 
 #[tokio::test]
-async fn runs_without_an_intent_count_for_their_principal() {
+async fn runs_without_an_intent_are_numbered_by_principal() {
     let world = world(vec![tracker("aaa", 1, 2)]);
     world.upstream.add(Rule::get("/thing0").json(200, json!({"data": [{"id": "x"}]})).times(4));
     let first = world.service.open_unnamed(&me(), vec![SeedRequest::all("aaa", "Thing0")]).await.unwrap();
@@ -291,7 +294,7 @@ async fn runs_without_an_intent_count_for_their_principal() {
 }
 
 #[tokio::test]
-async fn a_steady_session_is_written_once_an_hour() {
+async fn an_unchanged_session_is_written_once_an_hour() {
     let world = world(vec![tracker("aaa", 1, 1)]);
     let request = open("task", &[("aaa", "Thing0")]);
     let opened = world.service.open(&me(), &request).await.unwrap();
@@ -300,10 +303,10 @@ async fn a_steady_session_is_written_once_an_hour() {
     for (minutes, later) in [(0, 0), (59, 0), (2, 61), (30, 61), (31, 122)] {
         world.clock.advance(Duration::from_secs(minutes * 60));
         let again = world.service.open(&me(), &request).await.unwrap();
-        assert_eq!((again.taught, again.slot), (Taught::Unchanged { entities: 1 }, opened.slot));
+        assert_eq!((again.taught, again.slot), (TaughtTable::Unchanged { entities: 1 }, opened.slot));
         assert_eq!((used().await - first) / 60_000, later);
     }
-    // Another connection gets a slot of its own, however steady the session is.
+    // Another connection gets a slot of its own, even if the session is unchanged.
     let other = Caller { connection: Connection::Transport("t".to_owned()), ..me() };
     world.service.open(&other, &open("another", &[("aaa", "Thing0")])).await.unwrap();
     assert_eq!(world.service.open(&other, &request).await.unwrap().slot.to_string(), "s1");

@@ -1,15 +1,15 @@
-//! Every line to copy of every golden case: put in place, the program is right; or the reports that are left are those that
-//! had no correction.
+//! Every suggested line of every golden case: with it the program is right, or only mistakes without a correction are
+//! left.
 //! Invariant: a diagnostic's `fix` is what its `copy` shows; `$` marks what only the author knows.
 
 use base::{Code, Diagnostic, Edit, Limits, LineIndex, apply_edits, render_for_model};
 use lang::scope::Scope;
 use lang::{check, syntax};
-use session::stages;
+use session::compile_stages;
 
-use crate::scopes;
+use crate::golden_scopes;
 
-/// Errors of a corrected program and their lines, where `$` stands for a right value.
+/// The mistakes of a corrected program with their lines, where `$` stands for a right value.
 fn left(scope: &Scope, text: &str) -> Vec<(Code, String, u32)> {
     let parsed = syntax::parse(text, &Limits::default());
     let index = LineIndex::new(text);
@@ -24,7 +24,7 @@ fn left(scope: &Scope, text: &str) -> Vec<(Code, String, u32)> {
     check::check_taught(scope, &parsed.program).map_or_else(wrong, |()| Vec::new())
 }
 
-/// The text with this line in place of the lines that its correction touches, and its number.
+/// The text with this line in place of the lines that its correction touches, and the line's number.
 fn with_line(text: &str, fix: &[Edit], line: &str) -> Option<(String, u32)> {
     let (start, end) = (fix.iter().map(|e| e.span.start).min()?, fix.iter().map(|e| e.span.end).max()?);
     let first = text[..start as usize].rfind('\n').map_or(0, |at| at + 1);
@@ -34,19 +34,20 @@ fn with_line(text: &str, fix: &[Edit], line: &str) -> Option<(String, u32)> {
 }
 
 #[test]
-fn every_line_to_copy_of_the_golden_cases_is_right() {
+fn every_suggested_line_of_the_golden_cases_compiles() {
     let (mut copied, mut clean, mut wrong) = (0, 0, Vec::new());
     for folder in ["check", "plan"] {
         for (case, _) in testkit::golden::with_expectations(std::path::Path::new("../../tests/lang").join(folder)) {
             let (scope, text) = (scopes::scope(&case), case.input.as_str());
-            let found = stages(&scope, text, &Limits::default()).diagnostics;
+            let found = compile_stages(&scope, text, &Limits::default()).diagnostics;
             let said = render_for_model(text, &found);
             let errors: Vec<&Diagnostic> = found.iter().filter(|d| d.is_error()).collect();
             for diagnostic in &errors {
                 let Some(copy) = &diagnostic.copy else { continue };
                 copied += 1;
                 if diagnostic.fix.is_empty() {
-                    // The end of a block, a name for a result, a seed for plasm_context: no correction of the line itself.
+                    // The end of a block, a name for a result, or a seed for plasm_context: not a correction of the
+                    // line itself.
                     if !matches!(diagnostic.code.0, 103 | 109 | 113 | 209) {
                         wrong.push(format!("a line to copy that corrects nothing\n{text}\n{said}"));
                     }
@@ -56,10 +57,11 @@ fn every_line_to_copy_of_the_golden_cases_is_right() {
                 let after = left(&scope, &put);
                 let known = |code: &Code, message: &str| errors.iter().any(|d| d.code == *code && d.message == message);
                 let this = |code: &Code, message: &str| *code == diagnostic.code && *message == diagnostic.message;
-                // The line is right, but for what else was said of it; what comes to light elsewhere is another's mistake.
+                // The line is right apart from other reported mistakes. A mistake that appears elsewhere belongs to
+                // another correction.
                 let fewer =
                     after.iter().all(|(code, said, line)| !this(code, said) && (*line != number || known(code, said)));
-                // Text that was not closed may go on in the lines after it; then only its own mistake is corrected.
+                // Unclosed text may continue in the following lines; then only its own mistake is corrected.
                 let form = diagnostic.code.0 < 200 && !after.iter().any(|(code, said, _)| this(code, said));
                 if !fewer && !form {
                     wrong.push(format!("{text}\n{said}\nput in place:\n{put}\n{after:?}"));
@@ -73,7 +75,7 @@ fn every_line_to_copy_of_the_golden_cases_is_right() {
 }
 
 #[test]
-fn every_correction_of_the_parser_leaves_fewer_mistakes() {
+fn every_correction_of_the_parser_reduces_mistakes() {
     let (mut corrected, mut wrong) = (0, Vec::new());
     for (case, _) in testkit::golden::with_expectations(std::path::Path::new("../../tests/lang/syntax")) {
         if ["mode", "eol", "bom", "show", "bytes", "statements", "nesting"].iter().any(|a| case.attribute(a).is_some())
@@ -96,7 +98,7 @@ fn every_correction_of_the_parser_leaves_fewer_mistakes() {
         let right = apply_edits(text, 0..text.len(), together);
         let after = syntax::parse(&right, &Limits::default()).diagnostics;
         let said = render_for_model(text, &parsed.diagnostics);
-        // A block that is opened rightly is the first that can lack its end.
+        // A block must be opened correctly before it can lack its end.
         let unclosed = after.iter().any(|d| d.code == lang::codes::UNCLOSED_HEREDOC);
         if errors(&after) >= errors(&parsed.diagnostics) + usize::from(unclosed) {
             let after = render_for_model(&right, &after);

@@ -1,41 +1,41 @@
-//! The service from outside: sessions and what becomes of them, runs, JavaScript, tenants; and the language against whole sessions.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! The service from outside: sessions, runs, JavaScript and tenants; and the language in whole sessions.
+//! One binary for all of them, since every test binary costs tens of megabytes and a link.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: a failed expectation is the test's own failure, also in shared helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod allowed;
 mod dates;
 mod discover;
 mod error_pages;
 mod gate;
 mod golden_lang;
-mod house;
-mod js_brief;
-mod js_bring;
+mod golden_scopes;
+mod harness;
+mod js_cancel;
 mod js_crash;
+mod js_fast_path;
 mod js_fetch;
-mod js_found;
 mod js_gc;
-mod js_given_up;
-mod js_house;
-mod js_large;
+mod js_harness;
+mod js_heap_limit;
+mod js_heap_loading;
+mod js_large_heaps;
 mod js_lineage;
+mod js_parked;
 mod js_real;
-mod js_removed;
-mod js_room;
 mod js_runs;
-mod js_waits;
+mod js_session_removal;
+mod js_takeover;
 mod lifecycle;
 mod lines_to_copy;
 mod matrix;
+mod memory_service;
 mod model;
 mod operations;
 mod pages;
 mod reloads;
 mod retention;
-mod scopes;
 mod sessions;
 mod tasks;
+mod tenant_views;
 mod traces;
-mod world;

@@ -1,5 +1,5 @@
-//! The language matrix: every rule in `tests/lang/matrix.txt` is shown by golden cases, in both directions.
-//! Invariant: a rule without a case that passes and one that fails says why, in the file.
+//! The language matrix: golden cases show every rule in `tests/lang/matrix.txt`, in both directions.
+//! Invariant: a rule without a passing and a failing case states its reason in the file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn rules() -> BTreeMap<String, Rule> {
     rules
 }
 
-/// A line `E0204 1:8 …` that is no note, a failed result, or a call that was refused.
+/// Whether the output fails: a line `E0204 1:8 …` that is not a note, a failed result, or a refused call.
 fn fails(expected: &str) -> bool {
     let error = |line: &str| {
         let mut words = line.split(' ');
@@ -48,7 +48,7 @@ fn fails(expected: &str) -> bool {
 }
 
 #[test]
-fn every_rule_is_shown_by_a_case_that_passes_and_one_that_fails() {
+fn every_rule_has_a_passing_and_a_failing_case() {
     let mut rules = rules();
     let mut problems = Vec::new();
     let mut count = 0;
@@ -89,7 +89,7 @@ fn lacks(tag: &str, rule: &Rule) -> Option<String> {
 }
 
 #[test]
-fn a_note_is_no_failure() {
+fn a_note_does_not_count_as_a_failure() {
     assert!(fails("x\nE0204 1:8 no filter"));
     assert!(fails("# Results\n\n### a (failed)\n"));
     assert!(!fails("n0 query\nE0201 1:1 note: read `a` as `A`"));

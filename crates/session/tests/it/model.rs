@@ -1,4 +1,4 @@
-//! Sessions against a plain map: random opens, expansions, refreshes, reloads of catalogs, restarts, removals and the passage of
+//! Sessions compared with a plain map: random opens, expansions, refreshes, reloads, restarts, removals and passing
 //! time, checked after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use access::Caller;
 use base::{Limits, LogicalSessionId, Slot, Timestamp};
 use catalog::{Catalog, Registry};
 use ports::Clock;
-use session::{OpenRequest, Opened, Pass, Ports, SeedRequest, Service, Taught};
+use session::{CollectionOptions, OpenRequest, OpenedSession, Ports, SeedRequest, Service, TaughtTable};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::ScriptedUpstream;
 
@@ -17,7 +17,7 @@ const APIS: [&str; 3] = ["aaa", "bbb", "ccc"];
 const ENTITIES: usize = 5;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Deterministic, and the same on every machine.
+/// A deterministic random generator, the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -41,7 +41,7 @@ fn tracker(id: &str, version: u32) -> Arc<Catalog> {
     Arc::new(catalog::read("tracker.yaml", &text).unwrap())
 }
 
-/// What a session must be.
+/// The expected state of a session.
 struct Known {
     id: LogicalSessionId,
     slot: Slot,
@@ -53,7 +53,7 @@ struct Known {
     told: BTreeSet<(usize, u32)>,
 }
 
-struct World {
+struct MemoryService {
     store: Arc<MemoryStore>,
     blobs: Arc<MemoryBlobs>,
     clock: Arc<ManualClock>,
@@ -64,7 +64,7 @@ struct World {
     slots: u32,
 }
 
-impl World {
+impl MemoryService {
     fn new() -> Self {
         let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(CountingEntropy::new()));
@@ -81,7 +81,7 @@ impl World {
         let passed = Duration::from_millis((days * DAY_MS) as u64);
         self.clock.advance(passed);
         self.blobs.age(passed);
-        self.service.collect_garbage(Pass::default()).await.unwrap();
+        self.service.collect_garbage(CollectionOptions::default()).await.unwrap();
         let now = self.clock.now();
         for known in self.known.values_mut().filter(|known| now.0 - known.used.0 > 30 * DAY_MS) {
             known.lives = false;
@@ -96,8 +96,8 @@ impl World {
         self.expect(intent, seeds, refresh, &opened);
     }
 
-    /// Moves the map on as the call must have moved the session, and compares.
-    fn expect(&mut self, intent: usize, seeds: &BTreeSet<(usize, usize)>, refresh: bool, opened: &Opened) {
+    /// Applies the call to the map and compares the answer.
+    fn expect(&mut self, intent: usize, seeds: &BTreeSet<(usize, usize)>, refresh: bool, opened: &OpenedSession) {
         let (now, versions) = (self.clock.now(), self.versions);
         let before = self.known.remove(&intent);
         let lost = before.as_ref().is_some_and(|known| !known.lives);
@@ -133,15 +133,15 @@ impl World {
         if fresh_space || now.0 - known.used.0 >= 60 * 60 * 1000 {
             known.used = now;
         }
-        assert_eq!(matches!(opened.taught, Taught::Table(_)), changed);
+        assert_eq!(matches!(opened.taught, TaughtTable::Text(_)), changed);
         assert_eq!(opened.continuity.new_symbol_space, fresh_space);
         assert_eq!(opened.continuity.previous_execute.is_some(), lost, "lost");
         assert_eq!(opened.continuity.refreshed, refresh && was_live);
-        assert_eq!(opened.newer.len(), newly_told, "told once of each");
+        assert_eq!(opened.catalog_updates.len(), newly_told, "told once of each");
         self.known.insert(intent, known);
     }
 
-    /// Every session is what the map says, for whoever looks.
+    /// Every session matches the map, for every caller.
     async fn check(&self) {
         let views = self.service.list_sessions(&Caller::local()).await.unwrap();
         assert_eq!(views.len(), self.known.len());
@@ -182,9 +182,9 @@ fn registry(versions: [u32; 3]) -> Arc<Registry> {
 }
 
 #[tokio::test]
-async fn sessions_are_what_a_plain_map_says() {
+async fn sessions_behave_like_a_plain_map() {
     for seed in 0..12 {
-        let (mut world, mut dice) = (World::new(), Dice(seed));
+        let (mut world, mut dice) = (MemoryService::new(), Dice(seed));
         for _ in 0..60 {
             let intent = dice.roll(4);
             match dice.roll(12) {

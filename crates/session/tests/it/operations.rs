@@ -1,4 +1,4 @@
-//! Runs that outlive their call: handles, cancelling, callers that go, processes that die, and others that take over.
+//! Runs that outlive their call: handles, cancellation, callers that leave, processes that die, and takeovers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use testkit::faults::{Fault, Operation};
 use testkit::upstream::Rule;
 use tokio::sync::Notify;
 
-use crate::house::{
-    self, House, REMARKS, REMARKS_AT, THREE, TICKETS_AT, commit_of, detached, finished, forced, me, plan, program_of,
+use crate::harness::{
+    self, Harness, REMARKS, REMARKS_AT, THREE, TICKETS_AT, commit_of, detached, finished, forced, me, plan, program_of,
     running, states,
 };
 
 const DEAD: Duration = Duration::from_secs(21);
 
-/// The API answers the first effect at once and the second one when the gate opens.
-fn stuck_at_the_second(path: &str) -> (House, Arc<Notify>) {
-    let (house, gate) = (House::new(), Arc::new(Notify::new()));
+/// The API answers the first effect at once, and the second one when the gate opens.
+fn stuck_at_the_second(path: &str) -> (Harness, Arc<Notify>) {
+    let (house, gate) = (Harness::new(), Arc::new(Notify::new()));
     let row = json!({"project": "OPS", "number": 1, "id": 1});
     house.upstream.add(Rule::post(path).once().json(201, row.clone()));
     house.upstream.add(Rule::post(path).waits_for(&gate).once().json(201, row));
@@ -29,7 +29,7 @@ fn stuck_at_the_second(path: &str) -> (House, Arc<Notify>) {
 }
 
 #[test]
-fn without_waiting_a_handle_comes_at_once_and_the_result_later() {
+fn a_run_without_waiting_gets_a_handle_at_once_and_its_result_later() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let process = house.process();
     process.open();
@@ -41,7 +41,7 @@ fn without_waiting_a_handle_comes_at_once_and_the_result_later() {
     gate.notify_one();
     let ended = finished(process.ask("wait(s0_o1)"));
     assert_eq!((states(&ended.outcome.receipts), ended.replayed), (vec!["done"; 3], false));
-    // As often as it is asked, also of another process.
+    // As often as it is asked, also in another process.
     let later = finished(house.process().ask("wait(s0_o1)"));
     assert_eq!((&later.outcome.receipts, later.number), (&ended.outcome.receipts, ended.number));
     assert_eq!(house.sent().len(), 3);
@@ -55,13 +55,13 @@ fn a_run_longer_than_the_inline_time_becomes_an_operation() {
     assert_eq!(running(process.run(forced(THREE))).handle, "s0_o1");
     gate.notify_one();
     assert_eq!(states(&finished(process.ask("wait(s0_o1)")).outcome.receipts), ["done"; 3]);
-    // Among other steps it is a value.
+    // Among other steps an operation is a value.
     let both = finished(process.ask("a = wait(s0_o1)\na"));
     assert_eq!(both.outcome.returns.len(), 1);
 }
 
 #[test]
-fn cancel_stops_before_the_next_effect_and_says_so() {
+fn a_cancelled_run_stops_before_its_next_effect_and_reports_it() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let process = house.process();
     process.open();
@@ -72,21 +72,21 @@ fn cancel_stops_before_the_next_effect_and_says_so() {
     gate.notify_one();
     let ended = finished(process.ask("wait(s0_o1)"));
     assert!(ended.outcome.cancelled && ended.outcome.failed());
-    // The one that was under way is followed to its end.
+    // The effect in progress is awaited.
     assert_eq!((states(&ended.outcome.receipts), house.sent().len()), (vec!["done"; 2], 2));
-    // One that has ended is not stopped any more.
+    // A run that has ended cannot be cancelled.
     assert!(finished(process.ask("cancel(s0_o1)")).outcome.cancelled);
 }
 
 #[test]
-fn another_process_can_cancel_it() {
+fn another_process_can_cancel_a_run() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let (one, two) = (house.process(), house.process());
     one.open();
     running(one.run(detached(THREE)));
     one.block(house.upstream.arrived(2));
     assert!(running(two.ask("cancel(s0_o1)")).stopping);
-    // Heard with the next beat.
+    // The owner learns of it with the next heartbeat.
     one.rest(6);
     gate.notify_one();
     let ended = finished(one.ask("wait(s0_o1)"));
@@ -94,7 +94,7 @@ fn another_process_can_cancel_it() {
 }
 
 #[test]
-fn a_caller_that_goes_stops_it_before_the_next_effect_and_what_was_done_is_kept() {
+fn a_leaving_caller_stops_its_run_before_the_next_effect_and_receipts_are_kept() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let process = house.process();
     process.open();
@@ -114,14 +114,14 @@ fn a_caller_that_goes_stops_it_before_the_next_effect_and_what_was_done_is_kept(
 }
 
 #[test]
-fn another_process_sees_it_run_and_does_not_run_it() {
+fn another_process_sees_an_active_run_and_does_not_start_it() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let (one, two) = (house.process(), house.process());
     one.open();
     let commit = one.block(plan(&one.service, THREE));
     running(one.run(RunRequest { wait: Some(false), ..commit_of(&commit) }));
     one.block(house.upstream.arrived(2));
-    // Alive: it says so every few seconds.
+    // The owner is alive and renews its heartbeat every few seconds.
     for _ in 0..8 {
         house.clock.advance(Duration::from_secs(5));
         one.rest(6);
@@ -136,7 +136,7 @@ fn another_process_sees_it_run_and_does_not_run_it() {
 }
 
 #[test]
-fn a_dead_process_is_followed_by_another_and_keyed_effects_go_again_under_their_key() {
+fn a_takeover_repeats_keyed_effects_under_their_key() {
     let (house, _gate) = stuck_at_the_second(TICKETS_AT);
     let one = house.process();
     one.open();
@@ -155,13 +155,13 @@ fn a_dead_process_is_followed_by_another_and_keyed_effects_go_again_under_their_
     assert_eq!(["one", "two", "three"].map(|title| house.times(title)), [1, 2, 1]);
     let keys = house.keys("two");
     assert!(!keys[0].is_empty() && keys[0] == keys[1], "{keys:?}");
-    // The commit knows of it, and so does a third process.
+    // The commit knows the operation, and so does a third process.
     let replayed = finished(house.process().run(commit_of(&commit)));
     assert_eq!((replayed.replayed, replayed.number), (true, ended.number));
 }
 
 #[test]
-fn an_effect_that_nothing_tells_of_stays_unknown_and_stops_the_rest() {
+fn an_effect_without_a_probe_stays_unknown_and_stops_later_ones() {
     let (house, _gate) = stuck_at_the_second(REMARKS_AT);
     let one = house.process();
     one.open();
@@ -177,8 +177,8 @@ fn an_effect_that_nothing_tells_of_stays_unknown_and_stops_the_rest() {
 }
 
 #[test]
-fn a_resumed_run_that_reads_something_else_tells_what_it_had_done() {
-    let house = House::new();
+fn a_resumed_run_that_reads_other_rows_reports_its_earlier_effects() {
+    let house = Harness::new();
     let gate = Arc::new(Notify::new());
     let list = |rows: &[u32]| {
         let data: Vec<_> = rows.iter().map(|n| json!({"project": "OPS", "number": n})).collect();
@@ -197,14 +197,14 @@ fn a_resumed_run_that_reads_something_else_tells_what_it_had_done() {
     drop(one);
     house.clock.advance(DEAD);
     let ended = finished(house.process().ask("wait(s0_o1)"));
-    // Row 1 is another ticket now; nothing is done to it on the word of the old plan.
+    // Row 1 is another ticket now, so the old plan has no effect on it.
     assert!(ended.outcome.failed());
     assert_eq!(states(&ended.outcome.receipts), ["done", "done", "unknown"]);
     assert_eq!(house.sent().len(), 3);
 }
 
 #[test]
-fn of_two_that_take_it_over_one_gets_it() {
+fn of_two_processes_that_take_a_run_over_one_succeeds() {
     for path in [TICKETS_AT, REMARKS_AT] {
         let program = if path == TICKETS_AT { THREE } else { REMARKS };
         let (house, _gate) = stuck_at_the_second(path);
@@ -237,7 +237,7 @@ fn of_two_that_take_it_over_one_gets_it() {
 }
 
 #[test]
-fn a_process_that_was_only_stopped_does_nothing_more_once_another_has_the_run() {
+fn a_paused_process_has_no_further_effect_after_a_takeover() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let (one, two) = (house.process(), house.process());
     one.open();
@@ -247,7 +247,7 @@ fn a_process_that_was_only_stopped_does_nothing_more_once_another_has_the_run() 
     let ended = finished(two.ask("wait(s0_o1)"));
     assert_eq!(states(&ended.outcome.receipts), ["done"; 3]);
     let sent = house.sent().len();
-    // Now it wakes up, gets its answer, and would go on.
+    // The paused process wakes up, gets its answer, and tries to continue.
     gate.notify_one();
     one.rest(30);
     assert_eq!((house.sent().len(), house.times("three")), (sent, 1));
@@ -256,7 +256,7 @@ fn a_process_that_was_only_stopped_does_nothing_more_once_another_has_the_run() 
 }
 
 #[test]
-fn doubt_does_not_undo_what_is_known() {
+fn an_unknown_outcome_does_not_replace_a_known_one() {
     let (house, gate) = stuck_at_the_second(REMARKS_AT);
     let (one, two) = (house.process(), house.process());
     one.open();
@@ -266,15 +266,15 @@ fn doubt_does_not_undo_what_is_known() {
     assert_eq!(states(&finished(two.ask("wait(s0_o1)")).outcome.receipts), ["done", "unknown"]);
     gate.notify_one();
     one.rest(30);
-    // It learned how the second one ended, and keeps that; a third one does not follow.
+    // The paused process learned the outcome of the second effect and stores it. It starts no third one.
     let stored = receipts(&house);
     assert_eq!(states(&stored), ["done", "done"]);
     assert_eq!(house.sent().len(), 2);
 }
 
 #[test]
-fn an_answer_that_came_first_stays_when_the_repetition_is_lost() {
-    let (house, gate, lost) = (House::new(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+fn a_known_answer_stays_when_the_answer_of_the_repetition_is_lost() {
+    let (house, gate, lost) = (Harness::new(), Arc::new(Notify::new()), Arc::new(Notify::new()));
     let row = json!({"project": "OPS", "number": 1});
     let timeout = |label| ports::upstream::Error::Timeout { label, ms: 10 };
     house.upstream.add(Rule::post(TICKETS_AT).once().json(201, row.clone()));
@@ -288,7 +288,7 @@ fn an_answer_that_came_first_stays_when_the_repetition_is_lost() {
     house.clock.advance(DEAD);
     running(two.ask("wait(s0_o1)"));
     assert_eq!(house.times("two"), 2, "sent again under its key");
-    // The sleeper wakes up, has its answer and keeps it; then the other one hears that nobody knows.
+    // The paused process wakes up and stores its answer; then the other process learns that its own answer was lost.
     gate.notify_one();
     one.rest(1);
     assert_eq!(states(&receipts(&house)), ["done", "done"]);
@@ -298,13 +298,13 @@ fn an_answer_that_came_first_stays_when_the_repetition_is_lost() {
     assert_eq!(states(&ended.outcome.receipts), ["done", "done"]);
 }
 
-fn receipts(house: &House) -> Vec<exec::Receipt> {
+fn receipts(house: &Harness) -> Vec<exec::Receipt> {
     let rows = house.store.rows().into_iter().filter(|(key, _)| key.table == ports::store::Table::Receipt);
     rows.map(|(_, row)| serde_json::from_slice(&row.value).unwrap()).collect()
 }
 
 #[test]
-fn one_that_was_told_to_stop_stays_stopped_when_another_takes_it_over() {
+fn a_cancelled_run_stays_cancelled_after_a_takeover() {
     let (house, _gate) = stuck_at_the_second(TICKETS_AT);
     let one = house.process();
     one.open();
@@ -315,7 +315,7 @@ fn one_that_was_told_to_stop_stays_stopped_when_another_takes_it_over() {
     house.clock.advance(DEAD);
     let ended = finished(house.process().ask("wait(s0_o1)"));
     assert!(ended.outcome.cancelled);
-    // What came of the second one was never seen; nothing was sent to find out.
+    // The outcome of the second effect is unknown, and no request was sent to find out.
     assert_eq!((states(&ended.outcome.receipts), house.sent().len()), (vec!["done", "unknown"], 2));
 }
 
@@ -334,14 +334,14 @@ fn a_process_that_dies_before_its_run_has_a_handle_leaves_receipts() {
     drop(one);
     for _ in 0..2 {
         let answer = house.process().run(commit_of(&commit));
-        assert_eq!(states(&house::told(&answer)), ["done", "open"]);
+        assert_eq!(states(&harness::told(&answer)), ["done", "open"]);
         assert_eq!(answer.unwrap_err().code(), "interrupted");
     }
     assert_eq!(house.sent().len(), 2);
 }
 
 #[test]
-fn a_run_whose_handle_cannot_be_kept_is_waited_for() {
+fn a_run_whose_handle_cannot_be_stored_is_awaited() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let process = house.process();
     process.open();
@@ -349,8 +349,8 @@ fn a_run_whose_handle_cannot_be_kept_is_waited_for() {
     house.faults.fail(Operation::Commit, 2, Fault::LostAfter);
     gate.notify_one();
     let answer = process.run(detached(r#"Ticket.open(project="OPS", title="one")"#));
-    // Either way it is told what came of it.
-    let told = house::told(&answer);
+    // Its caller learns the outcome in both cases.
+    let told = harness::told(&answer);
     match answer {
         Ok(session::RunAnswer::Running(operation)) => {
             let ended = finished(process.ask(&format!("wait({})", operation.handle)));
@@ -361,7 +361,7 @@ fn a_run_whose_handle_cannot_be_kept_is_waited_for() {
 }
 
 #[test]
-fn an_operation_whose_result_could_not_be_kept_is_made_good_later() {
+fn an_operation_whose_result_could_not_be_stored_is_finished_later() {
     let (house, gate) = stuck_at_the_second(TICKETS_AT);
     let process = house.process_with(Limits { row_bytes: 0, ..Limits::default() });
     process.open();
@@ -370,7 +370,7 @@ fn an_operation_whose_result_could_not_be_kept_is_made_good_later() {
     house.faults.fail_always(Operation::PutBlob, Fault::Full);
     gate.notify_one();
     let failed = process.ask("wait(s0_o1)");
-    assert_eq!(states(&house::told(&failed)), ["done"; 3]);
+    assert_eq!(states(&harness::told(&failed)), ["done"; 3]);
     assert_eq!(failed.unwrap_err().code(), "storage_full");
     house.faults.heal();
     house.clock.advance(DEAD);
@@ -380,11 +380,11 @@ fn an_operation_whose_result_could_not_be_kept_is_made_good_later() {
 }
 
 #[test]
-fn handles_of_others_and_of_nobody() {
-    let house = House::working();
+fn foreign_and_unknown_handles_are_refused() {
+    let house = Harness::working();
     let process = house.process();
     process.open();
-    process.block(house::open_as(&process.service, &me(), "another task"));
+    process.block(harness::open_as(&process.service, &me(), "another task"));
     running_or_done(&process);
     for program in ["wait(s0_o9)", "cancel(s0_o9)"] {
         assert_eq!(process.ask(program).unwrap_err().code(), "no_handle");
@@ -394,6 +394,6 @@ fn handles_of_others_and_of_nobody() {
     assert!(format!("{refused} {refused:?}").contains("s1_o1"), "{refused:?}");
 }
 
-fn running_or_done(process: &house::Process) {
+fn running_or_done(process: &harness::Process) {
     process.run(detached(THREE)).unwrap();
 }

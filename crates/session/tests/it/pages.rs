@@ -1,15 +1,15 @@
-//! Page handles: a list that was cut goes on where it stopped, for its own session, as often as it is asked.
+//! Page handles: a cut list continues where it stopped, for its own session, as often as requested.
 
 use base::{Limits, Response};
 use serde_json::json;
-use session::{More, Ran, RunRequest};
+use session::{PageHandle, RunRequest, RunResult};
 use testkit::upstream::Rule;
 
-use crate::house::{self, House, caller, finished, me, open, open_as, program_of};
+use crate::harness::{self, Harness, caller, finished, me, open, open_as, program_of};
 
-/// A list of projects, in pages of what is asked for.
-fn with_projects(all: usize) -> House {
-    let house = House::working();
+/// A list of projects, in pages of the requested size.
+fn with_projects(all: usize) -> Harness {
+    let house = Harness::working();
     house.upstream.add(Rule::get("/api/projects").answers(move |call| {
         let number = |name: &str| {
             let found = call.request.query.iter().find(|(n, _)| n == name).and_then(|(_, v)| v.parse::<usize>().ok());
@@ -23,7 +23,7 @@ fn with_projects(all: usize) -> House {
     house
 }
 
-fn keys(ran: &Ran) -> Vec<String> {
+fn keys(ran: &RunResult) -> Vec<String> {
     let rows = &ran.outcome.returns[0].result.as_ref().unwrap().rows;
     rows.iter().map(|row| row["key"].as_str().unwrap().to_owned()).collect()
 }
@@ -37,14 +37,14 @@ fn limits(rows: usize) -> Limits {
 }
 
 #[tokio::test]
-async fn a_list_that_was_cut_goes_on_to_its_end_without_gap_or_repetition() {
+async fn a_cut_list_continues_to_its_end_without_gaps_or_repetitions() {
     for (all, rows) in [(250, 100), (250, 70), (7, 3), (7, 1), (100, 100), (101, 100), (0, 3)] {
         let house = with_projects(all);
         let service = house.service_with(limits(rows));
         open(&service).await;
         let mut ran = finished(service.run(&me(), &program_of("Project[key]")).await);
         let mut read = keys(&ran);
-        while let [More { label, handle, before: None }] = ran.pages.as_slice() {
+        while let [PageHandle { label, handle, before: None }] = ran.pages.as_slice() {
             assert_eq!((label.as_str(), keys(&ran).len()), ("result", rows));
             let program = format!("page({handle})");
             ran = finished(service.run(&me(), &program_of(&program)).await);
@@ -56,7 +56,7 @@ async fn a_list_that_was_cut_goes_on_to_its_end_without_gap_or_repetition() {
 }
 
 #[tokio::test]
-async fn a_handle_gives_the_same_rows_each_time_and_after_a_restart() {
+async fn a_page_handle_returns_the_same_rows_each_time() {
     let house = with_projects(10);
     let service = house.service_with(limits(4));
     open(&service).await;
@@ -78,7 +78,7 @@ async fn a_handle_gives_the_same_rows_each_time_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_handle_of_another_slot_or_nobody_is_refused() {
+async fn foreign_and_unknown_page_handles_are_refused() {
     let house = with_projects(10);
     let service = house.service_with(limits(4));
     open(&service).await;
@@ -100,20 +100,20 @@ async fn a_handle_of_another_slot_or_nobody_is_refused() {
 }
 
 #[tokio::test]
-async fn a_replay_names_the_handles_of_the_first_run() {
+async fn a_replay_names_the_page_handles_of_the_first_run() {
     let house = with_projects(10);
     let service = house.service_with(limits(4));
     open(&service).await;
-    let program = format!("{}, Project[key]", house::THREE);
-    let commit = house::plan(&service, &program).await;
-    let first = finished(service.run(&me(), &house::commit_of(&commit)).await);
-    let again = finished(service.run(&me(), &house::commit_of(&commit)).await);
+    let program = format!("{}, Project[key]", harness::THREE);
+    let commit = harness::plan(&service, &program).await;
+    let first = finished(service.run(&me(), &harness::commit_of(&commit)).await);
+    let again = finished(service.run(&me(), &harness::commit_of(&commit)).await);
     assert_eq!((again.replayed, first.pages.len()), (true, 1));
     assert_eq!(again.pages, first.pages);
 }
 
 #[tokio::test]
-async fn the_rest_looks_like_its_list_and_says_what_it_has_not_been_through() {
+async fn the_rest_of_a_list_keeps_its_columns_and_names_unapplied_steps() {
     let house = with_projects(10);
     let service = house.service_with(limits(4));
     open(&service).await;

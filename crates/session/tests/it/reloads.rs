@@ -1,16 +1,16 @@
-//! Sessions while catalogs change under them, on in-memory ports: a session keeps what it pinned, a new one gets the newest,
-//! and one call sees one registry.
+//! Sessions during catalog reloads, on in-memory ports: a session keeps its pinned catalogs, a new one gets the
+//! newest, and one call uses one registry.
 
 use std::sync::Arc;
 
 use access::{Caller, Identity};
 use base::{Digest, Limits};
 use catalog::{Catalog, Registry};
-use session::{OpenRequest, Opened, PlanRequest, SeedRequest, Service, Taught};
+use session::{OpenRequest, OpenedSession, PlanRequest, SeedRequest, Service, TaughtTable};
 
-use crate::world::{World, table};
+use crate::memory_service::{MemoryService, table};
 
-/// Entities `A` and `B`; version 2 has a field more and calls another path.
+/// Entities `A` and `B`; version 2 has another field and calls another path.
 fn tracker(names: &str, version: u32) -> Arc<Catalog> {
     let (id, aliases) = names.split_once(' ').unwrap_or((names, ""));
     let more = if version > 1 { ", extra: string" } else { "" };
@@ -31,7 +31,7 @@ fn registry<const N: usize>(catalogs: [Arc<Catalog>; N]) -> Arc<Registry> {
 }
 
 fn service(registry: Arc<Registry>) -> Arc<Service> {
-    World::of(registry, Limits::default()).service
+    MemoryService::of(registry, Limits::default()).service
 }
 
 fn me() -> Caller {
@@ -43,8 +43,8 @@ fn open(intent: &str, seeds: &[(&str, &str)]) -> OpenRequest {
     OpenRequest::new(intent, seeds.collect())
 }
 
-/// The versions a program of this session runs on, and its plan's digest.
-async fn pins(service: &Service, opened: &Opened, program: &str) -> (Vec<Digest>, Digest) {
+/// The catalog versions of a program in this session, and its plan's digest.
+async fn pins(service: &Service, opened: &OpenedSession, program: &str) -> (Vec<Digest>, Digest) {
     let plan = PlanRequest { session: opened.session.to_string(), program: program.to_owned() };
     let planned = service.plan(&me(), &plan).await.unwrap();
     (planned.plan.catalogs.iter().map(|(_, digest)| *digest).collect(), planned.plan.digest)
@@ -59,18 +59,18 @@ async fn an_old_session_keeps_its_version_and_a_new_one_gets_the_newest() {
     service.offer(registry([v2.clone()]));
     assert_eq!(pins(&service, &old, "e1").await, before, "the same program means the same");
     let again = service.open(&me(), &open("old", &[("tracker", "A")])).await.unwrap();
-    assert_eq!(again.taught, Taught::Unchanged { entities: 1 });
+    assert_eq!(again.taught, TaughtTable::Unchanged { entities: 1 });
     let new = service.open(&me(), &open("new", &[("tracker", "A")])).await.unwrap();
     assert!(table(&new).contains("extra") && !table(&old).contains("extra"));
     assert_eq!(pins(&service, &new, "e1").await.0, [v2.digest()]);
-    // A wave that comes later stands on what the session pinned.
+    // A later wave uses the session's pinned version.
     let wave = service.open(&me(), &open("old", &[("tracker", "B")])).await.unwrap();
     assert!(table(&wave).contains("e2\tB") && !table(&wave).contains("extra"), "{}", table(&wave));
     assert_eq!(pins(&service, &wave, "e2").await.0, [v1.digest()]);
 }
 
 #[tokio::test]
-async fn a_withdrawn_catalog_serves_the_sessions_that_pinned_it() {
+async fn a_withdrawn_catalog_still_serves_sessions_that_pinned_it() {
     let v1 = tracker("tracker tickets", 1);
     let service = service(registry([v1.clone()]));
     let old = service.open(&me(), &open("old", &[("tracker", "A")])).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_withdrawn_catalog_serves_the_sessions_that_pinned_it() {
 }
 
 #[tokio::test]
-async fn a_name_that_went_to_another_catalog_means_in_an_old_session_what_it_meant() {
+async fn an_alias_keeps_its_meaning_in_an_old_session() {
     let (mine, theirs) = (tracker("tracker tickets", 1), tracker("helpdesk tickets", 2));
     let service = service(registry([mine.clone()]));
     let old = service.open(&me(), &open("old", &[("tickets", "A")])).await.unwrap();
@@ -97,11 +97,11 @@ async fn a_name_that_went_to_another_catalog_means_in_an_old_session_what_it_mea
     // A new alias of a pinned catalog leads to the pinned version.
     service.offer(registry([tracker("tracker issues", 2)]));
     let wave = service.open(&me(), &open("old", &[("issues", "A")])).await.unwrap();
-    assert_eq!(wave.taught, Taught::Unchanged { entities: 2 });
+    assert_eq!(wave.taught, TaughtTable::Unchanged { entities: 2 });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_call_sees_one_registry() {
+async fn one_call_uses_one_registry() {
     let pair = |version| [tracker("one", version), tracker("two", version)];
     let (first, second) = (registry(pair(1)), registry(pair(2)));
     let service = service(first.clone());

@@ -1,4 +1,4 @@
-//! What goes with time and what stays, on in-memory ports: symbol spaces, results, handles, claims, blobs, and whole sessions.
+//! Retention on in-memory ports: execute sessions, results, handles, claims, blobs, and whole sessions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use catalog::Registry;
 use ports::store::{Batch, Expect, Key, Table};
 use ports::{Blobs, Store};
 use serde_json::json;
-use session::{OpenRequest, Pass, PlanRequest, RunAnswer, RunRequest, SeedRequest, Taught};
+use session::{CollectionOptions, OpenRequest, PlanRequest, RunAnswer, RunRequest, SeedRequest, TaughtTable};
 use testkit::upstream::Rule;
 
-use crate::house::{self, House};
-use crate::world::World;
+use crate::harness::{self, Harness};
+use crate::memory_service::MemoryService;
 
 const DAY: u64 = 24 * 60 * 60;
 
-impl World {
+impl MemoryService {
     fn new() -> Self {
         Self::with(Limits::default())
     }
 
     fn with(limits: Limits) -> Self {
-        let world = Self::of(Arc::new(Registry::new([house::catalog()]).unwrap()), limits);
+        let world = Self::of(Arc::new(Registry::new([harness::catalog()]).unwrap()), limits);
         world.upstream.add(Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"})));
         world
     }
@@ -34,12 +34,12 @@ impl World {
         self.blobs.age(Duration::from_secs(days * DAY));
     }
 
-    async fn open(&self, intent: &str) -> session::Opened {
+    async fn open(&self, intent: &str) -> session::OpenedSession {
         let seeds = vec![SeedRequest::all("demo", "Project"), SeedRequest::all("demo", "Comment")];
         self.service.open(&me(), &OpenRequest::new(intent, seeds)).await.unwrap()
     }
 
-    async fn run(&self, program: &str) -> Arc<session::Ran> {
+    async fn run(&self, program: &str) -> Arc<session::RunResult> {
         let request = RunRequest { session: "s0".into(), program: Some(program.to_owned()), ..RunRequest::default() };
         match self.service.run(&me(), &request).await.unwrap() {
             RunAnswer::Finished(ran) => ran,
@@ -47,12 +47,16 @@ impl World {
         }
     }
 
-    /// A dry pass, then a real one, which must do what the dry one said.
-    async fn collect(&self) -> session::Collected {
+    /// A dry run followed by a real pass, which must delete what the dry run reported.
+    async fn collect(&self) -> session::CollectionReport {
         let before = self.store.rows();
-        let said = self.service.collect_garbage(Pass { dry_run: true, ..Pass::default() }).await.unwrap();
+        let said = self
+            .service
+            .collect_garbage(CollectionOptions { dry_run: true, ..CollectionOptions::default() })
+            .await
+            .unwrap();
         assert_eq!(self.store.rows(), before, "a dry pass changes nothing");
-        let done = self.service.collect_garbage(Pass::default()).await.unwrap();
+        let done = self.service.collect_garbage(CollectionOptions::default()).await.unwrap();
         assert_eq!((&said.rows, said.blobs, said.blob_bytes), (&done.rows, done.blobs, done.blob_bytes));
         done
     }
@@ -71,15 +75,15 @@ fn plan(program: &str) -> PlanRequest {
 }
 
 #[tokio::test]
-async fn a_symbol_space_goes_after_thirty_idle_days_and_the_session_says_so() {
-    let world = World::new();
+async fn an_execute_session_expires_after_thirty_idle_days_and_the_error_says_so() {
+    let world = MemoryService::new();
     let first = world.open("task").await;
     world.days_pass(29);
     assert_eq!(world.collect().await.rows.len(), 0);
     world.service.plan(&me(), &plan("Project")).await.unwrap();
     world.days_pass(29);
     world.collect().await;
-    assert!(matches!(world.open("task").await.taught, Taught::Unchanged { .. }), "what is used stays");
+    assert!(matches!(world.open("task").await.taught, TaughtTable::Unchanged { .. }), "what is used stays");
     world.days_pass(31);
     let gone = world.collect().await;
     assert_eq!(gone.rows.get("execute_session"), Some(&1), "{gone:?}");
@@ -93,8 +97,8 @@ async fn a_symbol_space_goes_after_thirty_idle_days_and_the_session_says_so() {
 }
 
 #[tokio::test]
-async fn results_plans_and_handles_go_after_seven_days_unless_pinned() {
-    let world = World::new();
+async fn results_plans_and_handles_expire_after_seven_days_unless_pinned() {
+    let world = MemoryService::new();
     world.open("task").await;
     world.upstream.add(Rule::get("/api/projects").json(200, json!({"items": [{"key": "OPS"}], "next": "2"})));
     let (first, second) = (world.run("Project(\"OPS\")").await, world.run("Project(\"OPS\")").await);
@@ -122,32 +126,32 @@ async fn results_plans_and_handles_go_after_seven_days_unless_pinned() {
 
 #[tokio::test]
 async fn a_claim_outlives_the_result_so_that_nothing_runs_twice() {
-    let house = House::working();
+    let house = Harness::working();
     let service = house.service();
-    house::open(&service).await;
-    let error = service.run(&house::me(), &house::program_of(house::THREE)).await.unwrap_err();
+    harness::open(&service).await;
+    let error = service.run(&harness::me(), &harness::program_of(harness::THREE)).await.unwrap_err();
     assert_eq!(error.code(), "review_needed");
     let commit = RunRequest { session: "s0".into(), plan_commit_ref: Some("pc0".into()), ..RunRequest::default() };
-    house::finished(service.run(&house::me(), &commit).await);
+    harness::finished(service.run(&harness::me(), &commit).await);
     let sent = house.sent().len();
     house.clock.advance(Duration::from_secs(8 * DAY));
-    let gone = service.collect_garbage(Pass::default()).await.unwrap();
+    let gone = service.collect_garbage(CollectionOptions::default()).await.unwrap();
     assert_eq!(
         (gone.rows.get("run"), gone.rows.get("receipt"), gone.rows.get("plan_commit")),
         (Some(&1), Some(&3), None)
     );
-    assert_eq!(service.run(&house::me(), &commit).await.unwrap_err().code(), "expired_handle");
+    assert_eq!(service.run(&harness::me(), &commit).await.unwrap_err().code(), "expired_handle");
     house.clock.advance(Duration::from_secs(90 * DAY));
-    let gone = service.collect_garbage(Pass::default()).await.unwrap();
+    let gone = service.collect_garbage(CollectionOptions::default()).await.unwrap();
     assert_eq!(gone.rows.get("plan_commit"), Some(&1));
-    house::open(&service).await;
-    assert_eq!(service.run(&house::me(), &commit).await.unwrap_err().code(), "expired_commit");
+    harness::open(&service).await;
+    assert_eq!(service.run(&harness::me(), &commit).await.unwrap_err().code(), "expired_commit");
     assert_eq!(house.sent().len(), sent, "nothing was done again");
 }
 
 #[tokio::test]
-async fn an_unused_commit_is_refused_as_expired_also_when_its_row_is_gone() {
-    let world = World::new();
+async fn an_unused_commit_is_refused_as_expired_after_its_row_was_deleted() {
+    let world = MemoryService::new();
     world.open("task").await;
     let key = Key::new(&me().tenant, Table::LogicalSession, world.open("task").await.session.to_string());
     let row = world.store.get(&key).await.unwrap().unwrap();
@@ -164,8 +168,8 @@ async fn an_unused_commit_is_refused_as_expired_also_when_its_row_is_gone() {
 }
 
 #[tokio::test]
-async fn a_blob_that_no_row_names_goes_only_after_the_grace_period() {
-    let world = World::new();
+async fn an_unreferenced_blob_is_deleted_only_after_the_grace_period() {
+    let world = MemoryService::new();
     world.open("task").await;
     let orphan = world.blobs.put(b"nobody's").await.unwrap();
     assert_eq!(world.collect().await.blobs, 0, "its row may be on its way");
@@ -181,7 +185,7 @@ async fn a_blob_that_no_row_names_goes_only_after_the_grace_period() {
 
 #[tokio::test]
 async fn a_digest_in_any_row_of_any_tenant_keeps_its_blob() {
-    let world = World::new();
+    let world = MemoryService::new();
     let other = TenantId::parse("other").unwrap();
     let mut kept = Vec::new();
     for (n, table) in Table::ALL.into_iter().enumerate() {
@@ -197,8 +201,8 @@ async fn a_digest_in_any_row_of_any_tenant_keeps_its_blob() {
 }
 
 #[tokio::test]
-async fn a_removed_session_leaves_nothing_and_takes_nothing_else_with_it() {
-    let world = World::new();
+async fn removing_a_session_deletes_all_of_its_rows_and_no_others() {
+    let world = MemoryService::new();
     world.open("task").await;
     world.run("Project(\"OPS\")").await;
     world.service.plan(&me(), &plan("Project")).await.unwrap();
@@ -217,8 +221,8 @@ async fn a_removed_session_leaves_nothing_and_takes_nothing_else_with_it() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_of_a_removed_session_is_found() {
-    let world = World::new();
+async fn rows_left_by_a_crash_during_removal_are_collected() {
+    let world = MemoryService::new();
     let opened = world.open("task").await;
     world.run("Project(\"OPS\")").await;
     let key = Key::new(&me().tenant, Table::LogicalSession, opened.session.to_string());
@@ -232,13 +236,13 @@ async fn what_a_crash_left_of_a_removed_session_is_found() {
 }
 
 #[tokio::test]
-async fn a_transport_goes_when_nobody_speaks_over_it() {
-    let world = World::new();
+async fn an_unused_transport_expires() {
+    let world = MemoryService::new();
     let tenant = me().tenant;
-    world.service.keep_transport(&tenant, "old", b"{\"a\":1}".to_vec()).await.unwrap();
+    world.service.store_transport(&tenant, "old", b"{\"a\":1}".to_vec()).await.unwrap();
     assert_eq!(world.service.transport(&tenant, "old").await.unwrap().unwrap(), b"{\"a\":1}");
     world.days_pass(20);
-    world.service.keep_transport(&tenant, "new", b"{}".to_vec()).await.unwrap();
+    world.service.store_transport(&tenant, "new", b"{}".to_vec()).await.unwrap();
     world.days_pass(20);
     assert_eq!(world.collect().await.rows, [("transport", 1)].into());
     assert_eq!(world.service.transport(&tenant, "old").await.unwrap(), None);
@@ -246,8 +250,8 @@ async fn a_transport_goes_when_nobody_speaks_over_it() {
 }
 
 #[tokio::test]
-async fn a_large_result_is_a_blob_and_goes_with_its_run() {
-    let world = World::with(Limits { row_bytes: 0, ..Limits::default() });
+async fn a_large_result_is_a_blob_and_expires_with_its_run() {
+    let world = MemoryService::with(Limits { row_bytes: 0, ..Limits::default() });
     world.open("task").await;
     let before = world.blobs.digests().len();
     world.run("Project(\"OPS\")").await;
@@ -258,8 +262,8 @@ async fn a_large_result_is_a_blob_and_goes_with_its_run() {
 }
 
 #[tokio::test]
-async fn a_small_result_that_is_not_what_was_written_is_named() {
-    let world = World::new();
+async fn a_small_damaged_result_is_reported() {
+    let world = MemoryService::new();
     world.open("task").await;
     world.run("Project(\"OPS\")").await;
     let (key, _) = world.store.rows().into_iter().find(|(key, _)| key.table.name() == "artifact").unwrap();

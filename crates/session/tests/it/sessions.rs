@@ -9,14 +9,14 @@ use catalog::Registry;
 use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use serde_json::json;
-use session::{Error, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service, Taught};
+use session::{Error, OpenRequest, PlanRequest, Ports, RunRequest, SeedRequest, Service, TaughtTable};
 use testkit::faults::{Fault, Faults, FaultyBlobs, FaultyStore, Operation};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
 
-use crate::world::table;
+use crate::memory_service::table;
 
-struct World {
+struct MemoryService {
     service: Arc<Service>,
     store: Arc<MemoryStore>,
     blobs: Arc<MemoryBlobs>,
@@ -29,12 +29,12 @@ fn demo(version: u32) -> Arc<catalog::Catalog> {
     Arc::new(catalog::read("demo.yaml", &text).unwrap())
 }
 
-fn world() -> World {
+fn world() -> MemoryService {
     world_on(Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()), demo(1))
 }
 
-/// A process that starts on what an earlier one left.
-fn world_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catalog::Catalog>) -> World {
+/// A process that starts on the storage of an earlier one.
+fn world_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catalog::Catalog>) -> MemoryService {
     let (faults, upstream) = (Faults::new(), Arc::new(ScriptedUpstream::new()));
     let ports = Ports {
         store: Arc::new(FaultyStore::new(store.clone(), &faults)),
@@ -46,7 +46,7 @@ fn world_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catal
     // Results are blobs here, so that a blob can be damaged.
     let limits = Limits { row_bytes: 0, ..Limits::default() };
     let service = Arc::new(Service::new(ports, Registry::new([catalog]).unwrap(), limits));
-    World { service, store, blobs, upstream, faults }
+    MemoryService { service, store, blobs, upstream, faults }
 }
 
 fn caller(tenant: &str, connection: &str) -> Caller {
@@ -67,17 +67,17 @@ fn ops() -> Rule {
     Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"}))
 }
 
-/// Which are remembered for a moment.
+/// Slots are cached for a second.
 #[tokio::test]
-async fn the_slots_of_a_principal_are_its_tenants_own_and_new_ones_are_known_everywhere_at_once() {
+async fn cached_slots_are_separate_by_tenant_and_include_new_ones_at_once() {
     let one = world();
     let other = world_on(one.store.clone(), one.blobs.clone(), demo(1));
     let of = |tenant: &str| {
         Identity { tenant: TenantId::parse(tenant).unwrap(), principal: Principal::local() }.caller(None)
     };
     let (acme, globex) = (of("acme"), of("globex"));
-    // What was taught tells the sessions apart.
-    let knows = async |world: &World, caller: &Caller, slot: &str, program: &str| {
+    // The taught tables distinguish the sessions.
+    let knows = async |world: &MemoryService, caller: &Caller, slot: &str, program: &str| {
         let request = PlanRequest { session: slot.to_owned(), program: program.to_owned() };
         world.service.plan(caller, &request).await.map(|_| ()).map_err(|error| error.code())
     };
@@ -110,7 +110,7 @@ async fn the_same_intent_is_the_same_session_from_any_connection() {
     assert!(first.continuity.new_symbol_space && table(&first).contains("e1\tTicket"));
     let again = world.service.open(&caller("local", "b"), &open("task", &["Ticket"])).await.unwrap();
     assert_eq!(again.session, first.session);
-    assert_eq!(again.taught, Taught::Unchanged { entities: 1 });
+    assert_eq!(again.taught, TaughtTable::Unchanged { entities: 1 });
     assert_eq!((again.revision, again.continuity.new_symbol_space), (1, false));
     let other = world.service.open(&caller("local", "a"), &open("another task", &["Ticket"])).await.unwrap();
     assert_ne!(other.session, first.session);
@@ -145,7 +145,7 @@ async fn an_unknown_seed_changes_nothing() {
 }
 
 #[tokio::test]
-async fn concurrent_opens_of_one_session_all_land() {
+async fn concurrent_opens_of_one_session_all_take_effect() {
     let world = world();
     let entities = ["Ticket", "Person", "Project", "Comment"];
     let opens = (0..32).map(|n| {
@@ -190,7 +190,7 @@ async fn tenants_do_not_see_each_other() {
 }
 
 #[tokio::test]
-async fn references_that_mean_nothing_say_what_to_do() {
+async fn an_invalid_reference_gets_an_error_that_says_what_to_do() {
     let world = world();
     let me = caller("local", "a");
     let plan = async |session: &str| {
@@ -207,7 +207,7 @@ async fn references_that_mean_nothing_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_lost_symbol_space_is_replaced_and_said() {
+async fn a_lost_execute_session_is_replaced_and_reported() {
     let world = world();
     let me = caller("local", "a");
     let first = world.service.open(&me, &open("task", &["Ticket"])).await.unwrap();
@@ -232,7 +232,7 @@ async fn a_session_keeps_the_catalog_it_pinned() {
     old.service.open(&me, &open("task", &["Project"])).await.unwrap();
     let new = world_on(old.store.clone(), old.blobs.clone(), demo(2));
     let opened = new.service.open(&me, &open("task", &["Project"])).await.unwrap();
-    assert_eq!(opened.taught, Taught::Unchanged { entities: 1 });
+    assert_eq!(opened.taught, TaughtTable::Unchanged { entities: 1 });
     let plan = PlanRequest { session: "s0".to_owned(), program: "Project".to_owned() };
     let planned = new.service.plan(&me, &plan).await.unwrap();
     assert_eq!(planned.plan.catalogs[0].1, demo(1).digest(), "the pinned version is the one it runs on");
@@ -247,7 +247,7 @@ async fn a_session_keeps_the_catalog_it_pinned() {
 }
 
 #[tokio::test]
-async fn every_fault_is_an_error_and_nothing_is_half_done() {
+async fn every_fault_is_an_error_and_leaves_no_partial_state() {
     for operation in [Operation::Get, Operation::Commit, Operation::PutBlob] {
         for fault in [Fault::Unavailable, Fault::Full, Fault::LostAfter] {
             for nth in 1..=6 {
@@ -261,7 +261,11 @@ async fn every_fault_is_an_error_and_nothing_is_half_done() {
                 assert_eq!(again.slot.to_string(), "s0", "{name}");
                 assert_eq!(again.revision, 1, "{name}: the wave is there once");
                 if first.is_ok() {
-                    assert_eq!(again.taught, Taught::Unchanged { entities: 1 }, "{name}: what was answered is stored");
+                    assert_eq!(
+                        again.taught,
+                        TaughtTable::Unchanged { entities: 1 },
+                        "{name}: what was answered is stored"
+                    );
                 }
                 world.service.plan(&me, &PlanRequest { session: "s0".into(), program: "Ticket".into() }).await.unwrap();
             }
@@ -285,7 +289,7 @@ async fn a_run_is_answered_only_when_its_artifact_is_stored() {
             _ => world.faults.fail_always(operation, fault),
         }
         match world.service.run(&me, &run("Project(\"OPS\")")).await {
-            // A lost race is tried again and lands.
+            // A lost race is retried and succeeds.
             Ok(ran) => assert_eq!((fault, ran.finished().unwrap().number), (Fault::Conflict, 1)),
             Err(error) => assert!(error.is_fault() && fault != Fault::Conflict, "{error}"),
         }
@@ -297,7 +301,7 @@ async fn a_run_is_answered_only_when_its_artifact_is_stored() {
 }
 
 #[tokio::test]
-async fn concurrent_runs_get_numbers_of_their_own() {
+async fn concurrent_runs_get_distinct_numbers() {
     let world = world();
     let me = caller("local", "a");
     world.upstream.add(ops());
@@ -318,7 +322,7 @@ async fn concurrent_runs_get_numbers_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_damaged_artifact_is_named_not_invented() {
+async fn a_damaged_artifact_is_reported() {
     let world = world();
     let me = caller("local", "a");
     world.upstream.add(ops());

@@ -1,4 +1,5 @@
-//! Operations by the name that a client polls: the same from every connection, of no other tenant, and there after a restart.
+//! Operations under the name that clients poll: the same on every connection, invisible to other tenants, and valid
+//! after a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,10 @@ use session::{Error, RunAnswer};
 use testkit::upstream::Rule;
 use tokio::sync::Notify;
 
-use crate::house::{House, THREE, TICKETS_AT, caller, detached, finished, me, open_as, running, states};
+use crate::harness::{Harness, THREE, TICKETS_AT, caller, detached, finished, me, open_as, running, states};
 
-fn stuck() -> (House, Arc<Notify>) {
-    let (house, gate) = (House::new(), Arc::new(Notify::new()));
+fn stuck() -> (Harness, Arc<Notify>) {
+    let (house, gate) = (Harness::new(), Arc::new(Notify::new()));
     let row = json!({"project": "OPS", "number": 1, "id": 1});
     house.upstream.add(Rule::post(TICKETS_AT).once().json(201, row.clone()));
     house.upstream.add(Rule::post(TICKETS_AT).waits_for(&gate).once().json(201, row));
@@ -20,7 +21,7 @@ fn stuck() -> (House, Arc<Notify>) {
 }
 
 #[test]
-fn a_task_is_asked_for_without_waiting_and_has_its_result_in_the_end() {
+fn a_task_is_queried_without_waiting_until_it_has_a_result() {
     let (house, gate) = stuck();
     let process = house.process();
     process.open();
@@ -35,7 +36,7 @@ fn a_task_is_asked_for_without_waiting_and_has_its_result_in_the_end() {
     let ended = process.block(process.service.task(&other, &task, false)).unwrap();
     assert_eq!(ended.started, state.started);
     assert_eq!(states(&finished(ended.answer).outcome.receipts), ["done"; 3]);
-    // It stays: for another process, and for who would like it to stop.
+    // The task stays available: for another process, and for a caller that wants to cancel it.
     let later = house.process();
     let again = later.block(later.service.task(&me(), &task, true)).unwrap();
     assert!(!finished(again.answer).outcome.cancelled);
@@ -43,7 +44,7 @@ fn a_task_is_asked_for_without_waiting_and_has_its_result_in_the_end() {
 }
 
 #[test]
-fn a_task_of_a_dead_process_goes_on_in_the_one_that_is_asked() {
+fn a_task_of_a_dead_process_continues_in_the_queried_process() {
     let (house, _gate) = stuck();
     let process = house.process();
     process.open();
@@ -78,8 +79,8 @@ fn a_cancelled_task_stops_before_its_next_effect() {
 }
 
 #[test]
-fn a_name_that_finds_nothing_is_refused_alike_whoever_it_belongs_to() {
-    let house = House::working();
+fn unknown_and_foreign_task_names_get_the_same_refusal() {
+    let house = Harness::working();
     let process = house.process();
     process.open();
     let task = match process.run(detached(THREE)).unwrap() {

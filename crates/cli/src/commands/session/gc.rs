@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Collected, Pass, Service};
+use ::session::{CollectionOptions, CollectionReport, Service};
 use serde_json::json;
 
 use super::with_service;
@@ -13,13 +13,13 @@ use crate::output::Output;
 
 pub async fn gc(file: Option<&Path>, args: &Gc, output: &Output) -> Result<(), Failure> {
     with_service((file, &args.work), async |service| {
-        pass(&service, Pass { dry_run: args.dry_run, ..Pass::default() }, output).await
+        pass(&service, CollectionOptions { dry_run: args.dry_run, ..CollectionOptions::default() }, output).await
     })
     .await
 }
 
 /// One pass, and what came of it.
-pub async fn pass(service: &Service, pass: Pass, output: &Output) -> Result<(), Failure> {
+pub async fn pass(service: &Service, pass: CollectionOptions, output: &Output) -> Result<(), Failure> {
     let collected = service.collect_garbage(pass).await?;
     if output.json {
         let mut value = json!(collected);
@@ -37,7 +37,7 @@ pub async fn pass(service: &Service, pass: Pass, output: &Output) -> Result<(), 
     )))
 }
 
-fn report(collected: &Collected, dry_run: bool, output: &Output) {
+fn report(collected: &CollectionReport, dry_run: bool, output: &Output) {
     let would = if dry_run { "would go" } else { "went" };
     if collected.rows.is_empty() && collected.blobs == 0 && collected.condemned == 0 {
         output.line(&format!("nothing {would}"));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Fork, Lineage, Node, Service};
+use ::session::{ForkRequest, Lineage, LineageNode, Service};
 use access::Caller;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub async fn log(
     output: &Output,
 ) -> Result<(), Failure> {
     let caller = Caller::local();
-    let meant = service.session_meant(&caller, session).await?;
+    let meant = service.session_target(&caller, session).await?;
     let lineage = service.session_lineage(&caller, &meant).await?;
     match graph {
         Some(form) => picture(&lineage, form, path, output)?,
@@ -38,7 +38,7 @@ pub async fn fork(
     output: &Output,
 ) -> Result<(), Failure> {
     let id = service.session_id(&Caller::local(), session).await?;
-    let asked = Fork { session: id.to_string(), intent: intent.to_owned(), at };
+    let asked = ForkRequest { session: id.to_string(), intent: intent.to_owned(), at };
     let forked = service.fork_session(&Caller::local(), &asked).await?;
     if output.json {
         output.value(&server::js::forked(&forked));
@@ -101,12 +101,12 @@ fn picture(lineage: &Lineage, form: Picture, path: Option<&Path>, output: &Outpu
 }
 
 /// The heap that an entry left, and whether it is still there.
-fn heap(node: &Node) -> String {
+fn heap(node: &LineageNode) -> String {
     format!("{}{}", node.entry.output_heap.short(), if node.entry.gone { " (gone)" } else { "" })
 }
 
 /// The first words of what ran, in one line.
-fn code(node: &Node) -> String {
+fn code(node: &LineageNode) -> String {
     match node.entry.rewound_to {
         Some(index) => format!("(rewound to {index})"),
         None => node.entry.code.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect(),
@@ -115,8 +115,8 @@ fn code(node: &Node) -> String {
 
 /// From each entry to the one that stood on its heap. Those that stood on nothing begin at the fork, where there is one.
 fn edges(lineage: &Lineage) -> Vec<(usize, usize)> {
-    let after = |(at, node): (usize, &Node)| {
-        let from = lineage.nodes.iter().position(|other| Some(other.entry.index) == node.after)?;
+    let after = |(at, node): (usize, &LineageNode)| {
+        let from = lineage.nodes.iter().position(|other| Some(other.entry.index) == node.previous)?;
         Some((from, at))
     };
     lineage.nodes.iter().enumerate().filter_map(after).collect()
@@ -158,7 +158,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn svg(lineage: &Lineage) -> Option<String> {
-    let label = |node: &Node| format!("{} {}\n{}", node.entry.index, heap(node), code(node));
+    let label = |node: &LineageNode| format!("{} {}\n{}", node.entry.index, heap(node), code(node));
     let mut labels: Vec<String> = lineage.nodes.iter().map(label).collect();
     let mut edges: Vec<(usize, usize, String)> =
         edges(lineage).into_iter().map(|(from, to)| (from, to, String::new())).collect();
@@ -171,16 +171,16 @@ fn svg(lineage: &Lineage) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ::session::Entry;
+    use ::session::LogEntry;
     use base::{Digest, Timestamp};
 
     use super::*;
 
-    fn node(index: u64, gone: bool) -> Node {
+    fn node(index: u64, gone: bool) -> LineageNode {
         let (input_heap, output_heap) = (None, Digest::of(&index.to_be_bytes()));
         let (code, timestamp) = (format!("step{index}()"), Timestamp(0));
-        let entry = Entry { index, input_heap, output_heap, code, timestamp, rewound_to: None, gone };
-        Node { entry, after: index.checked_sub(1) }
+        let entry = LogEntry { index, input_heap, output_heap, code, timestamp, rewound_to: None, gone };
+        LineageNode { entry, previous: index.checked_sub(1) }
     }
 
     #[test]

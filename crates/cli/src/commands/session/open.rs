@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Call, OpenRequest, SeedRequest, Taught};
+use ::session::{Call, OpenRequest, SeedRequest, TaughtTable};
 use access::Caller;
 use serde_json::json;
 
@@ -24,8 +24,8 @@ pub async fn context(file: Option<&Path>, args: &Context, output: &Output) -> Re
         traced(&service, &opened.session.to_string(), (call, started), ("ok", &text));
         if output.json {
             let table = match &opened.taught {
-                Taught::Table(table) => Some(table),
-                Taught::Unchanged { .. } => None,
+                TaughtTable::Text(table) => Some(table),
+                TaughtTable::Unchanged { .. } => None,
             };
             output.value(&json!({
                 "logical_session_ref": opened.slot.to_string(),

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::session::{Call, Operation, PlanRequest, Ran, RunAnswer, RunRequest, Service};
+use ::session::{Call, DetachedRun, PlanRequest, RunAnswer, RunRequest, RunResult, Service};
 use access::Caller;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -94,7 +94,7 @@ pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(),
     .await
 }
 
-fn print(ran: &Ran, text: &str, output: &Output) -> Result<(), Failure> {
+fn print(ran: &RunResult, text: &str, output: &Output) -> Result<(), Failure> {
     if output.json {
         let mut value = server::result_json(ran);
         value["artifact"] = json!(::session::ResourceUri::run(ran.slot, ran.number));
@@ -117,14 +117,14 @@ fn print(ran: &Ran, text: &str, output: &Output) -> Result<(), Failure> {
 async fn wait(
     service: &Arc<Service>,
     session: &str,
-    mut operation: Operation,
+    mut operation: DetachedRun,
     output: &Output,
 ) -> Result<RunAnswer, ::session::Error> {
     let bar = if output.terminal() && !output.json { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     loop {
         bar.set_message(format!(
             "{} · step {} of {}",
-            operation.handle, operation.told.steps_done, operation.told.steps
+            operation.handle, operation.progress.steps_done, operation.progress.steps
         ));
         bar.tick();
         let program = Some(format!("wait({})", operation.handle));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Call, InSession, NamedSession, SessionView};
+use ::session::{Call, NamedSession, SessionTarget, SessionView};
 use access::Caller;
 use base::Timestamp;
 use serde_json::{Value, json};
@@ -51,8 +51,8 @@ pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> R
                 }
             }
             SessionAction::Rm { session } => {
-                let removed = match service.session_meant(&me, session).await? {
-                    InSession::Named(name) => {
+                let removed = match service.session_target(&me, session).await? {
+                    SessionTarget::Named(name) => {
                         service.remove_named_session(&me, &name).await?;
                         name
                     }

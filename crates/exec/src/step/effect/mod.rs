@@ -1,6 +1,6 @@
 //! Effects: one, or one for each row, in row order.
-//! Invariant: every value of every row is there before the first effect leaves; each effect has an open receipt before it
-//! leaves; the first one that does not succeed stops all that come after it.
+//! Invariant: all values of all rows are known before the first effect leaves; each effect has an open receipt before
+//! it leaves; the first effect that does not succeed stops all later ones.
 
 mod one;
 mod probe;
@@ -19,10 +19,12 @@ use crate::call::{Reads, Target};
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
-/// What effects of a run have in common.
+/// The receipts and the count of effects of one run, shared by its effect steps.
 #[derive(Default)]
 pub struct Ledger {
+    /// Receipts in the order of the effects.
     receipts: Mutex<Vec<Receipt>>,
+    /// Effects that succeeded, for the progress.
     done: AtomicUsize,
 }
 
@@ -40,42 +42,42 @@ impl Ledger {
     }
 }
 
-/// The effects of one step.
-pub struct Doing<'a> {
+/// The context of one step's effects.
+pub struct EffectStep<'a> {
     pub reads: Reads<'a>,
     pub budget: &'a Budget<'a>,
     pub ledger: &'a Ledger,
-    /// Told after each effect.
-    pub tell: &'a (dyn Fn() + Sync),
+    /// Called after each effect.
+    pub report: &'a (dyn Fn() + Sync),
     pub at: usize,
     pub step: &'a Step,
     pub target: Target<'a>,
 }
 
-impl Doing<'_> {
+impl EffectStep<'_> {
     fn effect(&self) -> Option<&catalog::Effect> {
-        self.target.1.effect.as_ref()
+        self.target.capability.effect.as_ref()
     }
 
-    /// Whether the API takes a key by which it recognises a repetition.
+    /// Whether the API takes an idempotency key, by which it recognises a repetition.
     fn keyed(&self) -> bool {
         self.effect().and_then(|e| e.idempotency.as_ref()).is_some_and(|i| *i != Idempotency::Natural)
     }
 
-    /// Whether doing it twice is doing it once.
+    /// Whether doing the effect twice has the same result as doing it once.
     fn repeatable(&self) -> bool {
         self.effect().is_some_and(|e| e.idempotency.is_some())
     }
 }
 
-/// One effect for each of the arguments; `input` is what they were made from.
-pub async fn apply(doing: &Doing<'_>, each: Vec<Args>, input: &Rowset) -> Result<Rowset, StepError> {
+/// Performs one effect for each set of arguments. `input` is the row set from which they were made.
+pub async fn apply(doing: &EffectStep<'_>, each: Vec<Args>, input: &Rowset) -> Result<Rowset, StepError> {
     if each.len() > doing.step.effects {
         return Err(StepError::Bound { what: "effects", bound: doing.step.effects });
     }
-    // A value that cannot travel is told before anything leaves, not after some of the rows have.
+    // A value that cannot be sent is reported before the first effect leaves, not after some rows were changed.
     for args in &each {
-        catalog::bind(doing.target.0, doing.target.1, &catalog::Ask::new(args))?;
+        catalog::bind(doing.target.catalog, doing.target.capability, &catalog::Ask::new(args))?;
     }
     let (of, stopped) = (each.len(), AtomicBool::new(false));
     let concurrent = doing.effect().is_some_and(|e| e.concurrent);
@@ -85,27 +87,28 @@ pub async fn apply(doing: &Doing<'_>, each: Vec<Args>, input: &Rowset) -> Result
         if stopped.load(Ordering::Acquire) {
             return None;
         }
-        let ended = one::perform(doing, row, &args).await;
-        match &ended.result {
+        let effect = one::perform(doing, row, &args).await;
+        match &effect.result {
             Ok(_) => drop(doing.ledger.done.fetch_add(1, Ordering::Relaxed)),
             Err(_) => stopped.store(true, Ordering::Release),
         }
-        (doing.tell)();
-        Some((row, ended))
+        (doing.report)();
+        Some((row, effect))
     };
     let work: Vec<_> = each.into_iter().enumerate().map(|pair| begin(pair).boxed()).collect();
-    // Those that are under way when one fails are waited for: what has left has a receipt that says how it ended.
-    let ended: Vec<_> = stream::iter(work).buffered(at_once).collect().await;
-    collect(doing, ended.into_iter().flatten(), of).map(|rows| Rowset::complete(rows).covered(&input.coverage))
+    // Effects that are already running when one fails are awaited, so that every one that left gets a closed receipt.
+    let results: Vec<_> = stream::iter(work).buffered(at_once).collect().await;
+    collect(doing, results.into_iter().flatten(), of).map(|rows| Rowset::complete(rows).with_coverage(&input.coverage))
 }
 
+/// Merges the results in row order. The first failure by row becomes the error.
 fn collect(
-    doing: &Doing<'_>,
-    ended: impl Iterator<Item = (usize, one::Ended)>,
+    doing: &EffectStep<'_>,
+    results: impl Iterator<Item = (usize, one::EffectResult)>,
     of: usize,
 ) -> Result<Vec<Row>, StepError> {
     let (mut rows, mut receipts, mut done, mut failed) = (Vec::new(), Vec::new(), 0, None);
-    for (row, one::Ended { receipt, result }) in ended {
+    for (row, one::EffectResult { receipt, result }) in results {
         receipts.extend(receipt);
         match result {
             Ok(answered) => {

@@ -1,6 +1,6 @@
-//! One effect, from its receipt's opening to its closing.
-//! Invariant: nothing leaves before the receipt is kept; what has left is followed to what can be known of it, also when the
-//! run is told to stop; an effect that a former try of the run has done is not done again.
+//! One effect, from the opening of its receipt to its closing.
+//! Invariant: nothing leaves before the receipt is stored; the outcome of a request that left is resolved as far as
+//! possible, even if the run is cancelled; an effect that an earlier attempt of the run completed is not repeated.
 
 use base::{Digest, Response};
 use catalog::{Args, Ask, DecodeError, Row, Transport, bind};
@@ -9,34 +9,36 @@ use ports::upstream::Call;
 use serde_json::{Value, json};
 
 use super::verdict::{self, Verdict};
-use super::{Doing, probe};
-use crate::budget::{Counted, Place};
-use crate::call::{Part, decode_off};
+use super::{EffectStep, probe};
+use crate::budget::{CallPermit, Counted};
+use crate::call::{Part, Target, decode_off};
 use crate::error::{ApiProblem, StepError};
 
-pub struct Ended {
-    /// None where it never came to be.
+/// The receipt and the result of one effect.
+pub struct EffectResult {
+    /// `None` if no receipt was opened.
     pub receipt: Option<Receipt>,
     pub result: Result<Vec<Row>, StepError>,
 }
 
-impl From<StepError> for Ended {
+impl From<StepError> for EffectResult {
     fn from(error: StepError) -> Self {
         Self { receipt: None, result: Err(error) }
     }
 }
 
-pub async fn perform(doing: &Doing<'_>, row: usize, args: &Args) -> Ended {
+/// Performs one effect. The receipt is opened before the request leaves and closed with its outcome.
+pub async fn perform(doing: &EffectStep<'_>, row: usize, args: &Args) -> EffectResult {
     let Some(effects) = doing.reads.ctx.effects else { return StepError::NoReceipts.into() };
     let id = EffectId { run: effects.run, step: doing.at, row };
     let once = doing.keyed().then(|| id.once());
     let ask = Ask { fields: doing.reads.fields, once: once.as_deref(), ..Ask::new(args) };
-    let (catalog, capability) = doing.target;
+    let Target { catalog, capability } = doing.target;
     let request = match bind(catalog, capability, &ask) {
         Ok(request) => request,
         Err(error) => return StepError::from(error).into(),
     };
-    let place = doing.reads.allowance.place(doing.reads.ctx, catalog).await;
+    let permit = doing.reads.allowance.permit(doing.reads.ctx, catalog).await;
     if let Err(error) = doing.reads.allowance.call(doing.reads.ctx, catalog, Counted::ByPlan) {
         return error.into();
     }
@@ -56,48 +58,50 @@ pub async fn perform(doing: &Doing<'_>, row: usize, args: &Args) -> Ended {
     };
     let call =
         Call { tenant: doing.reads.ctx.tenant.clone(), request, repeatable: doing.repeatable(), pace: catalog.pace };
-    let mut one = One { doing, args, call, receipt: Receipt::open(intent), place: Some(place) };
+    let mut one = PendingEffect { doing, args, call, receipt: Receipt::open(intent), permit: Some(permit) };
     let result = match earlier {
-        None => one.first().await,
-        Some(earlier) => match one.again(earlier).await {
+        None => one.send_and_resolve().await,
+        Some(earlier) => match one.resume(earlier).await {
             Some(known) => return known,
-            None => one.first().await,
+            None => one.send_and_resolve().await,
         },
     };
     match effects.receipts.close(&one.receipt).await {
-        Ok(()) => Ended { receipt: Some(one.receipt), result },
-        // It is known here how it ended, and kept nowhere: no further effect may build on that.
-        Err(error) => Ended { receipt: Some(one.receipt), result: result.and(Err(error.into())) },
+        Ok(()) => EffectResult { receipt: Some(one.receipt), result },
+        // The outcome is known in this process but not stored. No further effect may build on it.
+        Err(error) => EffectResult { receipt: Some(one.receipt), result: result.and(Err(error.into())) },
     }
 }
 
-struct One<'a> {
-    doing: &'a Doing<'a>,
+/// One effect in progress.
+struct PendingEffect<'a> {
+    doing: &'a EffectStep<'a>,
     args: &'a Args,
     call: Call,
     receipt: Receipt,
-    /// Held while it is sent.
-    place: Option<Place<'a>>,
+    /// The permits, held while the request is sent.
+    permit: Option<CallPermit<'a>>,
 }
 
-impl One<'_> {
-    /// A receipt of an earlier try of this run: `Some` where nothing is left to do. What the API recognises is sent again.
-    async fn again(&mut self, earlier: Receipt) -> Option<Ended> {
+impl PendingEffect<'_> {
+    /// Handles a receipt of an earlier attempt of this run. Returns `Some` if nothing is left to do, and `None` if
+    /// the API recognises repetitions and the request is to be sent again.
+    async fn resume(&mut self, earlier: Receipt) -> Option<EffectResult> {
         let label = earlier.intent.request.clone();
-        // The same place in the plan, and not the same effect: nothing that is known of that one holds for this one.
+        // The same step and row, but other arguments: the outcome of the earlier effect says nothing about this one.
         if earlier.intent.args != self.receipt.intent.args {
             let why = "the run was resumed, and what it read since is not what it had read".to_owned();
-            return Some(Ended { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
+            return Some(EffectResult { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
         }
         match &earlier.state {
             State::Done => {
                 let rows = earlier.rows.clone();
                 let receipt = Receipt { resolved: earlier.resolved.or(Some(Resolved::Earlier)), ..earlier };
-                Some(Ended { receipt: Some(receipt), result: Ok(rows) })
+                Some(EffectResult { receipt: Some(receipt), result: Ok(rows) })
             }
             State::Failed { why, .. } => {
                 let why = why.clone();
-                Some(Ended { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) })
+                Some(EffectResult { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) })
             }
             State::Open | State::Unknown { .. } if self.doing.repeatable() => {
                 self.receipt.resolved = Some(Resolved::Repeated);
@@ -108,20 +112,20 @@ impl One<'_> {
                 self.receipt.state = State::Unknown { status: None, why: why.clone() };
                 let result = self.resolve(StepError::Unknown { label, why }).await;
                 let effects = self.doing.reads.ctx.effects?;
-                let kept = effects.receipts.close(&self.receipt).await;
-                let result = result.and_then(|rows| kept.map(|()| rows).map_err(StepError::from));
-                Some(Ended { receipt: Some(self.receipt.clone()), result })
+                let closed = effects.receipts.close(&self.receipt).await;
+                let result = result.and_then(|rows| closed.map(|()| rows).map_err(StepError::from));
+                Some(EffectResult { receipt: Some(self.receipt.clone()), result })
             }
         }
     }
 
-    async fn first(&mut self) -> Result<Vec<Row>, StepError> {
+    async fn send_and_resolve(&mut self) -> Result<Vec<Row>, StepError> {
         let result = self.send().await;
         let Err(error) = result else { return result };
         if !matches!(self.receipt.state, State::Unknown { .. }) {
             return Err(error);
         }
-        // The API recognises it, so sending it again tells what came of it.
+        // The API recognises a repetition, so sending the request again reveals the outcome.
         if self.doing.repeatable() {
             let again = self.send().await;
             if !matches!(self.receipt.state, State::Unknown { .. }) {
@@ -145,10 +149,10 @@ impl One<'_> {
     }
 
     async fn answered(&mut self, label: String, response: Response) -> Result<Vec<Row>, StepError> {
-        self.doing.budget.came(response.body.len());
+        self.doing.budget.add_bytes(response.body.len());
         let status = Some(response.status);
-        // A mutation may have run although something in its answer failed.
-        let graphql = matches!(self.doing.target.1.transport, Transport::Graphql(_));
+        // A GraphQL mutation may have run although its answer reports errors.
+        let graphql = matches!(self.doing.target.capability.transport, Transport::Graphql(_));
         let mixed = graphql && has_data(&response);
         let decoded = decode_off(self.doing.reads.ctx, self.doing.target, response, self.args, Part::WHOLE).await;
         self.receipt.state = State::Done;
@@ -175,19 +179,20 @@ impl One<'_> {
         }
     }
 
-    /// Asks the probe about an effect of which nobody knows.
+    /// Asks the probe about an effect whose outcome is unknown.
     async fn resolve(&mut self, error: StepError) -> Result<Vec<Row>, StepError> {
-        // The probe takes a place of its own, and there may be only one.
-        self.place = None;
+        // The probe needs a permit of its own. Holding this one while waiting would deadlock if the origin allows a
+        // single call.
+        self.permit = None;
         let Some((capability, probed)) = probe::ask(self.doing, self.args).await else { return Err(error) };
         self.receipt.resolved = Some(Resolved::Probe { capability: capability.clone() });
         match probed {
-            probe::Probed::Happened(rows) => {
+            probe::ProbeResult::Happened(rows) => {
                 self.receipt.state = State::Done;
                 self.receipt.rows.clone_from(&rows);
                 Ok(rows)
             }
-            probe::Probed::Not => {
+            probe::ProbeResult::DidNotHappen => {
                 let why = format!("`{capability}` does not find it, after: {error}");
                 self.receipt.state = State::Failed { status: None, why: why.clone() };
                 Err(StepError::Failed { label: self.call.request.label(), why })

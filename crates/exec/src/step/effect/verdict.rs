@@ -1,18 +1,18 @@
-//! What an answer, or the lack of one, says about an effect.
+//! Decides from an answer, or the lack of one, whether an effect happened.
 //!
-//! | what came back | it is | why |
+//! | answer | verdict | reason |
 //! |---|---|---|
-//! | 2xx | done | the API says so, even where the rest of its answer cannot be read |
-//! | 2xx that says no (GraphQL `errors` without data, `ok: false`) | failed | the API says so |
+//! | 2xx | done | the API says so, even if the rest of its answer cannot be read |
+//! | 2xx that reports a refusal (GraphQL `errors` without data, `ok: false`) | failed | the API says so |
 //! | GraphQL `errors` beside data, or an internal error | unknown | the mutation may have run before something in it failed |
 //! | 4xx | failed | the API refused it |
-//! | 501, 505, 511 | failed | the server never took it up |
-//! | other 5xx | unknown | a handler may fail after its work, a gateway may lose the answer of one that did not |
-//! | 3xx, and a redirect that is not followed | unknown | 302 and 303 are how some APIs say done |
+//! | 501, 505, 511 | failed | the server never started it |
+//! | other 5xx | unknown | a handler may fail after its work, and a gateway may lose a good answer |
+//! | 3xx, and a redirect that is not followed | unknown | some APIs answer 302 or 303 after success |
 //! | could not connect; refused before it left; no credential | failed | nothing left |
-//! | no answer in time; connection lost; answer too large | unknown | it left |
+//! | no answer in time; connection lost; answer too large | unknown | the request left |
 //!
-//! Invariant: `failed` is said only where nothing happened, `done` only where the API or a probe said so.
+//! Invariant: the verdict is `failed` only if nothing happened, and `done` only if the API or a probe said so.
 
 use base::Response;
 use ports::receipts::State;
@@ -20,14 +20,15 @@ use ports::upstream::Error;
 
 use crate::error::StepError;
 
-/// What is known of an effect that was sent.
+/// The outcome of an effect that was sent, as far as it is known.
 pub enum Verdict {
-    /// It happened, or so the status says.
+    /// It happened, according to the status.
     Done(Response),
     Failed(State, StepError),
     Unknown(State, StepError),
 }
 
+/// The verdict on an answer, or on the error that came instead.
 pub fn of(label: &str, answer: Result<Response, Error>) -> Verdict {
     match answer {
         Ok(response) => of_status(label, response),
@@ -57,7 +58,7 @@ fn of_status(label: &str, response: Response) -> Verdict {
     }
 }
 
-/// Whether the API may have got the request.
+/// Whether the API may have received the request.
 fn left(error: &Error) -> bool {
     match error {
         Error::Timeout { .. } | Error::TooLarge { .. } | Error::Lost { .. } | Error::Redirect { .. } => true,

@@ -1,6 +1,6 @@
 //! One row of counts and sums.
-//! Invariant: whole numbers stay whole while they fit 64 bits and become floats when they do not; `null` counts for nothing;
-//! of no rows the count and the sum are 0 and all else is `null`.
+//! Invariant: whole numbers stay whole while they fit 64 bits and become floats beyond that; `null` is ignored;
+//! without rows the count and the sum are 0 and every other value is `null`.
 
 use catalog::{Row, Type};
 use lang::plan::{Aggregation, Function};
@@ -15,20 +15,23 @@ pub fn apply(view: &View<'_>, specs: &[Aggregation]) -> Rowset {
     let readers = Readers::new(view, specs);
     let mut tally = readers.start();
     view.rows.rows.iter().for_each(|row| readers.add(&mut tally, row));
-    let mut made = view.rows.made(vec![readers.finish(&tally, Row::new())]);
-    made.leading = made.coverage == Coverage::Complete;
-    made
+    let mut aggregated = view.rows.derived(vec![readers.finish(&tally, Row::new())]);
+    aggregated.leading = aggregated.coverage == Coverage::Complete;
+    aggregated
 }
 
-/// How each of the values is read.
+/// How each aggregated value is read from a row.
 pub struct Readers<'a>(Vec<(&'a Aggregation, Option<Walk<'a>>, Type)>);
 
+/// The running state of one aggregate.
 #[derive(Debug, Clone)]
 pub struct Tally<'v> {
     count: u64,
     whole: i128,
     float: f64,
+    /// A float was added, so the result is a float.
     floats: bool,
+    /// The minimum or maximum so far.
     best: Option<&'v Value>,
 }
 
@@ -55,7 +58,7 @@ impl<'a> Readers<'a> {
                 tally.count += 1;
                 continue;
             };
-            // `sum(votes), max(votes)` looks for the votes once.
+            // `sum(votes), max(votes)` reads the votes once.
             let found = match before {
                 Some((other, found)) if other.path == spec.path => found,
                 _ => walk.find(row),
@@ -71,7 +74,7 @@ impl<'a> Readers<'a> {
         }
     }
 
-    /// The row, with these values after those that it has.
+    /// Appends the aggregated values to a row.
     pub fn finish(&self, tallies: &[Tally<'_>], mut row: Row) -> Row {
         for ((spec, _, _), tally) in self.0.iter().zip(tallies) {
             row.insert(spec.name.to_string(), tally.value(spec.function));
@@ -121,7 +124,7 @@ impl<'v> Tally<'v> {
     }
 }
 
-/// A sum of floats may leave what JSON can hold.
+/// The sum as a float. A sum beyond the range of JSON becomes `null`.
 fn float(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

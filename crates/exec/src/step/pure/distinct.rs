@@ -1,5 +1,5 @@
 //! The first row of each combination of values.
-//! Invariant: what is kept is kept in order; without columns the whole row counts.
+//! Invariant: the kept rows stay in order; without columns the whole row counts.
 
 use std::collections::HashSet;
 
@@ -23,10 +23,10 @@ pub fn apply(view: &View<'_>, by: &[Path]) -> Rowset {
             rows.iter().filter(|row| seen.insert(whole(row, several))).cloned().collect()
         }
     };
-    view.rows.keep(kept)
+    view.rows.with_rows(kept)
 }
 
-/// Without columns, all of the row with its names.
+/// The compared values of a row: the given columns, or all columns with their names.
 fn whole<'r>(row: &'r Row, walks: &[Walk<'r>]) -> Vec<(&'r str, Option<ByValue<'r>>)> {
     if walks.is_empty() {
         return row.iter().map(|(name, value)| (name.as_str(), Some(ByValue(value)))).collect();

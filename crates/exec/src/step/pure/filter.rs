@@ -1,4 +1,4 @@
-//! Rows that pass every test.
+//! The rows that pass every test.
 //! Invariant: a `null` passes only `= null` and `!=`; each test's own value is read once; the order stays.
 
 use catalog::{Row, Type};
@@ -10,14 +10,15 @@ use crate::data::order::{Key, compare, key};
 use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
-/// `values` are those of the tests, in their order.
+/// Applies the tests. `values` holds the value of each test, in the same order.
 pub fn apply(view: &View<'_>, tests: &[FilterTest], values: &[Value]) -> Rowset {
-    let tests: Vec<Ready<'_>> = tests.iter().zip(values).map(|(test, value)| Ready::new(view, test, value)).collect();
+    let tests: Vec<PreparedTest<'_>> =
+        tests.iter().zip(values).map(|(test, value)| PreparedTest::new(view, test, value)).collect();
     let fits = |row: &Row| tests.iter().all(|test| test.fits(row));
-    view.rows.keep(view.rows.rows.iter().filter(|row| fits(row)).cloned().collect())
+    view.rows.with_rows(view.rows.rows.iter().filter(|row| fits(row)).cloned().collect())
 }
 
-/// By type: moments by instant, references by key, all else as data.
+/// Compares by type: dates by instant, references by key, everything else as data.
 pub fn equal(kind: &Type, a: &Value, b: &Value) -> bool {
     match kind {
         Type::Date(_) => match (key(kind, a), key(kind, b)) {
@@ -29,17 +30,18 @@ pub fn equal(kind: &Type, a: &Value, b: &Value) -> bool {
     }
 }
 
-struct Ready<'a> {
+/// A test with its value parsed once for all rows.
+struct PreparedTest<'a> {
     walk: Walk<'a>,
     op: ComparisonOp,
     kind: &'a Type,
     value: &'a Value,
     key: Option<Key<'a>>,
-    /// For `~`: in lower case.
+    /// The lower-case text to look for with `~`.
     text: String,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> PreparedTest<'a> {
     fn new(view: &View<'a>, test: &'a FilterTest, value: &'a Value) -> Self {
         let kind = match &test.kind {
             Type::Array(of) => of.as_ref(),
@@ -63,7 +65,8 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// A list equals what it contains; of several values, all of them. A single value equals any of several.
+    /// A list matches a value that it contains, and several values if it contains all of them. A single value matches
+    /// if it is one of several.
     fn equals(&self, found: &Value) -> bool {
         match (found, self.value) {
             (_, Value::Null) => false,
@@ -106,7 +109,7 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// `part` is in lower case.
+/// Whether `text` contains `part`, ignoring case. `part` must be in lower case.
 fn contains(text: &str, part: &str) -> bool {
     if !text.is_ascii() || !part.is_ascii() {
         return text.to_lowercase().contains(part);
@@ -117,7 +120,7 @@ fn contains(text: &str, part: &str) -> bool {
     text.windows(part.len()).any(starts)
 }
 
-/// By key: a scalar and an object with that one part are the same reference.
+/// Compares references by key: a scalar equals an object whose only part is that scalar.
 fn same_reference(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(parts), scalar) | (scalar, Value::Object(parts)) if !scalar.is_object() => {

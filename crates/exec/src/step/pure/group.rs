@@ -1,5 +1,6 @@
 //! One row for each combination of values, with its counts and sums.
-//! Invariant: groups come in the order in which they first appear; a reference groups by its key; a missing value is a group.
+//! Invariant: groups come in order of first appearance; a reference groups by its key; a missing value is a group of
+//! its own.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,24 +16,24 @@ use crate::outcome::Rowset;
 use crate::value::view::{View, Walk};
 
 pub fn apply(view: &View<'_>, by: &[NamedPath], specs: &[Aggregation]) -> Rowset {
-    let walks: Vec<Walk<'_>> = by.iter().map(|named| view.walk(&named.path)).collect();
+    let walks: Vec<Walk<'_>> = by.iter().map(|column| view.walk(&column.path)).collect();
     let readers = Readers::new(view, specs);
     let rows = match walks.as_slice() {
         [only] => grouped(view, &readers, |row| only.find(row).map(ByValue)),
         several => grouped(view, &readers, |row| several.iter().map(|w| w.find(row).map(ByValue)).collect::<Vec<_>>()),
     };
-    let named = |(row, tallies): &(&Row, Vec<Tally<'_>>)| {
+    let group_row = |(row, tallies): &(&Row, Vec<Tally<'_>>)| {
         let values = walks.iter().map(|walk| walk.find(row).cloned().unwrap_or_default());
         let head: Row = by.iter().map(|n| n.name.to_string()).zip(values).collect::<serde_json::Map<String, Value>>();
         readers.finish(tallies, head)
     };
-    let mut made = view.rows.made(rows.iter().map(named).collect());
-    // Any group may be larger than what was read of it.
-    made.leading = made.coverage == Coverage::Complete;
-    made
+    let mut grouped_rows = view.rows.derived(rows.iter().map(group_row).collect());
+    // Any group may be larger than the part of it that was read.
+    grouped_rows.leading = grouped_rows.coverage == Coverage::Complete;
+    grouped_rows
 }
 
-/// The first row of each group, and what was counted.
+/// The first row of each group, with its aggregates.
 fn grouped<'v, K: Hash + Eq>(
     view: &View<'v>,
     readers: &Readers<'v>,

@@ -1,6 +1,6 @@
 //! Steps that make rows from rows: no call, no wait.
-//! Invariant: each is a function of its input; rows that pass through are shared, not copied; coverage and the order of what
-//! came first are kept as they are known.
+//! Invariant: each is a function of its input; rows that pass through are shared, not copied; coverage and the order
+//! of the first rows are kept as far as they are known.
 
 mod aggregate;
 mod distinct;
@@ -19,8 +19,8 @@ use crate::error::StepError;
 use crate::outcome::Rowset;
 use crate::value::view::{Catalogs, View};
 
-/// A step over rows at hand, `from` being the step that gave them; `None` where it is not such a step, or where a value of its
-/// tests comes from elsewhere.
+/// Applies a step to rows in memory. `from` is the step that produced these rows. Returns `None` if the step is not a
+/// pure one, or if a value of its tests comes from another step.
 pub fn over(step: &Step, from: &Step, rows: &Rowset, catalogs: &Catalogs) -> Option<Result<Rowset, StepError>> {
     let values: Option<Vec<Value>> = match &step.kind {
         StepKind::Filter { tests, .. } => tests.iter().map(|test| test.value.known().cloned()).collect(),
@@ -30,7 +30,7 @@ pub fn over(step: &Step, from: &Step, rows: &Rowset, catalogs: &Catalogs) -> Opt
     apply(&step.kind, &View::new(rows, from, catalogs), &values?, name)
 }
 
-/// `values` are those of a filter's tests; `name` is the input's, for a message.
+/// Applies a pure step. `values` are those of a filter's tests; `name` is the input's name for a message.
 pub fn apply(
     kind: &StepKind,
     view: &View<'_>,

@@ -1,21 +1,24 @@
-//! Some of the rows by their place: the first ones, the last, the only one.
-//! Invariant: asked for and got is complete, if nothing before it is missing; fewer is as complete as what was read.
+//! Rows by position: the first ones, the last, the only one.
+//! Invariant: a limit that is reached is complete if no row before it is missing; otherwise the coverage of the input
+//! stays.
 
 use crate::coverage::Coverage;
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
+/// The first `count` rows.
 pub fn limit(input: &Rowset, count: usize) -> Rowset {
     input.first_rows(count)
 }
 
+/// The last row, which is final only if the input is complete.
 pub fn last(input: &Rowset) -> Rowset {
-    let mut last = input.keep(input.rows.last().cloned().into_iter().collect());
+    let mut last = input.with_rows(input.rows.last().cloned().into_iter().collect());
     last.leading = last.coverage == Coverage::Complete;
     last
 }
 
-/// `what` is the name of the rows.
+/// The only row. `what` is the name of the rows for the error message.
 pub fn singleton(input: &Rowset, what: &str) -> Result<Rowset, StepError> {
     match input.rows.len() {
         1 => Ok(input.clone()),

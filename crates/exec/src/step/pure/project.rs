@@ -1,5 +1,6 @@
-//! Rows with some of their columns, or with what paths lead to.
-//! Invariant: columns come out in the order asked for; coverage stays; a reference that keeps its name keeps what it leads to.
+//! Rows with some of their columns, or with the values that paths lead to.
+//! Invariant: columns come out in the order of the program; coverage stays; a reference that keeps its name keeps the
+//! row it leads to.
 
 use lang::plan::NamedPath;
 use smol_str::SmolStr;
@@ -12,10 +13,10 @@ pub fn apply(view: &View<'_>, columns: &[NamedPath]) -> Rowset {
     let pick = |row: &std::sync::Arc<catalog::Row>| {
         walks.iter().map(|(name, walk)| (name.to_string(), walk.find(row).cloned().unwrap_or_default())).collect()
     };
-    let mut made = view.rows.made(view.rows.rows.iter().map(pick).collect());
+    let mut projected = view.rows.derived(view.rows.rows.iter().map(pick).collect());
     let keeps = |path: &[SmolStr]| {
         columns.iter().any(|c| c.path == std::slice::from_ref(&c.name) && path.first() == Some(&c.name))
     };
-    made.attached = view.rows.attached.iter().filter(|t| keeps(&t.path)).cloned().collect();
-    made
+    projected.attached = view.rows.attached.iter().filter(|t| keeps(&t.path)).cloned().collect();
+    projected
 }

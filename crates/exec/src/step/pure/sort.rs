@@ -1,5 +1,6 @@
 //! Rows in the order of one of their values.
-//! Invariant: stable, by the column's type, `null` last in either direction; each value is read from its row once.
+//! Invariant: the sort is stable and by the column's type, with `null` last in either direction; each value is read
+//! from its row once.
 
 use std::cmp::Ordering;
 
@@ -14,7 +15,7 @@ use crate::value::view::{View, Walk};
 pub fn apply(view: &View<'_>, by: &[SmolStr], descending: bool) -> Rowset {
     let kind = view.kind(by).unwrap_or(Type::Json);
     let walk = view.walk(by);
-    // What is sorted is small: a key and a number, not the rows.
+    // Keys and indexes are sorted rather than rows, because they are small.
     let mut keyed: Vec<(Option<Key<'_>>, u32)> = Vec::with_capacity(view.rows.rows.len());
     keyed.extend((0..).zip(&view.rows.rows).map(|(at, row)| (read(&walk, &kind, row), at)));
     keyed.sort_by(|(a, _), (b, _)| match (a, b) {
@@ -25,8 +26,8 @@ pub fn apply(view: &View<'_>, by: &[SmolStr], descending: bool) -> Rowset {
         (None, None) => Ordering::Equal,
     });
     let rows = keyed.iter().filter_map(|(_, at)| view.rows.rows.get(*at as usize).cloned()).collect();
-    let mut sorted = view.rows.keep(rows);
-    // The first of a part are not the first of the whole.
+    let mut sorted = view.rows.with_rows(rows);
+    // The first rows of a partial list need not be the first rows of the whole.
     sorted.leading = sorted.coverage == Coverage::Complete;
     sorted
 }

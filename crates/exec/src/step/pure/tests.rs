@@ -1,4 +1,4 @@
-//! The pure steps against a naive reference over random small tables, and the cases that people argue about.
+//! Compares the pure steps with a naive reference over random small tables, and covers disputed cases.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{aggregate, distinct, filter, group, pick, project, sort};
-use crate::coverage::{Coverage, Why};
+use crate::coverage::{Coverage, PartialReason};
 use crate::outcome::{Attached, Rowset};
 use crate::value::view::{Catalogs, View};
 
@@ -27,6 +27,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
+/// A random table.
 #[derive(Debug)]
 struct Table {
     rows: Rowset,
@@ -176,7 +177,7 @@ fn one_row_means_one() {
 #[test]
 fn the_first_of_a_part_are_all_that_was_asked_for_unless_they_were_sorted() {
     let rows = vec![json!({"id": 1, "n": 1}).as_object().unwrap().clone(); 3];
-    let part = Table::new(rows, Coverage::partial(Why::RowBudget));
+    let part = Table::new(rows, Coverage::partial(PartialReason::RowBudget));
     assert_eq!(pick::limit(&part.rows, 3).coverage, Coverage::Complete);
     assert_eq!(pick::limit(&part.rows, 4).coverage, part.rows.coverage);
     let sorted = sort::apply(&part.view(), &path("n"), false);
@@ -211,8 +212,8 @@ fn any_table() -> impl Strategy<Value = Table> {
     let coverage = prop_oneof![
         Just(Coverage::Complete),
         Just(Coverage::Unknown),
-        Just(Coverage::partial(Why::RowBudget)),
-        Just(Coverage::partial(Why::Bound)),
+        Just(Coverage::partial(PartialReason::RowBudget)),
+        Just(Coverage::partial(PartialReason::Bound)),
     ];
     (prop::collection::vec(any_row(), 0..12), coverage).prop_map(|(rows, coverage)| {
         let numbered = rows.into_iter().enumerate().map(|(id, mut row)| {
@@ -223,7 +224,7 @@ fn any_table() -> impl Strategy<Value = Table> {
     })
 }
 
-/// As simple as it can be said, over single values.
+/// The naive order of two single values.
 fn naive_order(name: &str, a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64()?.partial_cmp(&b.as_f64()?),
@@ -258,6 +259,7 @@ fn naive_fits(name: &str, found: &Value, op: ComparisonOp, want: &Value) -> bool
 
 const NAMES: [&str; 4] = ["n", "s", "t", "b"];
 
+/// A random step.
 #[derive(Debug, Clone)]
 enum Do {
     Filter(i64),
@@ -281,7 +283,7 @@ fn any_do() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// A chain of steps, each over what the one before it gave.
+/// Applies a chain of steps, each to the result of the previous one.
 fn chained(table: &Table, chain: &[Do]) -> Rowset {
     let count = [spec("n", Function::Count, None)];
     let by = [NamedPath { name: "s".into(), path: path("s") }];
@@ -308,7 +310,7 @@ fn chained(table: &Table, chain: &[Do]) -> Rowset {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The law that coverage is for: what calls itself complete is what one would have got from all of the rows.
+    /// The law behind coverage: a result that claims to be complete equals the result over all rows.
     #[test]
     fn complete_means_the_same_as_over_everything(
         world in any_table(), read in 0usize..12, chain in prop::collection::vec(any_do(), 1..6),
@@ -319,7 +321,7 @@ proptest! {
         let mut part = Table::new(Vec::new(), Coverage::Complete);
         part.rows.rows = whole.rows.rows[..read].to_vec();
         if read < whole.rows.rows.len() {
-            part.rows.coverage = Coverage::partial(Why::PageBudget);
+            part.rows.coverage = Coverage::partial(PartialReason::PageBudget);
         }
         let found = chained(&part, &chain);
         let truth = chained(&whole, &chain);
@@ -350,7 +352,7 @@ proptest! {
         let name = NAMES[at];
         let mut expected: Vec<(i64, Value)> =
             table.rows.rows.iter().map(|row| (row["id"].as_i64().unwrap_or(-1), row[name].clone())).collect();
-        // Insertion: stable, and nothing like the sort that is tested.
+        // Insertion sort: stable, and unlike the sort under test.
         let before = |a: &Value, b: &Value| match (a.is_null(), b.is_null()) {
             (false, true) => true,
             (true, _) => false,
@@ -371,7 +373,7 @@ proptest! {
     #[test]
     fn groups_equal_the_reference(table in any_table(), at in 0usize..4) {
         let name = NAMES[at];
-        // A moment groups by how it is written: a group's value is what the rows hold.
+        // Dates group by their text, because the group's value is what the rows hold.
         let key = |row: &Row| match &row[name] {
             Value::Number(n) => format!("{:?}", n.as_f64()),
             other => other.to_string(),

@@ -1,5 +1,5 @@
-//! The input's rows with what one of their references leads to beside them, so that paths can lead into it.
-//! Invariant: no row is copied or lost; a row without a reference, or whose reference leads to nothing, has nothing there.
+//! Adds to the input's rows the rows that one of their references leads to, so that paths can lead into them.
+//! Invariant: no row is copied or lost; a row without a reference, or with a dangling one, has nothing attached.
 
 use std::sync::Arc;
 
@@ -21,9 +21,10 @@ pub async fn apply(
     view: &View<'_>,
 ) -> Result<Rowset, StepError> {
     let walk = view.walk(field);
-    let held: Vec<&Value> = view.rows.rows.iter().filter_map(|row| walk.find(row)).flat_map(references).collect();
-    let found = lookup::read(&reads.whole(), catalog, entity, (field.to_vec(), &held)).await?;
-    let mut rows = view.rows.clone().covered(&found.coverage);
+    let references_of_rows: Vec<&Value> =
+        view.rows.rows.iter().filter_map(|row| walk.find(row)).flat_map(references).collect();
+    let found = lookup::read(&reads.all_fields(), catalog, entity, field.to_vec(), &references_of_rows).await?;
+    let mut rows = view.rows.clone().with_coverage(&found.coverage);
     rows.attached.push(Arc::new(found.table));
     Ok(rows)
 }

@@ -1,23 +1,23 @@
-//! One list for each of several rows.
-//! Invariant: lists come out in the order of their rows; a cut in the middle is told, and what follows it is not taken for
-//! leading.
+//! Reads one list for each of several rows.
+//! Invariant: lists come out in the order of their rows; a list that was cut is reported, and the rows after it no
+//! longer count as leading.
 
 use catalog::Args;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
 use crate::call::{Reads, Target};
-use crate::coverage::{Coverage, Why};
+use crate::coverage::{Coverage, PartialReason};
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::paging::{self, Want};
+use crate::paging::{self, ListLimits};
 
-/// `want.pages` is for each list, `want.rows` for all of them together.
+/// Reads the lists concurrently. `want.pages` applies to each list, `want.rows` to all of them together.
 pub async fn lists(
     reads: &Reads<'_>,
     target: Target<'_>,
     each: Vec<Args>,
     input: &Rowset,
-    want: Want,
+    want: ListLimits,
 ) -> Result<Rowset, StepError> {
     let alone = each.len() == 1;
     let budget = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
@@ -38,7 +38,7 @@ pub async fn lists(
             all.rest = list.rest;
         }
         if all.rows.len() > allowed || (all.rows.len() == allowed && want.rows.is_some()) {
-            let cut = if budget < reads.ctx.limits.rows { Why::Bound } else { Why::RowBudget };
+            let cut = if budget < reads.ctx.limits.rows { PartialReason::Bound } else { PartialReason::RowBudget };
             if want.rows.is_none_or(|limit| limit > budget) {
                 all.coverage = all.coverage.and(Coverage::partial(cut));
             }

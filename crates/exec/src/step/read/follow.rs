@@ -1,23 +1,23 @@
-//! A declared relation from each input row.
-//! Invariant: a row that cannot fill the relation's scope leads nowhere; what the payload embeds costs no call.
+//! Follows a declared relation from each input row.
+//! Invariant: a row that cannot fill the relation's scope leads nowhere; an embedded relation costs no call.
 
 use std::sync::Arc;
 
 use catalog::{Args, Catalog, Relation, Row, Via};
 
 use super::{fan, lookup};
-use crate::call::Reads;
-use crate::coverage::{Coverage, Why};
+use crate::call::{Reads, Target};
+use crate::coverage::{Coverage, PartialReason};
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::paging::Want;
+use crate::paging::ListLimits;
 use crate::value::view::View;
 
-/// What is followed.
+/// The relation to follow.
 pub struct Hop<'a> {
     pub relation: &'a str,
     pub args: &'a Args,
-    pub want: Want,
+    pub want: ListLimits,
 }
 
 pub async fn apply(
@@ -30,11 +30,11 @@ pub async fn apply(
     let parent = view.of.and_then(|of| catalog.entity(&of.entity)).ok_or(StepError::NotRows)?;
     let relation: &Relation = parent.relations.get(hop.relation).ok_or_else(lacking)?;
     match &relation.via {
-        Via::Key { field } => lookup::deref(reads, catalog, &relation.target, (view.rows, field), hop.want.rows).await,
+        Via::Key { field } => lookup::deref(reads, catalog, &relation.target, view.rows, field, hop.want.rows).await,
         Via::Embedded { .. } => Ok(embedded(reads, hop, view.rows)),
         Via::Call { capability, fill } => {
             let capability = catalog.capability(capability).ok_or_else(lacking)?;
-            // Without its scope the API would answer with everything.
+            // A call without its scope would make the API answer with all rows, so such a row is dropped.
             let args_of = |row: &Arc<Row>| -> Option<Args> {
                 let mut args = hop.args.clone();
                 for (param, field) in fill {
@@ -47,7 +47,7 @@ pub async fn apply(
                 Some(args)
             };
             let each = view.rows.rows.iter().filter_map(args_of).collect();
-            fan::lists(reads, (catalog, capability), each, view.rows, hop.want).await
+            fan::lists(reads, Target { catalog, capability }, each, view.rows, hop.want).await
         }
     }
 }
@@ -55,7 +55,7 @@ pub async fn apply(
 fn embedded(reads: &Reads<'_>, hop: &Hop<'_>, input: &Rowset) -> Rowset {
     let held = input.rows.iter().filter_map(|row| row.get(hop.relation)?.as_array());
     let rows = held.flatten().filter_map(|row| row.as_object().cloned());
-    let mut all = input.made(rows.collect());
+    let mut all = input.derived(rows.collect());
     all.rest = None;
     if let Some(limit) = hop.want.rows {
         all = all.first_rows(limit);
@@ -63,7 +63,7 @@ fn embedded(reads: &Reads<'_>, hop: &Hop<'_>, input: &Rowset) -> Rowset {
     let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
     if all.rows.len() > allowed {
         all.rows.truncate(allowed);
-        all.coverage = all.coverage.and(Coverage::partial(Why::RowBudget));
+        all.coverage = all.coverage.and(Coverage::partial(PartialReason::RowBudget));
     }
     all
 }

@@ -1,6 +1,6 @@
 //! Steps that read the API.
-//! Invariant: rows come out in the order of what they belong to, whatever order the answers came in; at most as many calls are
-//! under way at once as the origin allows, and no more are made than the plan said.
+//! Invariant: rows come out in the order of their input, whatever order the answers came in; the origin's limit
+//! bounds concurrent calls, and the plan bounds their number.
 
 pub mod attach;
 pub mod fan;

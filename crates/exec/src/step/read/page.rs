@@ -1,15 +1,15 @@
-//! The rest of a list that an earlier run left unread.
-//! Invariant: no row of it is given twice and none is passed over.
+//! Reads on in a list that an earlier run left unfinished.
+//! Invariant: no row is returned twice and none is skipped.
 
 use crate::call::Reads;
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::paging::{self, Want};
+use crate::paging::{self, ListLimits};
 use crate::step::called;
 
-pub async fn apply(reads: &Reads<'_>, handle: &str, want: Want) -> Result<Rowset, StepError> {
+pub async fn apply(reads: &Reads<'_>, handle: &str, want: ListLimits) -> Result<Rowset, StepError> {
     let from = reads.ctx.pages.and_then(|pages| pages.get(handle));
     let from = from.ok_or_else(|| StepError::NoPage(handle.to_owned()))?.clone();
-    let (catalog, capability) = called(reads.ctx, &from.call)?;
-    paging::read_on(reads, (catalog, capability), from, want).await
+    let target = called(reads.ctx, &from.call)?;
+    paging::read_on(reads, target, from, want).await
 }

@@ -1,6 +1,6 @@
-//! Templates: Minijinja over rows, with nothing but the rows in reach.
-//! Invariant: a template ends, by fuel and by what it may look at, and its text ends, by size; an undefined name is an error that
-//! names it, with its line; a value is put in as it is, never read as a template.
+//! Templates: Minijinja over rows, without access to anything else.
+//! Invariant: fuel and metered work bound the rendering, and a limit bounds its text; an undefined name is an error
+//! with its line; a value is inserted as data and never parsed as a template.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -13,10 +13,10 @@ use catalog::Row;
 use lang::plan::Path;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr};
-use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as Shown};
+use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as TemplateValue};
 use serde_json::Value;
 
-use super::fence::{self, Fenced};
+use super::fence::{self, Refusal};
 use super::meter::{self, Meter, WORK};
 use super::view::{VALUE, View};
 use crate::error::{StepError, TemplateProblem};
@@ -25,34 +25,35 @@ use crate::outcome::Attached;
 /// A template's source, and the symbols that it may use for columns.
 pub type Source<'a> = (&'a str, &'a [(String, String)]);
 
-/// A rendering that needs nothing but itself, so that another thread can do it: it may take a while.
-pub struct Job {
+/// A rendering that owns all of its input, so that it can run on a blocking thread.
+pub struct RenderJob {
     limits: Limits,
     source: String,
     globals: Globals,
     meter: Arc<Meter>,
 }
 
-type Globals = BTreeMap<&'static str, Shown>;
+/// The names that a template may use.
+type Globals = BTreeMap<&'static str, TemplateValue>;
 
-impl Job {
+impl RenderJob {
     pub fn render(self) -> Result<String, StepError> {
         render(&self.limits, &self.source, self.globals, &self.meter)
     }
 }
 
-/// Over all rows, as `rows`; where there is one, it is `_` too.
-pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> Job {
+/// A rendering over all rows as `rows`. A single row is also available as `_`.
+pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> RenderJob {
     let meter = Meter::new(WORK);
-    let seen = Arc::new(Seen::new(source, names, view, &meter));
-    let rows: Vec<Shown> = view.rows.rows.iter().map(|row| seen.row(view, row)).collect();
+    let context = Arc::new(RenderContext::new(source, names, view, &meter));
+    let rows: Vec<TemplateValue> = view.rows.rows.iter().map(|row| context.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
     let mut globals: Globals = only.into_iter().map(|row| ("_", row)).collect();
-    globals.insert("rows", Shown::from(rows));
-    Job { limits: limits.clone(), source: source.to_owned(), globals, meter }
+    globals.insert("rows", TemplateValue::from(rows));
+    RenderJob { limits: limits.clone(), source: source.to_owned(), globals, meter }
 }
 
-/// Over the row at hand, as `_`.
+/// Renders a template over the current row, as `_`.
 pub fn render_row(
     limits: &Limits,
     (source, names): (&String, &Vec<(String, String)>),
@@ -60,28 +61,28 @@ pub fn render_row(
     row: &Arc<Row>,
 ) -> Result<String, StepError> {
     let meter = Meter::new(WORK / ROWS);
-    let seen = Arc::new(Seen::new(source, names, view, &meter));
-    render(limits, source, BTreeMap::from([("_", seen.row(view, row))]), &meter)
+    let context = Arc::new(RenderContext::new(source, names, view, &meter));
+    render(limits, source, BTreeMap::from([("_", context.row(view, row))]), &meter)
 }
 
 fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -> Result<String, StepError> {
     if source.len() > limits.template_bytes {
         return Err(problem(None, TemplateProblem::Source(limits.template_bytes)));
     }
-    if let Err(Fenced { line, why }) = fence::check(source) {
+    if let Err(Refusal { line, why }) = fence::check(source) {
         return Err(problem(Some(line), TemplateProblem::Syntax(why)));
     }
     let environment = environment(limits, meter);
     let mut out = Bounded { bytes: Vec::new(), limit: limits.template_output_bytes, over: false };
-    let told = |error: minijinja::Error, over: bool| match meter.is_over() {
+    let failed = |error: minijinja::Error, over: bool| match meter.is_exceeded() {
         true => problem(error.line(), TemplateProblem::Work(WORK)),
-        false => told((limits, source), &error, over),
+        false => render_error(limits, source, &error, over),
     };
-    let template = environment.template_from_str(source).map_err(|error| told(error, false))?;
-    let context = Shown::from(globals);
+    let template = environment.template_from_str(source).map_err(|error| failed(error, false))?;
+    let context = TemplateValue::from(globals);
     let rendered = template.render_captured_to(context, &mut out).map(drop);
-    rendered.map_err(|error| told(error, out.over))?;
-    if meter.is_over() {
+    rendered.map_err(|error| failed(error, out.over))?;
+    if meter.is_exceeded() {
         return Err(problem(None, TemplateProblem::Work(WORK)));
     }
     let mut text = String::from_utf8_lossy(&out.bytes).into_owned();
@@ -91,19 +92,20 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
     Ok(text)
 }
 
-/// No loader, no `debug`, no way to another template; `null` is shown as nothing.
+/// The environment of a template: no loader, no `debug`, no access to other templates; `null` renders as nothing.
 fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     let mut environment = with_filters(meter);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    // The last newline is dropped from the text, not from the source too.
+    // The trailing newline is dropped from the rendered text. Dropping it from the source as well would lose an
+    // intended empty line.
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
     }
     environment.set_fuel(Some(limits.template_fuel));
     environment.set_recursion_limit(limits.nesting.max(1));
     environment.remove_global("debug");
-    // Without it a loop cannot double a text until memory ends.
+    // `namespace` keeps values across loop iterations, which could double a text until memory runs out.
     environment.remove_global("namespace");
     environment.set_formatter(
         |out, state, value| {
@@ -113,12 +115,12 @@ fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     environment
 }
 
-/// Every filter behind its till.
+/// An environment whose filters are metered.
 fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
     let mut plain = Environment::new();
     plain.set_undefined_behavior(UndefinedBehavior::Strict);
     plain.set_auto_escape_callback(|_| AutoEscape::None);
-    // These make much from little, whatever the fuel; what is left of them is bounded.
+    // These filters turn small input into large output, whatever the fuel.
     for filter in ["format", "indent", "batch", "slice", "pprint"] {
         plain.remove_filter(filter);
     }
@@ -129,28 +131,31 @@ fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
     environment
 }
 
-/// A template over one row does less than one over all: there may be as many.
+/// A template over one row gets this fraction of the work of one over all rows, since it may run once per row.
 const ROWS: u64 = 16;
 
-/// Text that a filter may make.
-const MADE: usize = 1024 * 1024;
+/// The most bytes of text that a filter may produce.
+const FILTER_OUTPUT: usize = 1024 * 1024;
 
 fn replace(meter: &Meter, text: &str, from: &str, to: &str) -> Result<String, minijinja::Error> {
     let times = if from.is_empty() { text.len() + 1 } else { text.matches(from).count() };
     let made = text.len().saturating_add(times.saturating_mul(to.len()));
     bounded(made)?;
-    // Also where `map` calls it for each of many.
-    if meter.pay_for(made) { Ok(text.replace(from, to)) } else { Err(ErrorKind::OutOfFuel.into()) }
+    // Charged here as well, because `map` calls this function once per item.
+    if meter.charge_value(made) { Ok(text.replace(from, to)) } else { Err(ErrorKind::OutOfFuel.into()) }
 }
 
 fn bounded(bytes: usize) -> Result<(), minijinja::Error> {
-    if bytes <= MADE {
+    if bytes <= FILTER_OUTPUT {
         return Ok(());
     }
-    Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("a filter makes at most {MADE} bytes of text")))
+    Err(minijinja::Error::new(
+        ErrorKind::InvalidOperation,
+        format!("a filter makes at most {FILTER_OUTPUT} bytes of text"),
+    ))
 }
 
-fn told((limits, source): (&Limits, &str), error: &minijinja::Error, over: bool) -> StepError {
+fn render_error(limits: &Limits, source: &str, error: &minijinja::Error, over: bool) -> StepError {
     let words = || error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let line = error.line();
     match error.kind() {
@@ -162,7 +167,7 @@ fn told((limits, source): (&Limits, &str), error: &minijinja::Error, over: bool)
     }
 }
 
-/// The name is what stands at the place of the mistake.
+/// The error's range covers the undefined name.
 fn undefined(source: &str, error: &minijinja::Error) -> String {
     let name = error.range().and_then(|range| source.get(range)).map(|name| name.trim().chars().take(80).collect());
     match (name.filter(|name: &String| !name.is_empty()), error.detail()) {
@@ -176,7 +181,7 @@ fn problem(line: Option<usize>, problem: TemplateProblem) -> StepError {
     StepError::Template { line, problem }
 }
 
-/// Text up to a size.
+/// Collects text up to a limit.
 struct Bounded {
     bytes: Vec<u8>,
     limit: usize,
@@ -198,18 +203,18 @@ impl Write for &mut Bounded {
     }
 }
 
-/// What all rows of a rendering share.
+/// The context that all rows of one rendering share.
 #[derive(Debug)]
-struct Seen {
+struct RenderContext {
     meter: Arc<Meter>,
-    /// Symbols to columns.
+    /// Column names by symbol.
     names: HashMap<String, String>,
     attached: Vec<Arc<Attached>>,
-    /// References that the template looks into: by path, the part of the key that they are.
+    /// References whose fields the template uses: by path, the name of the key part that the reference is.
     keys: HashMap<Path, String>,
 }
 
-impl Seen {
+impl RenderContext {
     fn new(source: &str, names: &[(String, String)], view: &View<'_>, meter: &Arc<Meter>) -> Self {
         let names: HashMap<String, String> = names.iter().cloned().collect();
         let into = |column: &str| {
@@ -225,35 +230,47 @@ impl Seen {
         Self { meter: meter.clone(), attached: view.rows.attached.clone(), keys, names }
     }
 
-    fn row(self: &Arc<Self>, view: &View<'_>, row: &Arc<Row>) -> Shown {
+    fn row(self: &Arc<Self>, view: &View<'_>, row: &Arc<Row>) -> TemplateValue {
         if view.is_literal() {
             return self.shown(Vec::new(), row.get(VALUE).unwrap_or(&Value::Null));
         }
-        Shown::from_object(Fields { seen: self.clone(), path: Vec::new(), row: row.clone(), alone: None, open: false })
+        TemplateValue::from_object(RowObject {
+            context: self.clone(),
+            path: Vec::new(),
+            row: row.clone(),
+            scalar: None,
+            dangling: false,
+        })
     }
 
-    fn shown(self: &Arc<Self>, path: Path, value: &Value) -> Shown {
+    fn shown(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
         let looked_into = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
         match value {
             value if looked_into && !path.is_empty() => self.reference(path, value),
-            Value::Null => Shown::from(()),
-            Value::Bool(flag) => Shown::from(*flag),
+            Value::Null => TemplateValue::from(()),
+            Value::Bool(flag) => TemplateValue::from(*flag),
             Value::Number(n) => match (n.as_i64(), n.as_u64()) {
-                (Some(whole), _) => Shown::from(whole),
-                (_, Some(whole)) => Shown::from(whole),
-                _ => Shown::from(n.as_f64().unwrap_or_default()),
+                (Some(whole), _) => TemplateValue::from(whole),
+                (_, Some(whole)) => TemplateValue::from(whole),
+                _ => TemplateValue::from(n.as_f64().unwrap_or_default()),
             },
-            Value::String(text) => Shown::from(text.as_str()),
+            Value::String(text) => TemplateValue::from(text.as_str()),
             Value::Array(items) => items.iter().map(|item| self.shown(path.clone(), item)).collect::<Vec<_>>().into(),
             Value::Object(map) => {
                 let row = Arc::new(map.clone());
-                Shown::from_object(Fields { seen: self.clone(), path, row, alone: None, open: false })
+                TemplateValue::from_object(RowObject {
+                    context: self.clone(),
+                    path,
+                    row,
+                    scalar: None,
+                    dangling: false,
+                })
             }
         }
     }
 
-    /// Shown as its key, and leads to what was attached.
-    fn reference(self: &Arc<Self>, path: Path, value: &Value) -> Shown {
+    /// A reference renders as its key and has the fields of the attached row.
+    fn reference(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
         let table = self.attached.iter().find(|t| t.path == path);
         let mut row = table.and_then(|t| t.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
         match (value, self.keys.get(&path)) {
@@ -268,25 +285,31 @@ impl Seen {
             }
             _ => {}
         }
-        let alone = (!value.is_object()).then(|| value.clone());
-        Shown::from_object(Fields { seen: self.clone(), path, row: Arc::new(row), alone, open: true })
+        let scalar = (!value.is_object()).then(|| value.clone());
+        TemplateValue::from_object(RowObject {
+            context: self.clone(),
+            path,
+            row: Arc::new(row),
+            scalar,
+            dangling: true,
+        })
     }
 }
 
-/// A row, an object, or what a reference leads to.
+/// A row, a nested object, or the row that a reference leads to.
 #[derive(Debug)]
-struct Fields {
-    seen: Arc<Seen>,
+struct RowObject {
+    context: Arc<RenderContext>,
     path: Path,
     row: Arc<Row>,
-    /// The reference itself, where it is a scalar.
-    alone: Option<Value>,
-    /// What a reference leads to may not be there: then its fields are `null`, which is no mistake of the template's.
-    open: bool,
+    /// The reference itself, if it is a scalar.
+    scalar: Option<Value>,
+    /// The row of a dangling reference has no fields. They read as `null` then, because the template is not at fault.
+    dangling: bool,
 }
 
-impl Fields {
-    /// A projected path is a column with a dot in its name: `owner.name` is reached as one reaches a path.
+impl RowObject {
+    /// A projected path is a column with a dot in its name. `owner.name` must be reachable like a nested field.
     fn dotted(&self, name: &str) -> Option<Row> {
         let inside = |(key, value): (&String, &Value)| {
             Some((key.strip_prefix(name)?.strip_prefix('.')?.to_owned(), value.clone()))
@@ -296,57 +319,58 @@ impl Fields {
     }
 }
 
-impl Object for Fields {
+impl Object for RowObject {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Map
     }
 
-    fn get_value(self: &Arc<Self>, key: &Shown) -> Option<Shown> {
+    fn get_value(self: &Arc<Self>, key: &TemplateValue) -> Option<TemplateValue> {
         let key = key.as_str()?;
-        let known = self.row.contains_key(key) || !self.seen.names.contains_key(key);
-        let name = if known { key } else { self.seen.names.get(key)? };
-        // Whoever cannot pay finds nothing, which ends the template.
-        if !self.seen.meter.pay_for(self.row.get(name).map_or(0, size)) {
+        let known = self.row.contains_key(key) || !self.context.names.contains_key(key);
+        let name = if known { key } else { self.context.names.get(key)? };
+        // A template over its limit reads nothing, which ends it.
+        if !self.context.meter.charge_value(self.row.get(name).map_or(0, size)) {
             return None;
         }
         let path: Path = self.path.iter().cloned().chain([name.into()]).collect();
         match self.dotted(name) {
             Some(row) => {
-                let alone = self.row.get(name).filter(|v| !v.is_object()).cloned();
-                Some(Shown::from_object(Fields {
-                    seen: self.seen.clone(),
+                let scalar = self.row.get(name).filter(|v| !v.is_object()).cloned();
+                Some(TemplateValue::from_object(RowObject {
+                    context: self.context.clone(),
                     path,
                     row: Arc::new(row),
-                    alone,
-                    open: false,
+                    scalar,
+                    dangling: false,
                 }))
             }
             None => match self.row.get(name) {
-                Some(value) => Some(self.seen.shown(path, value)),
-                None => self.open.then(|| Shown::from(())),
+                Some(value) => Some(self.context.shown(path, value)),
+                None => self.dangling.then(|| TemplateValue::from(())),
             },
         }
     }
 
-    /// In place, and the same whether or not it can be paid for: a sort whose order changes under way panics.
+    /// Compares in place. The order must not depend on the meter, because a sort whose order changes while it runs
+    /// panics.
     fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
-        let other = other.downcast_ref::<Fields>()?;
-        self.seen.meter.pay_for(self.row.values().map(size).sum());
+        let other = other.downcast_ref::<RowObject>()?;
+        self.context.meter.charge_value(self.row.values().map(size).sum());
         let (mine, theirs) = (self.row.iter(), other.row.iter());
         Some(mine.cmp_by_data(theirs))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.row.keys().map(|key| Shown::from(key.as_str())).collect())
+        Enumerator::Values(self.row.keys().map(|key| TemplateValue::from(key.as_str())).collect())
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.alone.as_ref().map_or_else(|| self.row.values().map(size).sum(), size);
-        // Nothing is shown to whoever cannot pay; the rendering ends with that. An error here would be a panic.
-        if !self.seen.meter.pay_for(bytes) {
+        let bytes = self.scalar.as_ref().map_or_else(|| self.row.values().map(size).sum(), size);
+        // A template over its limit renders nothing and ends afterwards. Returning an error from here would panic.
+        if !self.context.meter.charge_value(bytes) {
             return Ok(());
         }
-        match &self.alone {
+        match &self.scalar {
             Some(Value::Null) => Ok(()),
             Some(Value::String(text)) => f.write_str(text),
             Some(other) => write!(f, "{other}"),
@@ -355,7 +379,7 @@ impl Object for Fields {
     }
 }
 
-/// Rows in an order, any that is one.
+/// A total order of rows.
 trait ByData<'a>: Iterator<Item = (&'a String, &'a Value)> + Sized {
     fn cmp_by_data(mut self, mut other: Self) -> Ordering {
         loop {
@@ -399,7 +423,7 @@ fn by_data(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Bytes of a value, about.
+/// The approximate size of a value in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

@@ -1,4 +1,4 @@
-//! Templates: what they show, what stops them, and what their errors name.
+//! Templates: their output, their limits, and the names in their errors.
 
 use super::super::view::Catalogs;
 use super::*;

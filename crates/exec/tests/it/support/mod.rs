@@ -1,4 +1,4 @@
-//! Plans by hand, and the demo API with a catalog that writes.
+//! Hand-made plans, and the demo API with a catalog that has writes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::{CatalogId, Digest, Limits, Method, Origin, Payload, Request, RunId, TenantId};
 use catalog::{Catalog, EffectClass, Type};
-use exec::{CancellationToken, Continuation, Ctx, Outcome, Progress, Receipts, run};
+use exec::{CancellationToken, Continuation, Ctx, Outcome, ProgressSink, Receipts, run};
 use lang::plan::{
     Args, Bounds, CapabilityRef, Column, EntityRef, Expr, Path, Plan, PlanResult, RowPart, Shape, Step, StepKind,
     Verdict,
@@ -19,7 +19,7 @@ use testkit::memory::{ManualClock, MapSecrets};
 use tokio::sync::Semaphore;
 use upstream::HttpUpstream;
 
-/// Steps for one catalog, with bounds that are enough unless a test says otherwise.
+/// Steps for one catalog, with generous bounds unless a test sets others.
 pub struct Plans {
     pub catalog: Arc<Catalog>,
     pub steps: Vec<Step>,
@@ -104,7 +104,7 @@ impl Plans {
         self.made(&[("value", Type::Json)], StepKind::Rows { items })
     }
 
-    /// With every step as a result, named by its label or `s{n}`.
+    /// A plan with every step as a result, named by its label or `s{n}`.
     pub fn plan(&self) -> Plan {
         let label = |(at, s): (usize, &Step)| s.label.as_ref().map_or_else(|| format!("s{at}"), ToString::to_string);
         let returns = self.steps.iter().enumerate();
@@ -137,7 +137,7 @@ pub fn path(dotted: &str) -> Path {
     dotted.split('.').filter(|p| !p.is_empty()).map(Into::into).collect()
 }
 
-/// Of the row at hand.
+/// A path in the current row.
 pub fn row(dotted: &str) -> Expr {
     Expr::Row(RowPart::Path(path(dotted)))
 }
@@ -160,13 +160,13 @@ pub async fn go(upstream: &dyn Upstream, plans: &Plans, receipts: &dyn Receipts)
     go_with(upstream, &plans.plan(), &plans.catalog, with).await
 }
 
-/// What a run has beside its upstream.
+/// The optional parts of a run's context.
 #[derive(Default)]
 pub struct With<'a> {
     pub limits: Limits,
     pub receipts: Option<&'a dyn Receipts>,
     pub cancel: CancellationToken,
-    pub progress: Option<&'a dyn Progress>,
+    pub progress: Option<&'a dyn ProgressSink>,
     pub pages: Option<&'a BTreeMap<String, Continuation>>,
 }
 
@@ -195,7 +195,7 @@ pub fn error(outcome: &Outcome, at: usize) -> String {
     outcome.returns[at].result.as_ref().map_or_else(|error| error.to_string(), |_| "ok".to_owned())
 }
 
-/// The demo API, a client for it, and its controls.
+/// The demo API, a client for it, and its control interface.
 pub struct Demo {
     pub address: SocketAddr,
     pub http: HttpUpstream,
@@ -232,7 +232,7 @@ impl Demo {
         serde_json::from_slice(&response.body).unwrap_or_default()
     }
 
-    /// The seeded data again, and a fault on every request with this method, or with any (`*`).
+    /// Resets the data and sets a fault for every request with this method, or with any (`*`).
     pub async fn fault(&self, method: &str, fault: &str) {
         self.control(Method::Post, "/control/reset", Some(json!({}))).await;
         if !fault.is_empty() {
@@ -246,7 +246,7 @@ impl Demo {
         }
     }
 
-    /// What really happened: method and path of each.
+    /// The effects that the server recorded: method and path of each.
     pub async fn effects(&self) -> Vec<String> {
         let effects = self.control(Method::Get, "/control/effects", None).await;
         let word = |e: &Value, name: &str| e[name].as_str().unwrap_or_default().to_owned();

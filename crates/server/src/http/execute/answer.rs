@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use session::{Operation, Ran};
+use session::{DetachedRun, RunResult};
 
 use super::Address;
 use super::accept::Form;
@@ -73,7 +73,7 @@ struct Returned {
     error: Option<String>,
 }
 
-pub fn outcome(ran: &Ran) -> &'static str {
+pub fn outcome(ran: &RunResult) -> &'static str {
     match (ran.outcome.cancelled, ran.outcome.failed()) {
         (true, _) => "cancelled",
         (false, true) => "step_failed",
@@ -81,7 +81,7 @@ pub fn outcome(ran: &Ran) -> &'static str {
     }
 }
 
-pub fn planned(form: Form, planned: &session::Planned, program: &str) -> Response {
+pub fn planned(form: Form, planned: &session::PlannedProgram, program: &str) -> Response {
     let text = text::planned(planned, program);
     if form == Form::Text {
         return plain(StatusCode::OK, text);
@@ -90,7 +90,7 @@ pub fn planned(form: Form, planned: &session::Planned, program: &str) -> Respons
     one(form, StatusCode::OK, &Planned { state: "planned", text, plan_commit_ref, plasm })
 }
 
-pub fn running(form: Form, operation: &Operation, address: &Address) -> Response {
+pub fn running(form: Form, operation: &DetachedRun, address: &Address) -> Response {
     let (text, handle) = (text::running(operation), operation.handle.clone());
     let stream = format!("{}/operations/{handle}/stream", address.path());
     let mut response = match form {
@@ -107,7 +107,7 @@ pub fn running(form: Form, operation: &Operation, address: &Address) -> Response
     response
 }
 
-pub fn finished(form: Form, ran: &Ran, shown_chars: usize) -> Response {
+pub fn finished(form: Form, ran: &RunResult, shown_chars: usize) -> Response {
     match form {
         Form::Text => plain(StatusCode::OK, text::capped(text::ran(ran, shown_chars).text)),
         Form::Json => one(form, StatusCode::OK, &result(ran)),
@@ -116,8 +116,8 @@ pub fn finished(form: Form, ran: &Ran, shown_chars: usize) -> Response {
 }
 
 /// All of a result; what a stream ends with, too.
-pub fn result(ran: &Ran) -> Finished {
-    let returned = |finished: &exec::Finished| Returned {
+pub fn result(ran: &RunResult) -> Finished {
+    let returned = |finished: &exec::ReturnResult| Returned {
         label: finished.label.clone(),
         entity: finished.entity.clone(),
         columns: finished.columns.clone(),

@@ -116,15 +116,16 @@ pub async fn show(
     AsCaller(caller): AsCaller,
     Path((prompt_hash, session)): Path<(String, String)>,
 ) -> Result<Json<Session>, Problem> {
-    let door = service.door(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let prompt = service.table(&door).await.map_err(|error| Problem::from(&error))?;
+    let address =
+        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
+    let prompt = service.cumulative_table(&address).await.map_err(|error| Problem::from(&error))?;
     Ok(Json(Session {
-        address: Address::of(&door.binding),
-        logical_session_id: door.session.to_string(),
-        revision: door.revision,
-        catalogs: door.catalogs.iter().map(|(id, digest)| (id.to_string(), digest.to_string())).collect(),
-        opened: door.opened.to_string(),
-        intent: door.intent,
+        address: Address::of(&address.binding),
+        logical_session_id: address.session.to_string(),
+        revision: address.revision,
+        catalogs: address.catalogs.iter().map(|(id, digest)| (id.to_string(), digest.to_string())).collect(),
+        opened: address.opened.to_string(),
+        intent: address.intent,
         prompt,
     }))
 }
@@ -135,11 +136,12 @@ pub async fn expand(
     Path((prompt_hash, session)): Path<(String, String)>,
     Given(asked): Given<More>,
 ) -> Result<Json<Value>, Problem> {
-    let door = service.door(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
+    let address =
+        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
     let More { seeds, ranked_capabilities, replay } = asked;
     let seeds = seeds.into_iter().map(SeedRequest::from).collect();
     let request = OpenRequest { ranked: ranked_capabilities, replay, ..OpenRequest::new("", seeds) };
-    let opened = service.expand(&door, request).await.map_err(|error| Problem::from(&error))?;
-    let plasm = plasm::opened(&door.caller, &opened);
+    let opened = service.expand_session(&address, request).await.map_err(|error| Problem::from(&error))?;
+    let plasm = plasm::opened(&address.caller, &opened);
     Ok(Json(serde_json::json!({"prompt": text::opened(&opened), "revision": opened.revision, "plasm": plasm})))
 }

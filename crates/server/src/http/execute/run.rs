@@ -84,20 +84,20 @@ pub async fn run(
     let tool = if asked.mode == Mode::Plan { "execute_plan" } else { "execute" };
     let (mut call, mut of, clock) = (Call::new(tool), None, std::time::Instant::now());
     let answered = async {
-        let door = service.door(caller, &prompt_hash, &session).await?;
-        let address = Address::of(&door.binding);
-        let session = door.session.to_string();
-        of = Some((door.caller.clone(), session.clone()));
+        let target = service.execute_address(caller, &prompt_hash, &session).await?;
+        let address = Address::of(&target.binding);
+        let session = target.session.to_string();
+        of = Some((target.caller.clone(), session.clone()));
         if asked.mode == Mode::Plan {
             let program = program.ok_or(session::Error::NoProgram)?;
-            let planned = service.plan(&door.caller, &PlanRequest { session, program: program.clone() }).await?;
+            let planned = service.plan(&target.caller, &PlanRequest { session, program: program.clone() }).await?;
             call = std::mem::take(&mut call).with_program(&program).with_plan(&planned);
             return Ok(("planned", answer::planned(form, &planned, &program)));
         }
         let (plan_commit_ref, request_id) = (asked.plan_commit_ref, asked.request_id);
         let (force, wait) = (asked.force, asked.wait);
         let request = RunRequest { session, program, plan_commit_ref, force, request_id, wait };
-        Ok(match service.run(&door.caller, &request).await? {
+        Ok(match service.run(&target.caller, &request).await? {
             RunAnswer::Finished(ran) => {
                 call = std::mem::take(&mut call).with_run(&ran);
                 (answer::outcome(&ran), answer::finished(form, &ran, service.limits().shown_chars))
@@ -108,7 +108,7 @@ pub async fn run(
     let answered: Result<(&str, Response), session::Error> = answered.await;
     let ms = service.now().0 - started.0;
     let outcome = answered.as_ref().map_or_else(|error| error.code(), |(outcome, _)| outcome);
-    service.called(tool, outcome, clock.elapsed().as_secs_f64());
+    service.count_call(tool, outcome, clock.elapsed().as_secs_f64());
     if let Some((caller, session)) = of {
         // The answer goes to a program: nobody counts its tokens.
         let call = Call { at: started.0, ms, outcome: outcome.to_owned(), ..call };
@@ -134,12 +134,13 @@ pub async fn artifact(
     AsCaller(caller): AsCaller,
     Path((prompt_hash, session, run)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, Problem> {
-    let door = service.door(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
+    let address =
+        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
     // By its number in the session, or by its id.
     let uri = match run.parse::<u64>() {
-        Ok(number) => format!("plasm://session/{}/r/{number}", door.session),
-        Err(_) => format!("plasm://execute/{}/{}/run/{run}", door.binding.prompt_hash, door.binding.session_id),
+        Ok(number) => format!("plasm://session/{}/r/{number}", address.session),
+        Err(_) => format!("plasm://execute/{}/{}/run/{run}", address.binding.prompt_hash, address.binding.session_id),
     };
-    let artifact = service.artifact(&door.caller, &uri).await.map_err(|error| Problem::from(&error))?;
+    let artifact = service.artifact(&address.caller, &uri).await.map_err(|error| Problem::from(&error))?;
     Ok(Json(serde_json::to_value(artifact).unwrap_or_default()))
 }

@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
 use serde_json::{Value, json};
-use session::{Door, Error, Operation, RunAnswer, Service};
+use session::{DetachedRun, Error, ExecuteAddress, RunAnswer, Service};
 
 use super::answer;
 use crate::http::App;
@@ -28,8 +28,9 @@ pub async fn operation(
     Path((prompt_hash, session, handle)): Path<(String, String, String)>,
 ) -> Result<impl IntoResponse, Problem> {
     let service = app.service.clone();
-    let door = service.door(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let following = Following { service, door, handle, seen: None };
+    let address =
+        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
+    let following = Following { service, address, handle, seen: None };
     // The first look is made before the stream begins: what is not there is a 404, not an event.
     let first = following.look().await.map_err(|error| Problem::from(&error))?;
     let events = futures::StreamExt::take_until(events(following, first), app.over.cancelled_owned());
@@ -38,15 +39,15 @@ pub async fn operation(
 
 struct Following {
     service: Arc<Service>,
-    door: Door,
+    address: ExecuteAddress,
     handle: String,
-    seen: Option<Operation>,
+    seen: Option<DetachedRun>,
 }
 
 impl Following {
     async fn look(&self) -> Result<RunAnswer, Error> {
-        let session = self.door.session.to_string();
-        self.service.watch(&self.door.caller, (&session, &self.handle), self.seen.as_ref()).await
+        let session = self.address.session.to_string();
+        self.service.watch(&self.address.caller, (&session, &self.handle), self.seen.as_ref()).await
     }
 }
 
@@ -93,9 +94,16 @@ fn events(following: Following, first: RunAnswer) -> impl Stream<Item = Result<E
     })
 }
 
-fn ended(ran: &session::Ran, handle: &str) -> Operation {
-    let told = session::Told::default();
-    Operation { slot: ran.slot, handle: handle.to_owned(), task: String::new(), told, stopping: false, silent: None }
+fn ended(ran: &session::RunResult, handle: &str) -> DetachedRun {
+    let progress = session::RunProgress::default();
+    DetachedRun {
+        slot: ran.slot,
+        handle: handle.to_owned(),
+        task: String::new(),
+        progress,
+        stopping: false,
+        silent_seconds: None,
+    }
 }
 
 fn event(kind: &str, data: &Value) -> Result<Event, Infallible> {

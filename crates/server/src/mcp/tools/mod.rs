@@ -17,7 +17,7 @@ use access::Caller;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Call, Error, Ran, Service};
+use session::{Call, Error, RunResult, Service};
 
 use super::ToolSet;
 use super::handler::refused;
@@ -135,7 +135,7 @@ pub struct Answer {
 }
 
 /// What a run that has ended answers.
-pub fn ran(ran: &Ran, shown_chars: usize) -> CallToolResult {
+pub fn ran(ran: &RunResult, shown_chars: usize) -> CallToolResult {
     plasm_run::finished(ran, shown_chars).result
 }
 

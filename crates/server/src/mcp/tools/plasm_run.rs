@@ -7,7 +7,7 @@ use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Call, Ran, RunAnswer, RunRequest, Service};
+use session::{Call, RunAnswer, RunRequest, RunResult, Service};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::mcp::meta;
@@ -82,7 +82,7 @@ pub async fn call(service: &Arc<Service>, caller: &Caller, given: JsonObject) ->
 }
 
 /// The answer of a run that has ended, whoever waited for it.
-pub fn finished(ran: &Ran, shown_chars: usize) -> Answer {
+pub fn finished(ran: &RunResult, shown_chars: usize) -> Answer {
     let shown = text::ran(ran, shown_chars);
     let mut answer = Answer::text(ran.slot, shown.text, Some(meta::ran(ran, &shown.lossy)));
     if ran.outcome.failed() || ran.outcome.cancelled {

@@ -6,7 +6,7 @@ use exec::Coverage;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{Artifact, ArtifactReturn, Resource, ResourceUri, Service, ShownPlan};
+use session::{Artifact, ArtifactReturn, Resource, ResourceUri, Service, StoredPlan};
 
 use super::{Answer, Name, arguments, describe, schema};
 use crate::text::rows_table;
@@ -77,7 +77,7 @@ fn slot_of(uri: &str) -> Option<String> {
 }
 
 /// As it was shown, with the program it was made of.
-fn of_plan(plan: &ShownPlan) -> String {
+fn of_plan(plan: &StoredPlan) -> String {
     let commit = plan.plan_commit_ref.as_ref().map(|commit| format!(" · {commit}")).unwrap_or_default();
     format!("{}{commit}\n{}\n\n{}", plan.planned, plan.explained.trim_end(), plan.program.trim_end())
 }

@@ -1,6 +1,8 @@
-//! Forks: a session that begins as all of another one.
-//! Invariant: a fork copies rows that name things, never the things; until it is promoted its writes stop at the plan.
+//! Forks: a session that starts as a copy of another one.
+//! Invariant: a fork copies the rows that refer to data, never the data; until it is promoted its writes stop at the
+//! plan.
 
+use access::Caller;
 use base::{Digest, LogicalSessionId, Slot};
 use ports::store::{Batch, Expect, Key, Table};
 
@@ -8,55 +10,57 @@ use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
 use crate::error::JsError;
-use crate::reuse::intent_id;
+use crate::reuse_key::intent_id;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, ForkedFrom, IntentRow, LogicalRow};
 use crate::service::Service;
-use access::Caller;
 
+/// The session to fork and how.
 #[derive(Debug, Clone)]
-pub struct Fork {
+pub struct ForkRequest {
     /// A slot or a canonical id.
     pub session: String,
-    /// Of the fork: what finds it again.
+    /// The intent of the fork, by which it is found again.
     pub intent: String,
-    /// The entry of the log whose heap it starts from; the head where none is given.
+    /// The log entry whose heap the fork starts from. Without one it starts from the head.
     pub at: Option<u64>,
 }
 
+/// The new session.
 #[derive(Debug, Clone)]
-pub struct Forked {
+pub struct ForkedSession {
     pub slot: Slot,
     pub session: LogicalSessionId,
     pub head: Option<Digest>,
 }
 
 impl Service {
-    pub async fn fork_session(&self, caller: &Caller, asked: &Fork) -> Result<Forked, Error> {
-        if asked.intent.trim().is_empty() {
+    /// Forks a session. The fork shares all heaps, runs and results of its parent up to this moment.
+    pub async fn fork_session(&self, caller: &Caller, request: &ForkRequest) -> Result<ForkedSession, Error> {
+        if request.intent.trim().is_empty() {
             return Err(Error::NoIntent);
         }
-        if asked.intent.len() > self.limits.intent_bytes {
-            return Err(Error::IntentTooLong { max: self.limits.intent_bytes, found: asked.intent.len() });
+        if request.intent.len() > self.limits.intent_bytes {
+            return Err(Error::IntentTooLong { max: self.limits.intent_bytes, found: request.intent.len() });
         }
         for _ in 0..TRIES {
-            let (parent, _) = self.resolve(caller, &asked.session).await?;
-            if self.intent(caller, &intent_id(&asked.intent)).await?.is_some() {
+            let (parent, _) = self.resolve(caller, &request.session).await?;
+            if self.intent(caller, &intent_id(&request.intent)).await?.is_some() {
                 return Err(JsError::IntentTaken.into());
             }
-            let head = self.head_at(caller, parent, asked.at).await?;
+            let head = self.head_at(caller, parent, request.at).await?;
             let id = self.new_logical_id();
             let mut assigned = self.slot_batch(caller, id).await?;
             let (slot, batch) = (assigned.slot, std::mem::take(&mut assigned.batch));
-            let batch = self.fork_batch(caller, (parent, id, &asked.intent), batch).await?;
-            let batch = self.fork_heap(caller, (parent, id, head), batch).await?;
+            let batch = self.fork_batch(caller, parent, id, &request.intent, batch).await?;
+            let batch = self.fork_heap(caller, parent, id, head, batch).await?;
             if self.try_commit(batch).await?.is_some() {
-                return Ok(Forked { slot, session: id, head });
+                return Ok(ForkedSession { slot, session: id, head });
             }
         }
         Err(Error::Busy)
     }
 
-    /// From here on its writes are its own.
+    /// Allows the fork to write. Its plans then run like those of any other session.
     pub async fn promote_session(&self, caller: &Caller, session: &str) -> Result<(), Error> {
         let (id, _) = self.resolve(caller, session).await?;
         for _ in 0..TRIES {
@@ -74,6 +78,7 @@ impl Service {
         Err(Error::Busy)
     }
 
+    /// The heap that the fork starts from.
     async fn head_at(
         &self,
         caller: &Caller,
@@ -85,15 +90,17 @@ impl Service {
         let Some(index) = at else { return Ok(row.head) };
         let entry = self.entry(caller, &name, index).await?;
         let heap = entry.ok_or(JsError::NoEntry { index, entries: row.entries })?.output_heap;
-        self.save_heap(&caller.tenant, heap).await?.ok_or(JsError::NoHeap(heap))?;
+        self.retain_heap(&caller.tenant, heap).await?.ok_or(JsError::NoHeap(heap))?;
         Ok(Some(heap))
     }
 
-    /// The fork's own rows for its intent, itself and its symbols.
+    /// Adds the fork's rows for its intent, its logical session and its execute session.
     async fn fork_batch(
         &self,
         caller: &Caller,
-        (parent, id, intent): (LogicalSessionId, LogicalSessionId, &str),
+        parent: LogicalSessionId,
+        id: LogicalSessionId,
+        intent: &str,
         mut batch: Batch,
     ) -> Result<Batch, Error> {
         let key = |table, id: String| Key::new(&caller.tenant, table, id);
@@ -120,10 +127,13 @@ impl Service {
         ))
     }
 
+    /// Adds the fork's row for JavaScript.
     async fn fork_heap(
         &self,
         caller: &Caller,
-        (parent, id, head): (LogicalSessionId, LogicalSessionId, Option<Digest>),
+        parent: LogicalSessionId,
+        id: LogicalSessionId,
+        head: Option<Digest>,
         batch: Batch,
     ) -> Result<Batch, Error> {
         let from = SessionName::Logical(parent);

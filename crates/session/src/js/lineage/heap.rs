@@ -1,8 +1,9 @@
-//! One heap, or two beside each other; heaps as files.
-//! Invariant: a file that is taken in is verified by the engine, whole, before anything names it.
+//! The properties of one heap, the differences of two, and heaps as files.
+//! Invariant: an imported file is verified completely by the engine before any row refers to its heap.
 
 use std::collections::BTreeMap;
 
+use access::Caller;
 use base::{Digest, TenantId};
 use ports::scripts::{self, Global, Heap};
 use ports::store::{Batch, Range, Table};
@@ -10,23 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::commit;
 use crate::engine::rows::{GuestRow, HeapRow, guest_key, tags_key};
-use crate::engine::view::{Changed, HeapDiff, HeapInfo, Named, Tags};
+use crate::engine::view::{ChangedGlobal, GlobalSummary, HeapDiff, HeapInfo, Tags};
 use crate::error::Error;
 use crate::error::JsError;
-use crate::js::heaps::{of_engine, parse_key};
+use crate::js::heaps::{engine_error, parse_key};
 use crate::js::tags::check;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-use access::Caller;
 
-/// Heaps that are named of those above one.
-const ABOVE: usize = 20;
+/// The most ancestors that an answer lists.
+const MAX_ANCESTORS: usize = 20;
 const FORMAT: &str = "tokamak-heap/1";
-/// Tries to bring a heap into an engine that forgets it again.
+/// Attempts to load a heap, since the engine may evict it at once.
 const TRIES: usize = 3;
 
-/// The first line of a file that holds a heap; its engine and then its object follow.
+/// The first line of a heap file. The engine's program and the object follow it.
 #[derive(Debug, Serialize, Deserialize)]
 struct FileHead {
     format: String,
@@ -38,34 +38,36 @@ struct FileHead {
 }
 
 impl Service {
+    /// The properties of a heap.
     pub async fn heap_info(&self, caller: &Caller, heap: &str) -> Result<HeapInfo, Error> {
         self.js()?;
         let key = parse_key(heap)?;
         let stored = self.stored_heap(&caller.tenant, key).await?.ok_or(JsError::NoHeap(key))?;
-        let mut info = shown(key, &stored.row);
+        let mut info = heap_info_of(key, &stored.row);
         info.tags = self.tags_of(&caller.tenant, key).await?;
-        info.parents = self.above(caller, (key, &stored.row), |row| row.from).await?;
-        info.stored_against = self.above(caller, (key, &stored.row), |row| row.parent).await?;
+        info.parents = self.ancestors(caller, key, &stored.row, |row| row.from).await?;
+        info.stored_against = self.ancestors(caller, key, &stored.row, |row| row.parent).await?;
         Ok(info)
     }
 
-    /// The heaps that this way leads to, as far as it is known and no further than anyone reads. A heap that has gone and was
-    /// left again may have come from one that came from it.
-    async fn above(
+    /// The ancestors of a heap along one relation, as far as recorded and at most `ABOVE`. The walk checks for rings:
+    /// a heap that was deleted and produced again may descend from its own descendant.
+    async fn ancestors(
         &self,
         caller: &Caller,
-        (key, row): (Digest, &HeapRow),
-        way: impl Fn(&HeapRow) -> Option<Digest> + Send,
+        key: Digest,
+        row: &HeapRow,
+        relation: impl Fn(&HeapRow) -> Option<Digest> + Send,
     ) -> Result<Vec<Digest>, Error> {
-        let (mut found, mut at) = (Vec::new(), way(row));
-        while let Some(next) = at.filter(|next| found.len() < ABOVE && *next != key && !found.contains(next)) {
+        let (mut found, mut at) = (Vec::new(), relation(row));
+        while let Some(next) = at.filter(|next| found.len() < MAX_ANCESTORS && *next != key && !found.contains(next)) {
             found.push(next);
-            at = self.stored_heap(&caller.tenant, next).await?.and_then(|stored| way(&stored.row));
+            at = self.stored_heap(&caller.tenant, next).await?.and_then(|stored| relation(&stored.row));
         }
         Ok(found)
     }
 
-    /// Heaps in the order of their keys, after one of them.
+    /// Heaps in the order of their keys, after a given one.
     pub async fn heaps(&self, caller: &Caller, after: Option<Digest>, limit: usize) -> Result<Vec<HeapInfo>, Error> {
         self.js()?;
         let range = Range {
@@ -79,7 +81,7 @@ impl Service {
         for (id, row) in self.ports.store.scan(&range).await? {
             let key = Digest::parse(&id).map_err(|_| Error::Damaged(id.clone()))?;
             let (row, _) = HeapRow::read(&id, &row.value)?;
-            let mut info = shown(key, &row);
+            let mut info = heap_info_of(key, &row);
             info.parents.extend(row.from);
             info.stored_against.extend(row.parent);
             info.tags = self.tags_of(&caller.tenant, key).await?;
@@ -88,6 +90,7 @@ impl Service {
         Ok(found)
     }
 
+    /// Compares the globals of two heaps.
     pub async fn diff_heaps(&self, caller: &Caller, a: &str, b: &str) -> Result<HeapDiff, Error> {
         self.js()?;
         let (a, b) = (parse_key(a)?, parse_key(b)?);
@@ -102,17 +105,18 @@ impl Service {
         };
         for (name, now) in &after {
             match before.get(name) {
-                None => diff.added.push(named(now)),
+                None => diff.added.push(summary(now)),
                 Some(then) if then.digest == now.digest && then.kind == now.kind => diff.unchanged += 1,
                 Some(then) => {
-                    diff.changed.push(Changed { name: name.clone(), before: named(then), after: named(now) });
+                    diff.changed.push(ChangedGlobal { name: name.clone(), before: summary(then), after: summary(now) });
                 }
             }
         }
-        diff.removed = before.iter().filter(|(name, _)| !after.contains_key(*name)).map(|(_, g)| named(g)).collect();
+        diff.removed = before.iter().filter(|(name, _)| !after.contains_key(*name)).map(|(_, g)| summary(g)).collect();
         Ok(diff)
     }
 
+    /// The globals of a heap and the size of its memory.
     async fn globals_of(&self, tenant: &TenantId, key: Digest) -> Result<(u64, BTreeMap<String, Global>), Error> {
         let stored = self.stored_heap(tenant, key).await?.ok_or(JsError::NoHeap(key))?;
         let scripts = &self.js()?.scripts;
@@ -122,22 +126,22 @@ impl Service {
                     let globals = found.into_iter().map(|global| (global.name.clone(), global)).collect();
                     return Ok((stored.row.memory_bytes, globals));
                 }
-                Err(error) => self.make_good(tenant, error).await?,
+                Err(error) => self.load_missing(tenant, error).await?,
             }
         }
         Err(Error::Busy)
     }
 
-    /// Brings what the engine lacks; any other error is one.
-    async fn make_good(&self, tenant: &TenantId, error: scripts::Error) -> Result<(), Error> {
+    /// Loads whatever the engine lacked. Any other error is returned.
+    async fn load_missing(&self, tenant: &TenantId, error: scripts::Error) -> Result<(), Error> {
         match error {
-            scripts::Error::Absent(key) => self.bring(tenant, key).await,
-            scripts::Error::NoEngine { heap, engine } => self.bring_engine(tenant, heap, engine).await,
-            other => Err(of_engine(other).into()),
+            scripts::Error::Absent(key) => self.load_heap(tenant, key).await,
+            scripts::Error::NoEngine { heap, engine } => self.load_engine(tenant, heap, engine).await,
+            other => Err(engine_error(other).into()),
         }
     }
 
-    /// One file that holds the heap and the engine it needs.
+    /// Exports the heap and its engine as one file.
     pub async fn export_heap(&self, caller: &Caller, heap: &str) -> Result<Vec<u8>, Error> {
         let key = parse_key(heap)?;
         let stored = self.stored_heap(&caller.tenant, key).await?.ok_or(JsError::NoHeap(key))?;
@@ -149,7 +153,7 @@ impl Service {
                     object = Some(whole);
                     break;
                 }
-                Err(error) => self.make_good(&caller.tenant, error).await?,
+                Err(error) => self.load_missing(&caller.tenant, error).await?,
             }
         }
         let object = object.ok_or(Error::Busy)?;
@@ -175,31 +179,32 @@ impl Service {
         Ok(file)
     }
 
-    /// Takes in a file of [`Service::export_heap`]; the key of its heap. Nothing leads to it but the tags it is given.
+    /// Imports a file that [`Service::export_heap`] wrote and returns the heap's key. Only the given tags refer to
+    /// the heap.
     pub async fn import_heap(&self, caller: &Caller, file: &[u8], tags: &Tags) -> Result<Digest, Error> {
         check(tags)?;
-        self.has_room(&caller.tenant).await?;
+        self.check_heap_room(&caller.tenant).await?;
         let scripts = &self.js()?.scripts;
         let (head, guest, object) = parts(file)?;
         if head.engine != scripts.engine() {
             let admitted = scripts.admit_engine(guest.to_vec()).await;
             if admitted.map_err(|_| JsError::NotAHeap("its engine is damaged"))? != head.engine {
-                return Err(JsError::NotAHeap("its engine is another one than it says").into());
+                return Err(JsError::NotAHeap("its engine does not match its header").into());
             }
             let blob = self.ports.blobs.put(guest).await?;
             let key = guest_key(&caller.tenant, head.engine);
             let row = rows::write(&GuestRow { blob, kept: self.now() });
             self.ports.store.commit(Batch::default().put(key, row, ports::store::Expect::Any)).await?;
         }
-        self.keep_guest(&caller.tenant).await?;
+        self.store_engine(&caller.tenant).await?;
         let frame = scripts.frame(object).map_err(|_| JsError::NotAHeap("its object is damaged"))?;
         if frame.parent.is_some() {
-            return Err(JsError::NotAHeap("it needs another heap").into());
+            return Err(JsError::NotAHeap("its object needs another heap").into());
         }
         if frame.memory_bytes != head.memory_bytes {
-            return Err(JsError::NotAHeap("its memory has another size than it says").into());
+            return Err(JsError::NotAHeap("its memory size does not match its header").into());
         }
-        scripts.admit(head.heap, vec![object.to_vec()]).await.map_err(of_engine)?;
+        scripts.admit(head.heap, vec![object.to_vec()]).await.map_err(engine_error)?;
         let heap = Heap {
             key: head.heap,
             parent: None,
@@ -208,15 +213,15 @@ impl Service {
             memory_bytes: frame.memory_bytes,
             links: 1,
         };
-        self.keep_imported(&caller.tenant, &heap, tags).await?;
+        self.store_imported(&caller.tenant, &heap, tags).await?;
         Ok(head.heap)
     }
 
-    /// The heap with its tags, beside those that it has where it was here before.
-    async fn keep_imported(&self, tenant: &TenantId, heap: &Heap, tags: &Tags) -> Result<(), Error> {
+    /// Stores the heap and adds the tags to those that it may already have.
+    async fn store_imported(&self, tenant: &TenantId, heap: &Heap, tags: &Tags) -> Result<(), Error> {
         let at = tags_key(tenant, heap.key);
         for _ in 0..commit::TRIES {
-            let writes = self.heap_write(tenant, (heap, None), true).await?.write.into_iter().collect();
+            let writes = self.heap_write(tenant, heap, None, true).await?.write.into_iter().collect();
             let mut batch = Batch { writes };
             let found: Option<Versioned<Tags>> = self.fetch(&at).await?;
             let (mut all, version) = found.map_or_else(Default::default, |found| (found.row, found.version));
@@ -233,19 +238,21 @@ impl Service {
     }
 }
 
+/// Splits a heap file into its header, engine and object.
 fn parts(file: &[u8]) -> Result<(FileHead, &[u8], &[u8]), JsError> {
-    let end = file.iter().take(4096).position(|byte| *byte == b'\n').ok_or(JsError::NotAHeap("no first line"))?;
+    let end =
+        file.iter().take(4096).position(|byte| *byte == b'\n').ok_or(JsError::NotAHeap("its first line is missing"))?;
     let head: FileHead =
-        serde_json::from_slice(&file[..end]).map_err(|_| JsError::NotAHeap("its first line is not one of ours"))?;
+        serde_json::from_slice(&file[..end]).map_err(|_| JsError::NotAHeap("its first line is not a valid header"))?;
     let rest = &file[end + 1..];
     if head.format != FORMAT || head.guest_bytes.checked_add(head.object_bytes) != Some(rest.len()) {
-        return Err(JsError::NotAHeap("its parts are not as long as it says"));
+        return Err(JsError::NotAHeap("its parts are not as long as its first line says"));
     }
     let (guest, object) = rest.split_at(head.guest_bytes);
     Ok((head, guest, object))
 }
 
-fn shown(heap: Digest, row: &HeapRow) -> HeapInfo {
+fn heap_info_of(heap: Digest, row: &HeapRow) -> HeapInfo {
     HeapInfo {
         heap,
         memory_bytes: row.memory_bytes,
@@ -259,7 +266,7 @@ fn shown(heap: Digest, row: &HeapRow) -> HeapInfo {
     }
 }
 
-fn named(global: &Global) -> Named {
+fn summary(global: &Global) -> GlobalSummary {
     let Global { name, kind, preview, size, .. } = global.clone();
-    Named { name, kind, preview, size }
+    GlobalSummary { name, kind, preview, size }
 }

@@ -1,11 +1,11 @@
-//! Where heaps come from and where sessions stand: the log, forks, rewinds, and what two heaps differ in.
-//! Invariant: the log is only added to; going back is an entry, too.
+//! The history of heaps and sessions: the log, forks, rewinds, and the differences of two heaps.
+//! Invariant: entries are only added to the log; a rewind is an entry, too.
 
 mod fork;
 mod heap;
 mod log;
-mod named;
+mod named_sessions;
 
-pub use fork::{Fork, Forked};
-pub use log::{Lineage, Node};
-pub use named::NamedSession;
+pub use fork::{ForkRequest, ForkedSession};
+pub use log::{Lineage, LineageNode};
+pub use named_sessions::NamedSession;

@@ -1,9 +1,10 @@
-//! Taking a run: checked, given its place in its session's queue, and durable.
-//! Invariant: what cannot run is refused before anything is stored; a run whose turn it is at once starts in the same
-//! transaction.
+//! Accepts a run: checks it, gives it a place in its session's queue, and stores it.
+//! Invariant: an invalid request is refused before anything is stored; a run that is first in its queue is started by
+//! the same transaction.
 
 use std::collections::BTreeMap;
 
+use access::Caller;
 use base::{Digest, ExecutionId, Slot};
 use ports::store::{Batch, Expect};
 use tokio::sync::OwnedMutexGuard;
@@ -11,32 +12,35 @@ use tokio::sync::OwnedMutexGuard;
 use super::ended;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::JsSettings;
-use crate::engine::rows::{self as js_rows, ExecutionRow, From, JsSessionRow, Printed, SessionName};
-use crate::engine::view::{InSession, RunJs, State, Uncaught};
+use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, OutputIndex, SessionName, StartFrom};
+use crate::engine::view::{ExecutionState, RunJsRequest, SessionTarget, UncaughtError};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::js::heaps::parse_key;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-use access::Caller;
 
 const NAME_CHARS: usize = 256;
 
 impl Service {
-    /// Checks a run. Nothing of it is stored, unless its code cannot be read: then that is its end.
-    pub(super) async fn checked(&self, caller: &Caller, asked: &RunJs) -> Result<(ExecutionId, ExecutionRow), Error> {
+    /// Checks a run. Nothing is stored, except for a run whose code cannot be parsed, which is stored as failed.
+    pub(super) async fn check_run(
+        &self,
+        caller: &Caller,
+        asked: &RunJsRequest,
+    ) -> Result<(ExecutionId, ExecutionRow), Error> {
         let js = self.js()?;
         check(&js.settings, asked)?;
         if js.lives.count(&caller.tenant) >= js.settings.runs {
             return Err(JsError::Busy { what: "this server has", most: js.settings.runs }.into());
         }
-        self.has_room(&caller.tenant).await?;
+        self.check_heap_room(&caller.tenant).await?;
         let (session, slot) = self.js_session_of(caller, &asked.session).await?.unzip();
         let (from, warning) = self.start_from(caller, asked, session.as_ref()).await?;
         let (code, refused) = match js.scripts.plain(&asked.code) {
             Ok(code) => (code, None),
-            Err(thrown) => (asked.code.clone(), Some(Uncaught::from(thrown))),
+            Err(thrown) => (asked.code.clone(), Some(UncaughtError::from(thrown))),
         };
         let row = ExecutionRow {
             principal: caller.principal.clone(),
@@ -50,7 +54,7 @@ impl Service {
             timeout_ms: asked.timeout_ms.unwrap_or(js.settings.timeout_ms),
             memory_bytes: asked.memory_mb.unwrap_or(js.settings.memory_mb) * 1024 * 1024,
             headers: asked.headers.clone(),
-            state: State::Queued,
+            state: ExecutionState::Queued,
             accepted: self.now(),
             started: None,
             ended: None,
@@ -59,11 +63,11 @@ impl Service {
             result: None,
             error: None,
             heap: None,
-            output: Printed::default(),
+            output: OutputIndex::default(),
         };
         let id = ExecutionId::new_at(row.accepted, self.ports.entropy.bytes());
         if let Some(error) = refused {
-            let row = ExecutionRow { error: Some(error), ..ended(&row, State::Failed, row.accepted) };
+            let row = ExecutionRow { error: Some(error), ..ended(&row, ExecutionState::Failed, row.accepted) };
             let key = js_rows::execution_key(&caller.tenant, id);
             self.ports.store.commit(Batch::default().put(key, rows::write(&row), Expect::Absent)).await?;
             return Ok((id, row));
@@ -71,8 +75,8 @@ impl Service {
         Ok((id, row))
     }
 
-    /// Commits the run with its place in the queue. Who has its session's turn gives it.
-    pub(super) async fn take(
+    /// Stores the run with its place in the queue. A caller that holds the session's turn passes it.
+    pub(super) async fn accept(
         &self,
         caller: &Caller,
         id: ExecutionId,
@@ -86,14 +90,15 @@ impl Service {
             (turn, _) => turn,
         };
         let most = self.js()?.settings.queue;
-        // One that has begun already began then, unless it was on another heap.
+        // A run that started on the fast path keeps its start time, unless its input heap changed since.
         let (began, stood_on) = (row.started, row.input_heap);
         for _ in 0..TRIES {
             let (mut batch, mut row) = (Batch::default(), row.clone());
             let mut first = true;
             if let Some(name) = &row.session {
-                let mut found = self.js_session_to_run_in(caller, name).await?;
-                // One that has its place, though that was not heard, is found below.
+                let mut found = self.js_session_for_new_run(caller, name).await?;
+                // The run may already be in the queue, because an earlier attempt was applied although its answer was
+                // lost.
                 if found.row.waiting.len() >= most && !found.row.waiting.contains(&id) {
                     return Err(JsError::Busy { what: "this session has", most }.into());
                 }
@@ -108,15 +113,15 @@ impl Service {
             }
             (row.state, row.started) = if first {
                 let began = began.filter(|_| row.input_heap == stood_on);
-                (State::Running, began.or_else(|| Some(self.now())))
+                (ExecutionState::Running, began.or_else(|| Some(self.now())))
             } else {
-                (State::Queued, None)
+                (ExecutionState::Queued, None)
             };
             batch = batch.put(key.clone(), rows::write(&row), Expect::Absent);
             batch = batch.put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
             match self.try_commit(batch).await {
                 Ok(Some(())) => return Ok(Versioned { row, version: 1 }),
-                // Where an answer was lost, perhaps the run was not.
+                // The answer of the store may have been lost after the transaction was applied.
                 Ok(None) => {
                     if let Some(found) = self.fetch(&key).await? {
                         return Ok(found);
@@ -131,19 +136,19 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The session that a call means, with the caller's slot for a logical one.
+    /// The session that a call names, with the caller's slot for a logical one.
     pub(crate) async fn js_session_of(
         &self,
         caller: &Caller,
-        session: &InSession,
+        session: &SessionTarget,
     ) -> Result<Option<(SessionName, Option<Slot>)>, Error> {
         match session {
-            InSession::None => Ok(None),
-            InSession::Logical(reference) => {
+            SessionTarget::None => Ok(None),
+            SessionTarget::Logical(reference) => {
                 let (id, slot) = self.resolve(caller, reference).await?;
                 Ok(Some((SessionName::Logical(id), Some(slot))))
             }
-            InSession::Named(name) => {
+            SessionTarget::Named(name) => {
                 let long = name.chars().count() > NAME_CHARS;
                 if name.is_empty() || long || name.chars().any(char::is_control) {
                     return Err(JsError::BadName(NAME_CHARS).into());
@@ -162,8 +167,8 @@ impl Service {
         Ok(found.unwrap_or_else(|| Versioned { row: JsSessionRow::new(name.clone()), version: 0 }))
     }
 
-    /// The same for a run that is to begin in it: a logical session must be there, and may have been removed.
-    pub(super) async fn js_session_to_run_in(
+    /// The session for a new run. A logical session must still exist, since it may have been removed meanwhile.
+    pub(super) async fn js_session_for_new_run(
         &self,
         caller: &Caller,
         name: &SessionName,
@@ -180,37 +185,37 @@ impl Service {
     async fn start_from(
         &self,
         caller: &Caller,
-        asked: &RunJs,
+        asked: &RunJsRequest,
         session: Option<&SessionName>,
-    ) -> Result<(From, Option<String>), Error> {
+    ) -> Result<(StartFrom, Option<String>), Error> {
         let head = match session {
             Some(SessionName::Logical(_)) => true,
             Some(SessionName::Named(_)) => self.js()?.settings.resume_named_sessions,
             None => false,
         };
         match asked.heap.as_deref() {
-            None if head => Ok((From::Head, None)),
-            None | Some("") => Ok((From::Fresh, None)),
+            None if head => Ok((StartFrom::Head, None)),
+            None | Some("") => Ok((StartFrom::Fresh, None)),
             Some(text) => {
                 let key = parse_key(text)?;
-                if self.save_heap(&caller.tenant, key).await?.is_some() {
-                    return Ok((From::Heap(key), None));
+                if self.retain_heap(&caller.tenant, key).await?.is_some() {
+                    return Ok((StartFrom::Heap(key), None));
                 }
                 if asked.require_heap {
                     return Err(JsError::NoHeap(key).into());
                 }
-                Ok((From::Fresh, Some(format!("no heap {key} in storage; the run started fresh"))))
+                Ok((StartFrom::Fresh, Some(format!("no heap {key} in storage; the run started fresh"))))
             }
         }
     }
 }
 
-/// What a run stands on when its turn has come.
-pub(super) fn input(from: From, head: Option<Digest>) -> Option<Digest> {
+/// The heap that a run starts from when its turn has come.
+pub(super) fn input(from: StartFrom, head: Option<Digest>) -> Option<Digest> {
     match from {
-        From::Fresh => None,
-        From::Heap(key) => Some(key),
-        From::Head => head,
+        StartFrom::Fresh => None,
+        StartFrom::Heap(key) => Some(key),
+        StartFrom::Head => head,
     }
 }
 
@@ -218,7 +223,7 @@ pub(super) fn queue_name(caller: &Caller, name: &SessionName) -> String {
     format!("js/{}/{}", caller.tenant, name.row_id())
 }
 
-fn check(settings: &JsSettings, asked: &RunJs) -> Result<(), Error> {
+fn check(settings: &JsSettings, asked: &RunJsRequest) -> Result<(), Error> {
     if asked.code.trim().is_empty() {
         return Err(JsError::NoCode.into());
     }

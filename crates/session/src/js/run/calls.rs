@@ -1,68 +1,68 @@
-//! The calls that a waiting run is owed.
-//! Invariant: a read is asked again after a crash; an effect is not: its answer is stored before it is delivered, and one whose
-//! answer nobody heard is answered as unknown.
+//! Makes the calls that a parked run waits for.
+//! Invariant: a read is repeated after a crash; an effect is not. The answer to an effect is stored before it is
+//! delivered, and an effect whose answer was lost is reported as unknown.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::{LogicalSessionId, Slot, TenantId, Timestamp};
 use ports::scripts::{Call, Thrown};
 use ports::store::Key;
 use serde_json::{Value, json};
 
-use super::drive::Run;
-use super::fetch::From;
+use super::drive::ScriptRun;
+use super::fetch::FetchCaller;
 use crate::engine::claim_name;
-use crate::engine::rows::{Answer, ExecutionRow, Owed, Parked, SessionName};
+use crate::engine::rows::{CallAnswer, ExecutionRow, Parked, PendingCall, SessionName};
 use crate::error::Error;
 use crate::error::JsError;
-use crate::live::Live;
+use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
-use crate::program::Planned;
-use crate::ran::{Ran, RunAnswer, RunRequest};
+use crate::program::PlannedProgram;
 use crate::rows::{Claim, ClaimRow};
+use crate::run_result::{RunAnswer, RunRequest, RunResult};
 use crate::service::Service;
 use crate::uri::ResourceUri;
-use access::Caller;
 
-/// Between two looks at a plan that waits for its commit, where nobody in this process tells.
+/// How often a plan that waits for its approval is checked, in case another process approves it.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// What a waiting run hears.
-pub(super) enum Heard {
+/// The event that ends the waiting of a parked run.
+pub(super) enum CallEvents {
     Answers(Vec<(u64, Result<Value, Thrown>)>),
     TimedOut,
-    /// It is not ours any more.
+    /// Another process owns the run now, or it has ended.
     Left,
 }
 
-impl Run {
-    pub(super) async fn answers(&mut self) -> Result<Heard, Error> {
-        let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return Ok(Heard::Left) };
+impl ScriptRun {
+    pub(super) async fn answers(&mut self) -> Result<CallEvents, Error> {
+        let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return Ok(CallEvents::Left) };
         let stored = stored(&owed, |id| self.ours.contains(&id));
         if !stored.is_empty() {
-            return Ok(Heard::Answers(stored));
+            return Ok(CallEvents::Answers(stored));
         }
-        // Nothing leaves for a run that is over.
+        // A run whose time is over makes no call.
         let left = Duration::from_millis(self.left_ms());
         if left.is_zero() {
-            return Ok(Heard::TimedOut);
+            return Ok(CallEvents::TimedOut);
         }
         if self.live.leave.is_cancelled() {
-            return Ok(Heard::Left);
+            return Ok(CallEvents::Left);
         }
-        owed.iter().filter(|owed| owed.due.is_none()).for_each(|owed| self.ask_once(owed));
+        owed.iter().filter(|owed| owed.due.is_none()).for_each(|owed| self.start_call(owed));
         let next = owed.iter().filter_map(|owed| owed.due).min();
         let clock = self.service.ports.clock.clone();
-        // What is there already is not slept for: the shortest sleep of a runtime is a millisecond. Calls go first, or timers of no
-        // time at all would keep them waiting for ever.
+        // Ready answers are taken without sleeping, since the shortest sleep of the runtime is a millisecond. Calls
+        // are checked before timers, or timers of zero length would starve them.
         if let Some(answered) = self.calls.try_join_next() {
             let first = answered.map_err(|_| Error::Lost)?;
             return self.heard(first).await;
         }
         let over = due(&owed, clock.now());
         if !over.is_empty() {
-            return Ok(Heard::Answers(over));
+            return Ok(CallEvents::Answers(over));
         }
         let timer = async {
             match next {
@@ -73,31 +73,32 @@ impl Run {
         let leave = self.live.clone();
         tokio::select! {
             biased;
-            () = leave.leave.cancelled() => Ok(Heard::Left),
+            () = leave.leave.cancelled() => Ok(CallEvents::Left),
             Some(answered) = self.calls.join_next(), if !self.calls.is_empty() => {
                 let first = answered.map_err(|_| Error::Lost)?;
                 self.heard(first).await
             }
-            () = timer => Ok(Heard::Answers(due(&owed, clock.now()))),
-            () = clock.sleep(left) => Ok(Heard::TimedOut),
-            () = lost(&self.service, (&self.tenant, self.id), self.at.row.owner) => Ok(Heard::Left),
+            () = timer => Ok(CallEvents::Answers(due(&owed, clock.now()))),
+            () = clock.sleep(left) => Ok(CallEvents::TimedOut),
+            () = lost(&self.service, (&self.tenant, self.id), self.at.row.owner) => Ok(CallEvents::Left),
         }
     }
 
-    /// Answers for which a run need not wait, before anything is asked. `None` where there are none, or its time is up.
-    pub(super) fn at_hand(&self) -> Option<Vec<(u64, Result<Value, Thrown>)>> {
+    /// Answers that are available without waiting, before any call is made. `None` if there are none, or if the run's
+    /// time is over.
+    pub(super) fn ready_answers(&self) -> Option<Vec<(u64, Result<Value, Thrown>)>> {
         let owed = &self.at.row.parked.as_ref().filter(|_| self.left_ms() > 0)?.owed;
         let stored = stored(owed, |id| self.ours.contains(&id));
         Some(if stored.is_empty() { due(owed, self.moment()) } else { stored }).filter(|answers| !answers.is_empty())
     }
 
-    /// Everything that has been answered by now; answers to effects are stored first.
-    async fn heard(&mut self, first: (u64, Answer)) -> Result<Heard, Error> {
+    /// Collects every answer received so far. Answers to effects are stored before they are delivered.
+    async fn heard(&mut self, first: (u64, CallAnswer)) -> Result<CallEvents, Error> {
         let mut answers = vec![first];
         while let Some(more) = self.calls.try_join_next() {
             answers.push(more.map_err(|_| Error::Lost)?);
         }
-        let Some(mut parked) = self.at.row.parked.clone() else { return Ok(Heard::Left) };
+        let Some(mut parked) = self.at.row.parked.clone() else { return Ok(CallEvents::Left) };
         let mut effects = false;
         for owed in parked.owed.iter_mut().filter(|owed| owed.begun) {
             if let Some((_, answer)) = answers.iter().find(|(id, _)| *id == owed.call.id) {
@@ -108,13 +109,13 @@ impl Run {
         if effects {
             let next = ExecutionRow { parked: Some(parked), ..self.at.row.clone() };
             if !self.commit(next, None, Vec::new()).await? {
-                return Ok(Heard::Left);
+                return Ok(CallEvents::Left);
             }
         }
-        Ok(Heard::Answers(answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()))
+        Ok(CallEvents::Answers(answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()))
     }
 
-    pub(super) fn ask_once(&mut self, owed: &Owed) {
+    pub(super) fn start_call(&mut self, owed: &PendingCall) {
         if !self.asked.insert(owed.call.id) {
             return;
         }
@@ -124,7 +125,7 @@ impl Run {
             Some(SessionName::Logical(session)) => Some(*session),
             _ => None,
         };
-        let asks = Asks {
+        let asks = CallContext {
             service: self.service.clone(),
             caller: self.caller(),
             session: match (&self.at.row.session, self.at.row.slot) {
@@ -141,13 +142,13 @@ impl Run {
                 Call::Fetch { request } => {
                     super::fetch::fetch(
                         &asks.service,
-                        From { caller: &asks.caller, headers: &headers, session: within },
+                        FetchCaller { caller: &asks.caller, headers: &headers, session: within },
                         request,
                     )
                     .await
                 }
             };
-            (id, Answer::from(answer))
+            (id, CallAnswer::from(answer))
         };
         self.calls.spawn(tracing::Instrument::in_current_span(work));
     }
@@ -166,9 +167,10 @@ async fn lost(service: &Service, (tenant, id): (&TenantId, base::ExecutionId), o
     }
 }
 
-/// Answers that are known already: kept ones, and effects that an earlier process began and told nobody about.
-fn stored(owed: &[Owed], is_ours: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
-    let known = |owed: &Owed| match &owed.answer {
+/// Answers that are already known: stored ones, and `UnknownOutcome` for effects that an earlier process started
+/// without storing an answer.
+fn stored(owed: &[PendingCall], is_ours: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
+    let known = |owed: &PendingCall| match &owed.answer {
         Some(answer) => Some((owed.call.id, answer.clone().into())),
         None if owed.begun && !is_ours(owed.call.id) => {
             let message = "the server stopped while this request was under way; whether it arrived is unknown";
@@ -183,18 +185,18 @@ fn until(due: Timestamp, now: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0))
 }
 
-/// Timers whose moment has come, in the order of their moments.
-fn due(owed: &[Owed], now: Timestamp) -> Vec<(u64, Result<Value, Thrown>)> {
+/// Timers that are due, in the order of their times.
+fn due(owed: &[PendingCall], now: Timestamp) -> Vec<(u64, Result<Value, Thrown>)> {
     let mut over: Vec<(Timestamp, u64)> =
         owed.iter().filter_map(|owed| Some((owed.due?, owed.call.id))).filter(|(due, _)| *due <= now).collect();
     over.sort();
     over.into_iter().map(|(_, id)| (id, Ok(Value::Null))).collect()
 }
 
-/// Whether a call changes something outside that no receipt or claim of ours tells of.
+/// Whether a call has an effect that is covered by no receipt and no claim.
 pub(super) fn is_effect(call: &Call) -> bool {
     match call {
-        Call::Fetch { request } => super::fetch::changes_something(request),
+        Call::Fetch { request } => super::fetch::is_write(request),
         Call::Timer { .. } | Call::Plasm { .. } | Call::Plan { .. } => false,
     }
 }
@@ -203,16 +205,16 @@ pub(super) fn thrown(name: &str, message: impl Into<String>) -> Thrown {
     Thrown { name: name.to_owned(), message: message.into(), stack: String::new() }
 }
 
-/// What a call is made with, apart from the run.
-struct Asks {
+/// The context of a call, independent of the run.
+struct CallContext {
     service: Arc<Service>,
     caller: Caller,
     session: Option<(LogicalSessionId, Slot)>,
-    /// The same for every try of one call.
+    /// The same for every attempt of one call, so that a write is not done twice.
     request_id: String,
 }
 
-impl Asks {
+impl CallContext {
     async fn session(&self) -> Result<Session, Thrown> {
         let (id, slot) = self
             .session
@@ -226,9 +228,9 @@ impl Asks {
         Ok(json!({"plan": planned.explained, "verdict": planned.plan.verdict, "plan_commit_ref": planned.commit}))
     }
 
-    async fn planned(&self, session: &Session, program: &str) -> Result<Planned, Error> {
+    async fn planned(&self, session: &Session, program: &str) -> Result<PlannedProgram, Error> {
         let mut planned = self.service.plan_in(session, program, self.service.now())?;
-        self.service.keep_plan(&self.caller, session, (&mut planned, program)).await?;
+        self.service.store_plan(&self.caller, session, &mut planned, program).await?;
         Ok(planned)
     }
 
@@ -241,8 +243,9 @@ impl Asks {
         rows_of(&*ran.map_err(|error| as_thrown(&error))?)
     }
 
-    /// A read; or, where the server allows it, a write, which the request id keeps from being done twice.
-    async fn run(&self, session: Session, program: String) -> Result<Arc<Ran>, Error> {
+    /// Runs a program. A write runs only if the server allows it without a review; its request id then prevents a
+    /// second execution.
+    async fn run(&self, session: Session, program: String) -> Result<Arc<RunResult>, Error> {
         let force = self.service.js()?.settings.writes_without_review;
         let request = RunRequest {
             program: Some(program),
@@ -253,50 +256,54 @@ impl Asks {
         let caller = &self.caller;
         let at = (session.id, session.slot);
         match self.service.run_in(caller, session, &request).await {
-            // It was asked for before, by a process that died.
+            // The program was started before, by a process that died.
             Err(error @ Error::Interrupted { .. }) => {
                 let session = self.service.session_in(caller, at.0, at.1).await?;
                 let turn = self.service.claim_turn(&session, &request).await;
                 let key = crate::run::request_key(caller, &session, &self.request_id);
                 let found: Option<Versioned<ClaimRow>> = self.service.fetch(&key).await?;
                 let live = match found {
-                    Some(found) => self.go_on(&session, (key, found)).await?,
+                    Some(found) => self.take_over_claim(&session, (key, found)).await?,
                     None => None,
                 };
                 drop(turn);
-                to_its_end(&live.ok_or(error)?).await
+                wait_for_end(&live.ok_or(error)?).await
             }
             answer => self.ended(at, answer?).await,
         }
     }
 
-    /// The rest of a run whose process died, where that is certain.
-    async fn go_on(&self, at: &Session, claim: (Key, Versioned<ClaimRow>)) -> Result<Option<Live>, Error> {
+    /// Continues a program run whose process is known to be dead.
+    async fn take_over_claim(&self, at: &Session, claim: (Key, Versioned<ClaimRow>)) -> Result<Option<LiveRun>, Error> {
         let session = self.service.session_in(&self.caller, at.id, at.slot).await?;
-        self.service.go_on(&self.caller, session, claim).await
+        self.service.take_over_claim(&self.caller, session, claim).await
     }
 
-    /// Waits for the end of what may have become an operation.
-    async fn ended(&self, (id, slot): (LogicalSessionId, Slot), mut answer: RunAnswer) -> Result<Arc<Ran>, Error> {
+    /// Waits for the end of a run that may have become detached.
+    async fn ended(
+        &self,
+        (id, slot): (LogicalSessionId, Slot),
+        mut answer: RunAnswer,
+    ) -> Result<Arc<RunResult>, Error> {
         loop {
             match answer {
                 RunAnswer::Finished(ran) => return Ok(ran),
                 RunAnswer::Running(operation) => {
                     let session = self.service.session_in(&self.caller, id, slot).await?;
-                    answer = self.service.ask(&self.caller, &session, &operation.handle, false).await?;
+                    answer = self.service.ask_operation(&self.caller, &session, &operation.handle, false).await?;
                 }
             }
         }
     }
 
-    /// Waits until someone from outside has run the plan.
-    async fn reviewed(&self, session: &Session, commit: &str) -> Result<Arc<Ran>, Error> {
+    /// Waits until the plan was approved and has run.
+    async fn reviewed(&self, session: &Session, commit: &str) -> Result<Arc<RunResult>, Error> {
         let caller = &self.caller;
         let missing = || Error::NoCommit(commit.to_owned());
         let number = crate::rows::commit_number(commit).ok_or_else(missing)?;
         let key = crate::rows::commit_key(&caller.tenant, session.id, number);
         let js = self.service.js()?;
-        let changes = js.changes_of(&claim_name(&key.id));
+        let changes = js.notifier(&claim_name(&key.id));
         let asked = RunRequest { plan_commit_ref: Some(commit.to_owned()), ..RunRequest::default() };
         loop {
             let told = changes.notified();
@@ -306,12 +313,12 @@ impl Asks {
                 Claim::Done(number) => return self.service.replay(caller, session, number).await,
                 Claim::Claimed(run) if self.service.lives.get(run).is_none() && self.service.has_died(&found.row) => {
                     let operation = found.row.operation;
-                    let live = self.go_on(session, (key.clone(), found)).await?;
+                    let live = self.take_over_claim(session, (key.clone(), found)).await?;
                     drop(turn);
                     if let Some(live) = live {
-                        return to_its_end(&live).await;
+                        return wait_for_end(&live).await;
                     }
-                    let answer = self.service.started(caller, session, (run, operation)).await?;
+                    let answer = self.service.answer_for_started(caller, session, (run, operation)).await?;
                     return self.ended((session.id, session.slot), answer).await;
                 }
                 Claim::Claimed(_) | Claim::Unused => drop(turn),
@@ -324,16 +331,16 @@ impl Asks {
     }
 }
 
-async fn to_its_end(live: &Live) -> Result<Arc<Ran>, Error> {
-    // Whoever stops waiting for it wants it to stop.
+async fn wait_for_end(live: &LiveRun) -> Result<Arc<RunResult>, Error> {
+    // If this task is dropped, the program is stopped as well.
     let guard = live.stop_on_drop();
     let ended = live.ended().await;
     guard.disarm();
     ended
 }
 
-/// The rows of the last result, and all results where there are several.
-fn rows_of(ran: &Ran) -> Result<Value, Thrown> {
+/// The rows of the last result, and all results if there are several.
+fn rows_of(ran: &RunResult) -> Result<Value, Thrown> {
     let mut returns = Vec::new();
     for finished in &ran.outcome.returns {
         let rowset = finished.result.as_ref().map_err(|error| thrown("PlasmError", error.to_string()))?;

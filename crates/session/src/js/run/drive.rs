@@ -1,6 +1,6 @@
-//! One run from its start to its end: a step, its continuation stored, the calls it owes, the next step.
-//! Invariant: nothing that a step asked for is done before the heap it left is stored; a step whose heap was not stored has
-//! done nothing.
+//! Drives one run from its start to its end: run a step, store its continuation, make its calls, run the next step.
+//! Invariant: no call of a step is made before the step's heap is stored; a step whose heap was not stored had no
+//! effect.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,91 +15,100 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::brief::{Brief, First};
-use super::calls::Heard;
-use super::end::{Ended, Ending};
+use super::calls::CallEvents;
+use super::end::{EndOutcome, EndRequest};
 use super::ended;
-use crate::engine::rows::{Answer, ExecutionRow, SessionName, execution_key};
-use crate::engine::view::{State, Uncaught};
-use crate::engine::{BRINGING, Js, Live, Place};
+use super::fast_path::{FastPath, FirstStep};
+use crate::engine::rows::{CallAnswer, ExecutionRow, SessionName, execution_key};
+use crate::engine::view::{ExecutionState, UncaughtError};
+use crate::engine::{HEAP_LOADS, Js, LiveScript, StepPermit};
 use crate::error::Error;
 use crate::error::JsError;
-use crate::js::heaps::of_engine;
+use crate::js::heaps::engine_error;
 use crate::js::output::piece_writes;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-use crate::shared::lock;
+use crate::sync::lock;
 
-/// How often something is tried again while the storage fails, and how long between two tries.
+/// How often a write is retried while the storage fails, and the pause between two attempts.
 const TRIES: usize = 5;
 pub(super) const AGAIN: Duration = Duration::from_millis(300);
-/// While the engine has no room.
+/// The pause while the engine has no room.
 const ENGINE_AGAIN: Duration = Duration::from_millis(10);
-/// How often a run looks whether it is still its own.
+/// How often a run checks that this process still owns it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How a run comes to who drives it.
+/// Where the driver got this run from.
 pub(super) enum Start {
-    /// It is stored, and ours.
-    Ours,
-    /// It is not stored yet.
-    Brief(Brief),
-    /// It is stored, and its process died. The row says that it is ours; the stored one does not yet.
-    Found,
+    /// The run is stored and owned by this process.
+    Accepted,
+    /// The run is not stored yet.
+    FastPath(FastPath),
+    /// The run is stored, and its process died. `at` already names this process as owner; the stored row does not
+    /// yet.
+    TakenOver,
 }
 
-pub(super) struct Run {
+/// A run that this process drives.
+pub(super) struct ScriptRun {
     pub service: Arc<Service>,
     pub tenant: TenantId,
     pub id: ExecutionId,
+    /// The stored row, as last read or written.
     pub at: Versioned<ExecutionRow>,
-    pub live: Live,
+    pub live: LiveScript,
     tell: watch::Sender<Arc<ExecutionRow>>,
-    /// The last piece of its output.
+    /// The last piece of the output.
     tail: Option<String>,
-    /// Calls under way, and which they are.
-    pub calls: JoinSet<(u64, Answer)>,
+    /// Calls in progress, with their ids.
+    pub calls: JoinSet<(u64, CallAnswer)>,
+    /// Calls that were started, so that each is started once.
     pub asked: HashSet<u64>,
-    /// Calls that were first owed to this process: no other one can have begun them.
+    /// Calls that this process added. No other process can have started them.
     pub ours: HashSet<u64>,
-    /// What makes something ready for its next step.
+    /// The task that prepares an instance for the next step.
     pub ready: Mutex<Option<AbortOnDropHandle<()>>>,
-    /// How long its steps have waited for others to leave the processors: not its own time.
+    /// How long the run's steps waited for processors. This time does not count against the run's limit.
     waited_ms: AtomicU64,
 }
 
-impl Run {
-    pub fn new(service: Arc<Service>, tenant: TenantId, id: ExecutionId, at: Versioned<ExecutionRow>) -> (Self, Live) {
+impl ScriptRun {
+    pub fn new(
+        service: Arc<Service>,
+        tenant: TenantId,
+        id: ExecutionId,
+        at: Versioned<ExecutionRow>,
+    ) -> (Self, LiveScript) {
         let (tell, seen) = watch::channel(Arc::new(at.row.clone()));
         let (stop, leave) = (Stop::default(), CancellationToken::new());
-        let live = Live { id, tenant: tenant.clone(), stop, leave, seen };
+        let live = LiveScript { id, tenant: tenant.clone(), stop, leave, seen };
         let (calls, asked, ours) = (JoinSet::new(), HashSet::new(), HashSet::new());
         let (tail, waited_ms) = (None, AtomicU64::new(0));
         let ready = Mutex::default();
         (Self { service, tenant, id, at, live: live.clone(), tell, tail, calls, asked, ours, ready, waited_ms }, live)
     }
 
-    /// For as long as someone has it, who waits for the run goes on waiting.
+    /// While a sender exists, callers that wait for the run continue to wait.
     pub fn voice(&self) -> watch::Sender<Arc<ExecutionRow>> {
         self.tell.clone()
     }
 
-    /// Carries it on to its end. What only runs that are not short do is in boxes: each of these futures is larger than all that a
-    /// short one needs, and every run is a task of this size.
+    /// Drives the run to its end. Branches that a short run does not take are boxed: their futures are larger than
+    /// all that a short run needs, and every run is a task of this size.
     pub async fn drive(mut self, start: Start) -> Result<(), Error> {
         let mut first = match start {
-            Start::Ours => None,
-            Start::Brief(brief) => match self.first_step(brief).await {
-                First::Continue(stepped) => stepped,
-                First::Break(over) => return over,
+            Start::Accepted => None,
+            Start::FastPath(brief) => match self.first_step(brief).await {
+                FirstStep::Continue(stepped) => stepped,
+                FirstStep::Break(over) => return over,
             },
-            Start::Found => match Box::pin(self.first_step_here()).await? {
+            Start::TakenOver => match Box::pin(self.step_before_claim()).await? {
                 Some(stepped) => stepped,
                 None => return Ok(()),
             },
         };
-        if self.at.row.state == State::Queued && !Box::pin(self.take_turn()).await? {
+        if self.at.row.state == ExecutionState::Queued && !Box::pin(self.take_turn()).await? {
             return Ok(());
         }
         loop {
@@ -113,16 +122,16 @@ impl Run {
             match stepped {
                 Ok(stepped) => match &stepped.outcome {
                     Outcome::Completed(_) => {
-                        return Box::pin(self.finish(State::Completed, None, Some(&stepped))).await;
+                        return Box::pin(self.finish(ExecutionState::Completed, None, Some(&stepped))).await;
                     }
                     Outcome::Threw(thrown) => {
-                        let error = Uncaught::from(thrown.clone());
-                        return Box::pin(self.finish(State::Failed, Some(error), Some(&stepped))).await;
+                        let error = UncaughtError::from(thrown.clone());
+                        return Box::pin(self.finish(ExecutionState::Failed, Some(error), Some(&stepped))).await;
                     }
                     Outcome::Waiting { owed } if owed.is_empty() => {
                         let message = "the run awaits a promise that nothing will settle".to_owned();
-                        let error = Uncaught { name: "Error".to_owned(), message, stack: String::new() };
-                        return Box::pin(self.finish(State::Failed, Some(error), Some(&stepped))).await;
+                        let error = UncaughtError { name: "Error".to_owned(), message, stack: String::new() };
+                        return Box::pin(self.finish(ExecutionState::Failed, Some(error), Some(&stepped))).await;
                     }
                     Outcome::Waiting { owed } => {
                         if !Box::pin(self.park(&stepped, owed)).await? {
@@ -135,17 +144,17 @@ impl Run {
         }
     }
 
-    /// `None` where it is over, or not ours any more.
+    /// Runs the next step. `None` if the run has ended or this process lost it.
     async fn next_step(&mut self) -> Result<Option<Result<Stepped, Error>>, Error> {
         let input = match &self.at.row.parked {
             None => Input::Evaluate { code: self.at.row.code.clone() },
             Some(_) => match self.answers().await? {
-                Heard::Answers(answers) => Input::Settle { answers },
-                Heard::TimedOut => {
-                    self.finish(State::TimedOut, Some(self.too_long()), None).await?;
+                CallEvents::Answers(answers) => Input::Settle { answers },
+                CallEvents::TimedOut => {
+                    self.finish(ExecutionState::TimedOut, Some(self.too_long()), None).await?;
                     return Ok(None);
                 }
-                Heard::Left => {
+                CallEvents::Left => {
                     self.refresh().await?;
                     return Ok(None);
                 }
@@ -161,7 +170,7 @@ impl Run {
         Ok(None)
     }
 
-    /// Milliseconds until it has run for as long as it may.
+    /// The milliseconds left of the run's time limit.
     pub fn left_ms(&self) -> u64 {
         let started = self.at.row.started.unwrap_or(self.at.row.accepted);
         let most_ms = self.at.row.timeout_ms.saturating_add(self.waited_ms.load(Ordering::Relaxed));
@@ -186,30 +195,30 @@ impl Run {
         let output_bytes = js.settings.output_bytes.saturating_sub(row.output.bytes);
         let ready = lock(&self.ready).take();
         if let Some(ready) = ready {
-            // What went wrong there goes wrong again here.
+            // A failed preparation is ignored, because the step meets the same error.
             let _ = ready.await;
         }
-        // What is known to be missing is brought before it is asked for.
+        // A heap that is known to be missing is loaded without asking the engine first.
         let mut missing = heap.filter(|heap| !js.scripts.is_here(*heap));
         let (mut objects, mut tried) = (Arc::default(), 0);
         loop {
-            // Also where the storage fails at every try.
+            // The limit must also end a run whose storage fails at every attempt.
             if self.left_ms() == 0 {
                 return Err(JsError::Engine(scripts::Error::Deadline(row.timeout_ms)).into());
             }
-            // However slow the storage is, nobody's place is kept meanwhile.
+            // Heaps are loaded before a processor is requested, so that slow storage never blocks a processor.
             let mut bringing = None;
             if let (Some(heap), Some(key)) = (heap, missing.take()) {
                 let asked = self.service.now();
-                let of_tenant = js.bringing.of(&self.tenant, || Semaphore::new(BRINGING));
+                let of_tenant = js.heap_loads.get_or_create(&self.tenant, || Semaphore::new(HEAP_LOADS));
                 bringing = of_tenant.acquire_owned().await.ok();
                 self.waited(asked);
-                // What it stands on was there a moment ago, where that is missing.
+                // If an ancestor is missing, it was evicted a moment ago, and the whole chain is loaded.
                 let is_here = |at| key == heap && js.scripts.is_here(at);
-                objects = Arc::new(self.service.chain(&self.tenant, heap, is_here).await?);
+                objects = Arc::new(self.service.heap_chain(&self.tenant, heap, is_here).await?);
             }
             let asked = self.service.now();
-            let place = self.place(js).await?;
+            let permit = self.step_permit(js).await?;
             self.waited(asked);
             drop(bringing);
             let deadline_ms = self.left_ms();
@@ -218,15 +227,15 @@ impl Run {
             }
             let limits = Limits { memory_bytes: row.memory_bytes, deadline_ms, output_bytes };
             let (surroundings, stop, turns) =
-                (surroundings.clone(), stop.clone(), Some(place.clone() as Arc<dyn Turns>));
+                (surroundings.clone(), stop.clone(), Some(permit.clone() as Arc<dyn Turns>));
             let step = Step { heap, input: input.clone(), limits, surroundings, stop, turns };
             let stepped = js.scripts.step_from(objects.clone(), step).await;
-            self.waited_ms.fetch_add(place.away_ms(), Ordering::Relaxed);
-            drop(place);
+            self.waited_ms.fetch_add(permit.away_ms(), Ordering::Relaxed);
+            drop(permit);
             match stepped {
                 Err(scripts::Error::Absent(key)) if tried < TRIES => (missing, tried) = (Some(key), tried + 1),
                 Err(scripts::Error::NoEngine { heap, engine }) if tried < TRIES => {
-                    self.service.bring_engine(&self.tenant, heap, engine).await?;
+                    self.service.load_engine(&self.tenant, heap, engine).await?;
                     tried += 1;
                 }
                 Err(scripts::Error::Busy) => {
@@ -234,38 +243,40 @@ impl Run {
                     self.service.ports.clock.sleep(ENGINE_AGAIN).await;
                     self.waited(asked);
                 }
-                stepped => return stepped.map_err(|error| of_engine(error).into()),
+                stepped => return stepped.map_err(|error| engine_error(error).into()),
             }
         }
     }
 
-    /// Its place among the steps. One that gets none for as long as any run may take has had its time.
-    async fn place(&self, js: &Js) -> Result<Arc<Place>, Error> {
+    /// Waits for a processor. A run that gets none within the longest possible time limit has timed out.
+    async fn step_permit(&self, js: &Js) -> Result<Arc<StepPermit>, Error> {
         let most = Duration::from_millis(js.settings.most_timeout_ms);
         tokio::select! {
             biased;
-            place = js.fair.place(&self.tenant, self.at.row.memory_bytes) => Ok(place),
+            permit = js.scheduler.permit(&self.tenant, self.at.row.memory_bytes) => Ok(permit),
             () = self.service.ports.clock.sleep(most) => {
                 Err(JsError::Engine(scripts::Error::Deadline(self.at.row.timeout_ms)).into())
             }
         }
     }
 
-    /// A run that could not be carried on: ended with the reason, or left to whoever ended it.
+    /// Ends a run that cannot go on, or leaves it as it is if the failure may be temporary or another process ended
+    /// it.
     async fn failed(&mut self, error: Error) -> Result<(), Error> {
         match error {
             Error::Js(JsError::Engine(scripts::Error::Stopped)) => self.refresh().await,
             Error::Js(JsError::Engine(scripts::Error::Deadline(_))) => {
                 let error = self.too_long();
-                self.finish(State::TimedOut, Some(error), None).await
+                self.finish(ExecutionState::TimedOut, Some(error), None).await
             }
-            // Not the run's fault, and perhaps over soon: it stays as it is and is taken up again.
+            // A storage failure is not the run's fault and may be temporary. The run keeps its state and is resumed
+            // later.
             error @ (Error::Store(_) | Error::Blobs(_)) => Err(error),
             error => {
                 let name = match &error {
                     Error::Js(JsError::Engine(scripts::Error::Memory(_))) => "RangeError".to_owned(),
                     other => {
-                        tracing::warn!(execution = %self.id, error = other as &dyn std::error::Error, "a run failed");
+                        tracing::warn!(execution = %self.id, error = other as &dyn std::error::Error, "a script run failed");
                         other.code().to_owned()
                     }
                 };
@@ -273,30 +284,31 @@ impl Run {
                     Error::Js(JsError::Engine(cause)) => cause.to_string(),
                     other => other.to_string(),
                 };
-                self.finish(State::Failed, Some(Uncaught { name, message, stack: String::new() }), None).await
+                self.finish(ExecutionState::Failed, Some(UncaughtError { name, message, stack: String::new() }), None)
+                    .await
             }
         }
     }
 
-    fn too_long(&self) -> Uncaught {
-        let why = self.service.js.as_ref().and_then(|js| js.held(self.id));
+    fn too_long(&self) -> UncaughtError {
+        let why = self.service.js.as_ref().and_then(|js| js.stall_reason(self.id));
         let why = why.map(|why| format!("; it could not be stored ({why})")).unwrap_or_default();
         let message = format!("the run took longer than {} ms{why}", self.at.row.timeout_ms);
-        Uncaught { name: "TimeoutError".to_owned(), message, stack: String::new() }
+        UncaughtError { name: "TimeoutError".to_owned(), message, stack: String::new() }
     }
 
-    /// The end, unless someone else was faster.
+    /// Stores the end, unless the run was ended elsewhere.
     pub(super) async fn finish(
         &mut self,
-        state: State,
-        error: Option<Uncaught>,
+        state: ExecutionState,
+        error: Option<UncaughtError>,
         stepped: Option<&Stepped>,
     ) -> Result<(), Error> {
         let (next, pieces) = self.last(state, error, stepped).await?;
-        let heap = stepped.filter(|_| state == State::Completed).map(|stepped| &stepped.heap);
+        let heap = stepped.filter(|_| state == ExecutionState::Completed).map(|stepped| &stepped.heap);
         let mut tried = 1;
         let ended = loop {
-            let ending = Ending {
+            let ending = EndRequest {
                 tenant: &self.tenant,
                 id: self.id,
                 at: &self.at,
@@ -307,7 +319,7 @@ impl Run {
             };
             match self.service.end(ending).await {
                 Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < TRIES => {
-                    tracing::warn!(%error, tried, "the end of a run could not be kept, trying again");
+                    tracing::warn!(%error, tried, "the end of a script run could not be stored and is retried");
                     self.service.ports.clock.sleep(AGAIN).await;
                     tried += 1;
                 }
@@ -315,49 +327,49 @@ impl Run {
             }
         };
         match ended {
-            Ended::Done(now) | Ended::Changed(now) => self.now(now),
-            Ended::Moved => {}
+            EndOutcome::Done(now) | EndOutcome::Changed(now) => self.now(now),
+            EndOutcome::Moved => {}
         }
         if let Some(key) = heap.map(|heap| heap.key) {
-            self.shorten_later(key);
+            self.merge_chain_later(key);
         }
         Ok(())
     }
 
-    /// The row that ends it, and the pieces of its output that changed.
+    /// The final row, and the output pieces that changed.
     pub(super) async fn last(
         &mut self,
-        state: State,
-        error: Option<Uncaught>,
+        state: ExecutionState,
+        error: Option<UncaughtError>,
         stepped: Option<&Stepped>,
     ) -> Result<(ExecutionRow, Vec<(usize, String)>), Error> {
         let mut next = ExecutionRow { error, ..ended(&self.at.row, state, self.service.now()) };
         let Some(stepped) = stepped else { return Ok((next, Vec::new())) };
-        if let (State::Completed, Outcome::Completed(result)) = (state, &stepped.outcome) {
+        if let (ExecutionState::Completed, Outcome::Completed(result)) = (state, &stepped.outcome) {
             (next.heap, next.result) = (Some(stepped.heap.key), Some(result.clone()));
         }
         let pieces = self.printed(&mut next, stepped).await?;
         Ok((next, pieces))
     }
 
-    /// What a step printed that is made again.
+    /// Forgets the output of a step that will be repeated.
     pub(super) fn forget_output(&mut self) {
         self.tail = None;
     }
 
-    pub(super) fn shorten_later(&self, key: base::Digest) {
-        if self.service.is_short(&self.tenant, key) {
+    pub(super) fn merge_chain_later(&self, key: base::Digest) {
+        if self.service.chain_is_short(&self.tenant, key) {
             return;
         }
         let (service, tenant) = (self.service.clone(), self.tenant.clone());
         tokio::spawn(async move {
-            if let Err(error) = service.shorten(&tenant, key).await {
-                tracing::warn!(heap = key.short(), %error, "a chain of heaps stays as long as it is");
+            if let Err(error) = service.merge_chain(&tenant, key).await {
+                tracing::warn!(heap = key.short(), %error, "a chain of heaps could not be merged");
             }
         });
     }
 
-    /// Adds what a step printed to the row; the pieces that changed.
+    /// Adds a step's output to the row. Returns the pieces that changed.
     pub async fn printed(&mut self, next: &mut ExecutionRow, stepped: &Stepped) -> Result<Vec<(usize, String)>, Error> {
         if self.tail.is_none() {
             self.tail = Some(self.service.output_tail(&self.tenant, self.id, &next.output).await?);
@@ -369,7 +381,7 @@ impl Run {
         Ok(changed)
     }
 
-    /// Stores the run as it is now, with the heap it stands on. False where it is not ours any more.
+    /// Stores the current state of the run with its heap. Returns false if this process no longer owns the run.
     pub async fn commit(
         &mut self,
         next: ExecutionRow,
@@ -384,8 +396,8 @@ impl Run {
             let mut stored = None;
             if let Some(heap) = heap {
                 let from = self.at.row.input_heap;
-                self.service.keep_guest_of(&self.tenant, &self.at.row).await?;
-                let new = self.service.heap_write(&self.tenant, (heap, from), tried > 1).await?;
+                self.service.store_engine_for_run(&self.tenant, &self.at.row).await?;
+                let new = self.service.heap_write(&self.tenant, heap, from, tried > 1).await?;
                 stored = Some(new.of(heap.key));
                 batch.writes.extend(new.write);
             }
@@ -394,7 +406,7 @@ impl Run {
             let error = match self.service.try_commit(batch).await {
                 Ok(Some(())) => {
                     if let Some(stored) = stored {
-                        self.service.heap_is_stored(&self.tenant, &stored)?;
+                        self.service.record_stored_heap(&self.tenant, &stored)?;
                     }
                     self.now(Versioned { row: next, version: self.at.version + 1 });
                     return Ok(true);
@@ -419,7 +431,7 @@ impl Run {
         }
     }
 
-    /// Tells whoever waits for it.
+    /// Replaces the known row and publishes it.
     pub(super) fn now(&mut self, at: Versioned<ExecutionRow>) {
         self.show(&at.row);
         self.at = at;
@@ -429,7 +441,7 @@ impl Run {
         self.tell.send_replace(Arc::new(row.clone()));
     }
 
-    /// Reads what someone else has made of it.
+    /// Reads the row, which another task or process has changed.
     pub async fn refresh(&mut self) -> Result<(), Error> {
         let found: Option<Versioned<ExecutionRow>> = self.service.fetch(&execution_key(&self.tenant, self.id)).await?;
         if let Some(found) = found {
@@ -438,7 +450,7 @@ impl Run {
         Ok(())
     }
 
-    /// Comes back when the run is not ours any more: it was ended, here or by another process, or taken over.
+    /// Returns when this process no longer owns the run: it was ended, here or elsewhere, or taken over.
     pub async fn lost(&self) {
         let (key, clock) = (execution_key(&self.tenant, self.id), &self.service.ports.clock);
         loop {
@@ -464,12 +476,12 @@ fn surroundings(row: &ExecutionRow) -> Surroundings {
     Surroundings {
         headers: row.headers.clone(),
         programs: matches!(row.session, Some(SessionName::Logical(_))),
-        // Where no origin is allowed, it says so and how to allow one.
+        // `fetch` is always defined. If no origin is allowed, its error says how to allow one.
         fetch: true,
     }
 }
 
-impl From<scripts::Thrown> for Uncaught {
+impl From<scripts::Thrown> for UncaughtError {
     fn from(thrown: scripts::Thrown) -> Self {
         Self { name: thrown.name, message: thrown.message, stack: thrown.stack }
     }

@@ -1,55 +1,58 @@
-//! The end of a run: its row, its heap, its session's head, log entry, queue and tags, in one transaction.
-//! Invariant: a final state is written only over the version that was read, so it never changes; only a completed run moves
-//! its session's head and is logged; nobody waits for the turn of a session while a blob is put.
+//! Ends a run: its row, its heap, and its session's head, log entry, queue and tags are written in one transaction.
+//! Invariant: a final state is written only over the version that was read, so it never changes; only a completed run
+//! moves its session's head and is logged; no caller waits for a session's turn while a blob is put.
 
+use access::{Caller, Identity};
 use base::{ExecutionId, TenantId};
 use ports::scripts::Heap;
 use ports::store::{Batch, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
 
-use super::brief::Began;
+use super::fast_path::SessionAtStart;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{self as js_rows, ExecutionRow, JsSessionRow, LogRow};
-use crate::engine::view::State;
+use crate::engine::view::ExecutionState;
 use crate::error::Error;
-use crate::js::heaps::StoredNow;
+use crate::js::heaps::CommittedHeap;
 use crate::js::output::piece_writes;
 use crate::js::tags::tag_write;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-use access::{Caller, Identity};
 
-pub(super) struct Ending<'a> {
+/// The end of a run, before it is stored.
+pub(super) struct EndRequest<'a> {
     pub tenant: &'a TenantId,
     pub id: ExecutionId,
     pub at: &'a Versioned<ExecutionRow>,
-    /// Final.
+    /// The final row.
     pub next: ExecutionRow,
-    /// What a completed run leaves.
+    /// The heap of a completed run.
     pub heap: Option<&'a Heap>,
-    /// Of its console output.
+    /// The console output pieces that changed.
     pub pieces: Vec<(usize, String)>,
-    /// The session of a run that was never stored.
-    pub began: Option<Began>,
+    /// The session, for a run that was never stored.
+    pub began: Option<SessionAtStart>,
 }
 
-pub(super) enum Ended {
+/// Whether an end was stored.
+pub(super) enum EndOutcome {
     Done(Versioned<ExecutionRow>),
-    /// Someone else changed it first.
+    /// Another task or process changed the run first.
     Changed(Versioned<ExecutionRow>),
-    /// It was never stored, and its session is not the one it began in: it has done nothing.
+    /// The run was never stored, and its session has changed since it started. It had no effect.
     Moved,
 }
 
 impl Service {
-    pub(super) async fn end(&self, ending: Ending<'_>) -> Result<Ended, Error> {
-        let Ending { tenant, id, at, next, heap, pieces, began } = ending;
-        let caller = of_tenant(tenant);
+    pub(super) async fn end(&self, ending: EndRequest<'_>) -> Result<EndOutcome, Error> {
+        let EndRequest { tenant, id, at, next, heap, pieces, began } = ending;
+        let caller = tenant_caller(tenant);
         let queue = next.session.as_ref().map(|name| super::accept::queue_name(&caller, name));
-        // Before the turn: it may take as long as the storage does, and others of the session begin, queue and cancel meanwhile.
+        // Done before the turn is taken: storing the heap may be slow, and other runs of the session should start,
+        // queue and cancel meanwhile.
         let mut left_first = Some(self.left(tenant, heap, (&at.row, &next), false).await?);
-        let (turn, mut session) = self.entered(began, queue.as_deref()).await;
+        let (turn, mut session) = self.enter_session(began, queue.as_deref()).await;
         let (key, value) = (js_rows::execution_key(tenant, id), rows::write(&next));
         let others = piece_writes(tenant, id, pieces);
         for _ in 0..TRIES {
@@ -68,21 +71,24 @@ impl Service {
                     Some(found) => found,
                     None => self.js_session(&caller, name).await?,
                 };
-                if at.version == 0 && next.state != State::Cancelled && !began_in(&next, &found.row) {
-                    return Ok(Ended::Moved);
+                if at.version == 0
+                    && next.state != ExecutionState::Cancelled
+                    && !session_is_unchanged(&next, &found.row)
+                {
+                    return Ok(EndOutcome::Moved);
                 }
-                // One that was removed while the run was under way stays removed.
+                // A session that was removed while the run was active stays removed.
                 if at.version == 0 || found.version > 0 {
-                    batch.writes.extend(advanced(tenant, id, found, &next));
+                    batch.writes.extend(session_after_run(tenant, id, found, &next));
                 }
             }
             let error = match self.try_commit(batch).await {
                 Ok(Some(())) => {
                     if let Some(stored) = stored {
-                        self.heap_is_stored(tenant, &stored)?;
+                        self.record_stored_heap(tenant, &stored)?;
                     }
-                    self.told_of_end(turn, queue.as_deref())?;
-                    return Ok(Ended::Done(Versioned { row: next, version: at.version + 1 }));
+                    self.notify_end(turn, queue.as_deref())?;
+                    return Ok(EndOutcome::Done(Versioned { row: next, version: at.version + 1 }));
                 }
                 Ok(None) => None,
                 Err(error) => Some(error),
@@ -92,10 +98,10 @@ impl Service {
                 return Err(Error::Damaged(key.id));
             }
             if let Some(found) = found.filter(|found| found.version != at.version) {
-                // Where the answer of the store was lost, the row tells whose end it was.
+                // If the answer of the store was lost, the row shows whether this end was written.
                 let mine = found.version == at.version + 1 && rows::write(&found.row) == value;
-                self.told_of_end(turn, queue.as_deref())?;
-                return Ok(if mine { Ended::Done(found) } else { Ended::Changed(found) });
+                self.notify_end(turn, queue.as_deref())?;
+                return Ok(if mine { EndOutcome::Done(found) } else { EndOutcome::Changed(found) });
             }
             if let Some(error) = error {
                 return Err(error);
@@ -104,10 +110,10 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The turn of a run's session, and the session where it was read under that turn.
-    async fn entered(
+    /// Takes the session's turn. Also returns the session if it was read under that turn.
+    async fn enter_session(
         &self,
-        began: Option<Began>,
+        began: Option<SessionAtStart>,
         queue: Option<&str>,
     ) -> (Option<OwnedMutexGuard<()>>, Option<Versioned<JsSessionRow>>) {
         match (began, queue) {
@@ -117,44 +123,49 @@ impl Service {
         }
     }
 
-    /// What stores the heap that a run leaves, with its tags; its key, and how many objects its reader will need.
+    /// The writes that store the run's heap and its tags.
     async fn left(
         &self,
         tenant: &TenantId,
         heap: Option<&Heap>,
         (at, run): (&ExecutionRow, &ExecutionRow),
         look: bool,
-    ) -> Result<(Vec<Write>, Option<StoredNow>), Error> {
+    ) -> Result<(Vec<Write>, Option<CommittedHeap>), Error> {
         let Some(heap) = heap else { return Ok((Vec::new(), None)) };
-        self.keep_guest_of(tenant, at).await?;
-        let new = self.heap_write(tenant, (heap, run.input_heap), look).await?;
+        self.store_engine_for_run(tenant, at).await?;
+        let new = self.heap_write(tenant, heap, run.input_heap, look).await?;
         let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
         let stored = new.of(heap.key);
         Ok((new.write.into_iter().chain(tags).collect(), Some(stored)))
     }
 
-    /// The next one in the queue may start.
-    fn told_of_end(&self, turn: Option<OwnedMutexGuard<()>>, queue: Option<&str>) -> Result<(), Error> {
+    /// Releases the turn and wakes the next run in the queue.
+    fn notify_end(&self, turn: Option<OwnedMutexGuard<()>>, queue: Option<&str>) -> Result<(), Error> {
         drop(turn);
         if let Some(queue) = queue {
-            self.js()?.changed(queue);
+            self.js()?.notify(queue);
         }
         Ok(())
     }
 }
 
-/// Whether a run that has begun without a place in the queue began where it would begin now.
-fn began_in(run: &ExecutionRow, session: &JsSessionRow) -> bool {
+/// Whether a run that started outside of the queue would start from the same heap now.
+fn session_is_unchanged(run: &ExecutionRow, session: &JsSessionRow) -> bool {
     session.waiting.is_empty() && super::accept::input(run.from, session.head) == run.input_heap
 }
 
-/// The session after the run: its queue without it, and for a completed one the next head and entry.
-fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, next: &ExecutionRow) -> Vec<Write> {
+/// The session after the run: its queue without the run, and for a completed run the next head and log entry.
+fn session_after_run(
+    tenant: &TenantId,
+    id: ExecutionId,
+    found: Versioned<JsSessionRow>,
+    next: &ExecutionRow,
+) -> Vec<Write> {
     let Versioned { mut row, version } = found;
     let (name, mut writes) = (row.name.clone(), Vec::new());
     row.waiting.retain(|waiting| *waiting != id);
     row.used = next.ended.unwrap_or(row.used);
-    if let (State::Completed, Some(output_heap), Some(timestamp)) = (next.state, next.heap, next.ended) {
+    if let (ExecutionState::Completed, Some(output_heap), Some(timestamp)) = (next.state, next.heap, next.ended) {
         let entry = LogRow {
             input_heap: next.input_heap,
             output_heap,
@@ -174,7 +185,7 @@ fn advanced(tenant: &TenantId, id: ExecutionId, found: Versioned<JsSessionRow>, 
     writes
 }
 
-/// To rows it is enough to be of the tenant.
-pub(super) fn of_tenant(tenant: &TenantId) -> Caller {
+/// A caller for reading rows, for which only the tenant matters.
+pub(super) fn tenant_caller(tenant: &TenantId) -> Caller {
     Identity { tenant: tenant.clone(), principal: base::Principal::local() }.caller(None)
 }

@@ -1,10 +1,11 @@
-//! `fetch` of code: a request that a rule of the settings lets through.
-//! Invariant: it goes through the same port as every call of a catalog, which pins the origin, refuses redirects, and adds the
-//! credential that the rule names: code neither sees nor chooses it. What a tenant or a fork may not change, `fetch` does not
-//! change either.
+//! `fetch` for scripts: a request that a rule of the settings allows.
+//! Invariant: the request goes through the same port as every call of a catalog. The port pins the origin, refuses
+//! redirects and adds the rule's credential, which the code neither sees nor chooses. Tenants and forks that may not
+//! write cannot write by `fetch` either.
 
 use std::collections::BTreeMap;
 
+use access::Caller;
 use base::{Auth, LogicalSessionId, Method, Origin, Payload, Request};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ports::scripts::Thrown;
@@ -14,52 +15,51 @@ use serde_json::{Value, json};
 
 use super::calls::thrown;
 use crate::engine::FetchRule;
-use crate::engine::fetch_rule::{self, Unfit};
+use crate::engine::fetch_rule::{self, NoMatchingRule};
 use crate::service::Service;
-use access::Caller;
 
-/// With these some servers take a request for another than the one that was allowed.
+/// Some servers take the method from these headers, which would bypass the rule's methods.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// What the guest sends for one `fetch`.
+/// The guest's message for one `fetch`.
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct FetchRequest {
     url: String,
     #[serde(default)]
     method: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// In base64.
+    /// The body in base64.
     #[serde(default)]
     body: Option<String>,
 }
 
-pub(super) fn changes_something(request: &Value) -> bool {
+pub(super) fn is_write(request: &Value) -> bool {
     let method = request.get("method").and_then(Value::as_str).unwrap_or("GET");
     !method.eq_ignore_ascii_case("GET")
 }
 
-/// Who asks.
-pub(super) struct From<'a> {
+/// The origin of a `fetch`: caller, headers and session.
+pub(super) struct FetchCaller<'a> {
     pub caller: &'a Caller,
-    /// What the connection said in its `X-MCP-*` headers.
+    /// The `X-MCP-*` headers of the connection.
     pub headers: &'a BTreeMap<String, String>,
     pub session: Option<LogicalSessionId>,
 }
 
-pub(super) async fn fetch(service: &Service, from: From<'_>, request: Value) -> Result<Value, Thrown> {
-    let asked: Asked = serde_json::from_value(request).map_err(|error| refuse(format!("fetch: {error}")))?;
+pub(super) async fn fetch(service: &Service, from: FetchCaller<'_>, request: Value) -> Result<Value, Thrown> {
+    let asked: FetchRequest = serde_json::from_value(request).map_err(|error| refuse(format!("fetch: {error}")))?;
     let name = asked.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
     let method = Method::parse(&name).ok_or_else(|| refuse(format!("fetch: method {name} is not available")))?;
     let (origin, path, query) = split(&asked.url).ok_or_else(|| refuse(format!("fetch: not a URL: {}", asked.url)))?;
     let rules = &service.js().map_err(|error| refuse(error.to_string()))?.settings.fetch;
     let tenant = &from.caller.tenant;
-    let which = fetch_rule::Asked { tenant, headers: from.headers, origin: &origin, method };
+    let which = fetch_rule::RuleQuery { tenant, headers: from.headers, origin: &origin, method };
     let rule = FetchRule::of(rules, &which).map_err(|unfit| refuse(not_allowed(&origin, method, &unfit)))?;
     if method != Method::Get {
-        may_change(service, &from).await?;
+        check_writes_allowed(service, &from).await?;
     }
-    own_credential(rule, &asked.headers, &query)?;
+    refuse_own_credential(rule, &asked.headers, &query)?;
     if let Some(name) = asked.headers.keys().find(|name| OVERRIDES.iter().any(|other| name.eq_ignore_ascii_case(other)))
     {
         return Err(refuse(format!("fetch: leave out the header `{name}`; the method is the request's own")));
@@ -97,8 +97,8 @@ fn refuse(message: String) -> Thrown {
     thrown("TypeError", message)
 }
 
-/// What no program could change is not changed by a request either.
-async fn may_change(service: &Service, from: &From<'_>) -> Result<(), Thrown> {
+/// Refuses a write for a read-only tenant or an unpromoted fork.
+async fn check_writes_allowed(service: &Service, from: &FetchCaller<'_>) -> Result<(), Thrown> {
     if service.tenants.is_read_only(&from.caller.tenant) {
         return Err(refuse("fetch: this tenant may only read, so only GET is sent".to_owned()));
     }
@@ -113,8 +113,8 @@ async fn may_change(service: &Service, from: &From<'_>) -> Result<(), Thrown> {
     }
 }
 
-/// Where the server signs, code does not: which of the two was meant would be a guess.
-fn own_credential(
+/// Refuses a credential in the request if the server adds one, since it would be unclear which of the two is meant.
+fn refuse_own_credential(
     rule: &FetchRule,
     headers: &BTreeMap<String, String>,
     query: &[(String, String)],
@@ -136,10 +136,11 @@ fn signed(origin: &Origin, what: &str, name: &str) -> String {
     format!("fetch: this server signs requests to {origin} itself; leave out the {what} `{name}`")
 }
 
-/// Who reads this cannot change the settings; who can is told what to write.
-fn not_allowed(origin: &Origin, method: Method, unfit: &Unfit<'_>) -> String {
+/// The message for a refused request. The caller cannot change the settings, so it names what the operator must
+/// write.
+fn not_allowed(origin: &Origin, method: Method, unfit: &NoMatchingRule<'_>) -> String {
     let which = match unfit {
-        Unfit::Method(methods) => {
+        NoMatchingRule::Method(methods) => {
             let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
             return format!(
                 "fetch: this server allows {} to {origin}, not {}; its operator allows it with `methods` of that rule under `[js]` in the settings file",
@@ -147,8 +148,10 @@ fn not_allowed(origin: &Origin, method: Method, unfit: &Unfit<'_>) -> String {
                 method.as_str()
             );
         }
-        Unfit::Origin(origins) if origins.is_empty() => "this server allows code to fetch from no origin".to_owned(),
-        Unfit::Origin(origins) => {
+        NoMatchingRule::Origin(origins) if origins.is_empty() => {
+            "this server allows code to fetch from no origin".to_owned()
+        }
+        NoMatchingRule::Origin(origins) => {
             let some: Vec<&str> = origins.iter().map(|origin| origin.as_str()).collect();
             format!("this server allows code to fetch only from {}", some.join(", "))
         }
@@ -158,9 +161,10 @@ fn not_allowed(origin: &Origin, method: Method, unfit: &Unfit<'_>) -> String {
     )
 }
 
+/// The origin, the path and the query of a URL.
 type Parts = (Origin, String, Vec<(String, String)>);
 
-/// A URL as the port takes it: names and values of the query as they are meant.
+/// Splits a URL into the parts that the port takes, with decoded query parameters.
 fn split(url: &str) -> Option<Parts> {
     let (scheme, rest) = url.split_once("://")?;
     let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_split_as_it_is_meant() {
+    fn a_url_is_split_into_decoded_parts() {
         let (origin, path, query) = split("https://api.example.com:443/a%20b/c?q=x%26y+z&e=#top").unwrap();
         assert_eq!((origin.as_str(), path.as_str()), ("https://api.example.com", "/a%20b/c"));
         assert_eq!(query, [("q".to_owned(), "x&y z".to_owned()), ("e".to_owned(), String::new())]);

@@ -1,61 +1,62 @@
-//! `run_js` and what is asked about its runs.
-//! Invariant: an execution is answered only after it is accepted durably; another tenant's reads as none.
+//! `run_js` and questions about its runs.
+//! Invariant: an answer names a run only after the run is stored; a run of another tenant appears not to exist.
 
 mod accept;
-mod brief;
 mod calls;
+mod cancel;
 mod drive;
 mod end;
+mod fast_path;
 mod fetch;
-mod found;
-mod given_up;
 mod park;
 mod queue;
 mod resume;
-mod within;
+mod takeover;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Caller;
 use base::{ExecutionId, Timestamp};
-use brief::AtOnce;
 use drive::Start;
+use fast_path::FastStart;
 use ports::store::{Range, Table};
 
 use crate::engine::rows::{ExecutionRow, execution_key};
-use crate::engine::view::{Execution, Review, RunJs, State};
+use crate::engine::view::{Execution, ExecutionState, PendingReview, RunJsRequest};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
-use access::Caller;
 
 impl Service {
-    pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJs) -> Result<Execution, Error> {
+    /// Runs a script and waits for its end, or until `wait_ms` has passed.
+    pub async fn run_js(self: &Arc<Self>, caller: &Caller, asked: &RunJsRequest) -> Result<Execution, Error> {
         let settings = &self.js()?.settings;
         let wait = Duration::from_millis(asked.wait_ms.unwrap_or(settings.wait_ms).min(settings.most_timeout_ms));
-        let (id, row) = self.checked(caller, asked).await?;
+        let (id, row) = self.check_run(caller, asked).await?;
         if row.state.is_final() {
             return Ok(view(id, &row));
         }
-        if let Some(became) = &asked.became {
-            // A call that is asked for twice became the first one.
-            let _ = became.set(id);
+        if let Some(id_cell) = &asked.id_cell {
+            // The cell keeps its first value if the call is repeated.
+            let _ = id_cell.set(id);
         }
         let began = self.now();
-        let at_once = match wait > brief::BRIEF {
-            true => self.begin_briefly(caller, id, &row).await?,
-            false => AtOnce::No(None),
+        let at_once = match wait > fast_path::FAST_PATH_LIMIT {
+            true => self.try_fast_path(caller, id, &row).await?,
+            false => FastStart::Queue(None),
         };
         let live = match at_once {
-            AtOnce::Begun(live) => live,
-            AtOnce::No(turn) => {
-                // Whoever leaves in this moment leaves a run that is stored: it is driven all the same.
+            FastStart::Stored(live) => live,
+            FastStart::Queue(turn) => {
+                // Spawned, so that a caller that leaves at this moment leaves a run that is stored and driven.
                 let (service, caller_too) = (self.clone(), caller.clone());
                 let begins = async move {
-                    let at = service.take(&caller_too, id, row, turn).await?;
-                    service.begin(&caller_too.tenant, id, at, Start::Ours)
+                    let at = service.accept(&caller_too, id, row, turn).await?;
+                    service.spawn_driver(&caller_too.tenant, id, at, Start::Accepted)
                 };
                 let begun = tokio::spawn(tracing::Instrument::in_current_span(begins)).await;
                 match begun.map_err(|_| Error::Lost)?? {
@@ -66,33 +67,36 @@ impl Service {
         };
         let waited = u64::try_from(self.now().0.saturating_sub(began.0)).unwrap_or(0);
         let wait = wait.saturating_sub(Duration::from_millis(waited));
-        let row = live.settled(self.ports.clock.as_ref(), wait, &self.js()?.ends).await;
-        Ok(self.with_hindrance(view(id, &row)))
+        let row = live.settled(self.ports.clock.as_ref(), wait, &self.js()?.shutdown).await;
+        Ok(self.with_stall_warning(view(id, &row)))
     }
 
-    /// Tells whoever waits for a run how it stands. It is stored: another process, or this one when it is back, goes on with it.
-    pub fn tell_who_waits(&self) {
+    /// Answers every caller that waits for a run with the run's present state. The runs are stored, so this process
+    /// or another one continues them later.
+    pub fn release_waiters(&self) {
         if let Some(js) = &self.js {
-            js.ends.cancel();
+            js.shutdown.cancel();
         }
     }
 
-    /// Says why a run that has not ended does not go on, where that is known here.
-    fn with_hindrance(&self, mut execution: Execution) -> Execution {
-        let held = self.js.as_ref().filter(|_| !execution.state.is_final()).and_then(|js| js.held(execution.id));
+    /// Adds the reason why a run makes no progress, if it is known.
+    fn with_stall_warning(&self, mut execution: Execution) -> Execution {
+        let held =
+            self.js.as_ref().filter(|_| !execution.state.is_final()).and_then(|js| js.stall_reason(execution.id));
         if let Some(why) = held {
-            let told = format!("the run cannot be stored, and is tried again until its time is up ({why})");
+            let told = format!("the run cannot be stored, which is retried until its time limit ({why})");
             execution.warning = Some(execution.warning.map_or(told.clone(), |warning| format!("{warning}; {told}")));
         }
         execution
     }
 
+    /// One run by its id.
     pub async fn execution(&self, caller: &Caller, id: &str) -> Result<Execution, Error> {
         let (id, found) = self.execution_row(caller, id).await?;
-        Ok(self.with_hindrance(view(id, &found.row)))
+        Ok(self.with_stall_warning(view(id, &found.row)))
     }
 
-    /// The newest first, after one of them.
+    /// Executions after a given one, the newest first.
     pub async fn executions(
         &self,
         caller: &Caller,
@@ -127,19 +131,19 @@ impl Service {
         Ok((id, found.ok_or_else(unknown)?))
     }
 
-    /// Ends a run, whoever has it.
+    /// Ends a run, whichever process drives it.
     pub async fn cancel_execution(&self, caller: &Caller, id: &str) -> Result<(), Error> {
         let (id, mut found) = self.execution_row(caller, id).await?;
         loop {
             if found.row.state.is_final() {
                 return Err(JsError::Ended { id, state: found.row.state.as_str() }.into());
             }
-            let next = ended(&found.row, State::Cancelled, self.now());
+            let next = ended(&found.row, ExecutionState::Cancelled, self.now());
             let (tenant, at) = (&caller.tenant, &found);
-            let ending = end::Ending { tenant, id, at, next, heap: None, pieces: Vec::new(), began: None };
+            let ending = end::EndRequest { tenant, id, at, next, heap: None, pieces: Vec::new(), began: None };
             match self.end(ending).await? {
-                end::Ended::Done(_) | end::Ended::Moved => break,
-                end::Ended::Changed(now) => found = now,
+                end::EndOutcome::Done(_) | end::EndOutcome::Moved => break,
+                end::EndOutcome::Changed(now) => found = now,
             }
         }
         if let Some(live) = self.js()?.lives.get(id) {
@@ -149,14 +153,14 @@ impl Service {
     }
 }
 
-/// The row of a run that is over, without what only a run under way needs.
-fn ended(row: &ExecutionRow, state: State, now: Timestamp) -> ExecutionRow {
+/// The row of an ended run, without the data that only an active run needs.
+fn ended(row: &ExecutionRow, state: ExecutionState, now: Timestamp) -> ExecutionRow {
     ExecutionRow { state, ended: Some(now), parked: None, headers: Default::default(), ..row.clone() }
 }
 
 fn view(id: ExecutionId, row: &ExecutionRow) -> Execution {
     let owed = row.parked.iter().flat_map(|parked| &parked.owed);
-    let review = |(commit, plan): &(String, String)| Review { commit: commit.clone(), plan: plan.clone() };
+    let review = |(commit, plan): &(String, String)| PendingReview { commit: commit.clone(), plan: plan.clone() };
     Execution {
         id,
         state: row.state,

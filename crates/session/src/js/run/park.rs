@@ -1,49 +1,49 @@
-//! A run that waits becomes a continuation: its heap, and what it is owed.
-//! Invariant: when this has stored it, any process can go on with it; a write that it asks for has a plan that was shown.
+//! Parks a run: stores its heap and its pending calls as a continuation.
+//! Invariant: after this any process can continue the run; a write that it requests has a plan that was shown.
 
+use access::{Caller, Identity};
 use lang::plan::Verdict;
 use ports::scripts::{Call, HostCall, Stepped};
 
 use super::calls::is_effect;
-use super::drive::Run;
-use crate::engine::rows::{ExecutionRow, Owed, Parked, SessionName};
-use crate::engine::view::State;
+use super::drive::ScriptRun;
+use crate::engine::rows::{ExecutionRow, Parked, PendingCall, SessionName};
+use crate::engine::view::ExecutionState;
 use crate::error::Error;
 use crate::load::Session;
-use crate::program::Planned;
-use access::{Caller, Identity};
+use crate::program::PlannedProgram;
 
-/// What stores a run that waits.
-pub(super) struct Waiting {
+/// The data that stores a parked run.
+pub(super) struct ParkedRun {
     pub next: ExecutionRow,
-    /// Of its console output.
+    /// The console output pieces that changed.
     pub pieces: Vec<(usize, String)>,
 }
 
-/// What becomes of the plan of a write.
+/// Whether the plan of a write may be stored now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plans {
+pub(super) enum PlanPolicy {
     Kept,
-    /// It would be a transaction of its own, for a run that is not stored yet.
+    /// Storing a plan would need a transaction of its own, before the run is stored.
     Refused,
 }
 
-impl Run {
-    /// False where it is not ours any more.
+impl ScriptRun {
+    /// Returns false if this process no longer owns the run.
     pub(super) async fn park(&mut self, stepped: &Stepped, owed: &[HostCall]) -> Result<bool, Error> {
-        match self.waiting(stepped, owed, Plans::Kept).await? {
-            Some(Waiting { next, pieces }) => self.commit(next, Some(&stepped.heap), pieces).await,
+        match self.waiting(stepped, owed, PlanPolicy::Kept).await? {
+            Some(ParkedRun { next, pieces }) => self.commit(next, Some(&stepped.heap), pieces).await,
             None => Ok(false),
         }
     }
 
-    /// `None` where a plan is refused.
+    /// Returns `None` if a plan had to be stored and the policy refuses that.
     pub(super) async fn waiting(
         &mut self,
         stepped: &Stepped,
         owed: &[HostCall],
-        plans: Plans,
-    ) -> Result<Option<Waiting>, Error> {
+        plans: PlanPolicy,
+    ) -> Result<Option<ParkedRun>, Error> {
         let known = self.at.row.parked.clone().map(|parked| parked.owed).unwrap_or_default();
         let mut list = Vec::new();
         for call in owed {
@@ -51,32 +51,32 @@ impl Run {
                 Some(known) => list.push(known.clone()),
                 None => {
                     self.ours.insert(call.id);
-                    let Some(owed) = self.newly_owed(call.clone(), plans).await? else { return Ok(None) };
+                    let Some(owed) = self.new_pending_call(call.clone(), plans).await? else { return Ok(None) };
                     list.push(owed);
                 }
             }
         }
         let review = list.iter().any(|owed| owed.review.is_some());
-        let state = if review { State::WaitingReview } else { State::Running };
+        let state = if review { ExecutionState::WaitingReview } else { ExecutionState::Running };
         let parked = Some(Parked { heap: stepped.heap.key, owed: list });
         let mut next = ExecutionRow { state, parked, ..self.at.row.clone() };
         let pieces = self.printed(&mut next, stepped).await?;
-        Ok(Some(Waiting { next, pieces }))
+        Ok(Some(ParkedRun { next, pieces }))
     }
 
-    async fn newly_owed(&self, call: HostCall, plans: Plans) -> Result<Option<Owed>, Error> {
-        let mut owed = Owed { due: None, review: None, begun: is_effect(&call.call), answer: None, call };
+    async fn new_pending_call(&self, call: HostCall, plans: PlanPolicy) -> Result<Option<PendingCall>, Error> {
+        let mut owed = PendingCall { due: None, review: None, begun: is_effect(&call.call), answer: None, call };
         match &owed.call.call {
             Call::Timer { ms } => {
                 let ms = i64::try_from(*ms).unwrap_or(i64::MAX);
                 owed.due = Some(self.moment().plus_ms(ms));
             }
             Call::Plasm { program } => {
-                if let Some((session, mut planned)) = self.to_review(program).await? {
-                    if plans == Plans::Refused {
+                if let Some((session, mut planned)) = self.plan_for_review(program).await? {
+                    if plans == PlanPolicy::Refused {
                         return Ok(None);
                     }
-                    self.service.keep_plan(&self.caller(), &session, (&mut planned, program)).await?;
+                    self.service.store_plan(&self.caller(), &session, &mut planned, program).await?;
                     owed.review = planned.commit.map(|commit| (commit, planned.explained));
                 }
             }
@@ -85,8 +85,8 @@ impl Run {
         Ok(Some(owed))
     }
 
-    /// The plan of a program that needs a review. What is wrong with a program is told when it is run.
-    async fn to_review(&self, program: &str) -> Result<Option<(Session, Planned)>, Error> {
+    /// The plan of a program that needs a review. A mistake in the program is reported when it is run.
+    async fn plan_for_review(&self, program: &str) -> Result<Option<(Session, PlannedProgram)>, Error> {
         if self.service.js()?.settings.writes_without_review {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ impl Run {
         Ok(reviewed.then_some((session, planned)))
     }
 
-    /// Who the run calls as.
+    /// The caller on whose behalf the run makes calls.
     pub(super) fn caller(&self) -> Caller {
         Identity { tenant: self.tenant.clone(), principal: self.at.row.principal.clone() }.caller(None)
     }
@@ -108,7 +108,7 @@ impl Run {
         match self.service.session_in(&self.caller(), *id, slot).await {
             Ok(session) => Ok(Some(session)),
             Err(error) if error.is_fault() => Err(error),
-            // It has gone or expired: the program is told so.
+            // The session was removed or has expired. The program's call will report that.
             Err(_) => Ok(None),
         }
     }

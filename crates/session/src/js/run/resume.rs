@@ -1,29 +1,29 @@
-//! Runs whose process died go on here.
-//! Invariant: a run has one owner; who takes one over from a dead owner does so by compare-and-set (`found.rs`), and the old
-//! one's commits fail from then on. Nothing is run for a tenant that this process does not know.
+//! Resumes runs whose process died.
+//! Invariant: a run has one owner. A takeover from a dead owner is a compare-and-set (`takeover.rs`), after which the
+//! old owner's commits fail. No run is continued for a tenant that this process does not know.
 
 use std::sync::Arc;
 
 use base::{ExecutionId, TenantId};
 use ports::store::{self, Key, Range, Row, Table};
 
-use super::drive::{Run, Start};
-use super::end::{Ended, Ending};
+use super::drive::{ScriptRun, Start};
+use super::end::{EndOutcome, EndRequest};
 use super::ended;
 use crate::engine::rows::{ExecutionRow, execution_key};
-use crate::engine::view::{State, Uncaught};
-use crate::engine::{Listed, Live};
+use crate::engine::view::{ExecutionState, UncaughtError};
+use crate::engine::{LiveScript, LiveScriptGuard};
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
-/// So many are read at once, each of which may be large.
+/// How many runs are read at a time, since each may be large.
 const FEW: usize = 16;
 
 impl Service {
-    /// Takes up every run of these tenants that has no living owner, and ends those of any other tenant when their time is up.
-    /// How many there were; another process may be faster.
+    /// Takes over every run of these tenants that has no living owner, and cancels those of other tenants when their
+    /// time is over. Returns how many were taken; another process may be faster.
     pub async fn resume_js(self: &Arc<Self>, tenants: &[TenantId]) -> Result<usize, Error> {
         let mut taken = 0;
         for tenant in &self.ports.store.tenants().await? {
@@ -39,11 +39,11 @@ impl Service {
                 };
                 let page = self.open_runs(&range).await?;
                 for (key, found) in &page {
-                    // One that cannot be read is not in the way of the others.
-                    match self.look_after_open((tenant, known), key, found.as_ref()).await {
+                    // A damaged run must not keep the others from being resumed.
+                    match self.resume_or_cancel((tenant, known), key, found.as_ref()).await {
                         Ok(is_taken) => taken += usize::from(is_taken),
                         Err(error) => {
-                            tracing::error!(tenant = tenant.as_str(), run = key, %error, "an open run cannot be taken up")
+                            tracing::error!(tenant = tenant.as_str(), run = key, %error, "an unended run cannot be taken over")
                         }
                     }
                 }
@@ -56,7 +56,7 @@ impl Service {
         Ok(taken)
     }
 
-    async fn look_after_open(
+    async fn resume_or_cancel(
         self: &Arc<Self>,
         (tenant, known): (&TenantId, bool),
         key: &str,
@@ -64,10 +64,10 @@ impl Service {
     ) -> Result<bool, Error> {
         let Some(found) = found else { return Ok(false) };
         let (id, found) = run_of(key, found)?;
-        if known { self.take_up(tenant, id, found).await } else { self.end_nobodys(tenant, id, found).await }
+        if known { self.take_over_run(tenant, id, found).await } else { self.cancel_orphan(tenant, id, found).await }
     }
 
-    /// Runs that have not ended, each with its row; together, or one by one where one of them is damaged.
+    /// A page of unended runs with their rows. If one of them is damaged, the rows are read one by one.
     async fn open_runs(&self, range: &Range) -> Result<Vec<(String, Option<Row>)>, Error> {
         let store = &self.ports.store;
         match store.scan_with(range, Table::Execution).await {
@@ -78,7 +78,7 @@ impl Service {
         for (key, _) in store.scan(range).await? {
             let found = match store.get(&Key::new(&range.tenant, Table::Execution, key.as_str())).await {
                 Err(error @ store::Error::Damaged { .. }) => {
-                    tracing::error!(tenant = range.tenant.as_str(), run = key, %error, "an open run cannot be read");
+                    tracing::error!(tenant = range.tenant.as_str(), run = key, %error, "an unended run cannot be read");
                     None
                 }
                 found => found?,
@@ -88,8 +88,9 @@ impl Service {
         Ok(page)
     }
 
-    /// Begins with a run whose owner is dead, or that is ours and that nobody drives; it is made ours on the way (`found.rs`).
-    pub(super) async fn take_up(
+    /// Drives a run whose owner is dead, or which this process owns but does not drive. The stored owner is changed
+    /// later (`takeover.rs`).
+    pub(super) async fn take_over_run(
         self: &Arc<Self>,
         tenant: &TenantId,
         id: ExecutionId,
@@ -98,7 +99,7 @@ impl Service {
         let js = self.js()?;
         let me = js.presence.me();
         let found = match found.row.owner == me {
-            // One of ours may have ended since it was read.
+            // An own run may have ended since it was read.
             true => match self.fetch(&execution_key(tenant, id)).await? {
                 Some(found) => found,
                 None => return Ok(false),
@@ -110,12 +111,12 @@ impl Service {
             return Ok(false);
         }
         let at = Versioned { row: ExecutionRow { owner: me, ..found.row }, version: found.version };
-        Ok(self.begin(tenant, id, at, Start::Found)?.is_some())
+        Ok(self.spawn_driver(tenant, id, at, Start::TakenOver)?.is_some())
     }
 
-    /// A run of a tenant that is not in the settings: whoever is not named there may use everything, so it does not go on. A
-    /// process with other settings may know the tenant, and has until the run's time is up.
-    async fn end_nobodys(
+    /// Cancels a run of a tenant that is not in the settings. It must not continue, because an unknown tenant would
+    /// have unlimited rights. Another process may know the tenant, so the run's time limit is awaited.
+    async fn cancel_orphan(
         &self,
         tenant: &TenantId,
         id: ExecutionId,
@@ -128,35 +129,35 @@ impl Service {
             return Ok(false);
         }
         let message = "its process died, and its tenant is not in the settings any more".to_owned();
-        let error = Some(Uncaught { name: "AbortError".to_owned(), message, stack: String::new() });
-        let next = ExecutionRow { error, ..ended(row, State::Cancelled, now) };
-        let ending = Ending { tenant, id, at: &found, next, heap: None, pieces: Vec::new(), began: None };
-        Ok(matches!(self.end(ending).await?, Ended::Done(_)))
+        let error = Some(UncaughtError { name: "AbortError".to_owned(), message, stack: String::new() });
+        let next = ExecutionRow { error, ..ended(row, ExecutionState::Cancelled, now) };
+        let ending = EndRequest { tenant, id, at: &found, next, heap: None, pieces: Vec::new(), began: None };
+        Ok(matches!(self.end(ending).await?, EndOutcome::Done(_)))
     }
 
-    /// Drives a run in a task of its own. `None` where one does already.
-    pub(super) fn begin(
+    /// Drives a run in its own task. `None` if this process drives it already.
+    pub(super) fn spawn_driver(
         self: &Arc<Self>,
         tenant: &TenantId,
         id: ExecutionId,
         at: Versioned<ExecutionRow>,
         start: Start,
-    ) -> Result<Option<Live>, Error> {
-        let (run, live) = Run::new(self.clone(), tenant.clone(), id, at);
+    ) -> Result<Option<LiveScript>, Error> {
+        let (run, live) = ScriptRun::new(self.clone(), tenant.clone(), id, at);
         if !self.js()?.lives.add(live.clone()) {
             return Ok(None);
         }
         let service = self.clone();
         let task = async move {
             let Some(js) = service.js.as_ref() else { return };
-            let _listed = Listed(&js.lives, id);
-            // Whoever waits is woken after it is known what to tell.
+            let _listed = LiveScriptGuard(&js.lives, id);
+            // Kept until the stall reason is recorded, so that waiting callers are woken with it.
             let _voice = run.voice();
             let driven = run.drive(start).await;
-            js.hold(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
+            js.set_stall_reason(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
             if let Err(error) = driven {
-                // It is taken up again by the next look for runs that nobody drives.
-                tracing::error!(execution = %id, error = &error as &dyn std::error::Error, "a run was left as it is");
+                // The next pass over unended runs takes it over again.
+                tracing::error!(execution = %id, error = &error as &dyn std::error::Error, "a script run was left unended and will be resumed");
             }
         };
         tokio::spawn(tracing::Instrument::in_current_span(task));

@@ -1,6 +1,6 @@
-//! An upgrade: heaps of an engine of another build, through everything that is real.
-//! Invariant: the other guest is compiled here, from the same sources, by the code that makes the one in the binary; its code
-//! and where things lie in its memory differ.
+//! An upgrade: heaps of another engine build, with real components only.
+//! Invariant: the other engine is compiled here from the same sources by the same code; its code and its memory
+//! layout differ.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use ports::{Blobs, Store};
 use session::Error;
 
 use super::*;
-use crate::house;
+use crate::harness;
 
 #[path = "../../../../js/build/guest.rs"]
 #[allow(dead_code)] // what only `build.rs` needs
 mod guest;
 
-/// Every address after the stack is another one.
+/// Every address after the stack differs.
 const OTHER: guest::Build = guest::Build { code: &["-O1"], stack_bytes: 5 << 20, memory_bytes: 6 << 20 };
 
-/// As a release before this one could have had it. The compiler's own cache makes this cheap from the second time on.
+/// An engine that an earlier release could have had. The compiler's own cache makes repeated runs cheap.
 fn other_guest() -> Vec<u8> {
     let crate_js = Path::new(env!("CARGO_MANIFEST_DIR")).join("../js").canonicalize().unwrap();
     let work = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("another-guest");
@@ -43,15 +43,15 @@ const USE: &str = "
 
 #[test]
 fn heaps_of_another_build_go_on_after_an_upgrade_and_without_their_engine_it_is_named() {
-    let (house, old_guest) = (RealHouse::new(), other_guest());
+    let (house, old_guest) = (RealHarness::new(), other_guest());
     let p = house.process(Engine::start_with(&settings(), &old_guest).unwrap());
     let old = p.engine.engine();
-    p.block(house::open(&p.service));
+    p.block(harness::open(&p.service));
     assert_eq!(value(&p.run(&logical("s0", MAKE))), json!(2));
     let made = p.run(&logical("s0", "next()")).heap.unwrap();
     let parked = "const before = next(); await new Promise((done) => setTimeout(done, 1500)); [before, next(), counting.next().value]";
-    let parked = p.run(&RunJs { wait_ms: Some(200), ..logical("s0", parked) });
-    assert_eq!(parked.state, State::Running);
+    let parked = p.run(&RunJsRequest { wait_ms: Some(200), ..logical("s0", parked) });
+    assert_eq!(parked.state, ExecutionState::Running);
     drop(p);
 
     let p = house.process(Engine::start(&settings()).unwrap());
@@ -69,7 +69,7 @@ fn heaps_of_another_build_go_on_after_an_upgrade_and_without_their_engine_it_is_
     lost(&house, head, (old, &old_guest));
 }
 
-/// New heaps are the new engine's; heaps of both are shown and compared.
+/// New heaps belong to the new engine; heaps of both engines can be shown and compared.
 fn compared(p: &RealProcess, (made, head): (Digest, Digest), (old, new): (Digest, Digest)) {
     let info = |heap: Digest| p.block(p.service.heap_info(&me(), &heap.to_string())).unwrap();
     let fresh = p.run(&code("let n = 12; const map = 'another'; n")).heap.unwrap();
@@ -87,10 +87,10 @@ fn compared(p: &RealProcess, (made, head): (Digest, Digest), (old, new): (Digest
     assert_eq!((changed, added, removed), (vec!["map".to_owned(), "n".to_owned()], Vec::new(), 8));
 }
 
-/// As one file, into a house that never had the engine.
+/// Moves a heap as one file to a server that never had its engine.
 fn taken_along(p: &RealProcess, head: Digest, old: Digest) {
     let file = p.block(p.service.export_heap(&me(), &head.to_string())).unwrap();
-    let elsewhere = RealHouse::new();
+    let elsewhere = RealHarness::new();
     let there = elsewhere.process(Engine::start(&settings()).unwrap());
     assert_eq!(there.block(there.service.import_heap(&me(), &file, &session::Tags::new())).unwrap(), head);
     drop(there);
@@ -101,8 +101,8 @@ fn taken_along(p: &RealProcess, head: Digest, old: Digest) {
     assert_eq!(info.engine, old);
 }
 
-/// Its bytes, or the row that leads to them: whatever needs the engine says its name, and nothing moves.
-fn lost(house: &RealHouse, head: Digest, (old, old_guest): (Digest, &[u8])) {
+/// Without the engine's bytes or its row, every use names the missing engine, and no head moves.
+fn lost(house: &RealHarness, head: Digest, (old, old_guest): (Digest, &[u8])) {
     let names = |error: Error| {
         assert_eq!(error.code(), "no_engine", "{error}");
         assert!(error.to_string().contains(&old.to_string()), "{error}");
@@ -119,12 +119,12 @@ fn lost(house: &RealHouse, head: Digest, (old, old_guest): (Digest, &[u8])) {
         }
         let ran = p.run(&logical("s0", "next()"));
         let error = ran.error.unwrap();
-        assert_eq!((ran.state, error.name.as_str()), (State::Failed, "no_engine"), "{what}");
+        assert_eq!((ran.state, error.name.as_str()), (ExecutionState::Failed, "no_engine"), "{what}");
         assert!(error.message.contains(&old.to_string()), "{what}: {}", error.message);
         let key = head.to_string();
         names(p.block(p.service.diff_heaps(&me(), &key, &key)).unwrap_err());
         names(p.block(p.service.export_heap(&me(), &key)).unwrap_err());
-        let lineage = p.block(p.service.session_lineage(&me(), &InSession::Logical("s0".into()))).unwrap();
+        let lineage = p.block(p.service.session_lineage(&me(), &SessionTarget::Logical("s0".into()))).unwrap();
         assert_eq!(lineage.head, Some(head), "{what}");
         assert_eq!(value(&p.run(&code("1 + 1"))), json!(2), "new heaps need no old engine");
         p.block(p.blobs.put(old_guest)).unwrap();

@@ -1,6 +1,6 @@
-//! A house with nothing scripted in it but the API: the real engine, SQLite and blob files, on threads and in real time.
+//! A server with real components except the API: the real engine, SQLite and blob files, on threads and in real time.
 
-mod beside;
+mod concurrent_collection;
 mod engines;
 
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use catalog::Registry;
 use js::Engine;
 use ports::Scripts;
 use serde_json::{Value, json};
-use session::{Execution, InSession, JsSettings, Ports, Retention, RunJs, Service, State};
+use session::{Execution, ExecutionState, JsSettings, Ports, Retention, RunJsRequest, Service, SessionTarget};
 use store::blobs::FileBlobs;
 use store::sqlite::{FILE_NAME, SqliteStore};
 use testkit::memory::CountingEntropy;
 use testkit::paced::{PacedClock, Processes, SharedTime};
 use testkit::upstream::ScriptedUpstream;
 
-use crate::house::{START, catalog, me};
+use crate::harness::{START, catalog, me};
 
-pub struct RealHouse {
+pub struct RealHarness {
     folder: tempfile::TempDir,
     pub time: SharedTime,
     pub retention: Retention,
@@ -30,7 +30,7 @@ pub struct RealHouse {
     entropy: Arc<CountingEntropy>,
 }
 
-impl RealHouse {
+impl RealHarness {
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -63,7 +63,7 @@ impl RealHouse {
     }
 }
 
-/// Dropped, it is dead, with all that it was about to do.
+/// A process. Dropping it kills all of its tasks.
 pub struct RealProcess {
     runtime: Option<tokio::runtime::Runtime>,
     pub service: Arc<Service>,
@@ -86,7 +86,7 @@ impl RealProcess {
         self.runtime.as_ref().unwrap().block_on(work)
     }
 
-    pub fn run(&self, asked: &RunJs) -> Execution {
+    pub fn run(&self, asked: &RunJsRequest) -> Execution {
         self.block(self.service.run_js(&me(), asked)).unwrap()
     }
 
@@ -106,21 +106,21 @@ pub fn settings() -> js::Settings {
     js::Settings { code: Some(code), threads: 2, ..js::Settings::default() }
 }
 
-pub fn code(code: &str) -> RunJs {
-    RunJs { code: code.to_owned(), ..RunJs::default() }
+pub fn code(code: &str) -> RunJsRequest {
+    RunJsRequest { code: code.to_owned(), ..RunJsRequest::default() }
 }
 
-pub fn on(heap: impl ToString, asked: &str) -> RunJs {
-    RunJs { heap: Some(heap.to_string()), require_heap: true, ..code(asked) }
+pub fn on(heap: impl ToString, asked: &str) -> RunJsRequest {
+    RunJsRequest { heap: Some(heap.to_string()), require_heap: true, ..code(asked) }
 }
 
-pub fn logical(reference: &str, asked: &str) -> RunJs {
-    RunJs { session: InSession::Logical(reference.to_owned()), ..code(asked) }
+pub fn logical(reference: &str, asked: &str) -> RunJsRequest {
+    RunJsRequest { session: SessionTarget::Logical(reference.to_owned()), ..code(asked) }
 }
 
 /// The value of a completed run.
 pub fn value(execution: &Execution) -> Value {
-    assert_eq!(execution.state, State::Completed, "{execution:?}");
+    assert_eq!(execution.state, ExecutionState::Completed, "{execution:?}");
     match &execution.result {
         Some(ports::scripts::Completion::Json(value)) => value.clone(),
         _ => json!(null),

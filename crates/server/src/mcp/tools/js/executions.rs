@@ -61,7 +61,7 @@ pub async fn get(service: &Service, caller: &Caller, given: JsonObject) -> Answe
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    match service.execution_within(caller, &given.execution_id, given.wait_ms).await {
+    match service.wait_for_execution(caller, &given.execution_id, given.wait_ms).await {
         Ok(found) => Answer::structured(js::execution(&found), None),
         Err(error) => Answer::failed(&error),
     }

@@ -8,7 +8,7 @@ use access::Caller;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{RunJs, Service, State};
+use session::{ExecutionState, RunJsRequest, Service};
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use crate::js;
@@ -53,7 +53,7 @@ pub async fn run(service: &Arc<Service>, caller: &Caller, named: Named, given: J
         Err(bad) => return bad.into(),
     };
     let slot = given.logical_session_ref.clone();
-    let asked = RunJs {
+    let asked = RunJsRequest {
         code: given.code,
         heap: given.heap,
         session: named.session(given.logical_session_ref),
@@ -63,7 +63,7 @@ pub async fn run(service: &Arc<Service>, caller: &Caller, named: Named, given: J
         timeout_ms: given.timeout_ms,
         memory_mb: given.memory_mb,
         headers: named.headers,
-        became: named.became,
+        id_cell: named.id_cell,
     };
     let ran = match service.run_js(caller, &asked).await {
         Ok(ran) => ran,
@@ -76,7 +76,7 @@ pub async fn run(service: &Arc<Service>, caller: &Caller, named: Named, given: J
     let mut answer = Answer::structured(value, None);
     answer.slot = slot;
     answer.outcome = ran.state.as_str();
-    if matches!(ran.state, State::Failed | State::Cancelled | State::TimedOut) {
+    if matches!(ran.state, ExecutionState::Failed | ExecutionState::Cancelled | ExecutionState::TimedOut) {
         answer.result.is_error = Some(true);
     }
     answer

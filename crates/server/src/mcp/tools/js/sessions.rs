@@ -6,7 +6,7 @@ use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use session::{Error, Fork, Service};
+use session::{Error, ForkRequest, Service};
 
 use super::super::{Answer, Name, arguments, describe, schema};
 use super::{done, refused};
@@ -104,7 +104,7 @@ pub async fn fork(service: &Service, caller: &Caller, given: JsonObject) -> Answ
         Ok(given) => given,
         Err(bad) => return bad.into(),
     };
-    let asked = Fork { session: given.logical_session_ref, intent: given.intent, at: given.at };
+    let asked = ForkRequest { session: given.logical_session_ref, intent: given.intent, at: given.at };
     match service.fork_session(caller, &asked).await {
         Ok(forked) => Answer::structured(js::forked(&forked), None),
         Err(error) => Answer::failed(&error),

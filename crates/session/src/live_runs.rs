@@ -1,0 +1,173 @@
+//! The program runs of this process.
+//! Invariant: a run is listed from before its first call until its result is stored. Every waiting caller gets its
+//! outcome, and only a durable result is reported.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::{RunId, Timestamp};
+use lang::plan::Plan;
+use ports::store::Key;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+use crate::rows::ClaimRow;
+use crate::run_result::{RunProgress, RunResult};
+use crate::sync::lock;
+
+/// The outcome of a run, shared by all callers that wait for it.
+pub(crate) type End = Result<Arc<RunResult>, Arc<Error>>;
+
+/// A handle on one run of this process.
+#[derive(Clone)]
+pub(crate) struct LiveRun {
+    pub run: RunId,
+    /// Cancels the run before its next call or effect.
+    pub cancel: CancellationToken,
+    /// The progress, as last reported.
+    pub progress: watch::Receiver<RunProgress>,
+    pub plan: Arc<Plan>,
+    pub program: String,
+    pub started: Timestamp,
+    /// The claim that is marked as done when the run ends.
+    pub claim: Option<(Key, ClaimRow)>,
+    /// How often the run was taken over before. If the operation's row has another number, another process owns the
+    /// run.
+    pub owner: u32,
+    /// The outcome, once there is one.
+    end: watch::Receiver<Option<End>>,
+    /// The result is durable, although `end` may not be set yet.
+    stored: Arc<AtomicBool>,
+    /// The number of the operation through which callers ask for the run, once it is detached.
+    operation: Arc<Mutex<Option<u64>>>,
+}
+
+/// The data of a new live run.
+pub(crate) struct NewRun {
+    pub run: RunId,
+    pub plan: Plan,
+    pub program: String,
+    pub started: Timestamp,
+    pub claim: Option<(Key, ClaimRow)>,
+    /// The number of the operation that is resumed, and its owner count.
+    pub resumed: Option<(u64, u32)>,
+}
+
+/// The program runs of this process, by id.
+#[derive(Default)]
+pub(crate) struct LiveRuns(Mutex<HashMap<RunId, LiveRun>>);
+
+impl LiveRuns {
+    pub fn add(&self, live: LiveRun) {
+        lock(&self.0).insert(live.run, live);
+    }
+
+    fn remove(&self, run: RunId) {
+        lock(&self.0).remove(&run);
+    }
+
+    pub fn count(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    pub fn get(&self, run: RunId) -> Option<LiveRun> {
+        lock(&self.0).get(&run).cloned()
+    }
+}
+
+/// Removes a run from the list when dropped, even if its task panics.
+pub(crate) struct LiveRunGuard<'a> {
+    pub lives: &'a LiveRuns,
+    pub run: RunId,
+}
+
+impl Drop for LiveRunGuard<'_> {
+    fn drop(&mut self) {
+        self.lives.remove(self.run);
+    }
+}
+
+/// The sending halves that the run's task keeps.
+pub(crate) struct RunSenders {
+    pub progress: watch::Sender<RunProgress>,
+    pub end: watch::Sender<Option<End>>,
+}
+
+impl LiveRun {
+    pub fn new(begun: NewRun) -> (Self, RunSenders) {
+        let (progress_to, progress) = watch::channel(RunProgress::default());
+        let (end_to, end) = watch::channel(None);
+        let NewRun { run, plan, program, started, claim, resumed } = begun;
+        let live = Self {
+            run,
+            cancel: CancellationToken::new(),
+            progress,
+            plan: Arc::new(plan),
+            program,
+            started,
+            claim,
+            owner: resumed.map_or(0, |(_, owner)| owner),
+            end,
+            stored: Arc::default(),
+            operation: Arc::new(Mutex::new(resumed.map(|(number, _)| number))),
+        };
+        (live, RunSenders { progress: progress_to, end: end_to })
+    }
+
+    /// Waits for the run's outcome.
+    pub async fn ended(&self) -> Result<Arc<RunResult>, Error> {
+        let mut end = self.end.clone();
+        let found = end.wait_for(Option::is_some).await.map(|found| found.clone());
+        match found {
+            Ok(Some(Ok(ran))) => Ok(ran),
+            Ok(Some(Err(error))) => Err(Error::Shared(error)),
+            // The task ended without a result: a defect of ours. Its receipts are in the store.
+            Ok(None) | Err(_) => Err(Error::Lost),
+        }
+    }
+
+    /// Whether the result is stored, or there will be none. From then on the run needs no operation.
+    pub fn has_ended(&self) -> bool {
+        self.stored.load(Ordering::Acquire) || self.end.borrow().is_some()
+    }
+
+    /// Marks the result as stored. Called under the session's turn, so that a detaching caller sees either the
+    /// operation or the result.
+    pub fn mark_stored(&self) {
+        self.stored.store(true, Ordering::Release);
+    }
+
+    pub fn operation(&self) -> Option<u64> {
+        *lock(&self.operation)
+    }
+
+    pub fn set_operation(&self, number: u64) {
+        *lock(&self.operation) = Some(number);
+    }
+
+    pub fn stop_on_drop(&self) -> StopOnDrop {
+        StopOnDrop { live: self.clone(), armed: true }
+    }
+}
+
+/// Cancels a run whose caller is gone, unless another caller has a handle for it.
+pub(crate) struct StopOnDrop {
+    live: LiveRun,
+    armed: bool,
+}
+
+impl StopOnDrop {
+    pub fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if self.armed && self.live.operation().is_none() {
+            self.live.cancel.cancel();
+        }
+    }
+}

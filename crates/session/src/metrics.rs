@@ -1,0 +1,26 @@
+//! Counts calls and renders all metrics.
+//! Invariant: rendering changes only the gauges.
+
+use prometheus_client::encoding::text::encode;
+
+use crate::service::Service;
+
+impl Service {
+    /// Counts a call of a tool. `tool` and `outcome` come from fixed sets, because labels with a caller's text would
+    /// be unbounded.
+    pub fn count_call(&self, tool: &'static str, outcome: &'static str, seconds: f64) {
+        let tool = ("tool", tool.to_owned());
+        self.meter.calls.get_or_create(&vec![tool.clone(), ("outcome", outcome.to_owned())]).inc();
+        self.meter.call_seconds.get_or_create(&vec![tool]).observe(seconds);
+    }
+
+    /// All metrics in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        self.meter.sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
+        self.meter.runs.set(i64::try_from(self.lives.count()).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.meter.registry);
+        text
+    }
+}

@@ -1,0 +1,58 @@
+//! Newer versions of catalogs that a session pinned: announced once, and adopted on request.
+//! Invariant: only a `refresh` moves a session off the catalogs it pinned.
+
+use base::CatalogId;
+use catalog::Registry;
+
+use super::snapshot::SessionSnapshot;
+
+/// A pinned catalog of which the registry has another version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogUpdate {
+    pub api: CatalogId,
+    pub pinned: u32,
+    pub offered: u32,
+}
+
+impl SessionSnapshot {
+    /// The updates that the session was not told about. Marks them as announced in its row, which the caller must
+    /// store.
+    pub(super) fn take_catalog_updates(&mut self, registry: &Registry) -> Vec<CatalogUpdate> {
+        let mut catalog_updates = Vec::new();
+        let Some((_, execute)) = &mut self.execute else { return catalog_updates };
+        for (id, pinned) in &self.pinned {
+            let Some(offered) = registry.get(id.as_str()).filter(|c| c.id == *id && c.digest() != pinned.digest())
+            else {
+                continue;
+            };
+            if execute.row.announced_catalogs.insert(offered.digest()) {
+                catalog_updates.push(CatalogUpdate {
+                    api: id.clone(),
+                    pinned: pinned.version,
+                    offered: offered.version,
+                });
+            }
+        }
+        catalog_updates
+    }
+
+    /// Drops the execute session and prepares a new one on the current catalogs. Everything that was taught is taught
+    /// again, as far as it still exists.
+    pub(super) fn refresh_catalogs(mut self, registry: &Registry) -> Self {
+        let Some((_, execute)) = self.execute.take() else { return self };
+        self.refreshed = true;
+        for (id, seen) in &mut self.pinned {
+            // A catalog that the registry no longer has stays as it was pinned.
+            if let Some(offered) = registry.get(id.as_str()).filter(|c| c.id == *id) {
+                *seen = offered.clone();
+            }
+        }
+        self.carried = execute.row.ledger.seeds();
+        self.carried.retain_mut(|seed| {
+            let Some(catalog) = self.pinned.get(&seed.catalog).filter(|c| c.offers(&seed.entity)) else { return false };
+            seed.capabilities.retain(|name| catalog.capability(name).is_some_and(|c| c.entity == seed.entity));
+            true
+        });
+        self
+    }
+}

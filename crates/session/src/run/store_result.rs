@@ -1,0 +1,210 @@
+//! Stores the result of a run: artifact, run, page handles, and the end of its claim and operation.
+//! Invariant: blob before pointer; every row that refers to the result is written in one transaction.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use access::Caller;
+use base::{Digest, RunId};
+use exec::Outcome;
+use ports::store::{Batch, Expect, Key, Table};
+
+use super::operation::{OperationRow, OperationState, operation_key};
+use super::page::{UnreadList, page_handles, page_key, unread_lists};
+use crate::artifact::{Artifact, principal_run_key};
+use crate::commit::{TRIES, unchanged};
+use crate::engine::claim_name;
+use crate::error::Error;
+use crate::live_runs::LiveRun;
+use crate::load::{Session, Versioned};
+use crate::program::PlannedProgram;
+use crate::rows::{self, Claim, ClaimRow, ConnectionRow, LogicalRow, RunAt, RunRow};
+use crate::run_result::PageHandle;
+use crate::service::Service;
+
+/// How often storing a result is retried while the storage fails, and the pause between two attempts.
+const KEEP_TRIES: usize = 3;
+const KEEP_AGAIN: Duration = Duration::from_millis(300);
+
+/// The number and the page handles of a stored run.
+pub(super) struct StoredResult {
+    pub number: u64,
+    pub pages: Vec<PageHandle>,
+}
+
+impl Service {
+    /// Stores a result, with retries, so that a short failure of the storage loses nothing.
+    pub(super) async fn store_result(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        ended: (&LiveRun, &PlannedProgram, &Outcome),
+    ) -> Result<StoredResult, Error> {
+        let mut tried = 1;
+        loop {
+            match self.try_store_result(caller, session, ended).await {
+                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < KEEP_TRIES => {
+                    tracing::warn!(%error, tried, "a result could not be stored and is retried");
+                    self.ports.clock.sleep(KEEP_AGAIN).await;
+                    tried += 1;
+                }
+                kept => return kept,
+            }
+        }
+    }
+
+    async fn try_store_result(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, planned, outcome): (&LiveRun, &PlannedProgram, &Outcome),
+    ) -> Result<StoredResult, Error> {
+        let finished = self.ports.clock.now();
+        let bytes = Artifact::of(live.run, planned.plan.digest, finished, outcome).bytes();
+        // A small result is stored as a row of the same transaction, which needs a flush anyway. A separate file
+        // would cost three more.
+        let inline = bytes.len() <= self.limits.row_bytes;
+        let artifact = if inline { Digest::of(&bytes) } else { self.ports.blobs.put(&bytes).await? };
+        let unread_lists = unread_lists(&planned.plan, outcome);
+        let _turn = self.turn(&session.id.to_string()).await;
+        for _ in 0..TRIES {
+            let logical =
+                self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+            let (number, first_page) = (logical.row.runs + 1, logical.row.pages + 1);
+            let unnamed = logical.row.is_unnamed();
+            let pages = logical.row.pages + unread_lists.len() as u64;
+            let next = LogicalRow { runs: number, pages, used: finished, ..logical.row };
+            let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
+            let row = RunRow {
+                run: live.run,
+                execute: Some(session.binding.clone()),
+                program: live.program.clone(),
+                started: Some(live.started),
+                pinned: false,
+                plan: planned.plan.digest,
+                artifact,
+                inline,
+                finished,
+                pages: unread_lists.iter().zip(first_page..).map(|(rest, page)| (rest.label.clone(), page)).collect(),
+                unapplied_steps: unapplied_steps(&unread_lists, first_page),
+            };
+            let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+                rows::run_key(&caller.tenant, session.id, number),
+                rows::write(&row),
+                Expect::Absent,
+            );
+            if inline {
+                let key = rows::artifact_key(&caller.tenant, session.id, number);
+                batch = batch.put(key, bytes.clone(), Expect::Absent);
+            }
+            let at = RunAt { session: session.id, number };
+            batch = batch.put(rows::run_id_key(&caller.tenant, live.run), rows::write(&at), Expect::Any);
+            let bare = self.count_principal_run(caller, (unnamed, at), batch).await?;
+            batch = bare.0;
+            batch = add_page_handles(batch, (caller, session), (&unread_lists, first_page), (live, number));
+            batch = self.end_operation(caller, session, (live, number), batch).await?;
+            if self.commit_result(caller, session, (live, number), batch).await? {
+                live.mark_stored();
+                if let (Some(js), Some((key, _))) = (&self.js, &live.claim) {
+                    js.notify(&claim_name(&key.id));
+                }
+                return Ok(StoredResult { number, pages: page_handles(session.slot, &row) });
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Numbers a run without an intent among its principal's runs. The guard prevents other callers of this process
+    /// from taking the same number.
+    async fn count_principal_run(
+        &self,
+        caller: &Caller,
+        (unnamed, at): (bool, RunAt),
+        batch: Batch,
+    ) -> Result<(Batch, Option<tokio::sync::OwnedMutexGuard<()>>), Error> {
+        if !unnamed {
+            return Ok((batch, None));
+        }
+        let principal = caller.as_principal();
+        let row_id = principal.connection.row_id();
+        let turn = self.turn(&format!("{}/{row_id}", caller.tenant)).await;
+        let connection = self.connection(&principal).await?;
+        let number = connection.row.runs + 1;
+        let next = ConnectionRow { runs: number, ..connection.row };
+        let key = Key::new(&caller.tenant, Table::Connection, row_id);
+        let batch = batch.put(key, rows::write(&next), unchanged(connection.version));
+        Ok((batch.put(principal_run_key(caller, number), rows::write(&at), Expect::Any), Some(turn)))
+    }
+
+    /// Commits the result. After a lost answer, the row of the run shows whether the batch was applied.
+    async fn commit_result(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, number): (&LiveRun, u64),
+        batch: Batch,
+    ) -> Result<bool, Error> {
+        let error = match self.try_commit(batch).await {
+            Ok(committed) => return Ok(committed.is_some()),
+            Err(error) => error,
+        };
+        let found = self.fetch::<RunRow>(&rows::run_key(&caller.tenant, session.id, number)).await.ok().flatten();
+        if found.is_some_and(|found| found.row.run == live.run) { Ok(true) } else { Err(error) }
+    }
+
+    /// Marks the run's operation as ended, so that callers of its handle get the result.
+    async fn end_operation(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        (live, number): (&LiveRun, u64),
+        batch: Batch,
+    ) -> Result<Batch, Error> {
+        let Some(operation) = live.operation() else { return Ok(batch) };
+        let key = operation_key(caller, session, operation);
+        let Some(found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(batch) };
+        // The new owner of the run stores its result.
+        if !found.row.is_of(live) {
+            return Err(Error::TakenOver(format!("{}_o{operation}", session.slot)));
+        }
+        let row = OperationRow { state: OperationState::Ended { number }, ..found.row };
+        Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
+    }
+
+    /// The number of a run that has ended.
+    pub(super) async fn run_number(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        run: RunId,
+    ) -> Result<Option<u64>, Error> {
+        let found: Option<Versioned<RunAt>> = self.fetch(&rows::run_id_key(&caller.tenant, run)).await?;
+        Ok(found.filter(|at| at.row.session == session.id).map(|at| at.row.number))
+    }
+}
+
+/// By the number of a page handle: the steps that were not applied to the rest of the list.
+fn unapplied_steps(unread_lists: &[UnreadList], first_page: u64) -> BTreeMap<u64, String> {
+    unread_lists
+        .iter()
+        .zip(first_page..)
+        .filter_map(|(rest, page)| Some((page, rest.unapplied_steps.clone()?)))
+        .collect()
+}
+
+/// Adds the page handles of a run, and marks its claim as done.
+fn add_page_handles(
+    mut batch: Batch,
+    (caller, session): (&Caller, &Session),
+    (unread_lists, first_page): (&[UnreadList], u64),
+    (live, number): (&LiveRun, u64),
+) -> Batch {
+    for (UnreadList { page, .. }, number) in unread_lists.iter().zip(first_page..) {
+        batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
+    }
+    if let Some((key, row)) = &live.claim {
+        let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
+        batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
+    }
+    batch
+}
