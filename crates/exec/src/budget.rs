@@ -71,7 +71,7 @@ pub struct Allowance<'p> {
 }
 
 impl<'p> Allowance<'p> {
-    /// The allowance of one step. `also` lists the relations that the payload must carry for other steps.
+    /// Returns the allowance of one step. `also` lists the relations that the payload must carry for other steps.
     pub fn of(run: &'p Budget<'p>, step: &Step, also: &[String]) -> Self {
         let fields = match &step.kind {
             StepKind::Query { fields, .. } | StepKind::Get { fields, .. } | StepKind::Follow { fields, .. } => {
@@ -89,13 +89,13 @@ impl<'p> Allowance<'p> {
         Self { run, calls: AtomicUsize::new(0), most_calls: step.calls, outer: None, rows: step.rows, fields }
     }
 
-    /// The allowance of a step inside the read of a value. Its calls count against the outer step too.
+    /// Returns the allowance of a step inside the read of a value. Its calls count against the outer step too.
     pub fn inside(outer: &'p Allowance<'p>, step: &Step) -> Self {
         Self { outer: Some(outer), ..Self::of(outer.run, step, &[]) }
     }
 
-    /// The allowance of the reads that resolve an effect with a lost answer. Few are needed, because the run stops at
-    /// the first effect that stays unresolved.
+    /// Returns the allowance of the reads that resolve an effect with a lost answer. Few are needed, because the run
+    /// stops at the first effect that stays unresolved.
     pub fn of_probe(run: &'p Budget<'p>, calls: usize, rows: usize) -> Self {
         Self { run, calls: AtomicUsize::new(0), most_calls: calls, outer: None, rows, fields: None }
     }

@@ -50,8 +50,8 @@ impl<'a> Reads<'a> {
         Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
     }
 
-    /// The same reads for rows of another entity than the step's. All fields are asked for, since the field list
-    /// belongs to the step's entity.
+    /// Returns the same reads for rows of another entity than the step's. All fields are asked for, since the field
+    /// list belongs to the step's entity.
     pub fn all_fields(self) -> Self {
         Self { fields: None, ..self }
     }

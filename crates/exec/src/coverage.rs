@@ -36,7 +36,7 @@ impl Coverage {
         Self::Partial(BTreeSet::from([why]))
     }
 
-    /// The coverage of something made from both.
+    /// Returns the coverage of something made from both.
     pub fn and(self, other: Coverage) -> Coverage {
         match (self, other) {
             (Self::Partial(mut a), Self::Partial(b)) => {

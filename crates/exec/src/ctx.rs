@@ -60,12 +60,12 @@ pub trait ProgressSink: Send + Sync {
 /// Runs that outlive their call, which `wait(…)` and `cancel(…)` refer to.
 #[async_trait]
 pub trait Operations: Send + Sync {
-    /// The rows of a detached run, or with `cancel` the rows after it was stopped.
+    /// Returns the rows of a detached run, or with `cancel` the rows after it was stopped.
     async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError>;
 }
 
 impl<'a> Ctx<'a> {
-    /// A context for reads. Callers add effects, pages and operations if the run may use them.
+    /// Returns a context for reads. Callers add effects, pages and operations if the run may use them.
     pub fn new(
         upstream: &'a dyn Upstream,
         tenant: &'a TenantId,

@@ -127,7 +127,7 @@ pub enum ApiProblem {
 }
 
 impl ApiProblem {
-    /// The meaning of a status.
+    /// Returns the meaning of a status.
     pub fn of(status: u16) -> Self {
         match status {
             401 | 403 => Self::Auth,
@@ -142,8 +142,8 @@ impl ApiProblem {
 }
 
 impl ApiProblem {
-    /// The meaning of an API's own error code, such as GraphQL's `extensions.code`. There is no standard list; these
-    /// words are common.
+    /// Returns the meaning of an API's own error code, such as GraphQL's `extensions.code`. There is no standard
+    /// list; these words are common.
     pub fn of_code(code: &str) -> Self {
         let word: String = code.to_ascii_lowercase().replace(['-', ' '], "_");
         let has = |words: &[&str]| words.iter().any(|w| word.contains(w));

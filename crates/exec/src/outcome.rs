@@ -44,18 +44,19 @@ impl Rowset {
         Self::complete(vec![row])
     }
 
-    /// The same row set with some of its rows.
+    /// Returns the same row set with some of its rows.
     pub(crate) fn with_rows(&self, rows: Vec<Arc<Row>>) -> Self {
         Self { rows, ..self.without_rows() }
     }
 
-    /// A row set of new rows made from these, in the same order. Attached rows are dropped, since they belong to the
-    /// old rows.
+    /// Returns a row set of new rows made from these, in the same order. Attached rows are dropped, since they belong
+    /// to the old rows.
     pub(crate) fn derived(&self, rows: Vec<Row>) -> Self {
         Self { rows: rows.into_iter().map(Arc::new).collect(), attached: Vec::new(), ..self.without_rows() }
     }
 
-    /// The first `count` rows. They are complete if all of them are present and no row before them is missing.
+    /// Returns the first `count` rows. They are complete if all of them are present and no row before them is
+    /// missing.
     pub(crate) fn first_rows(&self, count: usize) -> Self {
         let rows = self.rows.iter().take(count).cloned().collect();
         if self.leading && self.rows.len() >= count {
@@ -64,7 +65,7 @@ impl Rowset {
         self.with_rows(rows)
     }
 
-    /// The same rows, with the coverage of another input added.
+    /// Returns the same rows, with the coverage of another input added.
     pub(crate) fn with_coverage(mut self, also: &Coverage) -> Self {
         self.coverage = self.coverage.and(also.clone());
         self
@@ -102,7 +103,7 @@ impl Attached {
         self.rows.entry(hash_of(&reference)).or_default().push((reference, row));
     }
 
-    /// The row that a reference leads to.
+    /// Returns the row that a reference leads to.
     pub fn find(&self, reference: &Value) -> Option<&Arc<Row>> {
         let found = self.rows.get(&hash_of(reference))?;
         found.iter().find(|(known, _)| crate::data::hash::same(known, reference))?.1.as_ref()

@@ -109,8 +109,8 @@ impl ListReader {
         Ok(())
     }
 
-    /// The rows with their coverage. `by_session` tells whether the session's limit or the plan's bound was the
-    /// smaller one.
+    /// Returns the rows with their coverage. `by_session` tells whether the session's limit or the plan's bound was
+    /// the smaller one.
     fn rowset(self, limit: Option<usize>, by_session: bool) -> Rowset {
         let full = self.rows.len() >= self.wanted;
         let over = matches!(self.end, Some(Coverage::Complete | Coverage::Unknown));

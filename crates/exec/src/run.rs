@@ -207,7 +207,7 @@ impl Running<'_> {
     }
 }
 
-/// The catalog that a step calls, if the plan says so.
+/// Returns the catalog that a step calls, if the plan says so.
 fn catalog_of(step: &Step) -> Option<&base::CatalogId> {
     match &step.kind {
         StepKind::Query { call, .. }

@@ -14,7 +14,7 @@ pub trait Blobs: Send + Sync {
     /// Reads a blob and verifies its digest.
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error>;
 
-    /// Stored blobs in the order of their digests, after `after` (exclusive).
+    /// Returns stored blobs in the order of their digests, after `after` (exclusive).
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Stored>, Error>;
 
     /// Deletes a blob that was not put for at least `idle`, and returns whether it did. A concurrent `put` of the
@@ -93,7 +93,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// A stable code for programs that read errors.
+    /// Returns a stable code for programs that read errors.
     pub fn code(&self) -> &'static str {
         match self {
             Problem::Unreachable => "blobs_unreachable",

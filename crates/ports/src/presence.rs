@@ -6,7 +6,7 @@ use base::InstanceId;
 
 /// Tells which processes are alive, so that runs of dead ones can be taken over.
 pub trait Presence: Send + Sync {
-    /// The id of this process, for as long as it lives.
+    /// Returns the id of this process, for as long as it lives.
     fn me(&self) -> InstanceId;
 
     /// Whether another process is alive.

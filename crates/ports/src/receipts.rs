@@ -31,7 +31,7 @@ pub struct EffectId {
 }
 
 impl EffectId {
-    /// The idempotency key, by which an API recognises a repetition.
+    /// Returns the idempotency key, by which an API recognises a repetition.
     pub fn once(&self) -> String {
         format!("{}-{}-{}", self.run, self.step, self.row)
     }

@@ -20,16 +20,16 @@ use serde_json::Value;
 /// A JavaScript engine whose whole state is a heap.
 #[async_trait]
 pub trait Scripts: Send + Sync {
-    /// The engine that makes new heaps.
+    /// Returns the engine that makes new heaps.
     fn engine(&self) -> Digest;
 
-    /// The program of that engine. It must be stored for as long as a heap needs it.
+    /// Returns the program of that engine. It must be stored for as long as a heap needs it.
     fn guest(&self) -> &[u8];
 
     /// Translates TypeScript to JavaScript without moving any line. JavaScript is returned unchanged.
     fn plain(&self, source: &str) -> Result<String, Thrown>;
 
-    /// The header of a stored object. Only the header is checked here; `admit` checks the content.
+    /// Returns the header of a stored object. Only the header is checked here; `admit` checks the content.
     fn frame(&self, object: &[u8]) -> Result<Frame, Error>;
 
     /// Whether a heap is in memory at this moment. It may be evicted at any time.
@@ -60,10 +60,10 @@ pub trait Scripts: Send + Sync {
         Ok(())
     }
 
-    /// One object that holds the whole heap and needs no parent.
+    /// Returns one object that holds the whole heap and needs no parent.
     async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error>;
 
-    /// The global names in a heap, each with a digest of its value, for comparing heaps.
+    /// Returns the global names in a heap, each with a digest of its value, for comparing heaps.
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error>;
 }
 

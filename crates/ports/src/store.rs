@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 pub trait Store: Send + Sync {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error>;
 
-    /// Rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after `after`
-    /// (exclusive).
+    /// Returns rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after
+    /// `after` (exclusive).
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error>;
 
-    /// The ids that a scan finds, each with the row of another table under the same id. Stores that can do this in
-    /// one read override it.
+    /// Returns the ids that a scan finds, each with the row of another table under the same id. Stores that can do
+    /// this in one read override it.
     async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
         let mut found = Vec::new();
         for (id, _) in self.scan(range).await? {
@@ -37,7 +37,7 @@ pub trait Store: Send + Sync {
     /// Applies a batch. When this returns `Ok`, the batch is durable.
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
-    /// All tenants that have a row, in the order of their ids. Used for maintenance over the whole store.
+    /// Returns all tenants that have a row, in the order of their ids. Used for maintenance over the whole store.
     async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
 
     /// Checks that the storage answers. `/readyz` calls this.
@@ -133,7 +133,7 @@ impl Table {
         Table::HeapUse,
     ];
 
-    /// The tables whose ids begin with a logical session's id. Their rows are deleted with that session.
+    /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.
     pub fn of_sessions() -> impl Iterator<Item = Table> {
         Self::ALL.into_iter().filter(|table| table.is_of_session())
     }
@@ -170,7 +170,7 @@ impl Table {
         }
     }
 
-    /// The name in storage. It never changes.
+    /// Returns the name in storage. It never changes.
     pub fn name(self) -> &'static str {
         match self {
             Table::Intent => "intent",

@@ -13,7 +13,7 @@ pub trait Upstream: Send + Sync {
     /// was no response.
     async fn send(&self, call: Call) -> Result<Response, Error>;
 
-    /// The names of the secrets that a call with this auth needs and that are not set.
+    /// Returns the names of the secrets that a call with this auth needs and that are not set.
     async fn lacking(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
         Vec::new()
     }

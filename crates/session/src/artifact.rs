@@ -100,7 +100,7 @@ impl Service {
         self.artifact(caller, uri).await.map(Box::new).map(Resource::Artifact)
     }
 
-    /// The artifact of a run, or one return of it if the URI has a label.
+    /// Returns the artifact of a run, or one return of it if the URI has a label.
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
         let (at, found, label) = self.find_run(caller, uri).await?;
         let bytes = self.artifact_bytes(caller, at, &found.row).await?;
@@ -114,7 +114,7 @@ impl Service {
         Ok(artifact)
     }
 
-    /// The row and the artifact of one run of a session.
+    /// Returns the row and the artifact of one run of a session.
     pub(crate) async fn artifact_at(
         &self,
         caller: &Caller,
@@ -126,8 +126,8 @@ impl Service {
         Ok(Some((found.row, crate::rows::read("artifact", &bytes)?)))
     }
 
-    /// A run by its number, with the place where it is stored. The first runs of a fork are stored under the session
-    /// it was forked from.
+    /// Returns a run by its number, with the place where it is stored. The first runs of a fork are stored under the
+    /// session it was forked from.
     async fn run_at(&self, caller: &Caller, mut at: RunAt) -> Result<Option<(RunAt, Versioned<RunRow>)>, Error> {
         loop {
             if let Some(row) = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await? {
@@ -155,7 +155,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The newest results of the sessions in the caller's slots.
+    /// Returns the newest results of the sessions in the caller's slots.
     pub async fn list_runs(&self, caller: &Caller) -> Result<Vec<RunListItem>, Error> {
         let slots = self.connection(caller).await?.row.slots;
         let mut runs = Vec::new();
@@ -170,7 +170,7 @@ impl Service {
         Ok(runs)
     }
 
-    /// The run that a URI names, and the label in the URI.
+    /// Returns the run that a URI names, and the label in the URI.
     async fn find_run(&self, caller: &Caller, uri: &str) -> Result<(RunAt, Versioned<RunRow>, Option<String>), Error> {
         let missing = || self.missing_resource_error(uri, false);
         let (at, label, binding) = match ResourceUri::parse(uri)? {
@@ -201,7 +201,7 @@ impl Service {
         Ok((at, found, label))
     }
 
-    /// The bytes of an artifact, which are in a row or in a blob.
+    /// Returns the bytes of an artifact, which are in a row or in a blob.
     async fn artifact_bytes(&self, caller: &Caller, at: RunAt, run: &RunRow) -> Result<Vec<u8>, Error> {
         if !run.inline {
             return self.read_blob(run.artifact).await;
@@ -218,18 +218,18 @@ impl Service {
         })
     }
 
-    /// The error for a missing resource. `expired` tells that it existed once.
+    /// Returns the error for a missing resource. `expired` tells that it existed once.
     pub(crate) fn missing_resource_error(&self, uri: &str, expired: bool) -> Error {
         if expired { self.expired_error(uri) } else { Error::NoArtifact(base::printable(uri, 120)) }
     }
 
-    /// The error for a handle or URI whose retention period is over.
+    /// Returns the error for a handle or URI whose retention period is over.
     pub(crate) fn expired_error(&self, what: &str) -> Error {
         Error::Gone { what: base::printable(what, 120), days: self.retention.artifacts }
     }
 }
 
-/// The key of a run in the caller's numbering of runs without an intent.
+/// Returns the key of a run in the caller's numbering of runs without an intent.
 pub(crate) fn principal_run_key(caller: &Caller, number: u64) -> Key {
     Key::new(&caller.tenant, Table::PrincipalRun, format!("{}/{number:010}", caller.principal))
 }

@@ -15,7 +15,8 @@ pub const TRIES: usize = 64;
 /// The `used` time of a connection is written no more often than this.
 const TOUCH_CONNECTION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The condition that a row still has the version at which it was read. Version 0 means that the row did not exist.
+/// Returns the condition that a row still has the version at which it was read. Version 0 means that the row did not
+/// exist.
 pub fn unchanged(version: u64) -> Expect {
     if version == 0 { Expect::Absent } else { Expect::Version(version) }
 }
@@ -42,7 +43,7 @@ impl Service {
         }
     }
 
-    /// The connection's slot for a session, assigned on first use.
+    /// Returns the connection's slot for a session, assigned on first use.
     pub(crate) async fn slot_for(&self, caller: &Caller, id: LogicalSessionId) -> Result<Slot, Error> {
         for _ in 0..TRIES {
             let Assigned { slot, batch, _turn } = self.slot_batch(caller, id).await?;
@@ -53,7 +54,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The slot, and the write that assigns it if it is new.
+    /// Returns the slot, and the write that assigns it if it is new.
     pub(crate) async fn slot_batch(&self, caller: &Caller, id: LogicalSessionId) -> Result<Assigned, Error> {
         let slot_of = |connection: &ConnectionRow| connection.slots.iter().position(|known| *known == id);
         let known = |at: usize| Assigned { slot: Slot(at as u32), batch: Batch::default(), _turn: None };

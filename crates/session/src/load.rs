@@ -38,12 +38,12 @@ pub struct Session {
 }
 
 impl Service {
-    /// The registry that a tenant sees at this moment.
+    /// Returns the registry that a tenant sees at this moment.
     pub fn registry_for(&self, tenant: &TenantId) -> Arc<Registry> {
         self.tenants.registry_view(tenant, self.registry())
     }
 
-    /// A pinned catalog by its digest. `None` if the tenant may use nothing of it any more.
+    /// Returns a pinned catalog by its digest. `None` if the tenant may use nothing of it any more.
     pub(crate) async fn catalog_for(&self, tenant: &TenantId, digest: Digest) -> Result<Option<Arc<Catalog>>, Error> {
         Ok(self.tenants.catalog_view(tenant, self.catalog(digest).await?))
     }
@@ -71,7 +71,7 @@ impl Service {
         Ok(Session { id, slot, binding, execute, catalogs, offered, logical })
     }
 
-    /// The pinned catalogs of an execute session, as the tenant sees them.
+    /// Returns the pinned catalogs of an execute session, as the tenant sees them.
     pub(crate) async fn pinned(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
@@ -95,7 +95,7 @@ impl Service {
         Ok((id, self.slot_for(caller, id).await?))
     }
 
-    /// The session in a slot of the caller's connection.
+    /// Returns the session in a slot of the caller's connection.
     async fn session_in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
         // Only slots of principals are cached, because the slots of a transport are deleted with the transport.
         let owner = match &caller.connection {

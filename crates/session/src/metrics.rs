@@ -14,7 +14,7 @@ impl Service {
         self.meter.call_seconds.get_or_create(&vec![tool]).observe(seconds);
     }
 
-    /// All metrics in the text format of Prometheus.
+    /// Returns all metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         self.meter.sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
         self.meter.runs.set(i64::try_from(self.lives.count()).unwrap_or(i64::MAX));

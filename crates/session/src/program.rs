@@ -91,7 +91,7 @@ pub fn compile_stages(scope: &Scope, program: &str, limits: &Limits) -> Compiler
     CompilerStages { parsed, checked: Some(checked), plan: Some(plan), diagnostics: limit_diagnostics(diagnostics) }
 }
 
-/// The diagnostic for a program without returns or with too many steps.
+/// Returns the diagnostic for a program without returns or with too many steps.
 fn check_size(checked: &Checked, limits: &Limits) -> Option<Diagnostic> {
     if checked.returns().is_empty() {
         return Some(Diagnostic::error(

@@ -28,13 +28,13 @@ pub struct SessionReuseKey {
 }
 
 impl SessionReuseKey {
-    /// The row id of a session without an intent. The prefix keeps it apart from the digests of intents.
+    /// Returns the row id of a session without an intent. The prefix keeps it apart from the digests of intents.
     pub(crate) fn row_id(&self) -> String {
         format!("key/{}", Digest::of(&serde_json::to_vec(self).unwrap_or_default()))
     }
 }
 
-/// The row id of an intent. An intent is free text, so its digest is used.
+/// Returns the row id of an intent. An intent is free text, so its digest is used.
 pub(crate) fn intent_id(intent: &str) -> String {
     Digest::of(intent.as_bytes()).to_string()
 }

@@ -67,7 +67,7 @@ pub struct ForkedFrom {
 /// The `used` time of a session is written no more often than this.
 pub const TOUCH_MS: i64 = 60 * 60 * 1000;
 
-/// The time of rows that were written before the field existed.
+/// Returns the time of rows that were written before the field existed.
 pub(crate) fn never() -> Timestamp {
     Timestamp(0)
 }
@@ -140,7 +140,7 @@ pub struct ExecuteRow {
 }
 
 impl ExecuteRow {
-    /// The first table, then each later one under a heading.
+    /// Returns the first table, then each later one under a heading.
     pub fn cumulative(&self) -> String {
         self.waves.join("\n\n## Expanded capabilities\n\n")
     }
@@ -230,27 +230,27 @@ pub enum Claim {
     Done(u64),
 }
 
-/// The key of a run, by its number in the session.
+/// Returns the key of a run, by its number in the session.
 pub fn run_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Run, format!("{session}/{number:010}"))
 }
 
-/// The number of a plan commit written as `pc3`.
+/// Returns the number of a plan commit written as `pc3`.
 pub fn commit_number(shown: &str) -> Option<u64> {
     shown.strip_prefix("pc")?.parse().ok()
 }
 
-/// The key of a plan commit, by its number in the session.
+/// Returns the key of a plan commit, by its number in the session.
 pub fn commit_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::PlanCommit, format!("{session}/{number:010}"))
 }
 
-/// The key of a run's result, if it is small enough for a row.
+/// Returns the key of a run's result, if it is small enough for a row.
 pub fn artifact_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -> Key {
     Key::new(tenant, Table::Artifact, format!("{session}/{number:010}"))
 }
 
-/// The key that leads from a run's id to its place.
+/// Returns the key that leads from a run's id to its place.
 pub fn run_id_key(tenant: &TenantId, run: RunId) -> Key {
     Key::new(tenant, Table::RunId, run.to_string())
 }

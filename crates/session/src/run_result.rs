@@ -32,7 +32,7 @@ pub enum RunAnswer {
 }
 
 impl RunAnswer {
-    /// The result, if the run has ended.
+    /// Returns the result, if the run has ended.
     pub fn finished(self) -> Option<Arc<RunResult>> {
         match self {
             RunAnswer::Finished(ran) => Some(ran),

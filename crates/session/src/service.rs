@@ -131,12 +131,12 @@ impl Service {
         Self { api_keys, ..self }
     }
 
-    /// The identity of an API key. `None` for a key that is unknown or revoked.
+    /// Returns the identity of an API key. `None` for a key that is unknown or revoked.
     pub async fn identify(&self, key: &str) -> Result<Option<Identity>, crate::Error> {
         Ok(self.api_keys.identify(key).await?)
     }
 
-    /// The current registry, without the restrictions of any tenant.
+    /// Returns the current registry, without the restrictions of any tenant.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -156,7 +156,7 @@ impl Service {
         self.ports.clock.now()
     }
 
-    /// An id for a request whose caller sent none.
+    /// Returns an id for a request whose caller sent none.
     pub fn new_request_id(&self) -> String {
         self.new_run_id().to_string()
     }
@@ -172,7 +172,7 @@ impl Service {
         Ok(())
     }
 
-    /// A catalog by the digest that a session pinned.
+    /// Returns a catalog by the digest that a session pinned.
     pub(crate) async fn catalog(&self, digest: Digest) -> Result<Arc<Catalog>, crate::Error> {
         if let Some(offered) = self.registry().by_digest(&digest) {
             return Ok(offered.clone());
@@ -186,7 +186,7 @@ impl Service {
         Ok(catalog)
     }
 
-    /// The permits for concurrent calls of a session, shared by its runs.
+    /// Returns the permits for concurrent calls of a session, shared by its runs.
     pub(crate) fn calls_of(&self, session: LogicalSessionId) -> Arc<Semaphore> {
         self.calls.get_or_create(&session, || Semaphore::new(self.limits.calls_per_session))
     }
@@ -197,7 +197,7 @@ impl Service {
         self.turns.get_or_create(of, Turn::default).lock_owned().await
     }
 
-    /// The turn, if it is free.
+    /// Returns the turn, if it is free.
     pub(crate) fn try_turn(&self, of: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         self.turns.get_or_create(of, Turn::default).try_lock_owned().ok()
     }

@@ -47,7 +47,7 @@ pub struct SymbolSpace {
 const PORTION: usize = 200;
 
 impl Service {
-    /// The caller's sessions, the last used first.
+    /// Returns the caller's sessions, the last used first.
     pub async fn list_sessions(&self, caller: &Caller) -> Result<Vec<SessionView>, Error> {
         let slots = self.connection(caller).await?.row.slots;
         let mut views = Vec::new();
@@ -71,7 +71,7 @@ impl Service {
         Ok(views)
     }
 
-    /// One session, by slot, id or intent.
+    /// Returns one session, by slot, id or intent.
     pub async fn session_view(&self, caller: &Caller, reference: &str) -> Result<SessionView, Error> {
         let slots = self.connection(caller).await?.row.slots;
         let id = self.session_id(caller, reference).await?;

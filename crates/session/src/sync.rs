@@ -17,7 +17,7 @@ impl<K, T> Default for WeakMap<K, T> {
 }
 
 impl<K: Hash + Eq, T> WeakMap<K, T> {
-    /// The value of a name, created if no task holds it.
+    /// Returns the value of a name, created if no task holds it.
     pub fn get_or_create<Q>(&self, name: &Q, make: impl FnOnce() -> T) -> Arc<T>
     where
         K: Borrow<Q>,
@@ -33,7 +33,7 @@ impl<K: Hash + Eq, T> WeakMap<K, T> {
         fresh
     }
 
-    /// The value, if a task holds it.
+    /// Returns the value, if a task holds it.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, name: &Q) -> Option<Arc<T>>
     where
         K: Borrow<Q>,

@@ -15,7 +15,7 @@ impl Service {
         Ok(self.ports.store.commit(Batch::default().put(key(tenant, id), dated, Expect::Any)).await?)
     }
 
-    /// The `initialize` message of a transport session.
+    /// Returns the `initialize` message of a transport session.
     pub async fn transport(&self, tenant: &TenantId, id: &str) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.ports.store.get(&key(tenant, id)).await?.map(|row| dated(row.value).1))
     }

@@ -57,7 +57,7 @@ impl ResourceUri {
         format!("plasm://session/{slot}/p/{number}")
     }
 
-    /// The slot or session id in the URI.
+    /// Returns the slot or session id in the URI.
     pub fn session(&self) -> Option<&str> {
         match self {
             Self::Run { session, .. } | Self::Plan { session, .. } => Some(session),

@@ -24,7 +24,7 @@ impl Hash for ByValue<'_> {
     }
 }
 
-/// The hash of one value, under the equality of `same`.
+/// Returns the hash of one value, under the equality of `same`.
 pub fn hash_of(value: &Value) -> u64 {
     let mut state = DefaultHasher::new();
     hash(value, &mut state);

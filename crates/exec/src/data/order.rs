@@ -20,7 +20,7 @@ pub enum Key<'v> {
     Other(&'v Value),
 }
 
-/// The key of a value. `None` for `null`, which has no place in the order.
+/// Returns the key of a value. `None` for `null`, which has no place in the order.
 pub fn key<'v>(kind: &Type, value: &'v Value) -> Option<Key<'v>> {
     Some(match value {
         Value::Null => return None,
@@ -61,7 +61,7 @@ pub fn numbers(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// The number as an integer, if it is one.
+/// Returns the number as an integer, if it is one.
 pub fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
@@ -77,7 +77,7 @@ pub fn instant(text: &str) -> Option<i128> {
     text.parse::<Timestamp>().ok().map(|t| t.as_nanosecond())
 }
 
-/// A fast path for `2026-11-15` and `2026-11-15T12:00:00Z`, the two most common forms.
+/// Parses `2026-11-15` and `2026-11-15T12:00:00Z`, the two most common forms, without the general parser.
 fn utc_seconds(text: &[u8]) -> Option<i128> {
     let digits = |from: usize, to: usize| -> Option<i64> {
         text.get(from..to)?.iter().try_fold(0i64, |sum, b| b.is_ascii_digit().then(|| sum * 10 + i64::from(b - b'0')))

@@ -154,7 +154,7 @@ impl<'a> Work<'a> {
         self.steps.get(self.at).ok_or(StepError::NotRows)
     }
 
-    /// The rows of the step's main input.
+    /// Returns the rows of the step's main input.
     fn view(&self) -> Result<View<'a>, StepError> {
         let input = self.step()?.kind.input().ok_or(StepError::NotRows)?;
         let rows = self.inputs.get(&input).ok_or(StepError::NotRows)?;
@@ -172,7 +172,7 @@ impl<'a> Work<'a> {
         values.filter(|pair| !matches!(pair, Ok((_, Value::Null)))).collect()
     }
 
-    /// The bound of a step that calls once per row: the plan's calls divided by the rows it may start from.
+    /// Returns the bound of a step that calls once per row: the plan's calls divided by the rows it may start from.
     fn each_want(&self, rows: Option<usize>, page_size: Option<usize>) -> ListLimits {
         let calls = self.step().map_or(0, |s| s.calls);
         let from = self.step().ok().and_then(|s| s.kind.input()).and_then(|at| self.steps.get(at));
@@ -237,7 +237,7 @@ impl Reader for Allowance<'_> {
     }
 }
 
-/// The rows of an outer step, or the current row as a row set of one.
+/// Returns the rows of an outer step, or the current row as a row set of one.
 fn given(scope: &Scope<'_>, step: Option<usize>) -> Result<Arc<Rowset>, StepError> {
     match (step, scope.row) {
         (Some(step), _) => scope.inputs.get(&step).cloned().ok_or(StepError::NotRows),
@@ -253,7 +253,7 @@ fn catalog_of<'c>(ctx: &Ctx<'c>, id: &base::CatalogId) -> Result<&'c Arc<Catalog
     ctx.catalogs.get(id).ok_or_else(|| StepError::Catalog(id.clone()))
 }
 
-/// The catalog and the capability that a call of the plan names.
+/// Returns the catalog and the capability that a call of the plan names.
 pub fn called<'c>(ctx: &Ctx<'c>, call: &CapabilityRef) -> Result<Target<'c>, StepError> {
     let catalog = catalog_of(ctx, &call.catalog)?;
     let capability = catalog.capability(&call.capability).ok_or_else(|| StepError::Catalog(call.catalog.clone()))?;

@@ -80,7 +80,7 @@ pub fn check(source: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The position at which the tag closes, ignoring text inside its strings.
+/// Returns the position at which the tag closes, ignoring text inside its strings.
 fn tag_end(inner: &str, close: &str, comment: bool) -> Option<usize> {
     if comment {
         return inner.find(close);

@@ -116,7 +116,8 @@ pub fn guard(environment: &mut Environment<'static>, plain: Environment<'static>
     }
 }
 
-/// The size of all arguments, plus the other arguments once per item: `join` repeats its separator between all items.
+/// Returns the size of all arguments, plus the other arguments once per item: `join` repeats its separator between
+/// all items.
 fn cost_of_call(args: &[TemplateValue]) -> u64 {
     let argument_cost: u64 = args.iter().map(|arg| cost(arg, DEPTH)).fold(VALUE_COST, u64::saturating_add);
     let items = args.first().and_then(TemplateValue::len).unwrap_or(1).max(1) as u64;

@@ -52,13 +52,13 @@ pub trait Reader: Sync {
 pub type CoveredValue = (Value, Coverage);
 
 impl<'a> Scope<'a> {
-    /// The same scope with another current row.
+    /// Returns the same scope with another current row.
     pub fn at(self, view: View<'a>, row: &'a Arc<Row>) -> Self {
         Self { row: Some(CurrentRow { view, row }), ..self }
     }
 
-    /// The arguments of a call. A `null` is left out, unless the capability requires the parameter, which is an
-    /// error, or lets `null` empty it.
+    /// Returns the arguments of a call. A `null` is left out, unless the capability requires the parameter, which is
+    /// an error, or lets `null` empty it.
     pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
         let mut out = catalog::Args::new();
         for (name, expr) in args {
@@ -74,7 +74,7 @@ impl<'a> Scope<'a> {
         Ok(out)
     }
 
-    /// A value, reading the API if the expression contains a read.
+    /// Returns a value, reading the API if the expression contains a read.
     pub async fn value(&self, expr: &Expr) -> Result<CoveredValue, StepError> {
         if !expr.reads_api() {
             return self.known(expr).map(|value| (value, Coverage::Complete));
@@ -82,7 +82,7 @@ impl<'a> Scope<'a> {
         self.read(expr).await
     }
 
-    /// A value that needs no read of its own.
+    /// Returns a value that needs no read of its own.
     pub fn known(&self, expr: &Expr) -> Result<Value, StepError> {
         match expr {
             Expr::Value(value) => Ok(value.clone()),
@@ -151,7 +151,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The origin of a value, for an error message.
+    /// Returns the origin of a value, for an error message.
     fn source(&self, expr: &Expr) -> String {
         match expr {
             Expr::Step { step, take, .. } => format!("{}.{}", step_name(self.steps, *step), path_of(take)),
@@ -161,7 +161,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The values of all rows for a list, or the value of the first row otherwise.
+/// Returns the values of all rows for a list, or the value of the first row otherwise.
 fn take_from_result(
     step: Option<&Step>,
     rows: &Rowset,
@@ -176,13 +176,13 @@ fn take_from_result(
     rows.rows.first().map_or(Ok(Value::Null), |row| take_from(&view, row, take))
 }
 
-/// The value of each row. Rows without a value are skipped.
+/// Returns the value of each row. Rows without a value are skipped.
 fn take_from_all(view: &View<'_>, take: &RowPart) -> Result<Value, StepError> {
     let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
     values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// The step's name in the program, or its number.
+/// Returns the step's name in the program, or its number.
 pub fn step_name(steps: &[Step], at: usize) -> String {
     let label = steps.get(at).and_then(|s| s.label.as_ref()).map(|label| format!("`{label}`"));
     label.unwrap_or_else(|| format!("step {:02}", at + 1))

@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         Walk { path, tables, key_at, place: AtomicUsize::new(0) }
     }
 
-    /// The type at the end of a path. `None` if it is unknown.
+    /// Returns the type at the end of a path. `None` if it is unknown.
     pub fn kind(&self, path: &[SmolStr]) -> Option<Type> {
         let (first, rest) = path.split_first()?;
         let mut kind = self.columns.iter().find(|c| c.name == *first)?.kind.clone();
@@ -60,8 +60,8 @@ impl<'a> View<'a> {
         Some(kind)
     }
 
-    /// The entity that a reference refers to: of the rows' own catalog, or else of the first catalog that has such an
-    /// entity.
+    /// Returns the entity that a reference refers to: of the rows' own catalog, or else of the first catalog that has
+    /// such an entity.
     pub fn entity_of(&self, kind: &Type) -> Option<&'a Entity> {
         let name = match kind {
             Type::Ref(name) => name,
@@ -88,7 +88,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The value at the end of the path. `None` if it is absent or `null`.
+    /// Returns the value at the end of the path. `None` if it is absent or `null`.
     pub fn find<'r>(&self, row: &'r Row) -> Option<&'r Value>
     where
         'a: 'r,

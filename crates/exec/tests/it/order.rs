@@ -265,7 +265,7 @@ struct Heard(Mutex<Vec<StepProgress>>);
 
 impl ProgressSink for Heard {
     fn report(&self, progress: StepProgress) {
-        self.0.lock().unwrap().push(told);
+        self.0.lock().unwrap().push(progress);
     }
 }
 

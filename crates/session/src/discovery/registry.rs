@@ -29,8 +29,8 @@ pub enum ApiAccess {
 }
 
 impl Service {
-    /// The APIs that the caller may use, in the order of their ids. With a query, those whose id, title or entities
-    /// contain each of its words.
+    /// Returns the APIs that the caller may use, in the order of their ids. With a query, those whose id, title or
+    /// entities contain each of its words.
     pub async fn list_registry(&self, caller: &Caller, query: Option<&str>) -> Vec<ApiListing> {
         let words: Vec<String> = query.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
         let mut listed = Vec::new();
@@ -42,7 +42,7 @@ impl Service {
         listed
     }
 
-    /// One API by id or alias.
+    /// Returns one API by id or alias.
     pub async fn find_api(&self, caller: &Caller, name: &str) -> Option<ApiListing> {
         let catalog = self.registry_for(&caller.tenant).get(name)?.clone();
         Some(ApiListing { access: self.access(caller, &catalog).await, catalog })

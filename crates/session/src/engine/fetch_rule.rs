@@ -45,12 +45,12 @@ const ALL: [Method; 5] = [Method::Get, Method::Post, Method::Put, Method::Patch,
 const PREFIX: &str = "x-mcp-";
 
 impl FetchRule {
-    /// A rule for all methods of one origin, without a credential.
+    /// Returns a rule for all methods of one origin, without a credential.
     pub fn to(origin: Origin) -> Self {
         Self { origin, methods: ALL.to_vec(), tenants: None, when: BTreeMap::new(), auth: None }
     }
 
-    /// The first rule that matches a request.
+    /// Returns the first rule that matches a request.
     pub(crate) fn of<'a>(rules: &'a [Self], asked: &RuleQuery<'_>) -> Result<&'a Self, NoMatchingRule<'a>> {
         let open: Vec<&Self> = rules.iter().filter(|rule| rule.is_open_to(asked)).collect();
         let there: Vec<&Self> = open.iter().copied().filter(|rule| rule.origin == *asked.origin).collect();

@@ -118,7 +118,7 @@ impl Js {
         lock(&self.stall_reasons).get(&id).cloned()
     }
 
-    /// The notifier for changes of the given name.
+    /// Returns the notifier for changes of the given name.
     pub fn notifier(&self, what: &str) -> Arc<Notify> {
         self.changes.get_or_create(what, Notify::new)
     }
@@ -131,7 +131,7 @@ impl Js {
     }
 }
 
-/// The name under which the end of an approved run is announced.
+/// Returns the name under which the end of an approved run is announced.
 pub(crate) fn claim_name(id: &str) -> String {
     format!("claim/{id}")
 }

@@ -146,8 +146,8 @@ pub(crate) enum SessionName {
 }
 
 impl SessionName {
-    /// The id of the session's row. A name comes from outside, so it is hashed and cannot equal a logical session's
-    /// id.
+    /// Returns the id of the session's row. A name comes from outside, so it is hashed and cannot equal a logical
+    /// session's id.
     pub fn row_id(&self) -> String {
         match self {
             SessionName::Logical(id) => format!("l/{id}"),

@@ -112,7 +112,7 @@ pub(crate) struct StepPermit {
 }
 
 impl Scheduler {
-    /// A scheduler for this many processors and this much memory for started steps.
+    /// Returns a scheduler for this many processors and this much memory for started steps.
     pub fn new(at_once: usize, most_bytes: u64) -> Self {
         let steps = SchedulerState {
             free: isize::try_from(at_once).unwrap_or(isize::MAX),
@@ -153,7 +153,7 @@ impl SchedulerState {
         self.begun.steps == 0 || held.plus(bytes).is_within(left)
     }
 
-    /// The waiting steps of a tenant. A tenant without any is appended to the turns.
+    /// Returns the waiting steps of a tenant. A tenant without any is appended to the turns.
     fn waiting_of(&mut self, tenant: &TenantId) -> &mut WaitingSteps {
         if !self.waiting.contains_key(tenant) {
             self.turns.push_back(tenant.clone());
@@ -224,7 +224,7 @@ impl SchedulerState {
         self.turns.retain(|tenant| self.waiting.contains_key(tenant));
     }
 
-    /// The first waiting step, in the order of turns, that may run.
+    /// Returns the first waiting step, in the order of turns, that may run.
     fn next_step(&mut self) -> Option<(TenantId, NextStep)> {
         self.drop_cancelled();
         let fits = |steps: &Self, tenant: &TenantId| {

@@ -69,7 +69,7 @@ impl Default for JsSettings {
 }
 
 impl JsSettings {
-    /// The tenant's limit in bytes. `None` means unlimited.
+    /// Returns the tenant's limit in bytes. `None` means unlimited.
     pub(crate) fn heap_room(&self, tenant: &TenantId) -> Option<u64> {
         let mb = self.heaps_mb_of.get(tenant).copied().unwrap_or(self.heaps_mb);
         (mb > 0).then(|| mb.saturating_mul(1 << 20))

@@ -61,7 +61,7 @@ pub enum JsError {
 }
 
 impl JsError {
-    /// The stable code that clients branch on.
+    /// Returns the stable code that clients branch on.
     pub fn code(&self) -> &'static str {
         match self {
             JsError::NoScripts => "no_javascript",

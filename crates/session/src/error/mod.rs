@@ -116,7 +116,7 @@ impl From<access::Error> for Error {
 }
 
 impl Error {
-    /// The stable code that clients branch on.
+    /// Returns the stable code that clients branch on.
     pub fn code(&self) -> &'static str {
         match self {
             Error::NoIntent | Error::IntentTooLong { .. } => "bad_intent",

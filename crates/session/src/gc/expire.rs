@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
 use crate::transport::dated;
 
-/// The connection row of an execute address.
+/// Returns the connection row of an execute address.
 fn address_slot(space: &Key) -> Key {
     Key::new(&space.tenant, Table::Connection, format!("x/{}", space.id))
 }

@@ -113,7 +113,7 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// The heaps that a run refers to.
+    /// Returns the heaps that a run refers to.
     fn heaps_kept_by(&self, run: &ExecutionRow) -> Vec<Digest> {
         if !run.state.is_final() {
             let from = match run.from {

@@ -86,7 +86,7 @@ impl Collector<'_> {
         self.remove(vec![(key.clone(), Expect::Version(row.version))]).await
     }
 
-    /// The ids and versions of another table's rows whose ids begin with this row's id.
+    /// Returns the ids and versions of another table's rows whose ids begin with this row's id.
     async fn ids_under(&self, (key, table): (&Key, Table)) -> Result<Vec<(String, u64)>, Error> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {

@@ -27,7 +27,7 @@ fn digests_in(text: &[u8], named: &mut HashSet<Digest>) {
 }
 
 impl Collector<'_> {
-    /// Every digest in any row.
+    /// Returns every digest in any row.
     pub(super) async fn named_digests(&mut self, tenants: &[TenantId]) -> Result<HashSet<Digest>, Error> {
         let mut named = HashSet::new();
         for tenant in tenants {

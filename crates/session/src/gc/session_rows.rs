@@ -41,7 +41,7 @@ impl Collector<'_> {
         self.remove(doomed).await
     }
 
-    /// The rows to delete because of one row of an existing session.
+    /// Returns the rows to delete because of one row of an existing session.
     async fn expired_rows(
         &mut self,
         session: LogicalSessionId,
@@ -78,7 +78,7 @@ impl Collector<'_> {
         Ok(if over { vec![(key.clone(), expect)] } else { Vec::new() })
     }
 
-    /// A run with its id, its page handles and its receipts.
+    /// Returns a run with its id, its page handles and its receipts.
     async fn with_run(
         &self,
         session: LogicalSessionId,
@@ -118,7 +118,7 @@ impl Collector<'_> {
     }
 }
 
-/// The time of a call, which is part of its row id.
+/// Returns the time of a call, which is part of its row id.
 fn moment_of(id: &str) -> Timestamp {
     let moment = id.split_once('/').and_then(|(_, rest)| rest.split_once('-')).and_then(|(at, _)| at.parse().ok());
     moment.map_or(Timestamp(i64::MAX), Timestamp)

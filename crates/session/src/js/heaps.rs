@@ -62,13 +62,13 @@ impl HeapWrite {
 }
 
 impl StoredHeap {
-    /// The write that clears the condemned mark, if the heap has one.
+    /// Returns the write that clears the condemned mark, if the heap has one.
     fn retaining_write(&self, tenant: &TenantId, key: Digest) -> Option<Write> {
         self.row.condemned?;
         Some(self.replacing_write(tenant, key, &HeapRow { condemned: None, ..self.row.clone() }))
     }
 
-    /// The write that replaces the row.
+    /// Returns the write that replaces the row.
     pub(super) fn replacing_write(&self, tenant: &TenantId, key: Digest, row: &HeapRow) -> Write {
         let (key, value) = (heap_key(tenant, key), row.write(&self.inline));
         Write::Put { key, value, expect: Expect::Version(self.version) }
@@ -89,7 +89,7 @@ impl Service {
         Ok(Some(StoredHeap { inline: object.to_vec(), row, version: found.version }))
     }
 
-    /// The object of a stored heap, from its row or its blob.
+    /// Returns the object of a stored heap, from its row or its blob.
     pub(super) async fn object_of(&self, key: Digest, stored: StoredHeap) -> Result<Vec<u8>, Error> {
         let Some(blob) = stored.row.blob else { return Ok(stored.inline) };
         self.ports.blobs.get(&blob).await.map_err(|error| match error {
@@ -133,7 +133,7 @@ impl Service {
         }
     }
 
-    /// The objects of a heap, the oldest first, starting after the nearest ancestor in memory.
+    /// Returns the objects of a heap, the oldest first, starting after the nearest ancestor in memory.
     pub(super) async fn heap_chain(
         &self,
         tenant: &TenantId,
@@ -263,9 +263,9 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The write that stores a heap, unless it is stored; a large object is put as a blob first. Most heaps are new,
-    /// so the first attempt passes `look = false` and skips the lookup. If the transaction then conflicts on the
-    /// heap's row, the caller passes `look = true`. `from` is the heap that the run started from.
+    /// Returns the write that stores a heap, unless it is stored; a large object is put as a blob first. Most heaps
+    /// are new, so the first attempt passes `look = false` and skips the lookup. If the transaction then conflicts on
+    /// the heap's row, the caller passes `look = true`. `from` is the heap that the run started from.
     pub(super) async fn heap_write(
         &self,
         tenant: &TenantId,
@@ -303,7 +303,7 @@ impl Service {
         Ok(HeapWrite { write: Some(write), links, bytes: row.stored_bytes })
     }
 
-    /// The row of a heap without a parent. A large object is put as a blob first.
+    /// Returns the row of a heap without a parent. A large object is put as a blob first.
     async fn new_heap(&self, heap: &Heap, from: Option<Digest>, object: &[u8]) -> Result<HeapRow, Error> {
         let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(object).await?) };
         Ok(HeapRow {
@@ -320,14 +320,14 @@ impl Service {
         })
     }
 
-    /// The number of objects of a stored heap, if it exists. All of them are read and verified.
+    /// Returns the number of objects of a stored heap, if it exists. All of them are read and verified.
     async fn check_stored_heap(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
         let Some(stored) = self.retain_heap(tenant, key).await? else { return Ok(None) };
         self.heap_chain(tenant, key, |_| false).await?;
         Ok(Some(stored.row.links))
     }
 
-    /// The write that replaces a damaged heap.
+    /// Returns the write that replaces a damaged heap.
     async fn replace_damaged_heap(
         &self,
         tenant: &TenantId,
@@ -351,7 +351,7 @@ impl Service {
         Ok(HeapWrite { write: Some(Write::Put { key, value, expect }), links: 1, bytes: row.stored_bytes })
     }
 
-    /// The number of objects of a heap that was recently seen in storage and uncondemned.
+    /// Returns the number of objects of a heap that was recently seen in storage and uncondemned.
     fn known_links(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
         let known = lock(&self.js()?.chain_lengths).get(&(tenant.clone(), key)).copied();
         Ok(known.filter(|(_, seen)| self.is_recent(*seen)).map(|(links, _)| links))

@@ -31,12 +31,12 @@ impl Service {
         self
     }
 
-    /// The id of this process, if it has a JavaScript engine.
+    /// Returns the id of this process, if it has a JavaScript engine.
     pub(crate) fn instance(&self) -> Option<InstanceId> {
         self.js.as_ref().map(|js| js.presence.me())
     }
 
-    /// The engine, or an error if the server has none.
+    /// Returns the engine, or an error if the server has none.
     pub(crate) fn js(&self) -> Result<&Js, Error> {
         Ok(self.js.as_ref().ok_or(JsError::NoScripts)?)
     }

@@ -41,18 +41,18 @@ impl OutputIndex {
         changed
     }
 
-    /// The piece that holds this byte, or the last piece.
+    /// Returns the piece that holds this byte, or the last piece.
     fn piece_at(&self, byte: u64) -> usize {
         self.pieces.partition_point(|(start, _)| *start <= byte).saturating_sub(1)
     }
 
-    /// The piece in which this line begins.
+    /// Returns the piece in which this line begins.
     fn piece_of_line(&self, line: u64) -> usize {
         self.pieces.partition_point(|(_, ends)| *ends < line).saturating_sub(1)
     }
 }
 
-/// The last character boundary at or below `at`.
+/// Returns the last character boundary at or below `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -145,7 +145,7 @@ impl Service {
         }
     }
 
-    /// The text from a piece's beginning up to a byte.
+    /// Returns the text from a piece's beginning up to a byte.
     async fn window(
         &self,
         caller: &Caller,
@@ -167,7 +167,7 @@ impl Service {
         Ok(Window { text, byte, line })
     }
 
-    /// The last piece, from which a resumed run continues.
+    /// Returns the last piece, from which a resumed run continues.
     pub(super) async fn output_tail(
         &self,
         tenant: &TenantId,
@@ -198,7 +198,7 @@ fn page(index: &OutputIndex, window: &Window, start: usize, end: usize) -> Outpu
     }
 }
 
-/// The position after this many line feeds.
+/// Returns the position after this many line feeds.
 fn line_start(text: &str, skip: u64) -> Option<usize> {
     if skip == 0 {
         return Some(0);
@@ -207,8 +207,8 @@ fn line_start(text: &str, skip: u64) -> Option<usize> {
     text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').nth(nth).map(|(at, _)| at + 1)
 }
 
-/// The length of the next lines: at least one line, at most `most` lines and about a page of bytes. `None` if the
-/// first line has no end yet.
+/// Returns the length of the next lines: at least one line, at most `most` lines and about a page of bytes. `None` if
+/// the first line has no end yet.
 fn lines_end(text: &str, most: u64, is_last_window: bool) -> Option<usize> {
     let (mut end, mut lines) = (0, 0);
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n') {

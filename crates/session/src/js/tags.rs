@@ -90,7 +90,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The heaps that have all of these tags, in the order of their keys.
+    /// Returns the heaps that have all of these tags, in the order of their keys.
     pub async fn heaps_by_tags(&self, caller: &Caller, filter: &Tags) -> Result<Vec<(Digest, Tags)>, Error> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
@@ -117,7 +117,7 @@ impl Service {
     }
 }
 
-/// The write of the tags given with a run. They replace the tags that its heap may have.
+/// Returns the write of the tags given with a run. They replace the tags that its heap may have.
 pub(super) fn tag_write(tenant: &TenantId, heap: Digest, tags: &Tags) -> Write {
     let key = tags_key(tenant, heap);
     if tags.is_empty() {

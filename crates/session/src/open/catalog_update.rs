@@ -15,8 +15,8 @@ pub struct CatalogUpdate {
 }
 
 impl SessionSnapshot {
-    /// The updates that the session was not told about. Marks them as announced in its row, which the caller must
-    /// store.
+    /// Returns the updates that the session was not told about. Marks them as announced in its row, which the caller
+    /// must store.
     pub(super) fn take_catalog_updates(&mut self, registry: &Registry) -> Vec<CatalogUpdate> {
         let mut catalog_updates = Vec::new();
         let Some((_, execute)) = &mut self.execute else { return catalog_updates };

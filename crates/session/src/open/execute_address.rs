@@ -120,13 +120,13 @@ impl Service {
         Ok(ExecuteAddress { caller, session, binding, intent, catalogs, revision, opened, execute })
     }
 
-    /// Everything that the session was taught, as far as its tenant may still use it.
+    /// Returns everything that the session was taught, as far as its tenant may still use it.
     pub async fn cumulative_table(&self, address: &ExecuteAddress) -> Result<String, Error> {
         let catalogs = self.pinned(&address.caller.tenant, &address.execute).await?;
         Ok(self.cumulative_text(&address.caller, &address.execute, &catalogs))
     }
 
-    /// The table of each wave. A restricted tenant gets a single table of what it may still use.
+    /// Returns the table of each wave. A restricted tenant gets a single table of what it may still use.
     pub async fn wave_tables(&self, caller: &Caller, session: LogicalSessionId) -> Result<Vec<String>, Error> {
         let Some(binding) = self.logical(caller, session).await?.and_then(|found| found.row.execute) else {
             return Ok(Vec::new());

@@ -57,7 +57,7 @@ impl OpenRequest {
 }
 
 impl SeedRequest {
-    /// A seed for everything that the entity has, regardless of the intent.
+    /// Returns a seed for everything that the entity has, regardless of the intent.
     pub fn all(api: &str, entity: &str) -> Self {
         Self { api: api.to_owned(), entity: entity.to_owned(), capabilities: vec!["*".to_owned()] }
     }
@@ -198,7 +198,8 @@ impl Service {
     }
 }
 
-/// The catalogs and seeds of a request. A pinned catalog keeps its version; other catalogs come from the registry.
+/// Returns the catalogs and seeds of a request. A pinned catalog keeps its version; other catalogs come from the
+/// registry.
 fn resolve_seeds(
     pinned: &Catalogs,
     registry: &Registry,
@@ -226,7 +227,7 @@ fn pinned_by_name(pinned: &Catalogs, name: &str) -> Option<Arc<Catalog>> {
     pinned.get(&name).or_else(by_alias).cloned()
 }
 
-/// The available APIs with their entities, such as `demo (Project, Person)`, for an error message.
+/// Returns the available APIs with their entities, such as `demo (Project, Person)`, for an error message.
 fn list_offered(registry: &Registry) -> String {
     let entities = |c: &Catalog| c.offered().take(20).map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
     let apis: Vec<String> = registry.iter().take(20).map(|c| format!("{} ({})", c.id, entities(c))).collect();

@@ -57,7 +57,7 @@ impl Service {
         Ok(if call.request.refresh { snapshot.refresh_catalogs(call.registry) } else { snapshot })
     }
 
-    /// An execute session with its catalogs. `None` if a part of it is lost or damaged.
+    /// Returns an execute session with its catalogs. `None` if a part of it is lost or damaged.
     async fn read_symbol_space(
         &self,
         caller: &Caller,

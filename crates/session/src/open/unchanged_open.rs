@@ -17,8 +17,8 @@ use crate::service::Service;
 use crate::sync::lock;
 
 impl OpenCall<'_> {
-    /// The digest of everything that decides the answer, apart from stored rows. `None` for a call that wants a
-    /// table.
+    /// Returns the digest of everything that decides the answer, apart from stored rows. `None` for a call that wants
+    /// a table.
     pub(super) fn digest(&self) -> Option<Digest> {
         let request = self.request;
         if request.replay || request.refresh {
@@ -31,7 +31,7 @@ impl OpenCall<'_> {
 }
 
 impl Service {
-    /// The remembered answer, if it is still valid.
+    /// Returns the remembered answer, if it is still valid.
     pub(super) async fn try_unchanged(&self, call: &OpenCall<'_>) -> Result<Option<OpenedSession>, Error> {
         let Some(known) = call.digest().and_then(|digest| self.unchanged_opens.get(&digest)) else { return Ok(None) };
         if !known.registry.upgrade().is_some_and(|registry| Arc::ptr_eq(&registry, call.registry)) {

@@ -153,8 +153,8 @@ impl Service {
         Ok(())
     }
 
-    /// The cumulative table. A restricted tenant may have lost rights since, so its table is rendered again with what
-    /// it may still use.
+    /// Returns the cumulative table. A restricted tenant may have lost rights since, so its table is rendered again
+    /// with what it may still use.
     pub(crate) fn cumulative_text(&self, caller: &Caller, row: &ExecuteRow, catalogs: &Catalogs) -> String {
         if !self.tenants.is_restricted(&caller.tenant) {
             return row.cumulative();
@@ -163,7 +163,7 @@ impl Service {
         render_wave(self.teaching.slots, &teach::Ledger::default(), &row.ledger, catalogs, &wave).text
     }
 
-    /// The next version of the execute session's row: a new row, or one more wave.
+    /// Returns the next version of the execute session's row: a new row, or one more wave.
     fn next_execute(
         &self,
         snapshot: &SessionSnapshot,

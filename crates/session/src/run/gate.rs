@@ -164,8 +164,8 @@ impl Service {
         if found.is_some_and(|found| found.row.state == claimed.state) { Ok(true) } else { Err(error) }
     }
 
-    /// The turn of a claim, so that no other caller in this process sees it between the claim and the start of its
-    /// run.
+    /// Returns the turn of a claim, so that no other caller in this process sees it between the claim and the start
+    /// of its run.
     pub(crate) async fn claim_turn(
         &self,
         session: &Session,
@@ -176,7 +176,7 @@ impl Service {
     }
 }
 
-/// The key of a request id. Any text may be an id, so its digest is used.
+/// Returns the key of a request id. Any text may be an id, so its digest is used.
 pub(crate) fn request_key(caller: &Caller, session: &Session, id: &str) -> Key {
     Key::new(&caller.tenant, Table::Request, format!("{}/{}", session.id, Digest::of(id.as_bytes())))
 }

@@ -97,7 +97,7 @@ impl Service {
         }
     }
 
-    /// The answer for a plan commit or request id whose run was started by an earlier call.
+    /// Returns the answer for a plan commit or request id whose run was started by an earlier call.
     pub(crate) async fn answer_for_started(
         self: &Arc<Self>,
         caller: &Caller,
@@ -124,8 +124,8 @@ impl Service {
     }
 }
 
-/// The handle in a program that consists only of `wait(…)` or `cancel(…)`. Such a program is answered like the
-/// operation itself.
+/// Returns the handle in a program that consists only of `wait(…)` or `cancel(…)`. Such a program is answered like
+/// the operation itself.
 fn only_operation(plan: &Plan) -> Option<(String, bool)> {
     match plan.steps.as_slice() {
         [step] => match &step.kind {

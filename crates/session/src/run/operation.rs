@@ -201,7 +201,7 @@ impl Service {
         }
     }
 
-    /// The state of an operation, without waiting and without taking it over.
+    /// Returns the state of an operation, without waiting and without taking it over.
     pub(super) async fn peek_operation(
         &self,
         caller: &Caller,
@@ -281,7 +281,7 @@ impl Service {
     }
 }
 
-/// The state of a run that this process drives.
+/// Returns the state of a run that this process drives.
 fn detached_here(session: &Session, number: u64, live: &LiveRun) -> DetachedRun {
     DetachedRun {
         slot: session.slot,
@@ -293,7 +293,7 @@ fn detached_here(session: &Session, number: u64, live: &LiveRun) -> DetachedRun 
     }
 }
 
-/// The state of a run that another process drives, as its row tells.
+/// Returns the state of a run that another process drives, as its row tells.
 fn detached_elsewhere(session: &Session, number: u64, row: &OperationRow, now: Timestamp) -> DetachedRun {
     let handle = format!("{}_o{number}", session.slot);
     let silent_seconds = match row.state {

@@ -51,7 +51,7 @@ pub(super) struct UnreadList {
     pub unapplied_steps: Option<String>,
 }
 
-/// The results that stopped before the end of their lists.
+/// Returns the results that stopped before the end of their lists.
 pub(super) fn unread_lists(plan: &Plan, outcome: &Outcome) -> Vec<UnreadList> {
     let rest = |(finished, returned): (&ReturnResult, &lang::plan::PlanResult)| {
         // A complete result with a limit needs no page handle, unless the program reads a list page by page.
@@ -68,8 +68,8 @@ fn is_page(plan: &Plan, result: usize) -> bool {
     plan.steps.get(result).is_some_and(|step| matches!(step.kind, StepKind::Page { .. }))
 }
 
-/// The steps between the read and the result that change rows, apart from choosing columns. Reading on would skip
-/// them.
+/// Returns the steps between the read and the result that change rows, apart from choosing columns. Reading on would
+/// skip them.
 fn unapplied_steps(plan: &Plan, result: usize) -> Option<String> {
     let (mut words, mut at) = (Vec::new(), Some(result));
     while let Some(step) = at.and_then(|at| plan.steps.get(at)) {
@@ -83,7 +83,7 @@ fn unapplied_steps(plan: &Plan, result: usize) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" and "))
 }
 
-/// The page handles of a run, as its caller sees them.
+/// Returns the page handles of a run, as its caller sees them.
 pub(super) fn page_handles(slot: Slot, row: &RunRow) -> Vec<PageHandle> {
     let shown = |(label, number): &(String, u64)| PageHandle {
         label: label.clone(),
@@ -110,7 +110,7 @@ pub(crate) fn page_key(caller: &Caller, session: &Session, number: u64) -> Key {
 }
 
 impl Service {
-    /// The continuations that a plan reads on from.
+    /// Returns the continuations that a plan reads on from.
     pub(super) async fn pages_of(
         &self,
         caller: &Caller,
@@ -133,7 +133,7 @@ impl Service {
         Ok(found)
     }
 
-    /// A page row by its number. The first pages of a fork are stored under the session it was forked from.
+    /// Returns a page row by its number. The first pages of a fork are stored under the session it was forked from.
     async fn page_row(
         &self,
         caller: &Caller,

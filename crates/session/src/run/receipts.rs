@@ -102,7 +102,7 @@ fn unavailable(error: ports::store::Error) -> Error {
 const MOST: usize = 10_000;
 
 impl Service {
-    /// The receipts of a run so far, in the order of its effects.
+    /// Returns the receipts of a run so far, in the order of its effects.
     pub(crate) async fn receipts_of(
         &self,
         caller: &Caller,

@@ -14,7 +14,7 @@ use crate::service::Service;
 use crate::uri::ResourceUri;
 
 impl Service {
-    /// The stored result of a run, marked as a replay.
+    /// Returns the stored result of a run, marked as a replay.
     pub(crate) async fn replay(
         &self,
         caller: &Caller,

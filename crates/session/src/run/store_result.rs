@@ -171,7 +171,7 @@ impl Service {
         Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
     }
 
-    /// The number of a run that has ended.
+    /// Returns the number of a run that has ended.
     pub(super) async fn run_number(
         &self,
         caller: &Caller,

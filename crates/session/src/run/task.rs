@@ -33,7 +33,7 @@ pub struct TaskState {
 }
 
 impl Service {
-    /// The state of an operation. With `cancel` it is cancelled first.
+    /// Returns the state of an operation. With `cancel` it is cancelled first.
     pub async fn task(self: &Arc<Self>, caller: &Caller, name: &str, cancel: bool) -> Result<TaskState, Error> {
         let unknown = || Error::NoHandle(base::printable(name, 60));
         let TaskId { session, number } = TaskId::parse(name).ok_or_else(unknown)?;

@@ -13,7 +13,7 @@ const DATES: std::ops::Range<i128> = -62_135_596_800_000..253_402_300_800_000;
 #[test]
 fn an_offset_is_exact_or_refused() {
     let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
-    let scope = scopes::scope(&testkit::golden::Case { attributes, ..Default::default() });
+    let scope = golden_scopes::scope(&testkit::golden::Case { attributes, ..Default::default() });
     let now = i128::from(scope.now.unwrap().0).div_euclid(1000) * 1000;
     let units: [(&str, i128); 6] =
         [("s", 1000), ("min", 60_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];

@@ -74,13 +74,13 @@ fn a_fork_has_no_effects_until_it_is_promoted() {
     let plan = PlanRequest { session: "s1".into(), program: OPEN_ONE.into() };
     let commit = p.block(p.service.plan(&local(), &plan)).unwrap().commit.unwrap();
     let by_commit = RunRequest { session: "s1".into(), ..commit_of(&commit) };
-    assert_eq!(p.block(p.service.run(&local(), &gate_by_commit)).unwrap_err().code(), "fenced");
+    assert_eq!(p.block(p.service.run(&local(), &by_commit)).unwrap_err().code(), "fenced");
     let call = ports::scripts::Call::Plasm { program: OPEN_ONE.to_owned() };
     let by_code = p.run(&logical("s1", json!([{"await": [call]}]))).unwrap();
     assert!(by_code.state == ExecutionState::Failed && by_code.error.unwrap().message.contains("promote_session"));
     assert!(house.house.sent().is_empty());
     p.block(p.service.promote_session(&local(), "s1")).unwrap();
-    harness::finished(p.block(p.service.run(&local(), &gate_by_commit)));
+    harness::finished(p.block(p.service.run(&local(), &by_commit)));
     assert_eq!(house.house.times("from a fork"), 1);
     assert_eq!(p.block(p.service.promote_session(&local(), "s1")).unwrap_err().code(), "not_fenced");
     assert_eq!(p.block(p.service.promote_session(&local(), "s0")).unwrap_err().code(), "not_fenced");
@@ -101,7 +101,7 @@ fn a_rewind_is_an_entry_that_moves_the_head_back() {
     assert_eq!(lineage.nodes.len(), 5);
     // The second run and the last one produced the same heap.
     assert_eq!(lineage.nodes[4].entry.output_heap, lineage.nodes[1].entry.output_heap);
-    assert_eq!(lineage.nodes[4].after, Some(3));
+    assert_eq!(lineage.nodes[4].previous, Some(3));
     assert_eq!(p.block(p.service.rewind_session(&local(), "s0", 99)).unwrap_err().code(), "no_entry");
     p.run(&RunJsRequest { wait_ms: Some(0), ..logical("s0", json!([{"hold": "a"}])) }).unwrap();
     assert_eq!(p.block(p.service.rewind_session(&local(), "s0", 0)).unwrap_err().code(), "under_way");

@@ -38,7 +38,7 @@ fn every_suggested_line_of_the_golden_cases_compiles() {
     let (mut copied, mut clean, mut wrong) = (0, 0, Vec::new());
     for folder in ["check", "plan"] {
         for (case, _) in testkit::golden::with_expectations(std::path::Path::new("../../tests/lang").join(folder)) {
-            let (scope, text) = (scopes::scope(&case), case.input.as_str());
+            let (scope, text) = (golden_scopes::scope(&case), case.input.as_str());
             let found = compile_stages(&scope, text, &Limits::default()).diagnostics;
             let said = render_for_model(text, &found);
             let errors: Vec<&Diagnostic> = found.iter().filter(|d| d.is_error()).collect();

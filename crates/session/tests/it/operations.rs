@@ -37,7 +37,7 @@ fn a_run_without_waiting_gets_a_handle_at_once_and_its_result_later() {
     assert_eq!((operation.handle.as_str(), operation.stopping), ("s0_o1", false));
     process.block(house.upstream.arrived(2));
     let operation = running(process.ask("wait(s0_o1)"));
-    assert_eq!((operation.told.effects_done, operation.told.steps), (1, 2));
+    assert_eq!((operation.progress.effects_done, operation.progress.steps), (1, 2));
     gate.notify_one();
     let ended = finished(process.ask("wait(s0_o1)"));
     assert_eq!((states(&ended.outcome.receipts), ended.replayed), (vec!["done"; 3], false));
@@ -126,7 +126,7 @@ fn another_process_sees_an_active_run_and_does_not_start_it() {
         house.clock.advance(Duration::from_secs(5));
         one.rest(6);
         let seen = running(two.ask("wait(s0_o1)"));
-        assert_eq!((seen.told.effects_done, seen.handle.as_str()), (1, "s0_o1"));
+        assert_eq!((seen.progress.effects_done, seen.handle.as_str()), (1, "s0_o1"));
         assert_eq!(running(two.run(commit_of(&commit))).handle, "s0_o1");
     }
     gate.notify_one();

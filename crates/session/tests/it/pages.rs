@@ -44,7 +44,7 @@ async fn a_cut_list_continues_to_its_end_without_gaps_or_repetitions() {
         open(&service).await;
         let mut ran = finished(service.run(&me(), &program_of("Project[key]")).await);
         let mut read = keys(&ran);
-        while let [PageHandle { label, handle, before: None }] = ran.pages.as_slice() {
+        while let [PageHandle { label, handle, unapplied_steps: None }] = ran.pages.as_slice() {
             assert_eq!((label.as_str(), keys(&ran).len()), ("result", rows));
             let program = format!("page({handle})");
             ran = finished(service.run(&me(), &program_of(&program)).await);
@@ -118,11 +118,11 @@ async fn the_rest_of_a_list_keeps_its_columns_and_names_unapplied_steps() {
     let service = house.service_with(limits(4));
     open(&service).await;
     let plain = finished(service.run(&me(), &program_of("Project[key]")).await);
-    assert_eq!(plain.pages[0].before, None);
+    assert_eq!(plain.pages[0].unapplied_steps, None);
     let rest = finished(service.run(&me(), &program_of("page(s0_pg1)")).await);
     assert_eq!((&rest.outcome.returns[0].columns, rest.pages.len()), (&vec!["key".to_owned()], 1));
     let last = finished(service.run(&me(), &program_of(&format!("page({})", rest.pages[0].handle))).await);
     assert_eq!((&last.outcome.returns[0].columns, keys(&last)), (&vec!["key".to_owned()], expected(8..10)));
     let sorted = finished(service.run(&me(), &program_of("Project.sort(key, desc)[key]")).await);
-    assert_eq!(sorted.pages[0].before.as_deref(), Some("sort"));
+    assert_eq!(sorted.pages[0].unapplied_steps.as_deref(), Some("sort"));
 }

@@ -29,7 +29,7 @@ fn a_task_is_queried_without_waiting_until_it_has_a_result() {
     process.block(house.upstream.arrived(2));
     let other = caller("local", "another connection");
     let state = process.block(process.service.task(&other, &task, false)).unwrap();
-    assert_eq!(running(state.answer).told.effects_done, 1);
+    assert_eq!(running(state.answer).progress.effects_done, 1);
     gate.notify_one();
     process.rest(1);
     house.clock.advance(Duration::from_secs(60));

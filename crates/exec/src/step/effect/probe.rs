@@ -47,7 +47,7 @@ pub async fn ask(doing: &EffectStep<'_>, args: &Args) -> Option<(String, ProbeRe
     Some((probe.name.clone(), probed))
 }
 
-/// The probe's arguments, taken from the effect's values. `None` if a required one was not sent.
+/// Returns the probe's arguments, taken from the effect's values. `None` if a required one was not sent.
 fn probe_args(probe: &Capability, args: &Args) -> Option<Args> {
     let given: Args = args.iter().filter(|(name, _)| takes(probe, name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     probe.required().all(|param| given.contains_key(&param.name)).then_some(given)
@@ -57,7 +57,7 @@ fn takes(probe: &Capability, name: &str) -> bool {
     probe.params.contains_key(name) || probe.anchor.iter().any(|part| part == name)
 }
 
-/// The rows that match the values that were sent. `None` if a row shows none of these values.
+/// Returns the rows that match the values that were sent. `None` if a row shows none of these values.
 fn compare(effect: &Capability, entity: &Entity, fields: &[String], args: &Args, rows: Vec<Row>) -> Option<Vec<Row>> {
     let declared: Vec<&String> = match fields {
         [] => effect.params.keys().filter(|name| entity.fields.contains_key(*name)).collect(),

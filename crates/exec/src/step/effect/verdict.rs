@@ -28,7 +28,7 @@ pub enum Verdict {
     Unknown(State, StepError),
 }
 
-/// The verdict on an answer, or on the error that came instead.
+/// Returns the verdict on an answer, or on the error that came instead.
 pub fn of(label: &str, answer: Result<Response, Error>) -> Verdict {
     match answer {
         Ok(response) => of_status(label, response),

@@ -124,7 +124,7 @@ impl<'v> Tally<'v> {
     }
 }
 
-/// The sum as a float. A sum beyond the range of JSON becomes `null`.
+/// Returns the sum as a float. A sum beyond the range of JSON becomes `null`.
 fn float(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

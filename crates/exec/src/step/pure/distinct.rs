@@ -26,7 +26,7 @@ pub fn apply(view: &View<'_>, by: &[Path]) -> Rowset {
     view.rows.with_rows(kept)
 }
 
-/// The compared values of a row: the given columns, or all columns with their names.
+/// Returns the compared values of a row: the given columns, or all columns with their names.
 fn whole<'r>(row: &'r Row, walks: &[Walk<'r>]) -> Vec<(&'r str, Option<ByValue<'r>>)> {
     if walks.is_empty() {
         return row.iter().map(|(name, value)| (name.as_str(), Some(ByValue(value)))).collect();

@@ -33,7 +33,7 @@ pub fn apply(view: &View<'_>, by: &[NamedPath], specs: &[Aggregation]) -> Rowset
     grouped_rows
 }
 
-/// The first row of each group, with its aggregates.
+/// Returns the first row of each group, with its aggregates.
 fn grouped<'v, K: Hash + Eq>(
     view: &View<'v>,
     readers: &Readers<'v>,

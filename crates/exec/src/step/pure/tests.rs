@@ -224,7 +224,7 @@ fn any_table() -> impl Strategy<Value = Table> {
     })
 }
 
-/// The naive order of two single values.
+/// Returns the naive order of two single values.
 fn naive_order(name: &str, a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64()?.partial_cmp(&b.as_f64()?),

@@ -22,7 +22,7 @@ pub struct Lookup {
     pub gone: usize,
 }
 
-/// The entity that a field of each input row refers to.
+/// Returns the entity that a field of each input row refers to.
 pub async fn deref(
     reads: &Reads<'_>,
     catalog: &Arc<Catalog>,
@@ -45,7 +45,7 @@ pub async fn deref(
     Ok(Rowset { rows, coverage, leading: input.leading, ..Rowset::default() })
 }
 
-/// The references in a value: one, or those of a list.
+/// Returns the references in a value: one, or those of a list.
 pub fn references(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Null => Box::new(std::iter::empty()),
@@ -111,7 +111,7 @@ pub async fn by_key(reads: &Reads<'_>, target: Target<'_>, args: &Args) -> Resul
     }
 }
 
-/// The arguments of a `get` for a reference, which is a scalar or an object of key parts.
+/// Returns the arguments of a `get` for a reference, which is a scalar or an object of key parts.
 pub fn key_args(key: &[String], reference: &Value) -> Args {
     match (key, reference) {
         ([only], scalar) if !scalar.is_object() => Args::from([(only.clone(), scalar.clone())]),

@@ -42,7 +42,7 @@ impl RenderJob {
     }
 }
 
-/// A rendering over all rows as `rows`. A single row is also available as `_`.
+/// Returns a rendering over all rows as `rows`. A single row is also available as `_`.
 pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> RenderJob {
     let meter = Meter::new(WORK);
     let context = Arc::new(RenderContext::new(source, names, view, &meter));
@@ -92,7 +92,8 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
     Ok(text)
 }
 
-/// The environment of a template: no loader, no `debug`, no access to other templates; `null` renders as nothing.
+/// Returns the environment of a template: no loader, no `debug`, no access to other templates; `null` renders as
+/// nothing.
 fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     let mut environment = with_filters(meter);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -115,7 +116,7 @@ fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     environment
 }
 
-/// An environment whose filters are metered.
+/// Returns an environment whose filters are metered.
 fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
     let mut plain = Environment::new();
     plain.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -423,7 +424,7 @@ fn by_data(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// The approximate size of a value in bytes.
+/// Returns the approximate size of a value in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

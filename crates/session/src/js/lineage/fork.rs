@@ -78,7 +78,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The heap that the fork starts from.
+    /// Returns the heap that the fork starts from.
     async fn head_at(
         &self,
         caller: &Caller,

@@ -38,7 +38,7 @@ struct FileHead {
 }
 
 impl Service {
-    /// The properties of a heap.
+    /// Returns the properties of a heap.
     pub async fn heap_info(&self, caller: &Caller, heap: &str) -> Result<HeapInfo, Error> {
         self.js()?;
         let key = parse_key(heap)?;
@@ -50,8 +50,8 @@ impl Service {
         Ok(info)
     }
 
-    /// The ancestors of a heap along one relation, as far as recorded and at most `ABOVE`. The walk checks for rings:
-    /// a heap that was deleted and produced again may descend from its own descendant.
+    /// Returns the ancestors of a heap along one relation, as far as recorded and at most `MAX_ANCESTORS`. The walk checks
+    /// for rings: a heap that was deleted and produced again may descend from its own descendant.
     async fn ancestors(
         &self,
         caller: &Caller,
@@ -67,7 +67,7 @@ impl Service {
         Ok(found)
     }
 
-    /// Heaps in the order of their keys, after a given one.
+    /// Returns heaps in the order of their keys, after a given one.
     pub async fn heaps(&self, caller: &Caller, after: Option<Digest>, limit: usize) -> Result<Vec<HeapInfo>, Error> {
         self.js()?;
         let range = Range {
@@ -116,7 +116,7 @@ impl Service {
         Ok(diff)
     }
 
-    /// The globals of a heap and the size of its memory.
+    /// Returns the globals of a heap and the size of its memory.
     async fn globals_of(&self, tenant: &TenantId, key: Digest) -> Result<(u64, BTreeMap<String, Global>), Error> {
         let stored = self.stored_heap(tenant, key).await?.ok_or(JsError::NoHeap(key))?;
         let scripts = &self.js()?.scripts;

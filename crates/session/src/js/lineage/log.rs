@@ -35,7 +35,7 @@ pub struct LineageNode {
 }
 
 impl Service {
-    /// The sorted names of the sessions that have a log entry.
+    /// Returns the sorted names of the sessions that have a log entry.
     pub async fn js_sessions(&self, caller: &Caller) -> Result<Vec<String>, Error> {
         self.js()?;
         let rows = self.js_session_rows(caller).await?;
@@ -44,13 +44,13 @@ impl Service {
         Ok(names)
     }
 
-    /// All entries of a session's log.
+    /// Returns all entries of a session's log.
     pub async fn session_log(&self, caller: &Caller, session: &SessionTarget) -> Result<Vec<LogEntry>, Error> {
         let (name, _) = self.find_js_session(caller, session).await?;
         self.entries_of(caller, &name).await
     }
 
-    /// The history of a session.
+    /// Returns the history of a session.
     pub async fn session_lineage(&self, caller: &Caller, session: &SessionTarget) -> Result<Lineage, Error> {
         let (name, found) = self.find_js_session(caller, session).await?;
         let entries = self.entries_of(caller, &name).await?;
@@ -100,7 +100,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The session that a caller means, with an empty row if no script ran in it yet.
+    /// Returns the session that a caller means, with an empty row if no script ran in it yet.
     pub(super) async fn find_js_session(
         &self,
         caller: &Caller,
@@ -112,7 +112,7 @@ impl Service {
         Ok((name, found))
     }
 
-    /// One entry of a log.
+    /// Returns one entry of a log.
     pub(super) async fn entry(
         &self,
         caller: &Caller,

@@ -43,7 +43,7 @@ impl Service {
         }
     }
 
-    /// All named sessions, the last used first.
+    /// Returns all named sessions, the last used first.
     pub async fn named_sessions(&self, caller: &Caller) -> Result<Vec<NamedSession>, Error> {
         let shown = |row: JsSessionRow| match row.name {
             SessionName::Named(name) => {

@@ -136,7 +136,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// The session that a call names, with the caller's slot for a logical one.
+    /// Returns the session that a call names, with the caller's slot for a logical one.
     pub(crate) async fn js_session_of(
         &self,
         caller: &Caller,
@@ -167,7 +167,8 @@ impl Service {
         Ok(found.unwrap_or_else(|| Versioned { row: JsSessionRow::new(name.clone()), version: 0 }))
     }
 
-    /// The session for a new run. A logical session must still exist, since it may have been removed meanwhile.
+    /// Returns the session for a new run. A logical session must still exist, since it may have been removed
+    /// meanwhile.
     pub(super) async fn js_session_for_new_run(
         &self,
         caller: &Caller,
@@ -210,7 +211,7 @@ impl Service {
     }
 }
 
-/// The heap that a run starts from when its turn has come.
+/// Returns the heap that a run starts from when its turn has come.
 pub(super) fn input(from: StartFrom, head: Option<Digest>) -> Option<Digest> {
     match from {
         StartFrom::Fresh => None,

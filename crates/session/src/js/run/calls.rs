@@ -84,8 +84,8 @@ impl ScriptRun {
         }
     }
 
-    /// Answers that are available without waiting, before any call is made. `None` if there are none, or if the run's
-    /// time is over.
+    /// Returns answers that are available without waiting, before any call is made. `None` if there are none, or if
+    /// the run's time is over.
     pub(super) fn ready_answers(&self) -> Option<Vec<(u64, Result<Value, Thrown>)>> {
         let owed = &self.at.row.parked.as_ref().filter(|_| self.left_ms() > 0)?.owed;
         let stored = stored(owed, |id| self.ours.contains(&id));
@@ -167,8 +167,8 @@ async fn lost(service: &Service, (tenant, id): (&TenantId, base::ExecutionId), o
     }
 }
 
-/// Answers that are already known: stored ones, and `UnknownOutcome` for effects that an earlier process started
-/// without storing an answer.
+/// Returns answers that are already known: stored ones, and `UnknownOutcome` for effects that an earlier process
+/// started without storing an answer.
 fn stored(owed: &[PendingCall], is_ours: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
     let known = |owed: &PendingCall| match &owed.answer {
         Some(answer) => Some((owed.call.id, answer.clone().into())),
@@ -185,7 +185,7 @@ fn until(due: Timestamp, now: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0))
 }
 
-/// Timers that are due, in the order of their times.
+/// Returns timers that are due, in the order of their times.
 fn due(owed: &[PendingCall], now: Timestamp) -> Vec<(u64, Result<Value, Thrown>)> {
     let mut over: Vec<(Timestamp, u64)> =
         owed.iter().filter_map(|owed| Some((owed.due?, owed.call.id))).filter(|(due, _)| *due <= now).collect();
@@ -339,7 +339,7 @@ async fn wait_for_end(live: &LiveRun) -> Result<Arc<RunResult>, Error> {
     ended
 }
 
-/// The rows of the last result, and all results if there are several.
+/// Returns the rows of the last result, and all results if there are several.
 fn rows_of(ran: &RunResult) -> Result<Value, Thrown> {
     let mut returns = Vec::new();
     for finished in &ran.outcome.returns {

@@ -170,7 +170,7 @@ impl ScriptRun {
         Ok(None)
     }
 
-    /// The milliseconds left of the run's time limit.
+    /// Returns the milliseconds left of the run's time limit.
     pub fn left_ms(&self) -> u64 {
         let started = self.at.row.started.unwrap_or(self.at.row.accepted);
         let most_ms = self.at.row.timeout_ms.saturating_add(self.waited_ms.load(Ordering::Relaxed));
@@ -336,7 +336,7 @@ impl ScriptRun {
         Ok(())
     }
 
-    /// The final row, and the output pieces that changed.
+    /// Returns the final row, and the output pieces that changed.
     pub(super) async fn last(
         &mut self,
         state: ExecutionState,

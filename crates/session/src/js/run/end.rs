@@ -123,7 +123,7 @@ impl Service {
         }
     }
 
-    /// The writes that store the run's heap and its tags.
+    /// Returns the writes that store the run's heap and its tags.
     async fn left(
         &self,
         tenant: &TenantId,
@@ -154,7 +154,7 @@ fn session_is_unchanged(run: &ExecutionRow, session: &JsSessionRow) -> bool {
     session.waiting.is_empty() && super::accept::input(run.from, session.head) == run.input_heap
 }
 
-/// The session after the run: its queue without the run, and for a completed run the next head and log entry.
+/// Returns the session after the run: its queue without the run, and for a completed run the next head and log entry.
 fn session_after_run(
     tenant: &TenantId,
     id: ExecutionId,
@@ -185,7 +185,7 @@ fn session_after_run(
     writes
 }
 
-/// A caller for reading rows, for which only the tenant matters.
+/// Returns a caller for reading rows, for which only the tenant matters.
 pub(super) fn tenant_caller(tenant: &TenantId) -> Caller {
     Identity { tenant: tenant.clone(), principal: base::Principal::local() }.caller(None)
 }

@@ -136,8 +136,8 @@ fn signed(origin: &Origin, what: &str, name: &str) -> String {
     format!("fetch: this server signs requests to {origin} itself; leave out the {what} `{name}`")
 }
 
-/// The message for a refused request. The caller cannot change the settings, so it names what the operator must
-/// write.
+/// Returns the message for a refused request. The caller cannot change the settings, so it names what the operator
+/// must write.
 fn not_allowed(origin: &Origin, method: Method, unfit: &NoMatchingRule<'_>) -> String {
     let which = match unfit {
         NoMatchingRule::Method(methods) => {

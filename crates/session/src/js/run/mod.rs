@@ -90,13 +90,13 @@ impl Service {
         execution
     }
 
-    /// One run by its id.
+    /// Returns one run by its id.
     pub async fn execution(&self, caller: &Caller, id: &str) -> Result<Execution, Error> {
         let (id, found) = self.execution_row(caller, id).await?;
         Ok(self.with_stall_warning(view(id, &found.row)))
     }
 
-    /// Executions after a given one, the newest first.
+    /// Returns executions after a given one, the newest first.
     pub async fn executions(
         &self,
         caller: &Caller,
@@ -153,7 +153,7 @@ impl Service {
     }
 }
 
-/// The row of an ended run, without the data that only an active run needs.
+/// Returns the row of an ended run, without the data that only an active run needs.
 fn ended(row: &ExecutionRow, state: ExecutionState, now: Timestamp) -> ExecutionRow {
     ExecutionRow { state, ended: Some(now), parked: None, headers: Default::default(), ..row.clone() }
 }

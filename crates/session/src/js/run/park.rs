@@ -85,7 +85,7 @@ impl ScriptRun {
         Ok(Some(owed))
     }
 
-    /// The plan of a program that needs a review. A mistake in the program is reported when it is run.
+    /// Returns the plan of a program that needs a review. A mistake in the program is reported when it is run.
     async fn plan_for_review(&self, program: &str) -> Result<Option<(Session, PlannedProgram)>, Error> {
         if self.service.js()?.settings.writes_without_review {
             return Ok(None);
@@ -96,7 +96,7 @@ impl ScriptRun {
         Ok(reviewed.then_some((session, planned)))
     }
 
-    /// The caller on whose behalf the run makes calls.
+    /// Returns the caller on whose behalf the run makes calls.
     pub(super) fn caller(&self) -> Caller {
         Identity { tenant: self.tenant.clone(), principal: self.at.row.principal.clone() }.caller(None)
     }

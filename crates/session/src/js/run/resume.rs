@@ -67,7 +67,7 @@ impl Service {
         if known { self.take_over_run(tenant, id, found).await } else { self.cancel_orphan(tenant, id, found).await }
     }
 
-    /// A page of unended runs with their rows. If one of them is damaged, the rows are read one by one.
+    /// Returns a page of unended runs with their rows. If one of them is damaged, the rows are read one by one.
     async fn open_runs(&self, range: &Range) -> Result<Vec<(String, Option<Row>)>, Error> {
         let store = &self.ports.store;
         match store.scan_with(range, Table::Execution).await {
