@@ -85,7 +85,7 @@ fn apply(root: &Path, row: &Row<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn found(rows: &str) -> Vec<String> {
+    fn findings(rows: &str) -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let page = format!(
             "# C\n\n| `absent` | |\n\n## How to add\n\n### A thing\n\n| file | anchor | change |\n|---|---|---|\n{rows}\n## Next\n"
@@ -96,18 +96,18 @@ mod tests {
     #[test]
     fn existing_files_and_anchors_pass() {
         let rows = "| `src/recipes.rs` | `const HEADING` | x |\n| `src/<name>.rs` | | new |\n| `src` | | x |\n";
-        assert_eq!(found(rows), [""; 0]);
+        assert_eq!(findings(rows), [""; 0]);
     }
 
     #[test]
     fn missing_files_anchors_and_rows_are_found() {
-        assert_eq!(found("| `src/absent.rs` | | x |\n"), ["11: src/absent.rs does not exist"]);
-        assert_eq!(found("| `absent/<name>.rs` | | x |\n"), ["11: the folder absent does not exist"]);
+        assert_eq!(findings("| `src/absent.rs` | | x |\n"), ["11: src/absent.rs does not exist"]);
+        assert_eq!(findings("| `absent/<name>.rs` | | x |\n"), ["11: the folder absent does not exist"]);
         let anchor = concat!("not ", "there");
         assert_eq!(
-            found(&format!("| `src/recipes.rs` | `{anchor}` | x |\n")),
+            findings(&format!("| `src/recipes.rs` | `{anchor}` | x |\n")),
             [format!("11: src/recipes.rs does not contain `{anchor}`")]
         );
-        assert_eq!(found("Text.\n"), ["7: the recipe `A thing` names no file"]);
+        assert_eq!(findings("Text.\n"), ["7: the recipe `A thing` names no file"]);
     }
 }

@@ -83,9 +83,9 @@ impl Reader<'_> {
     }
 
     fn accept(&mut self, word: &str) -> bool {
-        let found = self.words.get(self.next).is_some_and(|w| w == word);
-        self.next += usize::from(found);
-        found
+        let matches = self.words.get(self.next).is_some_and(|w| w == word);
+        self.next += usize::from(matches);
+        matches
     }
 
     fn take(&mut self) -> Option<String> {

@@ -29,7 +29,7 @@ pub struct Report {
     pub summary: String,
 }
 
-/// Measures the tree at `root` and, where given, the revision `before` of its repository.
+/// Measures the tree at `root` and, if asked for, the revision `before` of its repository.
 pub fn run(root: &Path, before: Option<&str>) -> Result<Report> {
     let now = measure(root)?;
     let earlier = match before {
@@ -71,7 +71,7 @@ fn measure(root: &Path) -> Result<Measured> {
     Ok(Measured { sizes: sizes::sizes(&tree), shared_names: types::shared(&tree), walks })
 }
 
-/// One row for each number: its name, the earlier value where there is one, and the value of this tree.
+/// One row for each number: its name, the earlier value if any, and the value of this tree.
 fn table(lines: &mut Vec<String>, earlier: Option<&Measured>, now: &Measured) {
     let rows: &[(&str, fn(&Measured) -> String)] = &[
         ("code lines, product", |m| m.sizes.product().to_string()),
@@ -89,7 +89,7 @@ fn table(lines: &mut Vec<String>, earlier: Option<&Measured>, now: &Measured) {
         ("documentation lines, of 100 code lines", |m| m.sizes.share(m.sizes.documentation)),
         ("log statements in the product", |m| m.sizes.logs.to_string()),
         ("log statements in the path of a run", |m| m.sizes.logs_of_runs.to_string()),
-        ("  of 1000 code lines there", |m| m.sizes.run_log_share()),
+        ("  of 1000 code lines of these crates", |m| m.sizes.run_log_share()),
         ("type names used twice", |m| m.shared_names.iter().filter(|n| n.places.len() == 2).count().to_string()),
         ("type names used more often", |m| m.shared_names.iter().filter(|n| n.places.len() > 2).count().to_string()),
         ("hops of plasm_run", |m| hops(m, 0)),

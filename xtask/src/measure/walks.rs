@@ -12,7 +12,7 @@ use proc_macro2::Delimiter;
 use crate::source::tokens::{self, Kind, Token};
 use crate::source::{SourceFile, Tree};
 
-/// A walk as it was found in the source.
+/// A walk after it was compared with the source.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub steps: Vec<String>,
@@ -34,7 +34,7 @@ struct Step<'a> {
 pub fn follow(tree: &Tree, name: &str, text: &str) -> Walk {
     let declared = declared_types(tree);
     let mut walk = Walk::default();
-    // The functions that are not left yet, the outermost first.
+    // The functions that still run, the outermost first.
     let mut callers: Vec<Step> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let code = line.split('#').next().unwrap_or_default();
@@ -50,8 +50,8 @@ pub fn follow(tree: &Tree, name: &str, text: &str) -> Walk {
         };
         let indentation = code.len() - code.trim_start().len();
         callers.retain(|caller| caller.indentation < indentation);
-        let found = tree.files.iter().find(|file| file.path == path).and_then(|file| find(file, function));
-        let Some((signature, body)) = found else {
+        let definition = tree.files.iter().find(|file| file.path == path).and_then(|file| find(file, function));
+        let Some((signature, body)) = definition else {
             walk.findings.push(format!("{name}:{}: {path} has no function `{function}`", index + 1));
             continue;
         };
@@ -90,9 +90,9 @@ fn find_in<'a>(file: &'a SourceFile, level: &'a [Token], function: &str) -> Opti
 }
 
 fn mentions(body: &[Token], word: &str) -> bool {
-    let mut found = false;
-    tokens::levels(body, &mut |level| found |= level.iter().any(|token| token.is(word)));
-    found
+    let mut mentioned = false;
+    tokens::levels(body, &mut |level| mentioned |= level.iter().any(|token| token.is(word)));
+    mentioned
 }
 
 fn collect_types(signature: &[Token], declared: &BTreeSet<String>, types: &mut BTreeSet<String>) {
@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn steps_that_the_source_does_not_confirm_are_found() {
-        let found = |text: &str| follow(&tree(&[A, B]), "w.txt", text).findings;
-        assert_eq!(found("crates/a/src/x.rs stop"), ["w.txt:1: crates/a/src/x.rs has no function `stop`"]);
+        let findings = |text: &str| follow(&tree(&[A, B]), "w.txt", text).findings;
+        assert_eq!(findings("crates/a/src/x.rs stop"), ["w.txt:1: crates/a/src/x.rs has no function `stop`"]);
         assert_eq!(
-            found("crates/a/src/x.rs start\n crates/a/src/y.rs take"),
+            findings("crates/a/src/x.rs start\n crates/a/src/y.rs take"),
             ["w.txt:2: `start` in crates/a/src/x.rs does not name `take`"]
         );
-        assert_eq!(found("crates/a/src/x.rs").len(), 1);
+        assert_eq!(findings("crates/a/src/x.rs").len(), 1);
     }
 }

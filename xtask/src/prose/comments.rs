@@ -41,7 +41,7 @@ fn numbered(text: &str) -> Vec<(usize, String)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line.to_owned())).collect()
 }
 
-/// One comment as the scanner found it.
+/// One comment of the source.
 struct Comment {
     line: usize,
     text: String,
@@ -261,8 +261,8 @@ fn raw_end(bytes: &[u8], start: usize) -> Option<usize> {
         return None;
     }
     let close: Vec<u8> = std::iter::once(b'"').chain(std::iter::repeat_n(b'#', hashes)).collect();
-    let found = bytes[at + 1..].windows(close.len()).position(|window| window == close)?;
-    Some(at + 1 + found + close.len())
+    let length = bytes[at + 1..].windows(close.len()).position(|window| window == close)?;
+    Some(at + 1 + length + close.len())
 }
 
 fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> usize {
@@ -317,8 +317,9 @@ mod tests {
     fn literals_hold_no_comments() {
         let text = "const A: &str = \"// no\\\" // no\";\nconst B: &str = r#\"\n// \"no\n\"#;\nconst C: char = '\"'; // yes\n\
                     fn f<'a>(x: &'a str) {} // too\nconst D: &[u8] = br\"//no\"; const E: char = '\\''; /* and this */\n";
-        let found: Vec<(usize, String)> = read("x.rs", text).into_iter().map(|(_, line, text)| (line, text)).collect();
-        assert_eq!(found, [(5, "yes".to_owned()), (6, "too".to_owned()), (7, "and this".to_owned())]);
+        let comments: Vec<(usize, String)> =
+            read("x.rs", text).into_iter().map(|(_, line, text)| (line, text)).collect();
+        assert_eq!(comments, [(5, "yes".to_owned()), (6, "too".to_owned()), (7, "and this".to_owned())]);
     }
 
     #[test]

@@ -231,14 +231,14 @@ mod tests {
 
     #[test]
     fn functions_and_inner_comments_have_verbs() {
-        let found = |text: &str| wrong("crates/a/src/x.rs", text).len();
-        assert_eq!(found("/// The rows of one step.\nfn rows() {}"), 1);
-        assert_eq!(found("/// Returns the rows of one step.\nfn rows() {}"), 0);
-        assert_eq!(found("/// The rows of one step.\nstruct Rows;"), 0);
-        assert_eq!(found("fn f() {\n  // Half a second per retry.\n  g();\n}"), 1);
-        assert_eq!(found("fn f() {\n  g(); // Half a second per retry.\n}"), 0);
-        assert_eq!(found("fn f() {\n  // why: tests\n  // Sorting\n}"), 0);
-        assert_eq!(found("/// It.\nstruct Rows;"), 1);
+        let count = |text: &str| wrong("crates/a/src/x.rs", text).len();
+        assert_eq!(count("/// The rows of one step.\nfn rows() {}"), 1);
+        assert_eq!(count("/// Returns the rows of one step.\nfn rows() {}"), 0);
+        assert_eq!(count("/// The rows of one step.\nstruct Rows;"), 0);
+        assert_eq!(count("fn f() {\n  // Half a second per retry.\n  g();\n}"), 1);
+        assert_eq!(count("fn f() {\n  g(); // Half a second per retry.\n}"), 0);
+        assert_eq!(count("fn f() {\n  // why: tests\n  // Sorting\n}"), 0);
+        assert_eq!(count("/// It.\nstruct Rows;"), 1);
     }
 
     #[test]

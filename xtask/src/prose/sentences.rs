@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn sentences_know_their_line() {
-        let found = read("One goes\non. Two, e.g. `What.` here.\n\nThree (see 1.2). Four?\n- Five\n  goes on\n- Six\n");
+        let sentences =
+            read("One goes\non. Two, e.g. `What.` here.\n\nThree (see 1.2). Four?\n- Five\n  goes on\n- Six\n");
         let expected = [
             (1, "One goes on."),
             (2, "Two, e.g. CODE here."),
@@ -158,15 +159,15 @@ mod tests {
             (5, "Five goes on"),
             (7, "Six"),
         ];
-        assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(sentences, expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]
     fn code_quotes_and_tables_are_set_apart() {
-        let found = read(
+        let sentences = read(
             "# What?\n```\nWhat is code.\n```\nHe said \"What is\nit. Who\" here. [Who](x.md) goes.\n| a | What b |\n",
         );
         let expected = [(1, "What?"), (5, "He said CODE here."), (6, "Who goes."), (7, "a"), (7, "What b")];
-        assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(sentences, expected.map(|(line, text)| (line, text.to_owned())));
     }
 }

@@ -131,9 +131,8 @@ impl SourceFile {
 
     /// Whether the file is lib.rs or main.rs of a crate.
     pub fn is_root(&self) -> bool {
-        let depth = if self.path.starts_with("crates/") { 3 } else { 2 };
-        let at_top = self.in_src && self.path.matches('/').count() == depth;
-        at_top && matches!(self.name(), "lib.rs" | "main.rs")
+        let at_top = self.path.split_once("/src/").is_some_and(|(_, inside)| !inside.contains('/'));
+        self.in_src && at_top && matches!(self.name(), "lib.rs" | "main.rs")
     }
 
     /// Returns the folder of the modules that this file declares.
@@ -183,16 +182,23 @@ fn path_attribute(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Returns the crate of a path, and whether the path is under that crate's `src`.
+/// Returns the folder name of a path's crate, and whether the path is under that crate's `src`. A crate may lie in the folder of
+/// another one, as `crates/testkit/api` does.
 fn crate_of(path: &str) -> (Option<String>, bool) {
-    let mut parts = path.split('/');
-    let owner = match parts.next() {
-        Some("crates") => parts.next().map(String::from),
-        Some("xtask") => Some("xtask".to_string()),
-        _ => None,
-    };
-    let in_src = owner.is_some() && parts.next() == Some("src");
-    (owner, in_src)
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["crates", _, nested, folder @ ("src" | "tests" | "build"), ..] if !is_crate_part(nested) => {
+            (Some((*nested).to_owned()), *folder == "src")
+        }
+        ["crates", name, folder, ..] => (Some((*name).to_owned()), *folder == "src"),
+        ["xtask", folder, ..] => (Some("xtask".to_owned()), *folder == "src"),
+        _ => (None, false),
+    }
+}
+
+/// Whether a folder of this name is a part of a crate, and not a crate itself.
+fn is_crate_part(folder: &str) -> bool {
+    matches!(folder, "src" | "tests" | "build" | "benches" | "examples")
 }
 
 fn parse(text: &str) -> Result<Parsed, Unparsed> {
@@ -262,6 +268,10 @@ mod tests {
     fn files_know_their_crate() {
         assert_eq!(crate_of("crates/base/src/a/b.rs"), (Some("base".into()), true));
         assert_eq!(crate_of("crates/base/tests/b.rs"), (Some("base".into()), false));
+        assert_eq!(crate_of("crates/base/build/b.rs"), (Some("base".into()), false));
+        assert_eq!(crate_of("crates/base/src/tests/b.rs"), (Some("base".into()), true));
+        assert_eq!(crate_of("crates/testkit/api/src/b.rs"), (Some("api".into()), true));
+        assert_eq!(crate_of("crates/testkit/api/tests/it/b.rs"), (Some("api".into()), false));
         assert_eq!(crate_of("xtask/src/main.rs"), (Some("xtask".into()), true));
         assert_eq!(crate_of("tests/a.rs"), (None, false));
     }

@@ -101,9 +101,9 @@ pub struct Attribute<'a> {
 }
 
 pub fn attributes(tokens: &[Token]) -> Vec<Attribute<'_>> {
-    let mut found = Vec::new();
-    collect(tokens, &mut found);
-    found
+    let mut attributes = Vec::new();
+    collect(tokens, &mut attributes);
+    attributes
 }
 
 impl Attribute<'_> {
@@ -130,15 +130,15 @@ fn only_in_tests(condition: &[Token]) -> bool {
     }
 }
 
-fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
+fn collect<'a>(level: &'a [Token], attributes: &mut Vec<Attribute<'a>>) {
     let mut at = 0;
     while at < level.len() {
         let Some(body) = outer(level, at) else {
             if let Some(body) = inner(level, at) {
                 let covers = level[0].line..=level[level.len() - 1].end;
-                found.push(Attribute { body, covers, on: level });
+                attributes.push(Attribute { body, covers, on: level });
             } else if let Kind::Group(_, inside) = &level[at].kind {
-                collect(inside, found);
+                collect(inside, attributes);
             }
             at += 1;
             continue;
@@ -154,7 +154,7 @@ fn collect<'a>(level: &'a [Token], found: &mut Vec<Attribute<'a>>) {
         let last = on.last().map_or(level[at - 1].end, |token| token.end);
         for body in stack {
             let covers = level[first].line..=last;
-            found.push(Attribute { body, covers, on });
+            attributes.push(Attribute { body, covers, on });
         }
     }
 }

@@ -14,7 +14,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_binary(path: &str) -> bool {
-    let Some((_, inside)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/tests/")) else {
+    // The first folder `tests` is that of the crate, unless it is a module of `src`.
+    let tests = path.strip_prefix("crates/").filter(|rest| !rest.contains("/src/"));
+    let Some((_, inside)) = tests.and_then(|rest| rest.split_once("/tests/")) else {
         return false;
     };
     match inside.split_once('/') {
@@ -38,6 +40,7 @@ mod tests {
             "crates/a/tests/it/house/mod.rs",
             "crates/a/tests/house/mod.rs",
             "crates/a/src/tests.rs",
+            "crates/a/src/tests/x.rs",
             "tests/x.rs",
         ] {
             assert!(!is_binary(path), "{path}");

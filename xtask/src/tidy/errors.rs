@@ -69,15 +69,15 @@ impl<'ast> Visit<'ast> for Results<'_> {
 }
 
 fn is_text(ty: &syn::Type) -> bool {
-    let named = |ty: &syn::Type, name: &str| match ty {
+    let has_name = |ty: &syn::Type, name: &str| match ty {
         syn::Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == name),
         _ => false,
     };
     match ty {
-        syn::Type::Reference(reference) => named(&reference.elem, "str") || is_text(&reference.elem),
+        syn::Type::Reference(reference) => has_name(&reference.elem, "str") || is_text(&reference.elem),
         syn::Type::Paren(inner) => is_text(&inner.elem),
         syn::Type::Group(inner) => is_text(&inner.elem),
-        other => named(other, "String"),
+        other => has_name(other, "String"),
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::source::sample::{NONE, lines};
 
-    fn found(text: &str) -> usize {
+    fn findings(text: &str) -> usize {
         lines(check, "crates/a/src/x.rs", text).len()
     }
 
@@ -104,7 +104,7 @@ mod tests {
             "fn f() { let all = x.collect::<Result<Vec<_>, String>>(); }",
             "impl FromStr for X { type Err = String; }",
         ] {
-            assert_eq!(found(text), 1, "{text}");
+            assert_eq!(findings(text), 1, "{text}");
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
             "// Result<u8, String>\nconst X: &str = \"Result<u8, String>\";",
             "#[cfg(test)]\nmod tests { fn f() -> Result<u8, String> { g() } }",
         ] {
-            assert_eq!(found(text), 0, "{text}");
+            assert_eq!(findings(text), 0, "{text}");
         }
         assert_eq!(lines(check, "crates/a/tests/x.rs", "fn f() -> Result<u8, String> { g() }"), NONE);
     }

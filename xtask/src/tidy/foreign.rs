@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::metadata::sample::package;
 
-    fn found(user: &str, library: &str, kind: Kind) -> bool {
+    fn is_refused(user: &str, library: &str, kind: Kind) -> bool {
         let packages = vec![package(user, &[(&format!("~{library}"), kind)])];
         !check(&Tree { packages, ..Tree::default() }).is_empty()
     }
@@ -71,7 +71,7 @@ mod tests {
             ("cli", "clap", Kind::Normal),
             ("base", "serde", Kind::Normal),
         ] {
-            assert!(!found(user, library, kind), "{user} {library} {kind:?}");
+            assert!(!is_refused(user, library, kind), "{user} {library} {kind:?}");
         }
     }
 
@@ -87,7 +87,7 @@ mod tests {
             ("session", "anyhow", Kind::Normal),
             ("server", "clap", Kind::Normal),
         ] {
-            assert!(found(user, library, kind), "{user} {library} {kind:?}");
+            assert!(is_refused(user, library, kind), "{user} {library} {kind:?}");
         }
     }
 }

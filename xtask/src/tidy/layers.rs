@@ -249,11 +249,11 @@ mod tests {
         let mut packages = all();
         packages.retain(|p| p.name != "demo");
         packages.push(package("extra", &[("cli", Kind::Normal)]));
-        let found: Vec<_> =
+        let findings: Vec<_> =
             check(&Tree { packages, ..Tree::default() }).into_iter().map(|f| (f.path, f.wrong)).collect();
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].0 == "crates/extra/Cargo.toml" && found[0].1.contains("`extra` is not"));
-        assert!(found[1].0 == "Cargo.toml" && found[1].1.contains("`demo`"));
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(findings[0].0 == "crates/extra/Cargo.toml" && findings[0].1.contains("`extra` is not"));
+        assert!(findings[1].0 == "Cargo.toml" && findings[1].1.contains("`demo`"));
     }
 
     fn drawn() -> String {
@@ -270,18 +270,19 @@ mod tests {
         assert_eq!(compare(&drawn()), []);
         let other =
             drawn().replace("├── lang/       2", "├── lang/       4").replace("├── js/       A", "├── jq/       A");
-        let found: Vec<_> = compare(&other).into_iter().map(|f| (f.line, f.wrong)).collect();
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(found[0], (8, "`lang` is 4 here and 2 in xtask".to_string()));
-        assert_eq!(found[1], (12, "`jq` is not in xtask's layer table".to_string()));
-        assert_eq!(found[2].1, "`js` has no row here");
+        let findings: Vec<_> = compare(&other).into_iter().map(|f| (f.line, f.wrong)).collect();
+        assert_eq!(findings.len(), 3, "{findings:?}");
+        let line = |name: &str| other.lines().position(|line| line.contains(name)).unwrap() + 1;
+        assert_eq!(findings[0], (line("├── lang/"), "`lang` is 4 here and 2 in xtask".to_string()));
+        assert_eq!(findings[1], (line("├── jq/"), "`jq` is not in xtask's layer table".to_string()));
+        assert_eq!(findings[2].1, "`js` has no row here");
     }
 
     #[test]
     fn a_page_without_the_tree_or_without_a_layer_is_found() {
         assert_eq!(compare("# Architecture\n").len(), 1);
-        let found = compare(&drawn().replace("├── base/       0    job", "├── base/       ids"));
-        assert_eq!(found.len(), 1);
-        assert!(found[0].wrong.contains("`base` is nothing here"));
+        let findings = compare(&drawn().replace("├── base/       0    job", "├── base/       ids"));
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].wrong.contains("`base` is nothing here"));
     }
 }

@@ -41,22 +41,22 @@ mod tests {
 
     const ROOT: &str = "[workspace.lints.rust]\nunsafe_code = \"forbid\"\n\n[workspace.lints.clippy]\npanic = \"deny\"\n\n[profile.dev]\n";
 
-    fn found(name: &str, manifest: &str) -> usize {
+    fn findings(name: &str, manifest: &str) -> usize {
         let package = Package { text: manifest.to_owned(), ..package(name, &[]) };
         check(&Tree { packages: vec![package], manifest: ROOT.to_owned(), ..Tree::default() }).len()
     }
 
     #[test]
     fn every_crate_takes_the_lints() {
-        assert_eq!(found("base", "[package]\n\n[lints]\nworkspace = true\n"), 0);
-        assert_eq!(found("base", "[package]\n[dependencies]\nx.workspace = true\n"), 1);
-        assert_eq!(found("base", "[lints.clippy]\npanic = \"deny\"\n"), 1);
+        assert_eq!(findings("base", "[package]\n\n[lints]\nworkspace = true\n"), 0);
+        assert_eq!(findings("base", "[package]\n[dependencies]\nx.workspace = true\n"), 1);
+        assert_eq!(findings("base", "[lints.clippy]\npanic = \"deny\"\n"), 1);
     }
 
     #[test]
     fn the_crate_with_unsafe_code_repeats_the_lints_of_clippy() {
-        assert_eq!(found("js", "[lints.rust]\nunsafe_code = \"deny\"\n\n[lints.clippy]\npanic = \"deny\"\n"), 0);
-        assert_eq!(found("js", "[lints.clippy]\npanic = \"allow\"\n"), 1);
-        assert_eq!(found("js", "[lints]\nworkspace = true\n"), 1);
+        assert_eq!(findings("js", "[lints.rust]\nunsafe_code = \"deny\"\n\n[lints.clippy]\npanic = \"deny\"\n"), 0);
+        assert_eq!(findings("js", "[lints.clippy]\npanic = \"allow\"\n"), 1);
+        assert_eq!(findings("js", "[lints]\nworkspace = true\n"), 1);
     }
 }

@@ -51,21 +51,21 @@ mod tests {
     use super::*;
     use crate::source::sample::tree;
 
-    fn found(files: &[(&str, &str)]) -> Vec<(String, usize)> {
+    fn findings(files: &[(&str, &str)]) -> Vec<(String, usize)> {
         check(&tree(files)).into_iter().map(|finding| (finding.path, finding.line)).collect()
     }
 
     #[test]
     fn files_folders_and_modules_are_found_once() {
-        assert_eq!(found(&[("crates/a/src/utils.rs", "")]), [("crates/a/src/utils.rs".into(), 1)]);
-        assert_eq!(found(&[("tests/common/mod.rs", ""), ("tests/common/x.rs", "")]), [("tests/common".into(), 1)]);
-        assert_eq!(found(&[("crates/a/src/web/helpers.js", "")]), [("crates/a/src/web/helpers.js".into(), 1)]);
-        assert_eq!(found(&[("crates/a/src/x.rs", "mod v2;\nmod misc {}\n")]), [("crates/a/src/x.rs".into(), 2)]);
+        assert_eq!(findings(&[("crates/a/src/utils.rs", "")]), [("crates/a/src/utils.rs".into(), 1)]);
+        assert_eq!(findings(&[("tests/common/mod.rs", ""), ("tests/common/x.rs", "")]), [("tests/common".into(), 1)]);
+        assert_eq!(findings(&[("crates/a/src/web/helpers.js", "")]), [("crates/a/src/web/helpers.js".into(), 1)]);
+        assert_eq!(findings(&[("crates/a/src/x.rs", "mod v2;\nmod misc {}\n")]), [("crates/a/src/x.rs".into(), 2)]);
     }
 
     #[test]
     fn longer_names_are_left_alone() {
         let text = "// utils\nmod helpful {}\nfn util() {}\n";
-        assert_eq!(found(&[("crates/a/src/commonmark.rs", text), ("crates/a/src/utility/v20.rs", "")]), []);
+        assert_eq!(findings(&[("crates/a/src/commonmark.rs", text), ("crates/a/src/utility/v20.rs", "")]), []);
     }
 }

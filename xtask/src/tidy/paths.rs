@@ -61,8 +61,8 @@ mod tests {
         let root = std::env::temp_dir().join(format!("xtask-paths-{}", std::process::id()));
         std::fs::create_dir_all(root.join("crates/a/src")).unwrap();
         std::fs::write(root.join("ARCHITECTURE.md"), "`crates/a/src/` `a/src/` `b/src/`\n").unwrap();
-        let found = check(&root);
-        assert_eq!(found.iter().map(|f| f.wrong.as_str()).collect::<Vec<_>>(), ["`b/src/` does not exist"]);
+        let findings = check(&root);
+        assert_eq!(findings.iter().map(|f| f.wrong.as_str()).collect::<Vec<_>>(), ["`b/src/` does not exist"]);
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

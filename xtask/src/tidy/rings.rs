@@ -219,9 +219,9 @@ mod tests {
 
     #[test]
     fn two_modules_that_use_each_other_are_a_ring() {
-        let found = rings(&[("a/mod.rs", "\nuse crate::b::Thing;\n"), B_USES_A]);
+        let findings = rings(&[("a/mod.rs", "\nuse crate::b::Thing;\n"), B_USES_A]);
         let drawn = "a -> b (crates/k/src/a/mod.rs:2), b -> a (crates/k/src/b.rs:1)";
-        assert_eq!(found, [format!("modules of `k` use each other in a ring: {drawn}")]);
+        assert_eq!(findings, [format!("modules of `k` use each other in a ring: {drawn}")]);
     }
 
     #[test]
@@ -291,9 +291,11 @@ mod tests {
 
     #[test]
     fn a_long_ring_is_drawn_once_from_its_least_module() {
-        let found = rings(&[("c.rs", "use crate::a;"), ("a.rs", "use crate::b;"), ("b.rs", "use crate::c;")]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("a -> b (") && found[0].contains("b -> c (") && found[0].contains("c -> a ("));
+        let findings = rings(&[("c.rs", "use crate::a;"), ("a.rs", "use crate::b;"), ("b.rs", "use crate::c;")]);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(
+            findings[0].contains("a -> b (") && findings[0].contains("b -> c (") && findings[0].contains("c -> a (")
+        );
     }
 
     #[test]

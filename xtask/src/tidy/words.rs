@@ -50,19 +50,19 @@ mod tests {
     use super::*;
     use crate::source::sample::{NONE, lines};
 
-    fn found(text: &str) -> Vec<usize> {
+    fn findings(text: &str) -> Vec<usize> {
         lines(check, "crates/a/src/x.rs", text)
     }
 
     #[test]
     fn words_are_found_in_code_comments_and_strings() {
-        assert_eq!(found("// TODO: later\n"), [1]);
-        assert_eq!(found("\n/* FIXME */\n"), [2]);
-        assert_eq!(found("fn f() { todo!() }\nfn g() { unimplemented!(\"x\") }"), [1, 2]);
-        assert_eq!(found("#[ignore = \"slow\"]\nfn f() {}\n#[ignore]\nfn g() {}"), [1, 3]);
+        assert_eq!(findings("// TODO: later\n"), [1]);
+        assert_eq!(findings("\n/* FIXME */\n"), [2]);
+        assert_eq!(findings("fn f() { todo!() }\nfn g() { unimplemented!(\"x\") }"), [1, 2]);
+        assert_eq!(findings("#[ignore = \"slow\"]\nfn f() {}\n#[ignore]\nfn g() {}"), [1, 3]);
         for home in HOMES {
-            assert_eq!(found(&format!("const X: &str = \"{home}x\";")), [1]);
-            assert_eq!(found(&format!("// see file://{home}x")), [1]);
+            assert_eq!(findings(&format!("const X: &str = \"{home}x\";")), [1]);
+            assert_eq!(findings(&format!("// see file://{home}x")), [1]);
             assert_eq!(lines(check, "crates/a/src/schema.sql", &format!("-- {home}x\n")), [1]);
             assert_eq!(lines(check, "xtask/src/x.rs", &format!("// {home}x")), [1]);
         }
@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn words_that_only_look_alike_are_left_alone() {
-        assert_eq!(found("// TODOS, MY_TODO, todos, a todo list, ignored, TODO_LIST\nfn todo() { todo() }"), NONE);
+        assert_eq!(findings("// TODOS, MY_TODO, todos, a todo list, ignored, TODO_LIST\nfn todo() { todo() }"), NONE);
         for home in HOMES {
-            assert_eq!(found(&format!("// https://example.org{home}x, tree{home}x, {{base}}{home}x")), NONE);
+            assert_eq!(findings(&format!("// https://example.org{home}x, tree{home}x, {{base}}{home}x")), NONE);
         }
         assert_eq!(lines(check, "xtask/src/x.rs", "// TODO"), NONE);
         assert_eq!(lines(check, "crates/a/tests/x.rs", "#[ignore]\nfn f() {}"), NONE);

@@ -30,8 +30,8 @@ mod tests {
     #[test]
     fn a_case_has_a_name_and_an_output() {
         let read = case("a name\n#! tags = x\none\ntwo\n---\nout\nput\n").unwrap();
-        let found = (read.name.as_str(), read.input.as_str(), read.output.as_str());
-        assert_eq!(found, ("a name", "one\ntwo", "out\nput"));
+        let parts = (read.name.as_str(), read.input.as_str(), read.output.as_str());
+        assert_eq!(parts, ("a name", "one\ntwo", "out\nput"));
         assert!(case("a name\nno line\n").is_err());
     }
 }

@@ -46,8 +46,8 @@ fn tables(root: &Path) -> Result<Vec<Measured>> {
     let mut tables = Vec::new();
     for case in &cases {
         let (contract, table): (Vec<&str>, Vec<&str>) = case.output.lines().partition(|line| line.starts_with("# "));
-        let named = usize::from(case.name.ends_with(" by name"));
-        contracts[named] = contracts[named].max(count(&contract.join("\n")));
+        let style = usize::from(case.name.ends_with(" by name"));
+        contracts[style] = contracts[style].max(count(&contract.join("\n")));
         let catalog = case.name.trim_end_matches(" by name");
         let capabilities = Some(count_capabilities(root, catalog)?);
         tables.push(Measured { capabilities, ..Measured::new(format!("table {}", case.name), &table.join("\n")) });
