@@ -1,8 +1,9 @@
 # Each target calls one command. `make` alone lists the targets.
-.PHONY: help run test bench fuzz fmt golden corpus ecmascript soak test-hosts hooks
+.PHONY: help run check test bench fuzz fmt golden corpus ecmascript soak test-hosts hooks
 
 help:
 	@echo "make run     install what is missing, build without link-time optimisation, serve on http://127.0.0.1:3000  (ARGS=\"--port 4000\")"
+	@echo "make check   format, lints, tidy, unit and golden tests; before every commit"
 	@echo "make test    install what is missing, run every check and test; what CI runs"
 	@echo "make bench   build in release, measure, and print ratios side by side"
 	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
@@ -16,6 +17,9 @@ help:
 
 run:
 	@scripts/run.sh $(ARGS)
+
+check:
+	@scripts/check.sh
 
 test:
 	@scripts/test.sh

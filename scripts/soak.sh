@@ -8,5 +8,5 @@ need_rust
 need_c_compiler
 cargo build --release --package cli --locked
 export TOKAMAK="$(target_dir)/release/tokamak"
-KILLS=${KILLS:-5000} tests/e2e/run.sh kills
-JS_KILLS=${JS_KILLS:-1000} JS_WAITS=${JS_WAITS:-2000} tests/e2e/run.sh js_kills
+export KILLS=${KILLS:-5000} JS_KILLS=${JS_KILLS:-1000} JS_WAITS=${JS_WAITS:-2000}
+tests/e2e/run.sh kills -s

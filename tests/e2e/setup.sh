@@ -1,60 +1,32 @@
 #!/usr/bin/env bash
-# Installs what the end-to-end suites need into $TOOLS (default: .tools in the repository).
-# Invariants: nothing outside $TOOLS is touched, except packages of the system that are missing and that root may
-# install; a second run with the same pins does nothing; the tools end up in $TOOLS/e2e-python,
-# $TOOLS/e2e-http (a validator and a fuzzer of OpenAPI), $TOOLS/e2e-servers (real servers to call, with the versions of
-# foreign/requirements.txt), $TOOLS/e2e-s3 (a server of the S3 protocol) and $TOOLS/e2e-node.
+# Installs what the end-to-end tests need into $TOOLS (default: .tools in the repository).
+# Invariants: nothing outside $TOOLS changes, except packages of the system that are missing and that root may install; a second run
+# with the same pins does nothing. The tools are in $TOOLS/e2e-python (requirements.txt) and $TOOLS/e2e-node (node/).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=${TOOLS:-$(cd "$here/../.." && pwd)/.tools}
 mkdir -p "$TOOLS"
 TOOLS=$(cd "$TOOLS" && pwd)
-
-MCP_CLIENT="mcp==2.3.0"
-HTTP_TOOLS="openapi-spec-validator==0.9.0 schemathesis==4.32.5"
-# Not `moto[server]`, which brings 160 MB for other services.
-S3_SERVER="moto[s3]==5.2.5 flask==3.1.3 flask-cors==6.0.5"
 PYTHON_HOME="$TOOLS/e2e-python"
-HTTP_HOME="$TOOLS/e2e-http"
-SERVERS_HOME="$TOOLS/e2e-servers"
-S3_HOME="$TOOLS/e2e-s3"
 NODE_HOME="$TOOLS/e2e-node"
 
 main() {
   need_python
-  local interpreter python_pin http_pin servers_pin s3_pin node_pin
+  local interpreter python_pin node_pin
   interpreter=$(python3 -c 'import sys; print(sys.executable, sys.version_info[:3])')
-  python_pin="$MCP_CLIENT $interpreter $PYTHON_HOME"
-  if ! done_before "$PYTHON_HOME" "$python_pin"; then
-    say "installing the Python MCP client ($MCP_CLIENT) into $PYTHON_HOME"
+  python_pin="$(cksum <"$here/requirements.txt") $interpreter $PYTHON_HOME"
+  if ! is_installed "$PYTHON_HOME" "$python_pin"; then
+    say "installing pytest, the MCP client and the servers of requirements.txt into $PYTHON_HOME (400 MB)"
     install_python
-    remember "$PYTHON_HOME" "$python_pin"
-  fi
-  http_pin="$HTTP_TOOLS $interpreter $HTTP_HOME"
-  if ! done_before "$HTTP_HOME" "$http_pin"; then
-    say "installing $HTTP_TOOLS into $HTTP_HOME (110 MB)"
-    install_http
-    remember "$HTTP_HOME" "$http_pin"
-  fi
-  servers_pin="$(cksum <"$here/foreign/requirements.txt") $interpreter $SERVERS_HOME"
-  if ! done_before "$SERVERS_HOME" "$servers_pin"; then
-    say "installing Jupyter Server and etcd into $SERVERS_HOME (140 MB)"
-    install_servers
-    remember "$SERVERS_HOME" "$servers_pin"
-  fi
-  s3_pin="$S3_SERVER $interpreter $S3_HOME"
-  if ! done_before "$S3_HOME" "$s3_pin"; then
-    say "installing $S3_SERVER into $S3_HOME (160 MB)"
-    install_s3
-    remember "$S3_HOME" "$s3_pin"
+    mark_installed "$PYTHON_HOME" "$python_pin"
   fi
   node_pin="$(cat "$here/node/package.json" "$here/node/package-lock.json" | cksum) $NODE_HOME"
-  if ! done_before "$NODE_HOME" "$node_pin"; then
+  if ! is_installed "$NODE_HOME" "$node_pin"; then
     need_npm
     say "installing Node 22, the MCP inspector, the MCP conformance suite and a GraphQL server into $NODE_HOME (300 MB)"
     install_node
-    remember "$NODE_HOME" "$node_pin"
+    mark_installed "$NODE_HOME" "$node_pin"
   fi
 }
 
@@ -65,56 +37,28 @@ refuse() {
   exit 1
 }
 
-done_before() { [ "$(cat "$1/.installed" 2>/dev/null)" = "$2" ]; }
-remember() { printf '%s\n' "$2" >"$1/.installed"; }
+is_installed() { [ "$(cat "$1/.installed" 2>/dev/null)" = "$2" ]; }
+mark_installed() { printf '%s\n' "$2" >"$1/.installed"; }
 
 # --- Python
 
 need_python() {
   if ! command -v python3 >/dev/null; then
-    system_package "Python 3.10 or newer is missing" python3 python3-venv
+    system_package "Python 3.11 or newer is missing" python3 python3-venv
   fi
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-    refuse "$(python3 --version) is too old: install Python 3.10 or newer and put it on the PATH"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    refuse "$(python3 --version) is too old: install Python 3.11 or newer and put it on the PATH"
 }
 
 install_python() {
-  virtual_environment "$PYTHON_HOME"
-  fetch "the Python MCP client" pip_of "$PYTHON_HOME" "$MCP_CLIENT"
-}
-
-install_http() {
-  virtual_environment "$HTTP_HOME"
-  # Two words, two packages.
-  # shellcheck disable=SC2086
-  fetch "the OpenAPI tools" pip_of "$HTTP_HOME" $HTTP_TOOLS
-}
-
-# Nothing is compiled here: every one of them comes built.
-install_servers() {
-  virtual_environment "$SERVERS_HOME"
-  fetch "Jupyter Server and etcd" pip_of "$SERVERS_HOME" --only-binary=:all: -r "$here/foreign/requirements.txt"
-}
-
-install_s3() {
-  virtual_environment "$S3_HOME"
-  # Three words, three packages.
-  # shellcheck disable=SC2086
-  fetch "the S3 server" pip_of "$S3_HOME" $S3_SERVER
-}
-
-virtual_environment() {
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     system_package "this Python cannot make virtual environments" python3-venv
   fi
-  rm -rf "$1"
-  python3 -m venv "$1"
-}
-
-pip_of() {
-  local home=$1
-  shift
-  "$home/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 "$@"
+  rm -rf "$PYTHON_HOME"
+  python3 -m venv "$PYTHON_HOME"
+  # Only built packages: no compiler is needed, and nothing runs at installation.
+  fetch "the Python packages" "$PYTHON_HOME/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 \
+    --only-binary=:all: -r "$here/requirements.txt"
 }
 
 # --- Node
@@ -125,9 +69,8 @@ need_npm() {
   fi
 }
 
-# `install`, not `ci`: the lock pins every package, but which optional native parts exist depends on the machine; none
-# is needed.
-# Scripts of packages do not run: the one that is needed (it fetches the Node binary of this machine) is called by name.
+# `install` and not `ci`: the lock pins every package, but the optional native parts depend on the machine, and none is needed.
+# Scripts of packages do not run, except the one that fetches the Node binary of this machine, which is called by name.
 install_node() {
   rm -rf "$NODE_HOME"
   mkdir -p "$NODE_HOME"
@@ -141,7 +84,7 @@ install_node() {
 
 # --- both
 
-# Debian and its kin, as root: install; else say what is wanted.
+# Installs with apt-get where that is possible (root on Debian), else says what to install.
 system_package() {
   local why=$1
   shift
@@ -153,14 +96,14 @@ system_package() {
   DEBIAN_FRONTEND=noninteractive quietly apt-get install --yes --no-install-recommends "$@"
 }
 
-# $1 what comes from a package registry, then the command that brings it.
+# $1 names what comes from a package registry; the rest is the command that brings it.
 fetch() {
   local what=$1
   shift
   (quietly "$@") || refuse "$what could not be installed; is the package registry reachable from here?"
 }
 
-# Output only when it fails.
+# Prints the output of a command only when it fails.
 quietly() {
   local log
   log=$(mktemp)

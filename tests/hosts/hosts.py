@@ -1,7 +1,7 @@
-"""Claude Code and Codex themselves, with a model that follows a script: discover, context, plan, run, page, a write with its commit.
+"""Claude Code and Codex with a model that follows a script: discover, context, plan, run, page, a write with its commit.
 
-Invariants: nothing leaves this machine; what a host hands back to its model is what counts, beside what the demo API counted;
-every wait has an end.
+Invariants: nothing leaves this machine; the checks read what a host hands back to its model and what the demo API counted; every wait
+has an end.
 """
 
 import json
@@ -10,15 +10,15 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
-from harness import TOKAMAK, Server, Suite  # noqa: E402
+from lib.demo_api import DemoApi, digest  # noqa: E402
+from lib.server import TOKAMAK, Server, settings  # noqa: E402
 from model import Model  # noqa: E402
-from tracker import Api, digest  # noqa: E402
 
-suite = Suite("hosts")
 HOSTS = Path(os.environ["HOSTS"]) / "node_modules" / ".bin"
 SECONDS = 180
 INTENT = "tracker: comment on tickets of the OPS project"
@@ -28,8 +28,31 @@ WRITE = f'Comment.add(ticket=Ticket(project="OPS", number=42), text="{WORDS}")'
 STEPS = ["discover_capabilities", "plasm_context", "plasm", "plasm_run", "plasm_run", "plasm", "plasm_run"]
 
 
+class Suite:
+    """Prints one line for each check, and counts the failures."""
+
+    def __init__(self):
+        self.failed = 0
+
+    @contextmanager
+    def case(self, title):
+        try:
+            yield
+        except Exception as problem:
+            self.failed += 1
+            print(f"FAIL hosts: {title}: {' '.join(str(problem).split())[:600]}", flush=True)
+        else:
+            print(f"ok hosts: {title}", flush=True)
+
+    # Checks that share a server fail together when it does not start.
+    group = case
+
+
+suite = Suite()
+
+
 def script(step, seen):
-    """What a model that has read the instructions does; each step needs what the one before it answered."""
+    """The call of a model that has read the instructions; each step needs the answer of the step before."""
     if step == 0:
         return "discover_capabilities", {"intent": INTENT, "apis": ["tracker"]}
     if step == 1:
@@ -49,7 +72,7 @@ def script(step, seen):
 
 
 def judge(api, model, at):
-    """What the host handed back at each step, and what happened."""
+    """Checks what the host handed back at each step, and the effects that happened."""
     wanted = [
         ("discover: the rows reach the model", r"tracker\tTicket\t"),
         ("context: the table reaches the model, with its ref", r"\A`s\d+`\n(.|\n)*\be\d+\b.*Ticket · "),
@@ -143,10 +166,8 @@ def drive(api, host, at, server):
 
 def main():
     chosen = sys.argv[1:] or ["claude", "codex"]
-    config = Path(tempfile.mkdtemp(prefix="config-")) / "tokamak.toml"
-    config.write_text("[limits]\nrows = 20\n")
-    with Api() as api:
-        arguments = ["--no-demo", "--catalogs", str(api.catalogs()), "--config", str(config)]
+    with DemoApi() as api:
+        arguments = api.server_arguments(*settings("[limits]\nrows = 20\n"))
         for name, host in (("claude", claude), ("codex", codex)):
             if name not in chosen:
                 continue
@@ -160,4 +181,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    suite.end()
+    sys.exit(1 if suite.failed else 0)

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 #[test]
 fn every_catalog_of_a_foreign_server_is_read() {
     let all = [
-        ("jupyter.yaml", include_str!("../../../../tests/e2e/foreign/jupyter.yaml")),
-        ("etcd.yaml", include_str!("../../../../tests/e2e/foreign/etcd.yaml")),
-        ("blog.yaml", include_str!("../../../../tests/e2e/foreign/blog.yaml")),
+        ("jupyter.yaml", include_str!("../../../../tests/e2e/apis/jupyter.yaml")),
+        ("etcd.yaml", include_str!("../../../../tests/e2e/apis/etcd.yaml")),
+        ("blog.yaml", include_str!("../../../../tests/e2e/apis/blog.yaml")),
     ];
     let mut rejections = String::new();
     for (name, text) in all {
@@ -28,7 +28,7 @@ fn every_catalog_of_a_foreign_server_is_read() {
 }
 
 fn etcd() -> Catalog {
-    let text = include_str!("../../../../tests/e2e/foreign/etcd.yaml").replace("PORT", "1024");
+    let text = include_str!("../../../../tests/e2e/apis/etcd.yaml").replace("PORT", "1024");
     read("etcd.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
@@ -102,7 +102,7 @@ fn what_protobuf_writes_is_read() {
 
 #[test]
 fn only_a_list_with_a_place_can_be_left_out() {
-    let text = include_str!("../../../../tests/e2e/foreign/etcd.yaml").replace("PORT", "1024");
+    let text = include_str!("../../../../tests/e2e/apis/etcd.yaml").replace("PORT", "1024");
     let broken = text.replacen("row: kvs.0", "row: kvs.0, sparse: true", 1);
     assert_ne!(broken, text);
     let rejected = read("etcd.yaml", &broken).map(|_| ()).unwrap_err().to_string();
