@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make check`: format, lints, tidy, unit and golden tests; what to run before every commit. `scripts/test.sh` runs it first.
+# `make check`: format, lints, tidy, unit and golden tests. Run it before every commit; `make test` runs it first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/prerequisites.sh

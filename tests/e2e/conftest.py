@@ -2,7 +2,7 @@
 
 A module with `pytestmark = pytest.mark.steps` tells a story: each test builds on those above it and hands values on in
 `flow`. Selecting a step with `-k` also runs the steps before it. Every other test stands alone. Where a fixture of such a module
-has parameters, the story is told again for each of them: for each `place`, or for each `steps(again_for=...)`.
+has parameters, the story runs again for each of them: for each `place`, or for each `steps(again_for=...)`.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from lib.server import Server
 # A coroutine that waits longer for a server hangs.
 SECONDS_FOR_A_COROUTINE = 120
 
-# A run that is told to stop unwinds its fixtures and so ends its servers.
+# A run that gets SIGTERM unwinds its fixtures and so ends its servers.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
@@ -72,12 +72,12 @@ def pytest_collection_modifyitems(items):
     collected = list(items)
     yield
     selected = set(items)
-    in_order, told = [], set()
+    in_order, finished_modules = [], set()
     for item in items:
         if not is_step(item):
             in_order.append(item)
-        elif item.path not in told:
-            told.add(item.path)
+        elif item.path not in finished_modules:
+            finished_modules.add(item.path)
             in_order += steps_of(item.path, collected, selected)
     items[:] = in_order
 

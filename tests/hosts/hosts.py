@@ -15,9 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
+from model import Model  # noqa: E402
+
 from lib.demo_api import DemoApi, digest  # noqa: E402
 from lib.server import TOKAMAK, Server, settings  # noqa: E402
-from model import Model  # noqa: E402
 
 HOSTS = Path(os.environ["HOSTS"]) / "node_modules" / ".bin"
 SECONDS = 180

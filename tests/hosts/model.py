@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Model:
-    """`script(step, seen)` is the next call `(tool, arguments)`, or the last words; `seen` are the results so far."""
+    """`script(step, results)` is the next call `(tool, arguments)`, or the last words; `results` are the tool results so far."""
 
     def __init__(self, script):
         self.script = script
@@ -36,11 +36,11 @@ class Model:
         self.server.server_close()
 
     def next(self, offered, results):
-        """What to say to a host that offers these tools and brought these results."""
+        """The next answer to a host that offers these tools and sent these results."""
         self.seen = max(self.seen, results, key=len)
         try:
             said = self.script(len(results), results)
-        except Exception as problem:  # What the host brought is not what was hoped for: the script ends here.
+        except Exception as problem:  # The result is another one than the script expects, so the script ends.
             self.trouble.append(f"step {len(results)}: {type(problem).__name__}: {problem}")
             return "The script ended early."
         if isinstance(said, str):
@@ -118,7 +118,7 @@ def anthropic(http, body):
         for block in blocks
         if block["type"] == "tool_result" and block["tool_use_id"] in ours
     ]
-    # A host may keep tools back until they are searched for; their names stand in the conversation.
+    # A host may hide tools until the model searches for them; their names are in the conversation.
     named = set(re.findall(r"mcp__\w+?__\w+", json.dumps(body["messages"])))
     searched = any(block["type"] == "tool_use" and block["name"] == "ToolSearch" for block in blocks)
     if named - offered and "ToolSearch" in offered and not searched:
@@ -156,7 +156,7 @@ def anthropic(http, body):
 
 
 def openai(http, body):
-    # A tool is on its own, or in a namespace of its server's.
+    # A tool is listed alone, or in a namespace of its server.
     offered = {}
     for tool in body.get("tools", []):
         inner = tool.get("tools") if tool.get("type") == "namespace" else None
@@ -166,7 +166,7 @@ def openai(http, body):
     items = body.get("input") if isinstance(body.get("input"), list) else []
     ours = {i["call_id"] for i in items if i.get("type") == "function_call" and "__" in i["name"] + str(i.get("namespace"))}
     outputs = [i["output"] for i in items if i.get("type") == "function_call_output" and i["call_id"] in ours]
-    # The host writes how long a call took above what it answered.
+    # The host writes the duration of a call above its answer.
     results = [re.sub(r"\AWall time: [^\n]*\nOutput:\n", "", text_in(output)) for output in outputs]
     known = {name for name in offered if "__" in name}
     said = http.model.next(known, results) if known else "Yes."

@@ -28,7 +28,7 @@ def free_port():
 
 
 class Foreign:
-    """A process with its own group. A kind says how it is started, when it is ready and what its requests carry."""
+    """A server in a process group of its own. A subclass says how it starts, when it is ready and which headers its requests have."""
 
     name = None
     headers = {}
@@ -41,7 +41,7 @@ class Foreign:
 
     def __enter__(self):
         log = self.folder / "server.log"
-        # No setting of the caller's own servers reaches these.
+        # Settings of the caller's own servers must not reach these.
         variables = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "TMPDIR": str(self.folder)}
         with open(log, "wb") as output:
             self.process = subprocess.Popen(
@@ -78,7 +78,7 @@ class Foreign:
             try:
                 self.hello()
                 return
-            except (OSError, ValueError):  # nobody listens yet, or not with an answer
+            except (OSError, ValueError):  # The server does not listen or answer yet.
                 time.sleep(0.05)
         raise AssertionError(f"{self.name} was not ready within 30 s: {log.read_text(errors='replace')[-400:]}")
 
@@ -87,7 +87,7 @@ class Foreign:
         headers = {"Content-Type": "application/json", **self.headers}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        # No proxy of the environment stands between.
+        # The environment may name a proxy, which must not be used.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
             answer = answer.read()
         return json.loads(answer) if answer else None
@@ -117,12 +117,12 @@ class Foreign:
 
 
 class Jupyter(Foreign):
-    """Files below `root`, and one kernel, for sessions need one: a program that only notes that it was interrupted."""
+    """Files below `root`, and one kernel, because sessions need one: a program that only notes its interruption."""
 
     name = "jupyter"
     token = "not-a-secret-of-anybody"
     headers = {"Authorization": f"token {token}"}
-    # Ends with the server, whatever way that ends.
+    # This program ends with the server, however the server ends.
     IDLE = """
 import os, pathlib, signal, sys, time
 started, interrupted = map(pathlib.Path, sys.argv[1:])
@@ -174,7 +174,7 @@ while os.getppid() == server:
 
 
 class OpenJupyter(Jupyter):
-    """Lets anyone in: its own specification says nothing of its credential."""
+    """A Jupyter Server without a token, because its own specification has no authentication."""
 
     name = "open-jupyter"
     headers = {}
@@ -211,7 +211,7 @@ class Etcd(Foreign):
         self.ask("POST", "/v3/kv/put", {"key": base64_of(key), "value": base64_of(value)})
 
     def value(self, key):
-        """What the key holds; `None` when it is not there."""
+        """The value of a key; `None` when the key does not exist."""
         pairs = self.ask("POST", "/v3/kv/range", {"key": base64_of(key)}).get("kvs", [])
         return base64.b64decode(pairs[0].get("value", "")).decode() if pairs else None
 

@@ -2,13 +2,11 @@
 
 import json
 
-from lib.answers import tables
-
-from lib.answers import seeds
+from lib.answers import seeds, tables
 
 
 class Session:
-    """One intent over one catalog: programs in, rows or refusals out."""
+    """A session over one catalog, which runs programs and returns rows or refusals."""
 
     def __init__(self, client, ref, taught):
         self.client = client
@@ -52,7 +50,7 @@ class Session:
         return run.content[0].text
 
     async def refusal(self, program, **arguments):
-        """What the model is told when a program that is right does not succeed."""
+        """The text of a refusal, for a valid program that does not succeed."""
         run = await self._call("plasm_run", program, **arguments)
         refusal = run.content[0].text
         assert run.is_error, f"{program} went through: {refusal}"

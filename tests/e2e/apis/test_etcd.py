@@ -1,11 +1,11 @@
 """Reads and writes on etcd, whose keys and values are base64 on the wire and whose integers are text."""
 
 import pytest
-from foreign_servers import Etcd
-from programs import Session
 
+from foreign_servers import Etcd
 from lib.mcp_client import over_http
 from lib.server import Server, new_folder
+from programs import Session
 
 pytestmark = pytest.mark.steps
 
@@ -126,7 +126,7 @@ async def test_a_delete_runs_for_each_row_of_a_range(etcd, writable):
 
 @pytest.fixture(scope="module")
 def people(portal, client):
-    return portal.call(Session.open, client, "who may what", "etcd", "User", "Role")
+    return portal.call(Session.open, client, "manage users and roles", "etcd", "User", "Role")
 
 
 async def test_roles_and_users_are_made_and_bare_names_in_a_list_are_rows(etcd, people):

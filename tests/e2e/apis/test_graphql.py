@@ -1,11 +1,11 @@
 """Reads and writes on a GraphQL API: posts, users and comments of json-graphql-server."""
 
 import pytest
-from foreign_servers import Blog
-from programs import Session
 
+from foreign_servers import Blog
 from lib.mcp_client import over_http
 from lib.server import Server, new_folder
+from programs import Session
 
 pytestmark = pytest.mark.steps
 

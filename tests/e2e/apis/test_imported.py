@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from foreign_servers import Blog, OpenJupyter
-from programs import Session
 
+from foreign_servers import Blog, OpenJupyter
 from lib.mcp_client import over_http
 from lib.server import Server, new_folder, run_binary
+from programs import Session
 
 pytestmark = pytest.mark.steps
 

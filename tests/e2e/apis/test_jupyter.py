@@ -4,11 +4,11 @@ import os
 
 import anyio
 import pytest
-from foreign_servers import Jupyter
-from programs import Session
 
+from foreign_servers import Jupyter
 from lib.mcp_client import over_http
 from lib.server import Server, new_folder
+from programs import Session
 
 pytestmark = pytest.mark.steps
 

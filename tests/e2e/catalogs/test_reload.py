@@ -26,7 +26,7 @@ SHIPPED = len(list((REPOSITORY / "catalogs").glob("*.yaml")))
 
 
 class VersionedApi:
-    """An API that says in each row which version of it was asked."""
+    """An API whose rows say which version of its catalog was used."""
 
     def __enter__(self):
         class Handler(BaseHTTPRequestHandler):
@@ -52,7 +52,7 @@ class VersionedApi:
         self.server.server_close()
 
     def catalog(self, version, name="live", entities=("A", "B")):
-        """Version 2 and later have a field more."""
+        """A catalog of this API. Version 2 and later have one more field."""
         fields = "{id: string, extra: string}" if version > 1 else "{id: string}"
         lines = [f"catalog: {name}", f"version: {version}", "title: Live", f"origin: {self.origin}", "entities:"]
         lines += [f"  {entity}: {{about: a thing, key: [id], fields: {fields}}}" for entity in entities]
@@ -66,7 +66,7 @@ def new_folder():
 
 
 def replace(path, text):
-    """As careful editors do: beside it, then over it."""
+    """Writes a new file and renames it over the old one, as careful editors do."""
     beside = path.with_suffix(".tmp")
     beside.write_text(text)
     os.replace(beside, path)

@@ -1,4 +1,4 @@
-"""Commits, replays, operations and pages, on a server that nothing happens to.
+"""Commits, replays, operations and pages, on a server without faults.
 
 Invariant: the effects that a server reports are held against the demo API's own count of the effects that happened.
 """
@@ -107,7 +107,7 @@ async def test_a_list_goes_on_by_its_handles_to_its_end_over_restarts(api):
     api.reset()
     numbers, program, data = [], "Ticket[project, number]", None
     while program:
-        # Each piece from a server of its own.
+        # Each page comes from another server process.
         with Server(data=data, arguments=arguments) as server:
             data = server.data
             async with connect(server) as client:

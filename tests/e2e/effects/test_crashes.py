@@ -35,8 +35,8 @@ async def test_after_a_kill_at_any_moment_every_effect_happened_at_most_once_and
 
 
 async def kill_during_a_run(api, data, round_number):
-    """One run, one kill, and what is told of it afterwards; the data folder and how many effects are unknown."""
-    # Before the effect or after it: the same to whoever waits for the answer.
+    """Kills a server during one run and checks what the next server reports. Returns the data folder and the number of unknown effects."""
+    # A caller cannot tell whether the delay is before the effect or after it.
     api.reset(random.choice(["slow=30", "slow=30;when=after"]))
     with server_of(api, data) as server:
         async with connect(server) as client:
@@ -57,7 +57,7 @@ async def kill_during_a_run(api, data, round_number):
     happened = api.effects()
     assert happened == [digest(text) for text in TEXTS[: len(happened)]], "not each once, in order"
     done, unknown, failed = receipts(texts[0])
-    where = f"round {round_number}: {len(happened)} effects happened, told: {texts[0]}"
+    where = f"round {round_number}: {len(happened)} effects happened, reported: {texts[0]}"
     assert failed == 0 and unknown <= 1 and done <= len(happened) <= done + unknown, where
     assert receipts(texts[1])[:2] == (done, unknown), f"{where}; then: {texts[1]}"
     ended = texts[0].startswith(("## ", "interrupted: "))
@@ -69,7 +69,7 @@ async def call_until_the_server_is_gone(server, ref, commit):
     try:
         async with connect(server) as client:
             await call(client, "plasm_run", ref, plan_commit_ref=commit)
-    except BaseException:  # the server is gone: whatever the client makes of it
+    except BaseException:  # The server is gone; any error of the client is right.
         pass
 
 
@@ -89,7 +89,7 @@ async def test_an_operation_of_a_killed_process_goes_on_in_the_next_one_and_keye
             async with connect(next_server) as client:
                 until = time.monotonic() + SECONDS_UNTIL_TAKEN_OVER + 15
                 while (text := text_of_call(await call(client, "plasm_run", ref, program="wait(s0_o1)"))).startswith("wait("):
-                    assert time.monotonic() < until, f"nobody took it over: {text}"
+                    assert time.monotonic() < until, f"no process took it over: {text}"
                     await anyio.sleep(1)
                 replayed = text_of_call(await call(client, "plasm_run", ref, plan_commit_ref=commit))
         happened = api.effects()

@@ -51,7 +51,7 @@ def js(server, code):
 
 
 def count_tickets(server, title):
-    """How many tickets have it, by the API's own list."""
+    """The number of tickets with this title in the API's list."""
     rows = tables(run(server, f'Ticket{{project="OPS"}}.filter{{title="{title}"}}[number, title]'))
     return len(rows.get("result", []))
 

@@ -126,7 +126,7 @@ def test_broken_pages_are_refused_at_the_start_or_named_in_a_call_and_the_rest_g
 
 
 def broken_page(data, whole, page):
-    """How many sessions were refused, and how many are as they were."""
+    """Breaks one page in a copy. Returns the number of refused and of unchanged sessions."""
     copy = Path(tempfile.mkdtemp(prefix="data-")) / "copy"
     shutil.copytree(data, copy)
     start, end = page * 4096, (page + 1) * 4096
@@ -142,7 +142,7 @@ def broken_page(data, whole, page):
                     assert text.startswith("storage_damaged: "), f"page {page}: {text}"
                     refused += 1
                 elif "**The earlier session was missing or expired.**" in text:
-                    # What it was taught cannot be read: it has a new symbol space, and is told so.
+                    # The taught table cannot be read, so the session has a new symbol space, and its caller is told.
                     refused += 1
                 else:
                     assert "Session unchanged" in text, f"page {page}: session {number} is a new one: {json.dumps(text)}"

@@ -38,7 +38,7 @@ def small_disk(size="24m"):
 
 
 def fill(disk):
-    """Until nothing more fits."""
+    """Fills the disk until not one more byte fits."""
     filler = disk / "filler"
     with open(filler, "wb", buffering=0) as file:
         for size in (MEGABYTE, 4096, 1):
@@ -51,7 +51,7 @@ def fill(disk):
 
 
 def run_until_refused(server):
-    """SQLite has room in its log for some commits more; large results find the end soon."""
+    """Runs programs until one is refused: SQLite has room in its log for a few commits, and large results use it up."""
     for _ in range(400):
         answer = modern_call(server.port, "plasm_run", {**RUN, "program": "Ticket"})
         if answer["result"].get("isError"):

@@ -9,24 +9,23 @@ import shutil
 import sqlite3
 import tempfile
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 from lib.javascript import ModernConnection, open_session, value_of
 from lib.server import Server
 
 # Different for each name, and too large for a row.
-# Different for each name, and too large for a row.
 LARGE = "const owner = '{name}'; let rows = Array.from({{length: 20000}}, (_, i) => `{name} ${{i * 7919 % 10007}}`); rows.length"
 SMALL = "const owner = '{name}'; let rows = ['{name} 0']; rows.length"
 FIRST = "let count = 0, mine = '{name}'"
 LOOK = "[owner, rows[0], ++count]"
 # A run that cannot be stored is tried again until its deadline; one on a damaged heap is not.
-# A run that cannot be stored is tried again for so long; one on a damaged heap is not.
 LIMITS = {"timeout_ms": 1500, "wait_ms": 5000}
 
 
 class DataFolder:
-    """The folder that is copied, and what is in it."""
+    """The folder, its sessions and their logs."""
 
     def __init__(self):
         self.data = Path(tempfile.mkdtemp(prefix="data-"))
@@ -69,17 +68,17 @@ def log_of(agent, ref):
 
 
 def row_of(data, heap):
-    """What the row of a heap says of it, and the object that is in it."""
-    with sqlite3.connect(data / "tokamak.db") as database:
+    """The head of a heap's row, and the image in it."""
+    with closing(sqlite3.connect(data / "tokamak.db")) as database, database:
         (value,) = database.execute("SELECT value FROM row WHERE tbl = 'heap' AND id = ?", (heap,)).fetchone()
     head, _, image = value.partition(b"\n")
     return json.loads(head), image
 
 
 def write_row(data, heap, head, image, summed=True):
-    """In place of what is there. Where `summed`, its checksum is right: the damage is older than the row, or meant."""
+    """Replaces the row of a heap. With `summed` the row has a correct checksum, as if the damage were older than the row."""
     value = json.dumps(head, separators=(",", ":")).encode() + b"\n" + image
-    with sqlite3.connect(data / "tokamak.db") as database:
+    with closing(sqlite3.connect(data / "tokamak.db")) as database, database:
         of = "WHERE tbl = 'heap' AND id = ?"
         tenant, version = database.execute(f"SELECT tenant, version FROM row {of}", (heap,)).fetchone()
         content = b"\0".join([tenant.encode(), b"heap", heap.encode(), b""]) + version.to_bytes(8, "little") + value
@@ -90,7 +89,7 @@ def write_row(data, heap, head, image, summed=True):
 
 
 def remove_row(data, heap):
-    with sqlite3.connect(data / "tokamak.db") as database:
+    with closing(sqlite3.connect(data / "tokamak.db")) as database, database:
         database.execute("DELETE FROM row WHERE tbl = 'heap' AND id = ?", (heap,))
 
 

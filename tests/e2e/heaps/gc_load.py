@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+from contextlib import closing
 
 from lib.answers import seeds, with_every_capability
 from lib.javascript import ModernConnection, open_session, value_of
@@ -29,7 +30,7 @@ class Session(threading.Thread):
         n = len(self.heaps)
         code = code or f"globalThis.seen ??= []; seen.push({n}); seen.length"
         where = {"logical_session_ref": self.ref} if self.ref else {}
-        # A session with a name begins afresh unless it is told what to stand on.
+        # A named session starts fresh without an explicit heap.
         where |= {"heap": self.heaps[-1], "require_heap": True} if self.heaps and not self.ref else {}
         run = value_of(self.chance.choice(self.agents).tool("run_js", code=code, **where, **more))
         assert run["status"] == "completed" and run["result"] == n + 1, f"step {n}: {run}"
@@ -40,14 +41,14 @@ class Session(threading.Thread):
         try:
             while not self.over.is_set():
                 with self.busy:
-                    self.one_of_many()
+                    self.one_action()
                 time.sleep(0.02)
         except Exception as problem:
             self.wrong = f"{self.name}, step {len(self.heaps)}: {type(problem).__name__}: {problem}"
 
-    def one_of_many(self):
+    def one_action(self):
         dice = self.chance.random()
-        # Few, since each keeps all that it stands on.
+        # Only a few heaps are tagged, because each keeps all heaps that it stands on.
         if dice < 0.96 or len(self.heaps) < 4:
             tags = {"kept": f"{self.name} {len(self.heaps)}"} if self.chance.random() < 0.01 else None
             heap = self.step(**({"tags": tags} if tags else {}))
@@ -59,14 +60,14 @@ class Session(threading.Thread):
             self.run_outside(self.chance.randrange(max(0, len(self.heaps) - 30), len(self.heaps)))
 
     def keep(self, at):
-        """An older heap, which a pass may be about to take: it has its tag, or it is gone; nothing in between."""
+        """Tags an older heap, which a pass may be about to delete: the heap then has its tag, or it is gone."""
         answer, refused = self.chance.choice(self.unnamed).tool("set_heap_tags", heap=self.heaps[at], tags={"kept": f"{self.name} {at}"})
         assert not refused or "no heap" in answer["error"], answer
         if not refused:
             self.tagged[self.heaps[at]] = at + 1
 
     def run_outside(self, at):
-        """Stands on an older heap, outside of the session: it runs, or is told that the heap is gone."""
+        """Runs code on an older heap, outside of the session: it runs, or is refused because the heap is gone."""
         asked = {"code": f"seen.push('outside {self.name}'); seen.length", "heap": self.heaps[at], "require_heap": True}
         answer, refused = self.chance.choice(self.unnamed).tool("run_js", **asked)
         if refused:
@@ -77,7 +78,7 @@ class Session(threading.Thread):
 
 
 class Collector(threading.Thread):
-    """Passes, one after the other, by the command line."""
+    """Runs one pass after the other from the command line."""
 
     def __init__(self, data_arguments):
         super().__init__(daemon=True)
@@ -106,7 +107,7 @@ def collect(data_arguments, command=("gc",), *more):
 
 def stored_rows_and_blobs(data):
     """Every row with its version, and every blob."""
-    with sqlite3.connect(data / "tokamak.db") as database:
+    with closing(sqlite3.connect(data / "tokamak.db")) as database, database:
         rows = database.execute("SELECT tbl, id, version FROM row WHERE tbl <> 'trace' ORDER BY tbl, id").fetchall()
     return rows, sorted(str(path) for path in (data / "blobs").rglob("*") if path.is_file())
 

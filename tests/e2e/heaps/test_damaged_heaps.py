@@ -8,8 +8,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from damage import DAMAGES, FIRST, LARGE, LIMITS, LOOK, MADE_AGAIN, SMALL, DataFolder, log_of
 
+from damage import DAMAGES, FIRST, LARGE, LIMITS, LOOK, MADE_AGAIN, SMALL, DataFolder, log_of
 from lib.javascript import ModernConnection, error_of, open_session, value_of
 from lib.server import Server, assert_did_not_panic
 
@@ -44,7 +44,7 @@ def damaged(folder, request):
 
 
 def assert_names(answer, *keys):
-    """An error that names one of these keys, whether it is a run that failed or a refusal."""
+    """Asserts a failed run or a refusal that names one of these keys."""
     value = error_of(answer)
     text = json.dumps(value)
     assert any(key in text for key in keys), f"no key is named: {text[:300]}"
@@ -54,7 +54,7 @@ def assert_names(answer, *keys):
 def test_a_run_in_its_session_and_one_on_the_heap_are_errors_that_name_the_heap_each_time(damaged):
     for _ in range(2):
         assert_names(damaged.agent.tool("run_js", code=LOOK, logical_session_ref=damaged.ref, **LIMITS), damaged.heap, damaged.first)
-        # A key that is not in storage is the one that may be fresh, and says so.
+        # Only a run on a missing key may start fresh, and then with a warning.
         if not damaged.missing or damaged.title.startswith("what"):
             assert_names(damaged.agent.tool("run_js", code="typeof rows", heap=damaged.heap, **LIMITS), damaged.heap, damaged.first)
         for more in ({}, {"logical_session_ref": damaged.ref}):

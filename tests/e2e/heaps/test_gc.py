@@ -15,8 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from gc_load import SEEDS, Collector, Session, assert_holds, collect, stored_rows_and_blobs
 
+from gc_load import SEEDS, Collector, Session, assert_holds, collect, stored_rows_and_blobs
 from lib.clock import Clock
 from lib.javascript import ModernConnection, error_of, open_session, value_of, wait_for_end
 from lib.server import Server, new_folder, run_binary, settings
@@ -25,7 +25,6 @@ pytestmark = pytest.mark.steps
 SEED = int(os.environ.get("KILLS_SEED", str(random.SystemRandom().randrange(1 << 32))))
 MINUTE = 60
 # Jumps of the clock, with steps and passes between them; together more than five times the retention period.
-# Between two jumps, with steps and passes going on; together more than five times the grace period.
 JUMPS = 14
 SECONDS_BETWEEN = 0.7
 DAYS = 10 * 24 * 60 * MINUTE * 1000
@@ -53,7 +52,7 @@ def test_a_retention_of_nothing_is_refused_at_the_start(name):
 
 @pytest.fixture(scope="module")
 def world():
-    """The data folder, its movable clock, and everything that the sessions were told."""
+    """The data folder, its movable clock, and everything that the sessions did."""
     data = Path(tempfile.mkdtemp(prefix="data-"))
     config = settings(SETTINGS)
     clock = Clock(new_folder("clock-"))
@@ -174,7 +173,7 @@ def test_an_entry_says_that_its_heap_is_gone_or_its_heap_is_restored_and_the_new
         entries = value_of(connection.tool("list_session_snapshots", **arguments))["entries"]
         # A waiting run has ended since then and added the newest entry.
         entries = entries[: len(session.heaps)]
-        assert [e["output_heap"] for e in entries] == session.heaps, f"{session.name}: the log is not what was told"
+        assert [e["output_heap"] for e in entries] == session.heaps, f"{session.name}: the log differs from the answers"
         assert not any(e.get("heap_gone") for e in entries[-2:]), entries[-2:]
         for at, entry in enumerate(entries):
             if not entry.get("heap_gone"):

@@ -2,10 +2,9 @@
 
 import json
 
-
 import pytest
-from damage import LOOK, DataFolder, flipped, row_of
 
+from damage import LOOK, DataFolder, flipped, row_of
 from lib.javascript import UNKNOWN_HEAP
 from lib.server import copy_compiled_engine, new_folder, run_binary
 

@@ -30,7 +30,7 @@ def test_a_typed_secret_is_asked_for_and_not_shown(data, environment):
     if child == 0:
         os.execve(TOKAMAK, command, environment)
     output = read_until(terminal, b"Value of TYPED: ")
-    # The words come before the terminal stops showing what is typed; a person is slower than that.
+    # The prompt is printed before the terminal stops to echo; a person types later than that.
     wait_until_echo_is_off(terminal)
     os.write(terminal, b"hunter2\n")
     output += read_until(terminal, b"TYPED is set")

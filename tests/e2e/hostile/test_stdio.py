@@ -19,7 +19,7 @@ HELLO = json.dumps(modern("server/discover", {})).encode() + b"\n"
 
 
 class Stdio:
-    """`tokamak serve --stdio` and the lines it writes."""
+    """`tokamak serve --stdio`, with the lines that it writes in a queue."""
 
     def __init__(self, era="modern"):
         self.era = era
@@ -71,7 +71,7 @@ class Stdio:
         return message
 
     def assert_alive(self):
-        """A normal call works; whatever else was answered before it."""
+        """Asserts that a normal call works, and returns the messages that came before its answer."""
         message = self.call("plasm_context", {"intent": "hostile", "seeds": SEEDS})
         self.send(json.dumps(message))
         before = []
@@ -83,7 +83,7 @@ class Stdio:
         raise AssertionError(f"a normal call is not answered, but {before}")
 
     def errors_for(self, line):
-        """Sends a line and a normal call, which must work; what was answered to the line."""
+        """Sends a line and then a normal call, which must work. Returns the answers to the line."""
         self.send(line)
         answers = self.assert_alive()
         return answers or [late for late in [self.read(0.5)] if late]

@@ -1,4 +1,4 @@
-"""Servers that are told to stop, whatever they do at that moment."""
+"""The end of servers by a signal, whatever they do at that moment."""
 
 import json
 import signal
@@ -99,7 +99,7 @@ def test_sessions_of_the_time_before_sigterm_exist_after_the_next_start():
 
 
 def stopped_at_once():
-    """The exit code of a server that is told to stop as soon as it says that it is ready."""
+    """The exit code of a server that gets SIGTERM at the moment of its ready line."""
     data = tempfile.mkdtemp()
     copy_compiled_engine(data)
     command = [TOKAMAK, "serve", "--port", "0", "--data", data]

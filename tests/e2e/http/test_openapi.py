@@ -34,8 +34,7 @@ def test_the_description_is_valid_and_is_the_committed_one(description):
 
 @pytest.mark.timeout(300 + 2 * FUZZ_SECONDS)
 def test_random_and_wrong_requests_to_every_route_are_answered_as_described(server):
-    # What JavaScript takes is bounded in ways a schema does not say (limits of the settings, keys of heaps); those routes
-    # are in the second run.
+    # The routes of JavaScript have limits that no schema can say (settings, keys of heaps), so only the second run has them.
     fuzz(server, ("--exclude-path-regex", "^/api/"))
 
 
@@ -43,7 +42,7 @@ def test_random_and_wrong_requests_to_every_route_are_answered_as_described(serv
 def test_random_requests_with_the_address_of_a_real_session_are_answered_as_described(server, api):
     path, _ = api.open("Project", "Ticket", "Comment")
     _, _, prompt_hash, session = path.split("/")
-    # A random program is well-formed JSON and a wrong program all the same.
+    # A random program is valid JSON, but not a valid program.
     fuzz(server, ("--exclude-checks", "positive_data_acceptance"), {"prompt_hash": prompt_hash, "session": session})
 
 

@@ -2,8 +2,9 @@
 
 import json
 
-from lib.client import request
 import pytest
+
+from lib.client import request
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from lib.client import modern_call, request
 from lib.server import TOKAMAK
 
 # The longest time until a run has ended, with the time in the queue before it.
-# What may pass until a run is told of, the queue before it included.
 SECONDS_FOR_A_RUN = 60
 TIMEOUT_MS = 400
 MEMORY_MB = 32
@@ -29,7 +28,7 @@ def api(port, method, path, value=None, headers=None, seconds=SECONDS_FOR_A_RUN)
 
 
 def run(port, code, **more):
-    """A run to its end, whichever way it ends."""
+    """Runs code and waits for its end, good or bad."""
     status, run_state = api(port, "POST", "/api/exec", {"code": code, **more})
     deadline = time.monotonic() + SECONDS_FOR_A_RUN
     while status == 202 and time.monotonic() < deadline:
@@ -55,7 +54,7 @@ def tool(port, name, **arguments):
 
 
 def printed(port, run_state):
-    """All that it said on the console."""
+    """All output of a run."""
     text, offset = "", 0
     while "execution_id" in run_state:
         _, page = api(port, "GET", f"/api/executions/{run_state['execution_id']}/output?byte_offset={offset}&byte_limit=1000000")
@@ -66,7 +65,7 @@ def printed(port, run_state):
 
 
 def exported(data, heap):
-    """The bytes of a heap that differ from an empty one's, as they are in memory where they can be unpacked."""
+    """The exported bytes of a heap, unpacked where `zstd` is installed."""
     file = Path(tempfile.mkdtemp(prefix="export-")) / "heap"
     done = subprocess.run([TOKAMAK, "heap", "export", heap, "-o", file, "--data", data], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -76,12 +75,12 @@ def exported(data, heap):
     offset = image.find(FRAME)
     if not READABLE or offset < 0:
         return image
-    # What comes after the frame is not for us, and `zstd` says so.
+    # `zstd` complains about the bytes after the frame, which are not compressed.
     return image + subprocess.run([ZSTD, "-dcq"], input=image[offset:], capture_output=True, timeout=60).stdout
 
 
 def has(where, secret):
-    """Whether a text, or bytes, have it, in any of the forms that the engine gives a string."""
+    """Whether a text or bytes contain the secret, in any form in which the engine stores a string."""
     if isinstance(where, str):
         return secret in where
     return secret.encode() in where or secret.encode("utf-16-le") in where

@@ -10,7 +10,6 @@ MEMORY = ("failed", r"^RangeError: the run used more than \d+ bytes of memory$")
 STACK = ("failed", r"^RangeError: Maximum call stack size exceeded$")
 UNREADABLE = ("completed", r"^\[unreadable\]$")
 # Names of the language and of this product; none of a host that could be reached through one.
-# Names of the language and of ours; none of a host that could be reached through one.
 LOOK = ("completed", r"^Object,Function,(?!.*\b(?:process|require|__host|Deno|Bun|std|os|scriptArgs|load|loadScript|print|gc|WebAssembly)\b)(?s:.*)\{\} +at <eval> \(run\.js:1:\d+\)\s*$")
 
 
@@ -26,7 +25,7 @@ def any_of(*ends):
     return ("any", ends)
 
 
-# Everything that an engine could reach for while it reads a result, an error or a line of the console.
+# Sets traps on everything that an engine could read while it converts a result, an error or a line of output.
 TAMPER = """
 const define = Object.defineProperty, names = Reflect.ownKeys;
 const bad = () => { throw new Error('tampered') };
@@ -46,7 +45,7 @@ for (let at = 0; at < words.length; at++) put(types[0].prototype, words[at]);
 for (let at = 0; at < globals.length; at++) put(globalThis, globals[at]);
 41 + 1
 """
-# name, code, how it ends, and more of its arguments
+# Each program: its name, its code, the end that it must have, and more arguments of its run.
 HOSTILE = [
     ("a loop without end", "for (;;) {}", TIMED_OUT, {}),
     ("a loop in finally", "try { for (;;); } finally { for (;;); }", TIMED_OUT, {}),
@@ -93,7 +92,7 @@ HOSTILE = [
     ("100 MB in bytes", "globalThis.large = new Uint8Array(100e6).fill(1); large.length", completed(100000000), {"memory_mb": 160, "timeout_ms": 20000}),
     ("a look around", "[...Object.getOwnPropertyNames(globalThis)].join() + JSON.stringify(mcp.headers) + String(new Error().stack)", LOOK, {}),
 ]
-# Programs that look for what others have left in memory: each counts what is not zero, and leaves what it took.
+# Programs that look for the memory of others: each counts the bytes that are not zero.
 LEFTOVERS = [
     ("50 MB of a new buffer", "let n = 0; for (const w of new Uint32Array(new ArrayBuffer(50e6))) if (w !== 0) n++; n", completed(0), {"memory_mb": 128, "timeout_ms": 30000}),
     ("new arrays of every size", "let n = 0; const kept = []; for (let size = 1; size < 3e5; size = size * 2 + 3) for (let k = 0; k < 8; k++) { const a = new Uint8Array(size); for (let i = 0; i < size; i++) n += a[i]; if (k % 2) kept.push(a) } n", completed(0), {"timeout_ms": 20000}),
@@ -102,7 +101,7 @@ LEFTOVERS = [
     ("buffers that grow", "let n = 0; const look = (b) => { for (const x of new Uint8Array(b)) if (x) n++ }; for (let k = 0; k < 20; k++) { const b = new ArrayBuffer(8, {maxByteLength: 2e5}); b.resize(2e5); look(b); b.resize(8); b.resize(1e5); look(b); look(new ArrayBuffer(16).transfer(9e4)) } n", completed(0), {"timeout_ms": 20000}),
     ("holes, slices and views past the end", "let n = 0; const a = new Array(1e5); for (let i = 0; i < 1e5; i++) if (a[i] !== undefined) n++; const u = new Uint8Array(1e4); for (const i of [1e4, 1e5, 1e6, 2 ** 31, -1, 2 ** 32]) if (u[i] !== undefined) n++; for (const x of u.slice(5000)) if (x) n++; let thrown = 0; for (const at of [1e4, 9997, -1, 2 ** 32 - 2]) try { new DataView(u.buffer).getUint32(at); n++ } catch { thrown++ } [n, thrown]", completed([0, 4]), {"timeout_ms": 20000}),
 ]
-# Programs that leave something behind that is in the middle of its work.
+# Programs that leave suspended work in their heap.
 SUSPENDED = [
     ("suspended generators", "function* g() { try { for (let i = 0; ; i++) yield i } finally { while (true); } } const its = Array.from({length: 200}, g); its.map((it) => (it.next(), it.next().value)).length", completed(200), {"timeout_ms": 5000}),
     ("suspended async generators", "async function* g() { for (let i = 0; ; i++) yield await i } const its = Array.from({length: 50}, g); let last; for (const it of its) last = (await it.next()).value; last", completed(0), {"timeout_ms": 5000}),
@@ -115,7 +114,7 @@ HOSTILE += LEFTOVERS + SUSPENDED
 
 
 def ends(run, wanted):
-    """Whether it ended so, and said why."""
+    """Whether a run ended in the wanted way, with the wanted reason."""
     state, expected = wanted
     if state == "any":
         return any(ends(run, end) for end in expected)

@@ -1,4 +1,4 @@
-"""An HTTP server that keeps every request and answers by the path: honestly, or as no honest server would."""
+"""An HTTP server for tests of `fetch`: each path has an answer, honest or not."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Peer:
-    """A server that keeps what it was asked, and answers by the path."""
+    """An HTTP server that keeps every request, and answers by the path."""
 
     def __init__(self):
         self.requests = []
@@ -50,7 +50,7 @@ def handler(peer):
             try:
                 getattr(self, f"do_{name.replace('-', '_')}", self.do_hello)(rest=rest, body=body, **query)
             except OSError:
-                self.close_connection = True  # whoever asked has left
+                self.close_connection = True  # The client has disconnected.
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = any
 

@@ -16,7 +16,7 @@ WAITS = "await new Promise(done => setTimeout(done, 1500)); globalThis.n = 2"
 
 
 def start_call(port, headers, message):
-    """The connection on which the answer would come."""
+    """Sends a call and returns the connection, without reading the answer."""
     content = json.dumps(message).encode()
     sent_headers = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in {**sent_headers, "Content-Length": len(content)}.items())

@@ -1,4 +1,4 @@
-"""What a hostile run leaves in a heap does no harm to the next run on that heap.
+"""Hostile state in a heap does no harm to the next run on that heap.
 
 A heap whose prototypes are all traps still settles its host calls, says what went wrong and can be compared. A large heap is
 stored as what it holds, not as what it spans.
@@ -7,23 +7,20 @@ stored as what it holds, not as what it spans.
 import json
 
 import pytest
+
 from hostile_calls import TIMEOUT_MS, api, hostile, run, short, tool
 from hostile_programs import MEMORY, TAMPER, TIMED_OUT, ends, failed
-
 from lib.answers import seeds
 
 pytestmark = pytest.mark.steps
 # The programs take these before the traps are set, as a library would that means to survive them.
-# Taken before the traps, as any library would that means to outlive them.
 TAKEN = "const wait = setTimeout, say = console.log, Wrong = RangeError, then = Promise.prototype.then, apply = Reflect.apply, P = Promise, ask = globalThis.plasm;"
 # The language itself reads these of every promise and of everything that settles one; each has a test of its own.
-# What the language itself reads of every promise and of everything that settles one; each has a case of its own, or is the language's.
 SPECIES = "define(P.prototype, 'constructor', {__proto__: null, value: P}); define(P, species, {__proto__: null, value: P});"
 PLAIN = "define(types[0].prototype, 'then', {__proto__: null, value: undefined}); define(types[0].prototype, 'toJSON', {__proto__: null, value: undefined});"
 TIMER = "await {__proto__: null, then(done) { wait(() => done('settled'), 20) }}"
 LOOPS = TAMPER.replace("throw new Error('tampered')", "for (;;);")
 # Limits for a heap with 100 MB of one byte: the heap itself, and a step on it.
-# Of a heap with 100 MB of one byte: the heap itself, and a step on it.
 STORED_BYTES = 2_000_000
 STEP_BYTES = 64_000
 
@@ -87,7 +84,7 @@ def test_a_heap_with_tampered_prototypes_answers_and_its_errors_and_output_are_r
     ):
         outcome = run(port, code, heap=heap)
         assert outcome["status"] == "failed" and outcome["error"]["message"] == message, short(outcome)
-        # The name of an error is read from its prototype, which is a trap; then it is the plain one.
+        # The prototype of an error is a trap, so its name is the default one.
         assert outcome["error"]["name"] == (name or "Error"), short(outcome)
     outcome = run(port, "say('line', 'x', 1n, null, undefined, Symbol.iterator ?? 0); 1", heap=heap)
     assert outcome["status"] == "failed", short(outcome)

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from hostile_calls import READABLE, SECONDS_FOR_A_RUN, TIMEOUT_MS, exported, has, hostile, printed, run, short, tool
 from hostile_programs import HOSTILE, TIMED_OUT, ends
-
 from lib.answers import seeds
 from lib.server import Server, assert_did_not_panic
 
@@ -27,13 +27,10 @@ CROWD = 12
 HEALTHY = 6
 CROWD_TIMEOUT_MS = int(os.environ.get("HOSTILE_TIMEOUT_MS", TIMEOUT_MS))
 # Healthy sessions pause between two steps, or they would take most of the time of a long run.
-# Healthy sessions rest between two steps, or most of the time of a long run would be theirs.
 PAUSE_SECONDS = 0.01
 # The most memory of the server at the end. Its heaps in memory have a limit of 512 MB.
-# What the server may hold at the end. Its heaps in memory have a budget of 512 MB.
 RESIDENT_MB = 1200
 # The number of heaps of hostile runs that are exported, compared with an empty one, and searched.
-# Of what hostile runs left: so many heaps are exported, compared with an empty one, and searched.
 HEAPS_TO_SEARCH = 24
 
 pytestmark = [pytest.mark.steps, pytest.mark.timeout(400 + TIMES * 20)]
@@ -62,8 +59,8 @@ def with_crowd_timeout(more):
 
 
 class Healthy(threading.Thread):
-    """A session that counts, with a secret of its own: every second one a logical session, the others on explicit heaps. It
-    stops at the first answer that is not right."""
+    """A session that counts and has a secret: every second one is a logical session, the others run on explicit heaps. The
+    session stops at the first wrong answer."""
 
     def __init__(self, port, number):
         super().__init__(daemon=True)
@@ -103,11 +100,11 @@ class Crowd:
     def __init__(self, port, healthy):
         self.port, self.healthy = port, healthy
         self.work = [(i, entry) for i in range(TIMES) for entry in HOSTILE]
-        # Neighbours are of different kinds, and the same in each run.
+        # Programs that run at the same time are of different kinds, and the same ones in each test run.
         self.work.sort(key=lambda item: (item[0], mixed_order(item[1][0], item[0])))
         self.lock, self.wrong, self.seen, self.counts, self.heaps = threading.Lock(), [], [], {}, {}
 
-    def one_of_many(self):
+    def run_programs(self):
         while True:
             with self.lock:
                 if not self.work or len(self.wrong) > 5:
@@ -116,7 +113,7 @@ class Crowd:
             try:
                 outcome = hostile(self.port, code, with_crowd_timeout(more))
                 text = json.dumps(outcome) + printed(self.port, outcome)
-                # Slow neighbours may take a run's time, so that its deadline comes before its own mistake.
+                # In a crowd a run may reach its deadline before it reaches its own mistake.
                 good = ends(outcome, wanted) or ends(outcome, TIMED_OUT)
                 problem = None if good else f"{name}: {short(outcome)}"
             except Exception as error:
@@ -128,7 +125,7 @@ class Crowd:
                 self.seen += [f"{name} has seen session {one.number}" for one in self.healthy if has(text, one.secret)]
 
     def run(self):
-        threads = [threading.Thread(target=self.one_of_many, daemon=True) for _ in range(CROWD)]
+        threads = [threading.Thread(target=self.run_programs, daemon=True) for _ in range(CROWD)]
         for thread in threads:
             thread.start()
         for thread in threads:

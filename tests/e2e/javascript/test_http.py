@@ -88,7 +88,7 @@ def test_a_run_goes_on_when_its_caller_disconnects_while_it_is_accepted():
     with Server() as server:
         for number in range(40):
             content = json.dumps({"code": f"{number}", "wait_ms": 50}).encode()
-            name = "X-MCP-Session-Id: who leaves\r\n" if number % 2 else ""
+            name = "X-MCP-Session-Id: disconnects\r\n" if number % 2 else ""
             head = f"POST /api/exec HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{name}Content-Length: {len(content)}\r\n\r\n"
             with socket.create_connection(("127.0.0.1", server.port)) as caller:
                 caller.sendall(head.encode() + content)
@@ -101,5 +101,5 @@ def test_a_run_goes_on_when_its_caller_disconnects_while_it_is_accepted():
                 break
             time.sleep(0.05)
         assert listed and all(run["status"] == "completed" for run in listed), listed
-        # Else it was found by the look for runs that nobody drives, seconds later.
+        # This line of the log would mean that only recovery found the run, seconds later.
         assert "goes on here" not in server.log_text()

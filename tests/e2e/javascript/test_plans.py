@@ -36,23 +36,23 @@ def count_tickets(run):
 
 
 def test_a_planned_read_has_a_plan_and_a_verdict_and_reads_nothing(run, flow):
-    flow.told = value_of(run("await plasm.plan('Project[key, name]')"))["result"]
-    assert set(flow.told) >= {"plan", "verdict"} and flow.told["plan"], flow.told
+    flow.plan = value_of(run("await plasm.plan('Project[key, name]')"))["result"]
+    assert set(flow.plan) >= {"plan", "verdict"} and flow.plan["plan"], flow.plan
 
 
 def test_a_planned_write_has_a_commit_for_a_caller_outside_and_nothing_happens(run, count_tickets, flow):
     planning = value_of(run(f"globalThis.planned = await plasm.plan('{WRITE}'); planned"))
-    flow.told = planning["result"]
-    assert planning["status"] == "completed" and flow.told["plan_commit_ref"].startswith("pc") and flow.told["verdict"], flow.told
+    flow.plan = planning["result"]
+    assert planning["status"] == "completed" and flow.plan["plan_commit_ref"].startswith("pc") and flow.plan["verdict"], flow.plan
     assert count_tickets("planned by code") == 0
 
 
 def test_the_commit_of_a_planned_write_runs_once_from_outside(agent, ref, run, count_tickets, flow):
     for _ in range(2):
-        text, error = agent.tool("plasm_run", logical_session_ref=ref, plan_commit_ref=flow.told["plan_commit_ref"])
+        text, error = agent.tool("plasm_run", logical_session_ref=ref, plan_commit_ref=flow.plan["plan_commit_ref"])
         assert not error, text
     assert count_tickets("planned by code") == 1
-    assert value_of(run("planned.plan_commit_ref"))["result"] == flow.told["plan_commit_ref"], "the plan is in the heap"
+    assert value_of(run("planned.plan_commit_ref"))["result"] == flow.plan["plan_commit_ref"], "the plan is in the heap"
 
 
 def test_a_plan_of_a_wrong_program_is_an_error_of_the_code_that_says_what_is_wrong(run):

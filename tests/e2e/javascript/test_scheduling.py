@@ -26,7 +26,7 @@ def run_over_http(port, **arguments):
 
 
 def assert_busy(port, agent, words, **arguments):
-    """Over MCP an error with its code, over HTTP its status; nothing of either is listed."""
+    """Asserts that a run is refused as busy over MCP and HTTP, and is not listed."""
     before = value_of(agent.tool("list_executions"))["executions"]
     refusal = error_of(agent.tool("run_js", code="'refused'", wait_ms=0, **arguments))
     assert isinstance(refusal, str) and refusal.startswith("busy: ") and words in refusal, refusal

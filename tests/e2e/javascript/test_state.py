@@ -1,4 +1,4 @@
-"""What a heap holds after it goes from one process to another: made in one, used in a second, and again in a third.
+"""The content of heaps in other processes: made in one process, used in a second, and again in a third.
 
 Invariant: a heap never changes, so the third process sees what the second one saw.
 """
@@ -13,7 +13,6 @@ import pytest
 from lib.server import TOKAMAK, copy_compiled_engine
 
 # Each kind of state: its name, the code that makes it, the code that uses it in another process, and the answer.
-# name, what makes it, what is asked of it elsewhere, and the answer
 STATE = [
     ("closures", "const add = ((n) => () => ++n)(10); add()", "[add(), add()]", [12, 13]),
     ("classes with private fields", "class A { #p = 5; static #made = 0; static { A.#made = 7 } pay(n) { return this.#p -= n } static made() { return A.#made++ } } const a = new A(); a.pay(1); A.made()", "[a.pay(1), A.made(), new A().pay(0)]", [3, 8, 5]),

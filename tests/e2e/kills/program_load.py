@@ -1,4 +1,4 @@
-"""The load of the kill test of programs, and everything that its clients were told.
+"""The load of the kill test of programs, and everything that its clients read.
 
 Invariant: a fact is recorded only after its answer was read to the end; looking at a fact changes nothing that another fact says.
 """
@@ -19,11 +19,11 @@ TICKET = 'Ticket(project="OPS", number=42)'
 
 
 class Lost(Exception):
-    """The server was gone before the answer was whole."""
+    """The server was gone before the answer was complete."""
 
 
 class Facts:
-    """Everything the clients were told, in order."""
+    """Everything that the clients read, in order."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -62,8 +62,8 @@ class Client:
     """One agent: a session of its own and one that all share."""
 
     def __init__(self, port, round_number, number, facts, chance):
-        self.port, self.name, self.told, self.chance = port, f"{round_number}-{number}", facts, chance
-        # A session lives over many kills, and there are always young ones that are still being taught.
+        self.port, self.name, self.facts, self.chance = port, f"{round_number}-{number}", facts, chance
+        # Sessions live over many kills, and there are always new ones that are still being taught.
         self.intents = [f"client {number}, {round_number // 40}", f"client {number}, {round_number // 3}", f"all of us, {round_number // 20}"]
         self.refs = {}
         self.stopped = threading.Event()
@@ -79,8 +79,8 @@ class Client:
             while not self.stopped.is_set():
                 self.chance.choice(kinds)(self.opened())
         except Lost:
-            with self.told.lock:
-                self.told.lost += 1
+            with self.facts.lock:
+                self.facts.lost += 1
         except Exception as problem:
             self.wrong = f"{type(problem).__name__}: {problem}"
 
@@ -110,10 +110,10 @@ class Client:
             current = call(port, "plasm_context", replay)
             assert current["_meta"]["plasm"]["logical_session_id"] == ref, "another session has this intent"
             whole = symbols(current["content"][0]["text"])
-            assert taught.items() <= whole.items(), f"told {taught}, now {whole}"
+            assert taught.items() <= whole.items(), f"taught {taught}, now {whole}"
             assert set(whole) == {f"e{n + 1}" for n in range(len(whole))}, f"gaps: {whole}"
 
-        self.told.add(Fact("symbols", ref, f"{taught}", check))
+        self.facts.add(Fact("symbols", ref, f"{taught}", check))
 
     def result(self, ref):
         project, rows = self.chance.choice(["OPS", "API", "WEB"]), self.chance.randint(1, 9)
@@ -122,7 +122,7 @@ class Client:
         uri = answer["_meta"]["plasm"]["steps"][0]["artifact_uri"]
         table = tables(answer["content"][0]["text"])["result"]
         assert len(table) == rows, answer["content"][0]["text"]
-        self.told.add(Fact("result", ref, uri, lambda port: same_rows(port, uri, table)))
+        self.facts.add(Fact("result", ref, uri, lambda port: same_rows(port, uri, table)))
 
     def pages(self, ref):
         answer = call(self.port, "plasm_run", {"logical_session_ref": ref, "program": "Ticket[project, number]"})
@@ -133,7 +133,7 @@ class Client:
             first = (rows[0]["project"], rows[0]["number"])
             assert len(rows) == PAGE and first == ("API", str(PAGE + 1)), f"{len(rows)} rows from {first}"
 
-        self.told.add(Fact("page", ref, handle, check))
+        self.facts.add(Fact("page", ref, handle, check))
 
     def commit(self, ref):
         text = self.text("commit")
@@ -150,7 +150,7 @@ class Client:
         self.write("request", ref, text, request_arguments, request_arguments)
 
     def write(self, kind, ref, text, request_arguments, repetition):
-        """From here on it may have happened; what is told of it later must be what was told first."""
+        """Runs a write that may happen from here on; every later report must agree with the first one."""
 
         def check(port):
             current = text_even_of_a_refusal(port, "plasm_run", ref, **repetition)
@@ -158,7 +158,7 @@ class Client:
             assert not finished or "replayed: nothing ran again" in current, current
             assert is_an_end(current), current
             if "done: comment_add" in current:
-                record_done(self.told, text)
+                record_done(self.facts, text)
             fact.first = fact.first or current
 
         fact = Fact(kind, ref, text, check)
@@ -166,9 +166,9 @@ class Client:
         try:
             fact.first = text_of_call(self.port, "plasm_run", ref, **request_arguments)
             assert "done: comment_add" in fact.first, fact.first
-            record_done(self.told, text)
+            record_done(self.facts, text)
         finally:
-            self.told.add(fact)
+            self.facts.add(fact)
 
     def operation(self, ref):
         text = self.text("operation")
@@ -182,9 +182,9 @@ class Client:
             current = text_even_of_a_refusal(port, "plasm_run", ref, program=wait)
             assert current.startswith("wait(") or is_an_end(current), current
             if "done: comment_add" in current:
-                record_done(self.told, text)
+                record_done(self.facts, text)
 
-        self.told.add(Fact("operation", ref, wait, check, program=wait))
+        self.facts.add(Fact("operation", ref, wait, check, program=wait))
 
 
 def record_done(facts, text):
@@ -194,14 +194,14 @@ def record_done(facts, text):
 
 
 def is_an_end(text):
-    """A result, or what is known of a run whose process died."""
+    """Whether a text is a result, or the report on a run whose process died."""
     return text.startswith(("## ", "interrupted: ", "replayed", "wait(")) or "unknown" in text or "done: " in text
 
 
 def same_rows(port, uri, table):
     answer = call(port, "read_artifact", {"uri": uri})
     current = tables(answer["content"][0]["text"])["result"]
-    assert current == table, f"{uri}: told {table}, now {current}"
+    assert current == table, f"{uri}: was {table}, now {current}"
 
 
 # --- one call
@@ -240,7 +240,7 @@ def post(port, tool, body):
     try:
         return json.loads(text)["result"]
     except (ValueError, KeyError) as half:
-        # The head came, the answer did not: the process died in between.
+        # The process died between the head and the end of the answer.
         if not text or isinstance(half, ValueError):
             raise Lost from half
         raise

@@ -1,4 +1,4 @@
-"""The load of the kill tests of scripts, and everything that its clients were told.
+"""The load of the kill tests of scripts, and everything that its clients read.
 
 Every step of code adds its own name to two arrays of its session, one before it waits and one after, and prints it. So the log of a
 session, played again, says what its heap must hold: each acknowledged step once, each other step at most once, and nothing else.
@@ -18,36 +18,35 @@ from lib.client import JSON_OR_EVENTS, modern, modern_headers, request
 FINAL = ("completed", "failed", "cancelled", "timed_out")
 STEP = re.compile(r"/\*step (\S+)\*/")
 # Refusals that a correct server may give under such a load; nothing was accepted.
-# Refusals that an honest server may give under such a load; nothing was accepted.
 REFUSED = ("busy", "under_way", "intent_taken")
 
 
 class Lost(Exception):
-    """The server was gone before the answer was whole."""
+    """The server was gone before the answer was complete."""
 
 
 class Refused(Exception):
-    """The server said no, and why."""
+    """The server refused the request, with this reason."""
 
 
 class Facts:
-    """Everything the clients were told."""
+    """Everything that the clients read."""
 
     def __init__(self):
         self.lock = threading.Lock()
-        # Of each session (`l/…` logical, `n/…` named): the steps that were asked for in it, by name.
+        # The steps that clients requested, by session (`l/…` logical, `n/…` named) and name.
         self.steps = {}
-        # Of each session: the longest log that was read.
+        # The longest log that a client has read, by session.
         self.logs = {}
-        # Executions that ended, as they were told; a final state never changes.
+        # Executions that ended, as their clients read it; a final state never changes.
         self.ended = {}
-        # Executions that were accepted and whose end nobody was told, with their steps.
+        # Accepted executions whose end no client has read, with their steps.
         self.accepted = {}
-        # Heaps outside sessions, and what they hold.
+        # Heaps outside of sessions, and their content.
         self.heaps = {}
-        # Heaps and their tags; where the answer was lost, what they may be.
+        # The possible tags of each heap: several where an answer was lost.
         self.tags = {}
-        # What a heap holds, by its key: a heap never changes.
+        # The content of each heap by its key; a heap never changes.
         self.content = {}
         self.touched = set()
         self.kinds = Counter()
@@ -77,8 +76,8 @@ class Client:
     """One agent: sessions of its own, one that all share, forks of both, and heaps outside of any."""
 
     def __init__(self, port, round_number, number, facts, chance):
-        self.port, self.name, self.told, self.chance = port, f"{round_number}.{number}", facts, chance
-        # A session lives over many kills, and there are always young ones.
+        self.port, self.name, self.facts, self.chance = port, f"{round_number}.{number}", facts, chance
+        # Sessions live over many kills, and new ones are opened all the time.
         self.intents = [f"js client {number}, {round_number // 12}", f"js client {number}, {round_number // 3}", f"js of all, {round_number // 8}"]
         self.named = f"connection {number}, {round_number // 6}"
         self.refs, self.mine = {}, []
@@ -100,8 +99,8 @@ class Client:
                     if not str(refusal).startswith(REFUSED):
                         raise
         except Lost:
-            with self.told.lock:
-                self.told.lost += 1
+            with self.facts.lock:
+                self.facts.lost += 1
         except Exception as problem:
             self.wrong = f"{type(problem).__name__}: {problem}"
 
@@ -139,29 +138,29 @@ class Client:
         self.run(f"l/{ref}", step, code(step, big), logical_session_ref=ref)
 
     def in_named(self):
-        """A session named by a header starts fresh unless it is told what to stand on."""
+        """A named session starts fresh without an explicit heap."""
         session, step = f"n/{self.named}", self.next()
-        log = self.told.logs.get(session) or []
+        log = self.facts.logs.get(session) or []
         heap = {"heap": log[-1]["output_heap"], "require_heap": True} if log and self.chance.random() < 0.7 else {}
         answer = self.run(session, step, code(step), session=self.named, **heap)
         if answer["status"] == "completed":
             self.read_named()
 
     def on_heap(self):
-        """Outside of any session, on a heap that someone was told of."""
-        with self.told.lock:
-            known = list(self.told.heaps)[-50:]
+        """Runs code outside of any session, on a heap that a client knows."""
+        with self.facts.lock:
+            known = list(self.facts.heaps)[-50:]
         heap = self.chance.choice(known) if known else None
         step = self.next()
         arguments = {"heap": heap, "require_heap": True} if heap else {}
         answer = self.run(None, step, code(step) + "; [seen, half]", **arguments)
         if answer["status"] == "completed":
             seen, half = answer["result"]
-            before = self.told.heaps.get(heap, ([], []))
+            before = self.facts.heaps.get(heap, ([], []))
             assert seen == before[0] + [step] and half == before[1] + [step], f"on {heap}: {before} became {seen}"
             self.mine.append(answer["heap"])
-            with self.told.lock:
-                self.told.heaps[answer["heap"]] = (seen, half)
+            with self.facts.lock:
+                self.facts.heaps[answer["heap"]] = (seen, half)
 
     def fail(self):
         ref, step = self.session(), self.next()
@@ -175,23 +174,23 @@ class Client:
         try:
             tool(self.port, "cancel_execution", {"execution_id": execution})
         except Refused:
-            return  # it was over before; it is among those that were accepted
-        with self.told.lock:
-            self.told.accepted.pop(execution, None)
-            self.told.ended[execution] = {"status": "cancelled", "result": None, "error": None, "heap": None}
-            self.told.steps[f"l/{ref}"][step] = {"status": "cancelled"}
+            return  # The run had ended before; it stays among the accepted ones.
+        with self.facts.lock:
+            self.facts.accepted.pop(execution, None)
+            self.facts.ended[execution] = {"status": "cancelled", "result": None, "error": None, "heap": None}
+            self.facts.steps[f"l/{ref}"][step] = {"status": "cancelled"}
 
     def run(self, of, step, text, **arguments):
         if of:
-            self.told.asked(of, step)
+            self.facts.asked(of, step)
         tags = {"step": step} if self.chance.random() < 0.2 else None
         arguments = {"code": text, **({"tags": tags} if tags else {}), **arguments}
         answer = self.by_http(arguments) if "session" in arguments or self.chance.random() < 0.4 else self.by_mcp(arguments)
-        self.told.ran(of, step, answer)
+        self.facts.ran(of, step, answer)
         if tags and answer["status"] == "completed":
-            with self.told.lock:
-                self.told.tags[answer["heap"]] = [tags]
-                self.told.kinds["tagged"] += 1
+            with self.facts.lock:
+                self.facts.tags[answer["heap"]] = [tags]
+                self.facts.kinds["tagged"] += 1
         return answer
 
     def by_mcp(self, arguments):
@@ -212,47 +211,47 @@ class Client:
         self.keep_log(f"n/{self.named}", entries)
 
     def keep_log(self, session, entries):
-        with self.told.lock:
-            known = self.told.logs.get(session, [])
+        with self.facts.lock:
+            known = self.facts.logs.get(session, [])
             shorter, longer = sorted((known, entries), key=len)
             assert longer[: len(shorter)] == shorter, f"the log of {session} changed: {shorter[-1:]}"
-            self.told.logs[session] = longer
-            self.told.kinds["logs"] += 1
+            self.facts.logs[session] = longer
+            self.facts.kinds["logs"] += 1
 
     def tag(self):
-        """Of heaps that nobody else tags."""
+        """Tags a heap that no other client tags."""
         if not self.mine:
             return
         heap, tags = self.chance.choice(self.mine), {"by": self.name, "n": self.next()}
-        with self.told.lock:
-            self.told.tags[heap] = [*self.told.tags.get(heap, [{}]), tags]
+        with self.facts.lock:
+            self.facts.tags[heap] = [*self.facts.tags.get(heap, [{}]), tags]
         tool(self.port, "set_heap_tags", {"heap": heap, "tags": tags})
-        with self.told.lock:
-            self.told.tags[heap] = [tags]
-            self.told.kinds["tagged"] += 1
+        with self.facts.lock:
+            self.facts.tags[heap] = [tags]
+            self.facts.kinds["tagged"] += 1
 
     def fork(self):
         parent, intent = self.session(), f"fork {self.next()}"
         forked = tool(self.port, "fork_session", {"logical_session_ref": parent, "intent": intent})
         self.refs[intent] = forked["logical_session_id"]
-        # It takes the place of another one, so that sessions do not multiply without end.
+        # The fork replaces another session of this client, so that their number stays the same.
         self.intents[self.chance.randrange(2)] = intent
-        with self.told.lock:
-            self.told.steps.setdefault(f"l/{forked['logical_session_id']}", {})
-            self.told.touched.add(f"l/{forked['logical_session_id']}")
-            self.told.kinds["forks"] += 1
+        with self.facts.lock:
+            self.facts.steps.setdefault(f"l/{forked['logical_session_id']}", {})
+            self.facts.touched.add(f"l/{forked['logical_session_id']}")
+            self.facts.kinds["forks"] += 1
 
     def rewind(self):
         ref = self.session()
-        known = self.told.logs.get(f"l/{ref}")
+        known = self.facts.logs.get(f"l/{ref}")
         if not known:
             return self.read_log()
         at = self.chance.randrange(len(known))
         entry = tool(self.port, "rewind_session", {"logical_session_ref": ref, "index": at})["entry"]
         assert entry["rewound_to"] == at and entry["output_heap"] == known[at]["output_heap"], entry
-        with self.told.lock:
-            self.told.touched.add(f"l/{ref}")
-            self.told.kinds["rewinds"] += 1
+        with self.facts.lock:
+            self.facts.touched.add(f"l/{ref}")
+            self.facts.kinds["rewinds"] += 1
 
 
 def code(step, between=""):
@@ -265,7 +264,7 @@ def code(step, between=""):
 
 
 def check(port, facts, sessions):
-    """All that was told about these sessions, and of single runs, heaps and tags what came up since the last look."""
+    """Checks all facts about these sessions, and the facts about runs, heaps and tags that are new since the last check."""
     for session in sessions:
         check_session(port, facts, session)
     check_runs(port, facts)
@@ -291,7 +290,7 @@ def check_session(port, facts, session):
         if status == "completed":
             assert heaps[step] == answer["heap"], f"{session}: step {step} left {answer['heap']}, the log says {heaps[step]}"
     unasked = set(times) - set(facts.steps.get(session, {}))
-    assert not unasked, f"{session}: nobody asked for {unasked}"
+    assert not unasked, f"{session}: no client asked for {unasked}"
     if log:
         head = log[-1]["output_heap"]
         found = read_heap(port, head)
@@ -299,13 +298,13 @@ def check_session(port, facts, session):
 
 
 def replay(port, facts, session, log):
-    """What each heap of a log holds, by playing the log again."""
+    """Computes the content of each heap of a log by playing the log again."""
     for at, entry in enumerate(log):
         before, after = entry["input_heap"], entry["output_heap"]
         if after in facts.content:
             continue
         if before is not None and before not in facts.content:
-            # A fork's first one, of a session that was not looked at.
+            # The first heap of a fork, whose parent session was not checked.
             facts.content[before] = read_heap(port, before)
         seen, half = facts.content[before] if before is not None else ([], [])
         if (step := step_of(entry)) is None:
@@ -330,7 +329,7 @@ def step_of(entry):
 
 
 def check_runs(port, facts):
-    """Every accepted run has come to its end; what ended stays as it was told."""
+    """Checks that every accepted run has ended, and that ended runs are what their clients read."""
     for execution, (session, step) in list(facts.accepted.items()):
         found = api(port, "GET", f"/api/executions/{execution}")
         assert found["status"] in FINAL, f"{execution} is {found['status']}"
@@ -343,10 +342,10 @@ def check_runs(port, facts):
         del facts.accepted[execution]
     for execution, outcome in list(facts.ended.items())[-40:]:
         found = outcome_of(api(port, "GET", f"/api/executions/{execution}"))
-        assert found == outcome, f"{execution}: told {outcome}, now {found}"
+        assert found == outcome, f"{execution}: was {outcome}, now {found}"
     for heap, content in list(facts.heaps.items())[-10:]:
         found = read_heap(port, heap)
-        assert found == tuple(content), f"{heap}: told {content}, now {found}"
+        assert found == tuple(content), f"{heap}: was {content}, now {found}"
     for heap, possible in list(facts.tags.items())[-20:]:
         found = tool(port, "get_heap_tags", {"heap": heap})["tags"]
         assert found in possible, f"tags of {heap}: {found}, none of {possible}"
@@ -357,7 +356,7 @@ def check_runs(port, facts):
 
 
 def tool(port, name, arguments, whole=False, failures=False):
-    """What a tool answered; a refusal is raised, a run that failed is an answer where `failures`."""
+    """The answer of a tool. A refusal is raised; with `failures` a failed run is an answer."""
     headers = {"Content-Type": "application/json", "Accept": JSON_OR_EVENTS, **modern_headers("tools/call", name)}
     body = json.dumps(modern("tools/call", {"name": name, "arguments": arguments}))
     status, kind, text = exchange(port, "POST", "/mcp", body, headers)
@@ -397,11 +396,11 @@ def json_of(text):
     try:
         return json.loads(text)
     except ValueError as half:
-        # The head came, the answer did not: the process died in between.
+        # The process died between the head and the end of the answer.
         raise Lost from half
 
 
 def is_idle(port):
-    """Whether no run is under way."""
+    """Whether no run is running."""
     listed = json.loads(request(port, "GET", "/api/executions?limit=300").body)["executions"]
     return all(execution["status"] in FINAL for execution in listed)

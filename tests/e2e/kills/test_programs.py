@@ -15,11 +15,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from program_load import Client, Facts, text_even_of_a_refusal
 
 from lib.client import request
 from lib.demo_api import DemoApi, digest
 from lib.server import Server, settings
+from program_load import Client, Facts, text_even_of_a_refusal
 
 KILLS = int(os.environ.get("KILLS", "300"))
 SEED = int(os.environ.get("KILLS_SEED", str(random.SystemRandom().randrange(1 << 32))))
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.steps, pytest.mark.serial, pytest.mark.long, pytest.ma
 
 @pytest.fixture(scope="module")
 def load_test():
-    """The API, the arguments and the data of all servers, and everything that the clients were told."""
+    """The API, the arguments and the data of all servers, and everything that the clients read."""
     with DemoApi() as api:
         # Lists end early, so that there are pages to go on with.
         arguments = api.server_arguments(*settings("[limits]\nrows = 25\n"))
@@ -76,7 +76,7 @@ def test_the_load_was_heavy_enough(load_test):
 
 
 def one_round(chance, api, data, arguments, facts, number):
-    """Starts, looks, loads, kills; how many processes were killed."""
+    """Starts a server, checks the facts, loads the server and kills it. Returns the number of killed processes."""
     if chance.random() < 0.05:
         return kill_during_start(chance, data, arguments)
     two = chance.random() < 0.15
@@ -108,7 +108,7 @@ def kill_during_start(chance, data, arguments):
 def start_and_expect_a_kill(server):
     try:
         server.__enter__()
-    except BaseException:  # it was killed, as it should be
+    except BaseException:  # The server was killed during its start.
         pass
 
 
@@ -133,7 +133,7 @@ def load(chance, servers, facts, number):
 
 
 def check_facts(server, facts, where):
-    """Every fact, by four at a time."""
+    """Checks every fact, in four threads."""
     wrong = []
 
     def check_share(share):
@@ -146,7 +146,7 @@ def check_facts(server, facts, where):
     threads = [threading.Thread(target=check_share, args=(facts[n::4],), daemon=True) for n in range(4)]
     for thread in threads:
         thread.start()
-    # At the end of a long run there is much to look at.
+    # A long run has many facts at the end.
     seconds = 60 + len(facts) / 100
     for thread in threads:
         thread.join(seconds)
@@ -158,13 +158,13 @@ def check_everything(server, facts):
     until = time.monotonic() + SECONDS_UNTIL_TAKEN_OVER
     for operation in facts.operations:
         while (text := text_even_of_a_refusal(server.port, "plasm_run", operation.ref, program=operation.program)).startswith("wait("):
-            assert time.monotonic() < until, f"nobody took {operation.program} over: {text}"
+            assert time.monotonic() < until, f"no process took {operation.program} over: {text}"
             time.sleep(0.5)
     check_facts(server, facts.facts, f"seed {SEED}, at the end")
 
 
 def count_effects(api, happened):
-    """What happened since the last count; the API forgets it, so that a long test stays as fast as a short one."""
+    """Adds the effects since the last count. The API then forgets them, so a long test stays as fast as a short one."""
     for effect in api.effects():
         happened[effect] = happened.get(effect, 0) + 1
     api.reset()

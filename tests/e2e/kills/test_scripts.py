@@ -16,10 +16,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from script_load import Client, Facts, check, is_idle
 
 from lib.client import request
 from lib.server import Server
+from script_load import Client, Facts, check, is_idle
 
 KILLS = int(os.environ.get("JS_KILLS", "60"))
 SEED = int(os.environ.get("KILLS_SEED", str(random.SystemRandom().randrange(1 << 32))))
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.steps, pytest.mark.serial, pytest.mark.long, pytest.ma
 
 @pytest.fixture(scope="module")
 def load_test():
-    """The data of all servers, and everything that the clients were told."""
+    """The data of all servers, and everything that the clients read."""
     return SimpleNamespace(data=tempfile.mkdtemp(prefix="data-"), facts=Facts(), kills=0)
 
 
@@ -60,7 +60,7 @@ def test_the_load_was_heavy_enough(load_test):
 
 
 def one_round(chance, data, facts, number):
-    """Starts, looks, loads, kills; how many processes were killed."""
+    """Starts a server, checks the facts, loads the server and kills it. Returns the number of killed processes."""
     where = f"seed {SEED}, round {number}"
     two = chance.random() < 0.2
     with Server(data=data, arguments=["--no-demo"]) as first:

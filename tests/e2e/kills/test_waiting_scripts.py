@@ -17,17 +17,15 @@ import time
 from datetime import datetime, timezone
 
 import pytest
-from script_load import FINAL, Lost, Refused, api, tool
 
 from lib.demo_api import SEEDS, DemoApi, digest
 from lib.server import Server, settings
+from script_load import FINAL, Lost, Refused, api, tool
 
 SEED = int(os.environ.get("KILLS_SEED", str(random.SystemRandom().randrange(1 << 32))))
 # The number of interrupted scripts, in all.
-# Interrupted programs, in all.
 WAITS = int(os.environ.get("JS_WAITS", "200"))
 # The long form ends only after so many kills between the acceptance and the end of a script.
-# The long form is not done before so many kills fell between the acceptance and the end of a program.
 HITS = 200 if WAITS >= 1000 else 0
 AT_ONCE = 5
 ROUNDS = 4
@@ -39,7 +37,7 @@ pytestmark = [pytest.mark.serial, pytest.mark.long, pytest.mark.timeout(600 + WA
 
 
 class Script:
-    """One program under way, in a session of its own."""
+    """One running script in a session of its own."""
 
     def __init__(self, port, number):
         self.number, self.interrupted = number, 0
@@ -129,8 +127,8 @@ def check_continuations(demo_api, finished, printed, seed):
             assert least <= times <= 1, f"{where}: turn {turn} was reported as {outcome!r} and happened {times} times"
     done = sum(outcome == "done" for _, record in finished for outcome in record["result"]["wrote"])
     assert len(happened) == len(set(happened)), f"seed {seed}: an effect happened twice"
-    asked = {digest(script.text(turn)) for script, _ in finished for turn in range(ROUNDS)}
-    assert set(happened) <= asked, f"seed {seed}: something happened that no script asked for"
+    requested = {digest(script.text(turn)) for script, _ in finished for turn in range(ROUNDS)}
+    assert set(happened) <= requested, f"seed {seed}: something happened that no script asked for"
     others = [outcome for _, record in finished for outcome in record["result"]["wrote"] if outcome != "done"]
     assert done + len(others) == ROUNDS * len(finished), f"seed {seed}: {done} and {len(others)} writes of {len(finished)} scripts"
     # How many writes come to their end between two kills depends on the machine.
@@ -163,7 +161,7 @@ def test_writes_of_code_wait_for_their_commit_over_kills():
             for script in waiting:
                 commit_again(server.port, script)
                 ended.append(wait_until_ended(server.port, script["id"]))
-            # Once more, when every one of them is over: a commit that ran does not run again.
+            # Every script has ended, so no commit runs a second time.
             for script in waiting:
                 commit_again(server.port, script)
             assert server.stop(20) == 0
@@ -172,22 +170,22 @@ def test_writes_of_code_wait_for_their_commit_over_kills():
 
 
 def check_reviews(happened, waiting, ended, seed):
-    """What the API counted when everything was over, held against what was told."""
+    """Compares the effects that the API counted at the end with the reports."""
     completed, unknown, lost = 0, 0, 0
     for script, record in zip(waiting, ended, strict=True):
         times = happened.count(digest(script["text"]))
-        where = f"seed {seed}: {script['text']}, committed: {script['told']}, happened {times} times: {record}"
+        where = f"seed {seed}: {script['text']}, committed: {script['reported']}, happened {times} times: {record}"
         assert times <= 1, where
         if record["status"] == "completed":
             assert times == 1 and record["result"] == [script["text"], 1], where
             completed += 1
         else:
-            # Its process died between the request and the answer: that may be said of a write that nobody was told of.
-            assert record["status"] == "failed" and not script["told"], where
+            # The process died between the request and the answer. Only a write without a report may be unknown.
+            assert record["status"] == "failed" and not script["reported"], where
             assert "nobody knows" in record["error"]["message"], where
             unknown, lost = unknown + 1, lost + (times == 0)
     assert len(happened) == len(set(happened)) and len(happened) == completed + unknown - lost, f"seed {seed}: {happened}"
-    assert any(script["told"] for script in waiting), "no commit was told as done before its kill"
+    assert any(script["reported"] for script in waiting), "no commit was reported as done before its kill"
     assert unknown <= sum(script["cut"] for script in waiting), f"seed {seed}: {unknown} unknown, and fewer were cut off"
     cut = sum(script["cut"] for script in waiting)
     return f"{cut} commits were cut off; {completed} completed, {unknown} unknown, of which {lost} did not happen"
@@ -201,11 +199,11 @@ def start_reviewed_script(port, number):
         [added.rows[0]?.text ?? "{text}", before]"""
     ran = tool(port, "run_js", {"code": code, "logical_session_ref": ref, "timeout_ms": 300_000})
     assert ran["status"] == "waiting_review", ran
-    return {"id": ran["execution_id"], "ref": ref, "text": text, "reviews": ran["reviews"], "told": False, "cut": False}
+    return {"id": ran["execution_id"], "ref": ref, "text": text, "reviews": ran["reviews"], "reported": False, "cut": False}
 
 
 def commit_from_outside(chance, server, script):
-    """Commits it from outside, and dies at some moment around it."""
+    """Commits the write from outside; the server is killed at a random moment near the commit."""
     commit = {"logical_session_ref": script["ref"], "plan_commit_ref": script["reviews"][0]["plan_commit_ref"]}
     if chance.random() < 0.2:
         return
@@ -215,7 +213,7 @@ def commit_from_outside(chance, server, script):
         killer.start()
     try:
         tool(server.port, "plasm_run", commit, whole=True)
-        script["told"] = True
+        script["reported"] = True
     except Lost:
         script["cut"] = True
     finally:
@@ -224,7 +222,7 @@ def commit_from_outside(chance, server, script):
 
 
 def commit_again(port, script):
-    """Whoever was not told asks again: it runs, or it is told what became of it."""
+    """Commits again: the write runs, or its outcome is reported."""
     commit = {"logical_session_ref": script["ref"], "plan_commit_ref": script["reviews"][0]["plan_commit_ref"]}
     try:
         tool(port, "plasm_run", commit, whole=True)
@@ -237,7 +235,7 @@ def server_arguments(demo_api, js=""):
 
 
 def slow_down_api(demo_api, chance):
-    """The API takes its time: before a write happens, or after it, so that a kill falls on either side."""
+    """Delays the API before or after a write happens, so that kills fall on both sides."""
     rules = [("GET", f"slow={SLOW_MS}"), ("POST", f"slow={SLOW_MS};when={chance.choice(('before', 'after'))}")]
     demo_api.ask("/control/faults", {"rules": [{"fault": fault, "method": method, "path": "/api/*"} for method, fault in rules]})
 

@@ -1,12 +1,11 @@
-"""Programs with six writes, and readers of what a model is told of their effects."""
+"""Programs with six writes, and readers of the reports on their effects."""
 
 import json
 import re
 
-from mcp import Client
-
 from lib.demo_api import SEEDS
 from lib.server import Server
+from mcp import Client
 
 TEXTS = [f"remark {n}" for n in range(6)]
 LIST = json.dumps(TEXTS)
@@ -47,6 +46,6 @@ def text_of_call(answer, error=False):
 
 
 def receipts(text):
-    """How many are done, unknown and failed, by the text that a model reads."""
+    """The numbers of done, unknown and failed effects in a text that a model reads."""
     done = sum(int(times or 1) for times in re.findall(r"^done: [^,\n]*?(?:, (\d+) times)?$", text, re.MULTILINE))
     return done, len(re.findall(r"^unknown\b", text, re.MULTILINE)), len(re.findall(r"^failed\b", text, re.MULTILINE))

@@ -38,7 +38,7 @@ def http_head(method, headers=None, body=None):
 
 
 def exchange(port, sent, seconds=10):
-    """All that comes back for these bytes, even when the server stops reading them."""
+    """The server's answer to these bytes, even when the server stops reading them."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as peer:
         try:
             peer.sendall(sent)

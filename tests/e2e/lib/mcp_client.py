@@ -5,11 +5,11 @@ The client picks the era by its `mode`: `legacy` sends `initialize`; `auto` asks
 
 import os
 
-from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from lib.answers import tables
 from lib.server import TOKAMAK
+from mcp import Client, StdioServerParameters
 
 MODE = {"modern": "auto", "legacy": "legacy"}
 SECONDS_FOR_A_CALL = 60

@@ -15,9 +15,7 @@ from contextlib import contextmanager
 
 SECRET = "a-secret-that-nobody-prints"
 # moto does not check the signature, but refuses a request without one.
-# moto does not look at the signature, but gives nothing to who has none.
 AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-# Large enough to be a blob of its own, and different for each n.
 # Large enough to be a blob of its own, and different for each n.
 BIG = "globalThis.big = Array.from({{length: 20000}}, (_, i) => ({{i, text: `row {n} ${{i * 7919 % 10007}}`}})); big.length"
 
@@ -62,7 +60,7 @@ class Bucket:
     def keys(self, prefix=""):
         status, listed = self.ask("GET", f"/{self.name}?list-type=2&prefix={prefix}")
         assert status == 200, listed
-        # Without `owner`, which says whose prefix it is.
+        # The object `owner` is left out; it names the database that owns the prefix.
         return re.findall(r"<Key>((?:[^<]*/)?[0-9a-f]{64})</Key>", listed.decode())
 
     def get(self, key):

@@ -104,7 +104,7 @@ async def test_a_client_that_cancels_its_wait_leaves_the_operation_alone(api, cl
 
 
 def disconnect(port, message, headers, after):
-    """Sends a request and ends the connection while it is answered; what had come by then."""
+    """Sends a request and disconnects after some seconds. Returns the bytes that had come by then."""
     body = json.dumps(message).encode()
     sent_headers = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Accept": JSON_OR_EVENTS, **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in {**sent_headers, "Content-Length": len(body)}.items())

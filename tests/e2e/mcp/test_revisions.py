@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from mcp import MCPError
 
 from lib.client import LEGACY, TOOL_NAMES, LegacySession, modern, modern_headers, request
 from lib.mcp_client import over_http
 from lib.server import Server, settings
+from mcp import MCPError
 
 CORE_TOOLS = ["plasm_context", "discover_capabilities", "plasm", "plasm_run", "read_artifact", "run_js", "get_execution"]
 CORE_BY_SETTINGS = settings('tools = "core"\n')
@@ -35,7 +35,7 @@ def test_a_client_of_an_unknown_revision_is_offered_a_known_one(server):
 
 
 @pytest.mark.parametrize("arguments", [("--tools", "core"), CORE_BY_SETTINGS], ids=["by-a-flag", "by-the-settings"])
-async def test_core_tools_are_the_same_short_list_for_everybody_and_all_others_are_unknown(arguments):
+async def test_core_tools_are_the_same_short_list_in_both_eras_and_all_others_are_unknown(arguments):
     with Server(arguments=arguments) as server:
         for era in ("modern", "legacy"):
             async with over_http(server)(era) as client:

@@ -64,7 +64,7 @@ def ask_http(port, method, params, capabilities=TASKS):
 
 
 class Stdio:
-    """`tokamak serve --stdio`, spoken to in 2026-07-28 by hand."""
+    """`tokamak serve --stdio`, with messages of 2026-07-28 that no library makes."""
 
     def __init__(self, arguments, data=None):
         self.data = data or tempfile.mkdtemp(prefix="data-")
@@ -99,7 +99,7 @@ def run(ask, **arguments):
 
 
 def ended_task(ask, task, seconds=20):
-    """The task when it has ended."""
+    """Waits for the end of a task and returns it."""
     deadline = time.monotonic() + seconds
     while (task_now := ask("tasks/get", {"taskId": task})["result"])["status"] == "working":
         assert time.monotonic() < deadline, f"it still works after {seconds} s: {task_now}"
@@ -175,7 +175,7 @@ def test_an_unknown_task_is_refused(ask, place, flow):
     for name in ("s0_o1", flow.task.rsplit("_", 1)[0] + "_o99", "00000000-0000-4000-8000-000000000000_o1", "", "x" * 5000):
         for method, more in (("tasks/get", {}), ("tasks/cancel", {}), ("tasks/update", {"inputResponses": {}})):
             if place == "http" and (not name or len(name) > 1000):
-                continue  # The name goes into a header there.
+                continue  # Over HTTP the task id is also a header, which cannot be empty or that long.
             refused = ask(method, {"taskId": name, **more})
             assert refused["error"]["code"] == -32602, f"{method} {name[:60]}: {refused}"
 

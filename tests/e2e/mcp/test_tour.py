@@ -10,12 +10,12 @@ import uuid
 
 import anyio
 import pytest
-from mcp import MCPError
 
 from lib.answers import DEMO, fenced, seeds, symbols, tables
 from lib.client import LEGACY, MODERN, TOOL_NAMES
 from lib.mcp_client import call, over_http, over_stdio, plasm_meta, run
 from lib.server import Server, new_folder
+from mcp import MCPError
 
 pytestmark = pytest.mark.steps
 PLACES = ["http modern", "http legacy", "stdio modern", "stdio legacy"]
@@ -35,7 +35,6 @@ def artifact(uri="plasm://session/s0/r/1", **arguments):
 
 
 # Each refusal: the mistake, the call, the code of the answer, and the part of the answer that helps a model to correct itself.
-# What is wrong, the call, the code of the refusal, and what of it helps a model to correct itself.
 REFUSALS = [
     ("an unknown argument", context(foo=1), "bad_arguments", "foo.*intent"),
     ("an argument of the wrong type", context(intent=7), "bad_arguments", "intent.*a text, not a number"),
@@ -169,7 +168,7 @@ async def test_every_tool_has_a_title_annotations_and_a_schema_closed_to_unknown
         hints = tool.annotations
         assert hints.read_only_hint is not None, tool.name
         for schema in objects_of(tool.input_schema):
-            # Tags are any names, each with a text.
+            # Tags may have any name, and each is a text.
             assert schema.get("additionalProperties") in (False, {"type": "string"}), f"{tool.name}: {schema}"
         assert '"format": "uint' not in json.dumps(tool.input_schema), f"{tool.name} has an integer format"
         assert tool.output_schema is None, f"{tool.name} has an output schema"
@@ -309,7 +308,7 @@ async def test_an_unknown_resource_is_a_json_rpc_error(client, place):
     try:
         await client.read_resource("plasm://session/s0/r/999")
     except MCPError as refused:
-        # -32002 in the older revisions; 2026-07-28 moved it to invalid params
+        # The older revisions have -32002 for this; 2026-07-28 uses `invalid params`.
         assert refused.code == (-32602 if "modern" in place else -32002), refused.error
     else:
         raise AssertionError("it was answered")

@@ -4,6 +4,7 @@ import select
 import socket
 import threading
 
+
 class Forwarder:
     """A port that leads to another one, until it is cut."""
 
@@ -23,7 +24,7 @@ class Forwarder:
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
     def cut(self):
-        """Nobody listens any more, and what was connected is not."""
+        """Closes the port and all connections."""
         self.up = False
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()

@@ -9,7 +9,7 @@ SLOW_SECONDS = 3
 
 
 class LyingProxy:
-    """Passes requests for objects on to `to`, unless `put` or `get` says what to do with them instead; for one object, or for all."""
+    """Forwards requests to the port `to`. `put` and `get` name the lie for objects that are written and read, and `of` limits it to one object."""
 
     def __init__(self, to):
         self.to, self.put, self.get, self.of, self.lies = to, None, None, "", 0
@@ -38,7 +38,7 @@ def handler(proxy):
 
         def any(self):
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            # Objects that are named by their digest; not the bucket, its list or its owner.
+            # Lies concern objects that are named by their digest, not the bucket, its list or its owner.
             name = self.path.split("?")[0].rsplit("/", 1)[-1]
             of_object = len(name) == 64 and name.startswith(proxy.of)
             lie = {"PUT": proxy.put, "GET": proxy.get}.get(self.command) if of_object else None

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from forwarder import Forwarder
 
+from forwarder import Forwarder
 from lib.client import LegacySession
 from lib.s3 import BIG, SECRET, Bucket, assert_names_are_digests, environment_of_s3, moto
 from lib.server import Server, new_folder, run_binary
@@ -32,7 +32,7 @@ class Agent(LegacySession):
         self.initialize()
 
     def tool(self, name, **arguments):
-        """The JSON of the answer; an error's text, which is no JSON, as it is."""
+        """The JSON of the answer, or the text of an error."""
         message = self.call(name, arguments).message()
         text = message["result"]["content"][0]["text"]
         return json.loads(text) if text.startswith("{") else text

@@ -9,20 +9,20 @@ import json
 import sqlite3
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from lying_proxy import LyingProxy
 
 from lib.answers import seeds
 from lib.javascript import FINAL, ModernConnection, value_of, wait_for_end
 from lib.s3 import BIG, Bucket, environment_of_s3, moto
 from lib.server import Server, assert_did_not_panic
+from lying_proxy import LyingProxy
 
 pytestmark = pytest.mark.steps
 # The limit of one storage request with its retries; longer than a slow one takes.
-# Of one request with what is sent again; more than a slow one takes.
 TIMEOUT_MS = 8000
 READ = "[rows, big.length, big[3].text]"
 
@@ -59,7 +59,7 @@ class Installation:
         self.ref = "s" + text.split("`s", 1)[1].split("`", 1)[0]
 
     def large(self, agent, **more):
-        """A step that leaves another large heap."""
+        """Runs a step that leaves another large heap."""
         self.steps += 1
         code = f"globalThis.rows = {self.steps}; {BIG.format(n=self.steps)}"
         return agent.tool("run_js", code=code, logical_session_ref=self.ref, **more)
@@ -73,7 +73,7 @@ class Installation:
 
     def blob(self, heap):
         """The name of the object of a heap."""
-        with sqlite3.connect(self.data / "tokamak.db") as database:
+        with closing(sqlite3.connect(self.data / "tokamak.db")) as database, database:
             (value,) = database.execute("SELECT value FROM row WHERE tbl = 'heap' AND id = ?", (heap,)).fetchone()
         return json.loads(value.split(b"\n", 1)[0])["blob"]
 

@@ -54,7 +54,7 @@ def test_artifact_session_list_and_session_show(data):
     assert "Project[key]" in tokamak(data, "artifact", "plasm://session/s0/p/1")
     listed = json.loads(tokamak(data, "session", "list", "--json"))["sessions"]
     assert [s["intent"] for s in listed] == ["by hand"], listed
-    time.sleep(1)  # the server writes its calls a moment later
+    time.sleep(1)  # The server writes its trace a moment after the call.
     shown = tokamak(data, "session", "show", "by hand")
     assert "plasm_run" in shown and "tokens" in shown and "demo:ticket_open done" in shown, shown
 

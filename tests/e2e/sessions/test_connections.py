@@ -44,7 +44,7 @@ async def assert_id_is_usable(client, canonical):
     ran = await client.call_tool("plasm_run", arguments)
     keys = [row["key"] for row in tables(ran.content[0].text)["result"]]
     assert keys == ["API", "DOC", "MOB", "OPS", "SEC", "WEB"], keys
-    # The session has a slot of this connection's own from now on, and the artifact is named by it.
+    # This connection has now a slot for the session, and the artifact is named after the slot.
     slot = ran.meta["plasm"]["logical_session_ref"]
     uri = ran.meta["plasm"]["steps"][0]["artifact_uri"]
     assert uri.startswith(f"plasm://session/{slot}/r/"), uri

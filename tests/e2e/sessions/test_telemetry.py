@@ -31,7 +31,7 @@ def server():
     collector = HTTPServer(("127.0.0.1", 0), Collector)
     threading.Thread(target=collector.serve_forever, daemon=True).start()
     with Server(arguments=settings(f'[telemetry]\notlp = "http://127.0.0.1:{collector.server_port}"\n')) as started:
-        text_of(modern_call(started.port, "plasm_context", {"intent": "told", "seeds": seeds("Project")}))
+        text_of(modern_call(started.port, "plasm_context", {"intent": "observed", "seeds": seeds("Project")}))
         text_of(modern_call(started.port, "plasm_run", {"logical_session_ref": "s0", "program": "Project[key]"}))
         modern_call(started.port, "plasm_run", {"logical_session_ref": "s0", "program": "Nothing"})
         yield started

@@ -33,12 +33,11 @@ INTENT = "alpha's task"
 NOT_FOUND = {"bad_ref", "no_session", "unknown_slot", "no_handle", "no_commit", "no_artifact", "no_catalog"}
 NOT_FOUND |= {"no_execution", "no_heap"}
 # These answer a handle that never existed without an error: no tags, an empty log, a run that starts fresh.
-# What the seed lets answer something that never was without an error: no tags, an empty log, a run that starts fresh.
 ANSWERS_UNKNOWN_HANDLES = {"get_heap_tags", "run_js", "GET /api/heaps/{key}/tags", "GET /api/sessions/{name}/snapshots", "POST /api/exec"}
 
 
 class Tenant:
-    """A tenant's key, and what it does with it."""
+    """A tenant with a key, and its requests."""
 
     def __init__(self, installation, name):
         self.key = subprocess.run(
@@ -123,7 +122,7 @@ def create_handles(alpha):
 
 
 def unknown_handles(handles):
-    """The same shapes, of things that never were."""
+    """Handles of the same shapes that never existed."""
     return {
         **handles,
         **{name: str(uuid.uuid4()) for name in ("session", "run", "execute", "execute_run", "bound", "execution")},
@@ -148,11 +147,10 @@ def uris(handles):
     }
 
 
-# Each tool: the calls with another tenant's handles. None where a tool takes no handle; test_own_data.py tests those.
-# Each tool: what to call it with, given the handles; None where it takes no handle (and says why).
+# Each tool: the calls with another tenant's handles. None where a tool takes no handle; the end of test_isolation.py tests those.
 TOOLS = {
-    "plasm_context": None,  # finds sessions by intent within the tenant: `own_sessions`
-    "discover_capabilities": None,  # reads the registry as the tenant sees it: `own_registry`
+    "plasm_context": None,  # finds sessions by intent within the tenant
+    "discover_capabilities": None,  # reads the registry as the tenant sees it
     "list_registry": None,
     "plasm": lambda handles: [
         {"logical_session_ref": handles["session"], "program": "Project"},
@@ -177,7 +175,7 @@ TOOLS = {
     "get_execution": lambda handles: [{"execution_id": handles["execution"]}],
     "get_execution_output": lambda handles: [{"execution_id": handles["execution"]}],
     "cancel_execution": lambda handles: [{"execution_id": handles["execution"]}],
-    "list_executions": None,  # `own_sessions`
+    "list_executions": None,
     "list_sessions": None,
     "query_heaps_by_tags": None,
     "list_session_snapshots": lambda handles: [{"logical_session_ref": handles["session"]}],
@@ -192,7 +190,6 @@ TOOLS = {
 
 
 # A tenant with a session of its own, and handles that only the other tenant's session has: the call and the code of its answer.
-# What a tenant with a session of its own is told of handles that only the other's session has.
 IN_OWN_SESSION = [
     ("plasm_run", {"logical_session_ref": "s0", "program": "page(s0_pg1)"}, "no_handle"),
     ("plasm_run", {"logical_session_ref": "s0", "program": "wait(s0_o1)"}, "no_handle"),
@@ -205,7 +202,6 @@ IN_OWN_SESSION = [
 
 
 # Each route: the requests with another tenant's handles. None where neither path nor body has one.
-# Each route: requests with the other's handles; None where its path and body have none.
 ROUTES = {
     "GET /healthz": None,
     "GET /readyz": None,
@@ -213,24 +209,24 @@ ROUTES = {
     "POST /v1/discover": None,
     "GET /v1/registry": None,
     "GET /v1/registry/{id}": None,
-    "GET /v1/sessions": None,  # `own_sessions`
+    "GET /v1/sessions": None,
     "GET /v1/sessions/{logical_session}": lambda handles: [
         ("GET", f"/v1/sessions/{handles['session']}", b""),
         ("GET", "/v1/sessions/s0", b""),
         ("GET", f"/v1/sessions/{urllib.parse.quote(INTENT)}", b""),
     ],
-    "GET /v1/traces": None,  # `own_sessions`
+    "GET /v1/traces": None,
     "GET /v1/traces/{logical_session}": lambda handles: [
         ("GET", f"/v1/traces/{handles['session']}", b""),
         ("GET", "/v1/traces/s0", b""),
         ("GET", f"/v1/traces/{urllib.parse.quote(INTENT)}", b""),
     ],
-    "GET /metrics": None,  # counts of all tenants are the operator's: `own_sessions`
+    "GET /metrics": None,  # counts of all tenants are for the operator
     "POST /api/exec": lambda handles: [
         ("POST", "/api/exec", {"code": "typeof secret", "heap": handles["heap"]}),
         ("POST", "/api/exec", {"code": "typeof secret", "logical_session_ref": handles["session"]}),
     ],
-    "GET /api/executions": None,  # `own_sessions`
+    "GET /api/executions": None,
     "GET /api/executions/{id}": lambda handles: [("GET", f"/api/executions/{handles['execution']}", b"")],
     "GET /api/executions/{id}/output": lambda handles: [("GET", f"/api/executions/{handles['execution']}/output", b"")],
     "POST /api/executions/{id}/cancel": lambda handles: [("POST", f"/api/executions/{handles['execution']}/cancel", b"")],
@@ -274,12 +270,11 @@ def session_path(handles):
 
 
 # The parts of an answer that differ between two runs of the same code.
-# What belongs to one run of it.
 OF_A_RUN = r'"(execution_id|heap|started_at|completed_at)":"[^"]*",?'
 
 
 def without_handles(text, handles):
-    """A text in which the handles have no more to tell apart."""
+    """The text without its handles and without the parts that differ between two runs."""
     for value in handles.values():
         if value and len(value) > 8:
             text = text.replace(value, "HANDLE")

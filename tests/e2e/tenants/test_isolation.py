@@ -3,6 +3,8 @@
 import json
 
 import pytest
+
+from lib.client import LegacySession, request
 from tenants import (
     ANSWERS_UNKNOWN_HANDLES,
     IN_OWN_SESSION,
@@ -22,8 +24,6 @@ from tenants import (
     uris,
     without_handles,
 )
-
-from lib.client import LegacySession, request
 
 pytestmark = pytest.mark.steps
 
@@ -83,7 +83,7 @@ def test_every_tool_has_an_entry_in_the_table(alpha):
 @pytest.mark.parametrize("name", WITH_HANDLES)
 def test_a_tool_answers_another_tenants_handle_like_one_that_never_existed(beta, handles, never, name):
     make = TOOLS[name]
-    for mine, unknown in zip(make(handles), make(never)):
+    for mine, unknown in zip(make(handles), make(never), strict=True):
         result, other = beta.tool(name, **mine), beta.tool(name, **unknown)
         text, expected = result["content"][0]["text"], other["content"][0]["text"]
         assert result.get("isError") or name in ANSWERS_UNKNOWN_HANDLES, f"{mine}: {text[:200]}"

@@ -7,10 +7,10 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
-from tenants import ROUTES, SETTINGS, Installation, Tenant, run_cli
 
 from lib.client import request
 from lib.server import TOKAMAK
+from tenants import ROUTES, SETTINGS, Installation, Tenant, run_cli
 
 
 @pytest.fixture(scope="module")
