@@ -102,4 +102,4 @@ def test_a_run_goes_on_when_its_caller_disconnects_while_it_is_accepted():
             time.sleep(0.05)
         assert listed and all(run["status"] == "completed" for run in listed), listed
         # This line of the log would mean that only recovery found the run, seconds later.
-        assert "goes on here" not in server.log_text()
+        assert "took over" not in server.log_text()
