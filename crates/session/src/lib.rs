@@ -8,6 +8,7 @@
 //! - Dry run and live run share one planner; a live run executes exactly the plan that was shown.
 
 mod artifact;
+mod caches;
 mod calls;
 mod commit;
 mod discovery;
@@ -29,7 +30,6 @@ mod run;
 mod run_result;
 mod service;
 mod sessions;
-mod slot_cache;
 mod sync;
 mod trace;
 mod transport;

@@ -4,12 +4,7 @@
 use std::collections::BTreeSet;
 
 use base::{CatalogId, Digest, LogicalSessionId, Principal, TenantId};
-use catalog::Registry;
 use serde::{Deserialize, Serialize};
-use teach::Seed;
-
-use crate::service::Service;
-use access::Caller;
 
 /// Stored with the execute session that was opened under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,27 +32,4 @@ impl SessionReuseKey {
 /// Returns the row id of an intent. An intent is free text, so its digest is used.
 pub(crate) fn intent_id(intent: &str) -> String {
     Digest::of(intent.as_bytes()).to_string()
-}
-
-impl Service {
-    pub(crate) fn reuse_key(
-        &self,
-        caller: &Caller,
-        seeds: &[Seed],
-        registry: &Registry,
-        logical_session_id: Option<LogicalSessionId>,
-    ) -> Option<SessionReuseKey> {
-        let entry_id = seeds.iter().map(|seed| &seed.catalog).min()?.clone();
-        let catalog_digest = registry.get(entry_id.as_str())?.digest();
-        let entities = seeds.iter().filter(|s| s.catalog == entry_id).map(|s| s.entity.clone()).collect();
-        Some(SessionReuseKey {
-            tenant_scope: caller.tenant.clone(),
-            entry_id,
-            catalog_digest,
-            entities,
-            principal: self.delegated.then(|| caller.principal.clone()),
-            engine_generation: lang::VERSION,
-            logical_session_id,
-        })
-    }
 }

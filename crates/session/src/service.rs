@@ -11,14 +11,12 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
+use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
 use crate::calls::Traces;
-use crate::discovery::DiscoveryIndexCache;
 use crate::engine::Js;
 use crate::live_runs::LiveRuns;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
-use crate::open::{StoredCatalogs, UnchangedOpens};
 use crate::retention::Retention;
-use crate::slot_cache::SlotCache;
 use crate::sync::{WeakMap, lock};
 
 /// All effects of the service.
@@ -55,8 +53,8 @@ pub struct Service {
     pub(crate) traces: Traces,
     pub(crate) meter: Arc<Meter>,
     /// Answers for opens that change nothing.
-    pub(crate) unchanged_opens: UnchangedOpens,
-    pub(crate) stored_catalogs: StoredCatalogs,
+    pub(crate) unchanged_opens: UnchangedOpenCache,
+    pub(crate) stored_catalogs: StoredCatalogTimes,
     pub(crate) slot_cache: SlotCache,
     /// The program runs of this process.
     pub(crate) lives: LiveRuns,
@@ -92,8 +90,8 @@ impl Service {
             retention: Retention::default(),
             traces: Traces::default(),
             meter,
-            unchanged_opens: UnchangedOpens::default(),
-            stored_catalogs: StoredCatalogs::default(),
+            unchanged_opens: UnchangedOpenCache::default(),
+            stored_catalogs: StoredCatalogTimes::default(),
             slot_cache: SlotCache::default(),
             lives: LiveRuns::default(),
             js: None,
@@ -144,7 +142,7 @@ impl Service {
     /// Replaces the registry. Sessions keep the catalogs that they pinned.
     pub fn offer(&self, registry: Arc<Registry>) {
         // Indexed before the registry becomes visible, so that the next `discover` does not have to wait.
-        self.discovery_index.of(&registry);
+        self.discovery_index.index_of(&registry);
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 

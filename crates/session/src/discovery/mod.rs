@@ -3,7 +3,7 @@
 
 mod registry;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use access::Caller;
 use base::{CatalogId, Limits};
@@ -14,7 +14,6 @@ use teach::discovery::{Allowed, DEFAULT_LIMIT, DiscoveryResult, Index, MAX_LIMIT
 use crate::error::Error;
 use crate::open::unknown_api;
 use crate::service::Service;
-use crate::sync::lock;
 
 pub use registry::{ApiAccess, ApiListing};
 
@@ -38,7 +37,7 @@ pub struct DiscoveryAnswer {
 
 impl Service {
     pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<DiscoveryAnswer, Error> {
-        let index = self.discovery_index.of(&self.registry());
+        let index = self.discovery_index.index_of(&self.registry());
         let permit =
             |catalog: &Catalog, capability: &Capability| self.tenants.permits(&caller.tenant, catalog, capability);
         discover(&self.registry_for(&caller.tenant), &index, &self.limits, &permit, request)
@@ -68,21 +67,4 @@ pub fn discover(
     let found = index.discover(&query, allowed);
     let was_searched = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
     Ok(DiscoveryAnswer { found, apis: visible.iter().filter(was_searched).cloned().collect() })
-}
-
-/// The index of the latest registry. The next index is derived from it, so a reload costs only as much as it changed.
-#[derive(Default)]
-pub(crate) struct DiscoveryIndexCache(Mutex<Option<(Arc<Registry>, Arc<Index>)>>);
-
-impl DiscoveryIndexCache {
-    pub fn of(&self, registry: &Arc<Registry>) -> Arc<Index> {
-        let mut last = lock(&self.0);
-        let index = match &*last {
-            Some((same, index)) if Arc::ptr_eq(same, registry) => return index.clone(),
-            Some((_, before)) => Arc::new(before.next(registry)),
-            None => Arc::new(Index::new(registry)),
-        };
-        *last = Some((registry.clone(), index.clone()));
-        index
-    }
 }

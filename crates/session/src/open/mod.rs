@@ -17,16 +17,14 @@ use teach::{Catalogs, Seed, SeedError, TaughtRelation, TeachRequest};
 
 use crate::commit::TRIES;
 use crate::error::Error;
-use crate::reuse_key::intent_id;
+use crate::reuse_key::{SessionReuseKey, intent_id};
 use crate::rows::{ExecuteBinding, Revision};
 use crate::service::Service;
 
 pub use catalog_update::CatalogUpdate;
 pub use execute_address::{ExecuteAddress, ExecuteRequest, OpenedExecute};
 use snapshot::SessionSnapshot;
-pub(crate) use unchanged_open::UnchangedOpens;
 use wave::NewWave;
-pub(crate) use wave::StoredCatalogs;
 
 /// A request to open a session.
 #[derive(Debug, Clone)]
@@ -195,6 +193,28 @@ impl Service {
         let logical = (!snapshot.logical.row.is_unnamed()).then_some(snapshot.id);
         let key = self.reuse_key(call.caller, &new_seeds, call.registry, logical);
         self.teach(call, NewWave { snapshot, catalogs, before, extended, catalog_updates, key }).await
+    }
+
+    /// Returns the reuse key of seeds, or `None` without seeds or if the registry lacks their primary catalog.
+    fn reuse_key(
+        &self,
+        caller: &Caller,
+        seeds: &[Seed],
+        registry: &Registry,
+        logical_session_id: Option<LogicalSessionId>,
+    ) -> Option<SessionReuseKey> {
+        let entry_id = seeds.iter().map(|seed| &seed.catalog).min()?.clone();
+        let catalog_digest = registry.get(entry_id.as_str())?.digest();
+        let entities = seeds.iter().filter(|s| s.catalog == entry_id).map(|s| s.entity.clone()).collect();
+        Some(SessionReuseKey {
+            tenant_scope: caller.tenant.clone(),
+            entry_id,
+            catalog_digest,
+            entities,
+            principal: self.delegated.then(|| caller.principal.clone()),
+            engine_generation: lang::VERSION,
+            logical_session_id,
+        })
     }
 }
 

@@ -1,20 +1,17 @@
 //! Answers an open that changes nothing from memory.
 //! Invariant: the answer is used only while every row it was based on has the same version; nothing is written.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
-use base::{Digest, LogicalSessionId, Slot};
-use catalog::Registry;
+use base::{Digest, Slot};
 use ports::store::{Key, Table};
 use serde_json::json;
 
 use super::{Continuity, OpenCall, OpenedSession, TaughtTable};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows::{ExecuteBinding, LogicalRow, Revision, TOUCH_MS};
+use crate::rows::{LogicalRow, TOUCH_MS};
 use crate::service::Service;
-use crate::sync::lock;
 
 impl OpenCall<'_> {
     /// Returns the digest of everything that decides the answer, apart from stored rows. `None` for a call that wants
@@ -63,39 +60,5 @@ impl Service {
             continuity: Continuity::default(),
             catalog_updates: Vec::new(),
         }))
-    }
-}
-
-/// The facts on which an unchanged open was answered.
-#[derive(Clone)]
-pub(crate) struct UnchangedOpen {
-    pub session: LogicalSessionId,
-    pub execute: ExecuteBinding,
-    /// The version of the execute session's row.
-    pub version: u64,
-    pub revision: Revision,
-    pub entities: usize,
-    /// The registry at that time. Another registry may have catalog updates to announce.
-    pub registry: Weak<Registry>,
-}
-
-/// Unchanged opens by the digest of their request.
-#[derive(Default)]
-pub(crate) struct UnchangedOpens(Mutex<HashMap<Digest, UnchangedOpen>>);
-
-/// About 200 bytes each.
-const CAPACITY: usize = 10_000;
-
-impl UnchangedOpens {
-    pub fn get(&self, request: &Digest) -> Option<UnchangedOpen> {
-        lock(&self.0).get(request).cloned()
-    }
-
-    pub fn put(&self, request: Digest, open: UnchangedOpen) {
-        let mut opens = lock(&self.0);
-        if opens.len() >= CAPACITY {
-            opens.clear();
-        }
-        opens.insert(request, open);
     }
 }

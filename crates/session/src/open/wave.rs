@@ -2,23 +2,22 @@
 //! Invariant: blob before pointer; everything in the answer is written in one transaction that is durable before the
 //! answer.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use access::Caller;
-use base::{CatalogId, Digest, Timestamp};
+use base::{CatalogId, Digest};
 use ports::store::{Batch, Expect, Key, Table};
 use teach::{Catalogs, Extension, render_wave};
 
 use super::snapshot::SessionSnapshot;
-use super::unchanged_open::UnchangedOpen;
 use super::{CatalogUpdate, Continuity, OpenCall, OpenedSession, TaughtTable};
+use crate::caches::UnchangedOpen;
 use crate::commit::unchanged;
 use crate::error::Error;
 use crate::reuse_key::SessionReuseKey;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, TOUCH_MS};
 use crate::service::Service;
-use crate::sync::lock;
 
 /// For how long a catalog that was put counts as stored.
 const STORED_CATALOG_MS: i64 = 10 * 60 * 1000;
@@ -145,7 +144,7 @@ impl Service {
     async fn store_catalog(&self, catalog: &catalog::Catalog) -> Result<(), Error> {
         let (digest, now) = (catalog.digest(), self.now());
         let recent_ms = STORED_CATALOG_MS.min(i64::from(self.retention.grace_hours) * 3_600_000 / 2);
-        if self.stored_catalogs.at(&digest).is_some_and(|at| (0..recent_ms).contains(&(now.0 - at.0))) {
+        if self.stored_catalogs.get(&digest).is_some_and(|at| (0..recent_ms).contains(&(now.0 - at.0))) {
             return Ok(());
         }
         self.ports.blobs.put(catalog.canonical().as_bytes()).await?;
@@ -227,18 +226,4 @@ impl Service {
 
 fn execute_key(caller: &Caller, binding: &ExecuteBinding) -> Key {
     Key::new(&caller.tenant, Table::ExecuteSession, binding.session_id.to_string())
-}
-
-/// When this process last put each catalog.
-#[derive(Default)]
-pub(crate) struct StoredCatalogs(Mutex<HashMap<Digest, Timestamp>>);
-
-impl StoredCatalogs {
-    pub fn at(&self, digest: &Digest) -> Option<Timestamp> {
-        lock(&self.0).get(digest).copied()
-    }
-
-    pub fn put(&self, digest: Digest, at: Timestamp) {
-        lock(&self.0).insert(digest, at);
-    }
 }
