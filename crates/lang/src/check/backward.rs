@@ -6,12 +6,10 @@ use base::{Diagnostic, Edit, Span};
 use catalog::{Capability, Param, Relation, Type, Via};
 
 use super::correction::BraceSpan;
-use super::node::entity_span;
-use super::source::{capability_ref, name_style_of};
 use super::{Checker, NodeId};
 use crate::codes;
-use crate::ir::{EntityRef, Expr, RowPart, StepKind};
-use crate::scope::ExposedEntity;
+use crate::ir::{CapabilityRef, EntityRef, Expr, RowPart, StepKind};
+use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{EntityName, Pred};
 
 /// How a relation is followed backwards.
@@ -38,7 +36,7 @@ impl<'s> Checker<'s> {
             BackPath::Field(field) => {
                 if !preds.is_empty() {
                     let message = "the row refers to it, so the API is not asked; filter with `.filter{…}` after it";
-                    let fix = Edit::insert(entity_span(written).end, ".filter");
+                    let fix = Edit::insert(written.span().end, ".filter");
                     self.report(Diagnostic::error(codes::FILTER_ON_ROWS, span, message).with_fix([fix]));
                     return None;
                 }
@@ -47,12 +45,12 @@ impl<'s> Checker<'s> {
             }
             BackPath::Query(capability, param) => {
                 let params: Vec<&Param> = capability.params.values().filter(|p| p.name != param).collect();
-                let braces = BraceSpan { head: entity_span(written).end, end: span.end };
-                let mut args = self.filters(source, &params, (preds, braces), name_style_of(written))?;
+                let braces = BraceSpan { head: written.span().end, end: span.end };
+                let mut args = self.filters(source, &params, (preds, braces), NameStyle::of(&written.name.text))?;
                 let missing: Vec<&Param> =
                     params.into_iter().filter(|p| p.required && !args.contains_key(p.name.as_str())).collect();
                 if !missing.is_empty() {
-                    let style = name_style_of(written);
+                    let style = NameStyle::of(&written.name.text);
                     let slots = self.slot_samples(source, missing.iter().copied(), style);
                     self.report_missing_params(source, &missing, style, (span, braces.with_filters(preds, &slots)));
                     return None;
@@ -67,7 +65,7 @@ impl<'s> Checker<'s> {
                 let of = EntityRef { catalog: here.catalog.id.clone(), entity: here.entity.as_str().into() };
                 args.insert(param.into(), Expr::Row(RowPart::Key(of)));
                 let target = self.capability_rows(&source.catalog, capability, true);
-                let call = capability_ref(source, capability);
+                let call = CapabilityRef::new(&source.catalog, capability);
                 Some(self.add_node(StepKind::QueryPerRow { input: input.0, call, args, limit: None }, target))
             }
         }
@@ -80,7 +78,7 @@ impl<'s> Checker<'s> {
         back_paths: &[BackPath<'_>],
         (written, span): (&EntityName, Span),
     ) {
-        let style = name_style_of(written);
+        let style = NameStyle::of(&written.name.text);
         let (from, to) = (here.map_or("these rows", |h| h.styled_name(style)), source.styled_name(style));
         let message = if back_paths.is_empty() {
             format!("no relation of {to} leads to {from} that can be followed backwards")

@@ -6,12 +6,10 @@ use catalog::{Capability, Kind, Param};
 use serde_json::Value as Json;
 use smol_str::SmolStr;
 
-use super::path::name_style_of;
-use super::source::capability_ref;
 use super::value::{is_null, reference_of};
-use super::{Checker, NodeId};
+use super::{Checker, MethodCall, NodeId};
 use crate::codes;
-use crate::ir::{Args, Expr, RowPart, StepDescription, StepKind};
+use crate::ir::{Args, CapabilityRef, Expr, RowPart, StepDescription, StepKind};
 use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{self, Arg, EntityName, Key, Name};
 
@@ -21,17 +19,6 @@ pub(super) enum Receiver<'s> {
     Type(&'s ExposedEntity),
     /// The reference to the instance.
     Instance(&'s ExposedEntity, Expr),
-}
-
-/// `.name(args)` as written.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MethodCall<'a> {
-    pub name: &'a Name,
-    pub args: &'a tree::Args,
-    /// From its dot to its closing bracket.
-    pub span: Span,
-    /// What stands before the dot.
-    pub receiver: Span,
 }
 
 /// A method and what it is called on.
@@ -111,7 +98,7 @@ impl<'s> Checker<'s> {
     /// The capability that a method is, with all that it is called with.
     pub(super) fn method(&mut self, method: &ReceiverCall<'_, 's>) -> Option<ResolvedCall<'s>> {
         let (exposed, written) = (method.receiver.exposed(), method.written);
-        let style = name_style_of(&written.name.text);
+        let style = NameStyle::of(&written.name.text);
         let Some(capability) = self.scope.method(exposed, &written.name.text) else {
             let rows = self.entity_rows(&exposed.catalog, &exposed.entity, true);
             if !matches!(method.receiver, Receiver::Type(_)) || !self.report_foreign_method(&rows, written) {
@@ -239,7 +226,7 @@ impl<'s> Checker<'s> {
         args: Args,
         (each, span): (Option<NodeId>, Span),
     ) -> Option<NodeId> {
-        let call = capability_ref(exposed, capability);
+        let call = CapabilityRef::new(&exposed.catalog, capability);
         if capability.kind.is_read() {
             if each.is_some() {
                 let message =

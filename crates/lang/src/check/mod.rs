@@ -29,7 +29,7 @@ use smol_str::SmolStr;
 use crate::codes;
 use crate::ir::{Shape, Step, StepDescription, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
-use crate::syntax::tree::{Binding, Name, Node, Primary, Program};
+use crate::syntax::tree::{self, Binding, Name, Node, Primary, Program};
 pub use correction::add_corrections;
 use node_space::NodeSpace;
 pub use outline::outline;
@@ -172,6 +172,17 @@ struct Checker<'s> {
 struct RowScope {
     space: usize,
     input: NodeId,
+}
+
+/// A method call `.name(args)` as the program wrote it.
+#[derive(Debug, Clone, Copy)]
+struct MethodCall<'a> {
+    name: &'a Name,
+    args: &'a tree::Args,
+    /// From its dot to its closing bracket.
+    span: Span,
+    /// The text before the dot, which a correction may replace.
+    receiver: Span,
 }
 
 impl<'s> Checker<'s> {

@@ -5,8 +5,7 @@ use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
 use super::correction::rename_edit;
-use super::method::MethodCall;
-use super::{Checker, NodeId, RowType, TypedColumn};
+use super::{Checker, MethodCall, NodeId, RowType, TypedColumn};
 use crate::codes;
 use crate::ir::StepKind;
 use crate::scope::{EntityLookupError, ExposedEntity, UntaughtEntity};
@@ -92,12 +91,12 @@ impl<'s> Checker<'s> {
             return Some(self.import_node(bound));
         }
         let exposed = self.entity(name)?;
-        let span = entity_span(name);
+        let span = name.span();
         self.query(exposed, name, &[], span)
     }
 
     pub(super) fn entity(&mut self, name: &EntityName) -> Option<&'s ExposedEntity> {
-        let span = entity_span(name);
+        let span = name.span();
         let shown = || match &name.catalog {
             Some(catalog) => format!("{}:{}", catalog.text, name.name.text),
             None => name.name.text.to_string(),
@@ -179,8 +178,4 @@ impl<'s> Checker<'s> {
         let message = "`_` is the row of a `=>` and has a meaning only after one, as in `rows => {title: _.title}`";
         self.error(codes::ROW_OUTSIDE, span, message);
     }
-}
-
-pub(super) fn entity_span(name: &EntityName) -> Span {
-    name.catalog.as_ref().map_or(name.name.span, |catalog| catalog.span.to(name.name.span))
 }

@@ -6,9 +6,7 @@ use catalog::{Relation, Type, Via};
 use smol_str::SmolStr;
 
 use super::correction::{BraceSpan, rename_edit};
-use super::method::MethodCall;
-use super::path::name_style_of;
-use super::{Checker, NodeId, RowType, TypedColumn};
+use super::{Checker, MethodCall, NodeId, RowType, TypedColumn};
 use crate::codes;
 use crate::ir::{Args, NamedPath, StepKind};
 use crate::scope::{ExposedEntity, NameStyle};
@@ -120,7 +118,7 @@ impl<'s> Checker<'s> {
         self.note_case_fix(name, &relation.name);
         self.check_relation_fields_kept(input, exposed, relation, name)?;
         let written = (preds.unwrap_or_default(), BraceSpan { head: name.span.end, end: part.end });
-        let args = self.relation_args(relation, target, written, name_style_of(&name.text))?;
+        let args = self.relation_args(relation, target, written, NameStyle::of(&name.text))?;
         let many = relation.many || self.rows(input).many;
         let rows = match &relation.via {
             Via::Call { capability, .. } => match target.catalog.capability(capability) {
@@ -190,7 +188,7 @@ impl<'s> Checker<'s> {
             self.report_untaught(name, "leads to", &exposed.catalog, &relation.target);
             return;
         }
-        let style = name_style_of(&name.text);
+        let style = NameStyle::of(&name.text);
         if let Some(method) = self.scope.method(exposed, &name.text) {
             self.report_bare_method(exposed, method, name);
             return;

@@ -11,7 +11,7 @@ use super::correction::{FIELDS_SHOWN, list_all_names, rename_edit};
 use super::{Checker, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityRef, Path};
-use crate::scope::{NameStyle, looks_like_symbol};
+use crate::scope::NameStyle;
 use crate::syntax::tree::{self, Name};
 
 /// Where a path leads.
@@ -197,7 +197,7 @@ impl<'s> Checker<'s> {
 
     pub(super) fn report_path_error(&mut self, rows: &RowType, names: &[Name], error: &PathError) {
         let Some(name) = names.get(error.index).or(names.last()) else { return };
-        let style = name_style_of(&name.text);
+        let style = NameStyle::of(&name.text);
         let (message, known) = match &error.kind {
             PathErrorKind::Column => self.describe_missing_column(rows, name, style),
             PathErrorKind::Field(ref_catalog, entity) => {
@@ -260,10 +260,6 @@ impl<'s> Checker<'s> {
         let copy = format!("{{\"api\": \"{}\", \"entity\": \"{entity}\"}}", ref_catalog.id);
         self.report(Diagnostic::error(codes::NOT_TAUGHT, name.span, message).with_copy(copy));
     }
-}
-
-pub(super) fn name_style_of(text: &str) -> NameStyle {
-    if looks_like_symbol(text) { NameStyle::Symbols } else { NameStyle::Names }
 }
 
 /// The fields of an entity, where a table names only some of them.

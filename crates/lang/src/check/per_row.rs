@@ -4,9 +4,9 @@
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
-use super::method::{MethodCall, Receiver, ReceiverCall};
+use super::method::{Receiver, ReceiverCall};
 use super::value::{ResolvedValue, ValueSource, reference_of};
-use super::{Checker, NodeId, RowScope, RowType, TypedColumn};
+use super::{Checker, MethodCall, NodeId, RowScope, RowType, TypedColumn};
 use crate::codes;
 use crate::ir::{Expr, RowPart, StepKind};
 use crate::scope::ExposedEntity;

@@ -5,12 +5,11 @@ use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
 use smol_str::SmolStr;
 
-use super::correction::comparison_op;
 use super::path::ResolvedPath;
 use super::{Checker, NodeId, RowType, TypedColumn};
 use crate::codes;
 use crate::ir::{self, ComparisonOp, FilterTest, NamedPath, StepKind};
-use crate::syntax::tree::{AggregateSpec, Function, Path, Pred, Value, ValueKind};
+use crate::syntax::tree::{AggregateSpec, Function, Op, Path, Pred, Value, ValueKind};
 
 impl Checker<'_> {
     pub(super) fn filter(&mut self, input: NodeId, preds: &[Pred]) -> Option<NodeId> {
@@ -41,9 +40,9 @@ impl Checker<'_> {
     }
 
     fn test(&mut self, resolved: &ResolvedPath, pred: &Pred) -> Option<FilterTest> {
-        let op = comparison_op(pred.op);
+        let op = ComparisonOp::from(pred.op);
         let null = pred.value.kind == ValueKind::Null;
-        if !fits(op, &resolved.kind) || (null && !matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)) {
+        if !op.applies_to(&resolved.kind) || (null && !matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)) {
             self.report_no_comparison(resolved, op, null, pred.op_span);
             return None;
         }
@@ -83,7 +82,7 @@ impl Checker<'_> {
         ];
         let legal: Vec<String> = all
             .into_iter()
-            .filter(|op| fits(*op, &resolved.kind) && (!null || matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)))
+            .filter(|op| op.applies_to(&resolved.kind) && (!null || matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)))
             .map(|op| op.sign().to_owned())
             .collect();
         let what =
@@ -96,7 +95,7 @@ impl Checker<'_> {
         let resolved = self.resolve_node_path(input, field)?;
         if matches!(resolved.kind, Type::Array(_) | Type::MultiSelect(_) | Type::Object(_) | Type::Union(_)) {
             let message = format!("`{}` ({}) has no order to sort by", resolved.name(), resolved.kind.describe());
-            self.error(codes::DOES_NOT_COMPARE, span_of(field), message);
+            self.error(codes::DOES_NOT_COMPARE, field.span(), message);
             return None;
         }
         let here = self.current_space();
@@ -198,7 +197,7 @@ impl Checker<'_> {
             (function, kind) => {
                 let word = word(function);
                 let message = format!("`{}` ({}) has no {word}", resolved.name(), kind.describe());
-                self.error(codes::DOES_NOT_COMPARE, span_of(field), message);
+                self.error(codes::DOES_NOT_COMPARE, field.span(), message);
                 return None;
             }
         };
@@ -254,24 +253,17 @@ fn item_of(kind: &Type) -> Type {
     }
 }
 
-/// Whether values of this type can be compared so.
-pub(super) fn fits(op: ComparisonOp, kind: &Type) -> bool {
-    match (op, kind) {
-        (ComparisonOp::Eq | ComparisonOp::Ne, Type::Object(_) | Type::Union(_)) => false,
-        (ComparisonOp::Eq | ComparisonOp::Ne, _) | (_, Type::Json) => true,
-        (ComparisonOp::Like, Type::String(_) | Type::Select(_) | Type::Uuid) => true,
-        (ComparisonOp::Like, Type::MultiSelect(_)) => true,
-        (ComparisonOp::Like, Type::Array(of)) => fits(op, of),
-        (ComparisonOp::Like, _) => false,
-        (_, Type::Integer | Type::Number | Type::Date(_) | Type::String(_)) => true,
-        _ => false,
-    }
-}
-
-fn span_of(path: &Path) -> Span {
-    match (path.names.first(), path.names.last()) {
-        (Some(first), Some(last)) => first.span.to(last.span),
-        _ => Span::default(),
+impl From<Op> for ComparisonOp {
+    fn from(op: Op) -> Self {
+        match op {
+            Op::Eq => ComparisonOp::Eq,
+            Op::Ne => ComparisonOp::Ne,
+            Op::Lt => ComparisonOp::Lt,
+            Op::Le => ComparisonOp::Le,
+            Op::Gt => ComparisonOp::Gt,
+            Op::Ge => ComparisonOp::Ge,
+            Op::Like => ComparisonOp::Like,
+        }
     }
 }
 

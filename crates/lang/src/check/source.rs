@@ -6,7 +6,6 @@ use catalog::{Capability, Param};
 use smol_str::SmolStr;
 
 use super::correction::{BraceSpan, PARAMS_SHOWN, list_all_names, rename_edit};
-use super::node::entity_span;
 use super::{Checker, NodeId};
 use crate::codes;
 use crate::ir::{Args, CapabilityRef, StepKind};
@@ -21,8 +20,8 @@ impl<'s> Checker<'s> {
         preds: &[Pred],
         span: Span,
     ) -> Option<NodeId> {
-        let style = name_style_of(written);
-        let braces = BraceSpan { head: entity_span(written).end, end: span.end };
+        let style = NameStyle::of(&written.name.text);
+        let braces = BraceSpan { head: written.span().end, end: span.end };
         let candidates: Vec<&'s Capability> = exposed.catalog.queries(&exposed.entity).collect();
         let spelled = self.expand_dots_in_preds(exposed, preds);
         let Some(capability) = self.best_query(exposed, &candidates, &spelled) else {
@@ -57,7 +56,7 @@ impl<'s> Checker<'s> {
 
     fn add_query(&mut self, exposed: &ExposedEntity, capability: &Capability, args: Args) -> NodeId {
         let rows = self.capability_rows(&exposed.catalog, capability, true);
-        let call = capability_ref(exposed, capability);
+        let call = CapabilityRef::new(&exposed.catalog, capability);
         self.add_node(StepKind::Query { call, args, limit: None, page_size: None, fields: None }, rows)
     }
 
@@ -69,7 +68,7 @@ impl<'s> Checker<'s> {
         (text, preds): (&Value, &[Pred]),
         span: Span,
     ) -> Option<NodeId> {
-        let style = name_style_of(written);
+        let style = NameStyle::of(&written.name.text);
         let candidates: Vec<&'s Capability> = exposed.catalog.searches(&exposed.entity).collect();
         let spelled = self.expand_dots_in_preds(exposed, preds);
         let found = self.best_query(exposed, &candidates, &spelled);
@@ -355,14 +354,17 @@ impl<'s> Checker<'s> {
         key: &Key,
         span: Span,
     ) -> Option<NodeId> {
-        let style = name_style_of(written);
+        let style = NameStyle::of(&written.name.text);
         let Some(capability) = exposed.catalog.get_of(&exposed.entity) else {
             self.report_no_get(exposed, style, key, span);
             return None;
         };
         let args = self.key_args(exposed, (written, key), span)?;
         let rows = self.capability_rows(&exposed.catalog, capability, false);
-        Some(self.add_node(StepKind::Get { call: capability_ref(exposed, capability), args, fields: None }, rows))
+        Some(self.add_node(
+            StepKind::Get { call: CapabilityRef::new(&exposed.catalog, capability), args, fields: None },
+            rows,
+        ))
     }
 
     /// What cannot be read by key is read by its list, with the scope that it needs, or by its search.
@@ -438,20 +440,12 @@ impl<'s> Checker<'s> {
         (place, whole): (Span, Span),
     ) {
         let Some(entity) = exposed.definition() else { return };
-        let style = name_style_of(written);
+        let style = NameStyle::of(&written.name.text);
         let parts: Vec<String> =
             entity.key.iter().map(|k| self.scope.styled_slot(&exposed.catalog, k, style)).collect();
         let message = format!("the key of {} is {}", exposed.styled_name(style), parts.join(", "));
-        let brackets = Span { start: entity_span(written).end, end: whole.end };
+        let brackets = Span { start: written.span().end, end: whole.end };
         let fix = self.key_edit(exposed, key, (brackets, style));
         self.report(Diagnostic::error(codes::KEY_MISMATCH, place, message).with_fix([fix]));
     }
-}
-
-pub(super) fn name_style_of(written: &EntityName) -> NameStyle {
-    super::path::name_style_of(&written.name.text)
-}
-
-pub(super) fn capability_ref(exposed: &ExposedEntity, capability: &Capability) -> CapabilityRef {
-    CapabilityRef { catalog: exposed.catalog.id.clone(), capability: SmolStr::new(&capability.name) }
 }

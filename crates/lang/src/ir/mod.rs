@@ -2,7 +2,6 @@
 //! Invariant: it says what is done and where each value comes from; what it may cost, and in which order, the planner adds.
 
 pub(crate) mod describe;
-mod expr;
 mod jinja;
 mod step;
 mod step_hash;
@@ -10,11 +9,10 @@ mod step_hash;
 use catalog::{Entity, Relation, Via};
 
 pub(crate) use describe::{describe_aggregations, describe_value};
-pub use expr::{Args, Expr, Path, RowPart};
 pub(crate) use jinja::template_names;
 pub use step::{
-    Aggregation, CapabilityRef, Column, ComparisonOp, EntityRef, FilterTest, Function, NamedPath, Shape, Step,
-    StepDescription, StepKind,
+    Aggregation, Args, CapabilityRef, Column, ComparisonOp, EntityRef, Expr, FilterTest, Function, NamedPath, Path,
+    RowPart, Shape, Step, StepDescription, StepKind,
 };
 pub(crate) use step_hash::step_hash;
 

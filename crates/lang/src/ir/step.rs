@@ -1,14 +1,16 @@
-//! One step of a plan: what it does, what it needs, what it gives, what it may cost.
-//! Invariant: a step names only earlier steps; everything it needs to know of a program is in it, so running it decides nothing.
+//! Steps of a plan and the values in them: what a step does, which rows and values it uses, and what it may cost.
+//! Invariants:
+//! - A step names only earlier steps. A run needs nothing from the program beyond its steps.
+//! - A value is known or says where it comes from. Text is never put together from the texts of values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::CatalogId;
-use catalog::{EffectClass, Type};
+use catalog::{Capability, Catalog, EffectClass, Type};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use smol_str::SmolStr;
-
-use super::expr::{Args, Expr, Path};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -65,11 +67,17 @@ pub enum Shape {
     Effect,
 }
 
-/// What is called, and of which catalog.
+/// The capability that a step calls, and its catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityRef {
     pub catalog: CatalogId,
     pub capability: SmolStr,
+}
+
+impl CapabilityRef {
+    pub(crate) fn new(catalog: &Catalog, capability: &Capability) -> Self {
+        CapabilityRef { catalog: catalog.id.clone(), capability: SmolStr::new(&capability.name) }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -240,6 +248,20 @@ pub enum ComparisonOp {
 }
 
 impl ComparisonOp {
+    /// Whether values of this type can be compared with the operator.
+    pub(crate) fn applies_to(self, kind: &Type) -> bool {
+        match (self, kind) {
+            (ComparisonOp::Eq | ComparisonOp::Ne, Type::Object(_) | Type::Union(_)) => false,
+            (ComparisonOp::Eq | ComparisonOp::Ne, _) | (_, Type::Json) => true,
+            (ComparisonOp::Like, Type::String(_) | Type::Select(_) | Type::Uuid) => true,
+            (ComparisonOp::Like, Type::MultiSelect(_)) => true,
+            (ComparisonOp::Like, Type::Array(of)) => self.applies_to(of),
+            (ComparisonOp::Like, _) => false,
+            (_, Type::Integer | Type::Number | Type::Date(_) | Type::String(_)) => true,
+            _ => false,
+        }
+    }
+
     /// As a program writes it.
     pub fn sign(self) -> &'static str {
         match self {
@@ -329,7 +351,27 @@ impl StepKind {
         steps
     }
 
-    /// Whether it calls the API at all.
+    /// Lists the values that a step holds, in an order that does not depend on how the program was written.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Expr> {
+        let args = match self {
+            StepKind::Query { args, .. }
+            | StepKind::Get { args, .. }
+            | StepKind::Follow { args, .. }
+            | StepKind::QueryPerRow { args, .. }
+            | StepKind::Effect { args, .. } => Some(args.values()),
+            _ => None,
+        };
+        let (tests, object, items) = match self {
+            StepKind::Filter { tests, .. } => (tests.as_slice(), [].as_slice(), [].as_slice()),
+            StepKind::Derive { object, .. } => ([].as_slice(), object.as_slice(), [].as_slice()),
+            StepKind::Rows { items } => ([].as_slice(), [].as_slice(), items.as_slice()),
+            _ => ([].as_slice(), [].as_slice(), [].as_slice()),
+        };
+        let written = tests.iter().map(|t| &t.value).chain(object.iter().map(|(_, value)| value)).chain(items);
+        args.into_iter().flatten().chain(written)
+    }
+
+    /// Whether running the step calls the API.
     pub fn calls_api(&self) -> bool {
         match self {
             StepKind::Query { .. }
@@ -376,5 +418,99 @@ impl StepKind {
             StepKind::Operation { cancel: false, .. } => "wait",
             StepKind::Operation { cancel: true, .. } => "cancel",
         }
+    }
+}
+
+/// Parameter names to values.
+pub type Args = BTreeMap<SmolStr, Expr>;
+
+/// Names from a row inwards: `["owner", "name"]`. A name that the row holds as a reference leads into what was attached there.
+pub type Path = Vec<SmolStr>;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expr {
+    Value(Value),
+    /// From an earlier step: of its one row, or, where `many`, of each of its rows as a list.
+    Step {
+        step: usize,
+        take: RowPart,
+        many: bool,
+    },
+    /// From the row of the `=>` or of the relation at hand.
+    Row(RowPart),
+    List(Vec<Expr>),
+    Object(Vec<(String, Expr)>),
+    /// Jinja over the row at hand, which it calls `_`; gives text. `names` are symbols that it may use for columns.
+    Template {
+        source: String,
+        names: Vec<(String, String)>,
+    },
+    /// A read of its own for the row at hand: steps numbered among themselves, of which the last is taken. A step inside may
+    /// hold `Row`, which is the outer row.
+    Read {
+        steps: Vec<Step>,
+        take: RowPart,
+    },
+}
+
+/// What of a row is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowPart {
+    /// The value at a path; an empty path is the row itself, or the scalar of a literal row.
+    Path(Path),
+    /// The reference to the row: its entity's key.
+    Key(EntityRef),
+}
+
+impl Expr {
+    /// Adds the steps that it names.
+    pub fn collect_steps(&self, referenced: &mut Vec<usize>) {
+        match self {
+            Expr::Step { step, .. } => referenced.push(*step),
+            Expr::List(items) => items.iter().for_each(|item| item.collect_steps(referenced)),
+            Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| item.collect_steps(referenced)),
+            // The steps of an inner read are numbered among themselves; only what is given to it is of the plan around it.
+            Expr::Read { steps, .. } => referenced.extend(steps.iter().filter_map(|inner| match inner.kind {
+                StepKind::OuterRows { step } => step,
+                _ => None,
+            })),
+            Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
+        }
+    }
+
+    /// Whether it reads the API.
+    pub fn reads_api(&self) -> bool {
+        match self {
+            Expr::Read { .. } => true,
+            Expr::List(items) => items.iter().any(Expr::reads_api),
+            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.reads_api()),
+            Expr::Value(_) | Expr::Step { .. } | Expr::Row(_) | Expr::Template { .. } => false,
+        }
+    }
+
+    /// Whether it takes something of the row at hand.
+    pub fn uses_row(&self) -> bool {
+        match self {
+            Expr::Row(_) | Expr::Template { .. } | Expr::Read { .. } => true,
+            Expr::List(items) => items.iter().any(Expr::uses_row),
+            Expr::Object(pairs) => pairs.iter().any(|(_, item)| item.uses_row()),
+            Expr::Value(_) | Expr::Step { .. } => false,
+        }
+    }
+
+    /// The value, where it is known already.
+    pub fn known(&self) -> Option<&Value> {
+        match self {
+            Expr::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl From<Value> for Expr {
+    fn from(value: Value) -> Self {
+        Expr::Value(value)
     }
 }

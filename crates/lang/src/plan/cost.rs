@@ -1,10 +1,10 @@
 //! What each step may cost at most: calls, rows, effects.
 //! Invariant: a bound is never smaller than what a run can do; saturates, never overflows.
 
-use catalog::{Capability, Catalog, Transport, Via};
+use catalog::{Capability, Via};
 
-use super::lower::PlanContext;
-use super::{EntityRef, Expr, Step, StepKind};
+use super::context::{PlanContext, capability_of, entity_of, relation_via};
+use super::{Expr, Step, StepKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -78,7 +78,7 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cos
 
 /// The calls that the reads in a step's values may make for one row.
 fn calls_per_row(kind: &StepKind) -> usize {
-    super::needs::values(kind).fold(0, |sum, value| sum.saturating_add(inner_read_calls(value)))
+    kind.values().fold(0, |sum, value| sum.saturating_add(inner_read_calls(value)))
 }
 
 fn inner_read_calls(value: &Expr) -> usize {
@@ -88,45 +88,6 @@ fn inner_read_calls(value: &Expr) -> usize {
         Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(inner_read_calls(item))),
         _ => 0,
     }
-}
-
-/// The capability that a step calls, where the step says which.
-pub(super) fn capability_of<'c, 's>(
-    kind: &StepKind,
-    parent: impl Fn(usize) -> Option<&'s EntityRef>,
-    catalog: &'c Catalog,
-) -> Option<&'c Capability> {
-    match kind {
-        StepKind::Query { call, .. }
-        | StepKind::Get { call, .. }
-        | StepKind::QueryPerRow { call, .. }
-        | StepKind::Effect { call, .. } => catalog.capability(&call.capability),
-        StepKind::Follow { .. } => match relation_via(kind, parent, Some(catalog))? {
-            Via::Call { capability, .. } => catalog.capability(capability),
-            Via::Key { .. } | Via::Embedded { .. } => None,
-        },
-        _ => None,
-    }
-}
-
-/// Whether it can be asked for some fields only.
-pub(super) fn can_select_fields(capability: &Capability) -> bool {
-    matches!(capability.transport, Transport::Graphql(_))
-}
-
-/// What the rows of a step are of.
-pub(super) fn entity_of<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityRef> {
-    |at| steps.get(at)?.of.as_ref()
-}
-
-fn relation_via<'c, 's>(
-    kind: &StepKind,
-    parent: impl Fn(usize) -> Option<&'s EntityRef>,
-    catalog: Option<&'c Catalog>,
-) -> Option<&'c Via> {
-    let StepKind::Follow { input, relation, .. } = kind else { return None };
-    let parent = parent(*input)?;
-    catalog?.entity(&parent.entity)?.relations.get(relation.as_str()).map(|r| &r.via)
 }
 
 /// The most calls and rows of one list.

@@ -5,61 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use base::{CatalogId, Limits};
+use base::CatalogId;
 use catalog::{EffectClass, Kind};
 use smol_str::SmolStr;
 
-use super::cost;
+use super::context::{NodeView, PlanContext, can_select_fields, capability_of, entity_of};
+use super::cost::cost;
 use super::needs::{self, Fields, InputUse, Needs, RequiredFields, RowDemand};
-use super::{CapabilityRef, Catalogs, Column, EntityRef, Expr, RowPart, Shape, Step, StepDescription, StepKind};
-use crate::check::CheckedNode;
-
-/// What there is to plan with.
-#[derive(Clone, Copy)]
-pub(super) struct PlanContext<'a> {
-    pub catalogs: &'a Catalogs,
-    pub limits: &'a Limits,
-}
-
-/// A node before it is planned: one that the checker made, or a step of a read for each row.
-/// It borrows, since a plan's step is the only copy that planning makes.
-pub(super) struct NodeView<'a> {
-    pub kind: &'a StepKind,
-    pub of: Option<EntityRef>,
-    pub columns: &'a Arc<Vec<Column>>,
-    pub shape: Shape,
-    pub after: Option<usize>,
-    pub label: Option<&'a SmolStr>,
-    pub description: Option<&'a StepDescription>,
-}
-
-impl<'a> From<&'a CheckedNode> for NodeView<'a> {
-    fn from(node: &'a CheckedNode) -> Self {
-        NodeView {
-            kind: &node.kind,
-            of: node.rows.entity_of(),
-            columns: &node.rows.columns,
-            shape: node.shape(),
-            after: node.after.map(|effect| effect.0),
-            label: node.label.as_ref(),
-            description: node.description.as_ref(),
-        }
-    }
-}
-
-impl<'a> From<&'a Step> for NodeView<'a> {
-    fn from(step: &'a Step) -> Self {
-        NodeView {
-            kind: &step.kind,
-            of: step.of.clone(),
-            columns: &step.columns,
-            shape: step.shape,
-            after: step.after,
-            label: step.label.as_ref(),
-            description: step.description.as_ref(),
-        }
-    }
-}
+use super::{CapabilityRef, Column, Expr, RowPart, Shape, Step, StepDescription, StepKind};
 
 pub(super) struct LoweredPlan {
     pub steps: Vec<Step>,
@@ -219,7 +172,7 @@ impl<'a> Lowering<'a> {
         }
         let more = fields.iter().filter_map(|f| entity.fields.get(f));
         let more = more.map(|f| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() });
-        let call = CapabilityRef { catalog: of.catalog.clone(), capability: SmolStr::new(&get.name) };
+        let call = CapabilityRef::new(catalog, get);
         let mut hydrate = below.clone();
         Arc::make_mut(&mut hydrate.columns).extend(more);
         hydrate.kind = StepKind::Hydrate { input: step, call, fields };
@@ -317,8 +270,8 @@ impl<'a> Lowering<'a> {
     fn selected_fields(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
         let of = self.nodes[at].of.as_ref()?;
         let catalog = self.context.catalogs.get(&of.catalog)?;
-        let capability = cost::capability_of(kind, cost::entity_of(&self.steps), catalog)?;
-        if !cost::can_select_fields(capability) {
+        let capability = capability_of(kind, entity_of(&self.steps), catalog)?;
+        if !can_select_fields(capability) {
             return None;
         }
         let entity = catalog.entity(&of.entity)?;
@@ -408,7 +361,7 @@ impl<'a> Lowering<'a> {
             }
             _ => None,
         };
-        let cost = cost::cost(self.context, &self.steps, &step);
+        let cost = cost(self.context, &self.steps, &step);
         (step.calls, step.rows, step.effects) = (cost.calls, outer_steps.unwrap_or(cost.rows), cost.effects);
         let has = self.fields_of_rows(&step);
         self.steps.push(step);
@@ -424,7 +377,7 @@ impl<'a> Lowering<'a> {
             }
             kind => {
                 let catalog = self.context.catalogs.get(&step.of.as_ref()?.catalog)?;
-                let capability = cost::capability_of(kind, cost::entity_of(&self.steps), catalog)?;
+                let capability = capability_of(kind, entity_of(&self.steps), catalog)?;
                 Some(capability.gives.as_ref()?.iter().map(|name| name.as_str()).collect())
             }
         }

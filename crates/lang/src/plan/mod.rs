@@ -1,11 +1,11 @@
 //! What will be done: steps in the order they may run, what each returns, how much each may call, and a digest over all of it.
 //! Invariant: a plan is a pure function of a `Checked` program and the limits; names given to steps do not change its digest.
 
+mod context;
 mod cost;
 mod explain;
 mod lower;
 mod needs;
-
 mod verdict;
 
 use std::borrow::Cow;
@@ -68,13 +68,13 @@ pub enum Verdict {
 }
 
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
-    let raw: Vec<lower::NodeView<'_>> = checked.nodes().iter().map(lower::NodeView::from).collect();
+    let raw: Vec<context::NodeView<'_>> = checked.nodes().iter().map(context::NodeView::from).collect();
     let is_effect = |at: &usize| matches!(raw[*at].kind, StepKind::Effect { .. });
     // An effect happens whether or not a result shows it, and in the order written.
     let effects = (0..raw.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
     let returned = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
     let roots: Vec<(usize, needs::RequiredFields<'_>)> = effects.chain(returned).collect();
-    let context = lower::PlanContext { catalogs: checked.catalogs(), limits };
+    let context = context::PlanContext { catalogs: checked.catalogs(), limits };
     let lower::LoweredPlan { mut steps, roots, catalogs_used } = lower::lower(context, &raw, &roots, &BTreeMap::new());
     let first = roots.len() - checked.returns().len();
     let returns: Vec<PlanResult> = checked
@@ -136,7 +136,7 @@ fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
         StepKind::Effect { .. } => times.saturating_mul(step.effects),
         _ => 0,
     };
-    for inner in needs::values(&step.kind).flat_map(reads_in) {
+    for inner in step.kind.values().flat_map(reads_in) {
         own = own.saturating_sub(inner.calls.saturating_mul(rows));
         add_calls(bounds, inner, rows);
     }
@@ -163,7 +163,7 @@ fn reads_in(value: &Expr) -> Vec<&Step> {
 fn digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest)]) -> Digest {
     let mut text = Vec::with_capacity(256 * steps.len() + 256);
     for step in steps {
-        let plain = needs::values(&step.kind).all(has_one_spelling);
+        let plain = step.kind.values().all(has_one_spelling);
         let kind = if plain { Cow::Borrowed(&step.kind) } else { Cow::Owned(normalized(&step.kind)) };
         append_json(&mut text, &(kind, &step.of, step.after));
     }

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::lower::{NodeView, PlanContext};
-
-use super::{Catalogs, cost};
+use super::Catalogs;
+use super::context::{NodeView, PlanContext, can_select_fields, capability_of};
 use crate::ir::{EntityRef, Expr, Path, RowPart, Step, StepKind, relation_needs, template_names};
 
 /// How many rows of a node its readers need, all of them together.
@@ -103,8 +102,8 @@ pub(super) fn selective(context: PlanContext<'_>, steps: &[NodeView<'_>]) -> boo
     steps.iter().any(|step| {
         let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
         let parent = |input: usize| steps.get(input)?.of.as_ref();
-        let capability = catalog.and_then(|c| cost::capability_of(step.kind, parent, c));
-        capability.is_some_and(|c| c.gives.is_some() || cost::can_select_fields(c))
+        let capability = catalog.and_then(|c| capability_of(step.kind, parent, c));
+        capability.is_some_and(|c| c.gives.is_some() || can_select_fields(c))
     })
 }
 
@@ -131,26 +130,6 @@ fn merge_uses(uses: Vec<InputUse<'_>>) -> Vec<InputUse<'_>> {
     out
 }
 
-/// The values that a step holds, in an order that does not depend on how it was written.
-pub(super) fn values(kind: &StepKind) -> impl Iterator<Item = &Expr> {
-    let args = match kind {
-        StepKind::Query { args, .. }
-        | StepKind::Get { args, .. }
-        | StepKind::Follow { args, .. }
-        | StepKind::QueryPerRow { args, .. }
-        | StepKind::Effect { args, .. } => Some(args.values()),
-        _ => None,
-    };
-    let (tests, object, items) = match kind {
-        StepKind::Filter { tests, .. } => (tests.as_slice(), [].as_slice(), [].as_slice()),
-        StepKind::Derive { object, .. } => ([].as_slice(), object.as_slice(), [].as_slice()),
-        StepKind::Rows { items } => ([].as_slice(), [].as_slice(), items.as_slice()),
-        _ => ([].as_slice(), [].as_slice(), [].as_slice()),
-    };
-    let written = tests.iter().map(|t| &t.value).chain(object.iter().map(|(_, value)| value)).chain(items);
-    args.into_iter().flatten().chain(written)
-}
-
 struct UseAnalysis<'a, 's> {
     catalogs: &'a Catalogs,
     steps: &'s [NodeView<'a>],
@@ -164,7 +143,7 @@ impl<'a> UseAnalysis<'a, '_> {
         let mut uses: Vec<InputUse<'a>> = Vec::new();
         uses.extend(step.kind.input().map(|input| self.input_use(step, input)));
         let mut row = Fields::new();
-        for value in values(step.kind) {
+        for value in step.kind.values() {
             self.value_uses(value, &mut row, &mut uses);
         }
         // A row in the arguments of a filter or a follow is that of the plan around.
@@ -264,7 +243,7 @@ impl<'a> UseAnalysis<'a, '_> {
                 StepKind::OuterRows { step: None } => row.extend(&needs.fields[at]),
                 StepKind::Derive { .. } | StepKind::QueryPerRow { .. } => {}
                 kind => {
-                    for value in values(kind) {
+                    for value in kind.values() {
                         // Steps that it names are those of the read.
                         analysis.value_uses(value, row, &mut Vec::new());
                     }

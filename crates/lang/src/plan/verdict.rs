@@ -3,8 +3,8 @@
 
 use catalog::EffectClass;
 
-use super::lower::PlanContext;
-use super::{PlanResult, Step, StepKind, Verdict, cost, step_name};
+use super::context::{PlanContext, capability_of, entity_of};
+use super::{PlanResult, Step, StepKind, Verdict, step_name};
 
 pub(super) fn verdict(context: PlanContext<'_>, steps: &[Step], returns: &[PlanResult]) -> (Verdict, Vec<String>) {
     let limit = context.limits.fan_out;
@@ -76,5 +76,5 @@ fn unbounded(context: PlanContext<'_>, steps: &[Step]) -> Vec<usize> {
 
 fn has_pages(context: PlanContext<'_>, steps: &[Step], step: &Step) -> bool {
     let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
-    catalog.and_then(|c| cost::capability_of(&step.kind, cost::entity_of(steps), c)).is_some_and(|c| c.paging.is_some())
+    catalog.and_then(|c| capability_of(&step.kind, entity_of(steps), c)).is_some_and(|c| c.paging.is_some())
 }

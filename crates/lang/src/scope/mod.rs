@@ -78,6 +78,13 @@ pub enum NameStyle {
     Names,
 }
 
+impl NameStyle {
+    /// The style that a name was written in.
+    pub(crate) fn of(text: &str) -> Self {
+        if looks_like_symbol(text) { NameStyle::Symbols } else { NameStyle::Names }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum EntityLookupError {
     /// Nothing of that name; near ones in the author's alphabet.

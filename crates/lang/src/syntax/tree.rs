@@ -32,6 +32,12 @@ pub struct EntityName {
     pub name: Name,
 }
 
+impl EntityName {
+    pub(crate) fn span(&self) -> Span {
+        self.catalog.as_ref().map_or(self.name.span, |catalog| catalog.span.to(self.name.span))
+    }
+}
+
 /// A primary, what is applied to it from left to right, and perhaps a template or a `=>` at the end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
@@ -98,6 +104,11 @@ pub struct Pred {
 }
 
 impl Pred {
+    /// From the path to the value.
+    pub(crate) fn span(&self) -> Span {
+        self.path.names.first().map_or(self.value.span, |first| first.span.to(self.value.span))
+    }
+
     pub fn is_dots(&self) -> bool {
         matches!(self.path.names.as_slice(), [only] if only.text == DOTS)
     }
@@ -118,6 +129,15 @@ pub enum Op {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
     pub names: Vec<Name>,
+}
+
+impl Path {
+    pub(crate) fn span(&self) -> Span {
+        match (self.names.first(), self.names.last()) {
+            (Some(first), Some(last)) => first.span.to(last.span),
+            _ => Span::default(),
+        }
+    }
 }
 
 /// One thing applied to what stands before it. The span starts at its `.`, `[`, `=>` or `<<`.

@@ -4,9 +4,7 @@
 use base::{Diagnostic, Edit, similar_names};
 use catalog::{Capability, Kind, Param};
 
-use super::super::Checker;
-use super::super::method::MethodCall;
-use super::super::path::name_style_of;
+use super::super::{Checker, MethodCall};
 use super::{PARAMS_SHOWN, append_edit, list_all_names, rename_edit};
 use crate::codes;
 use crate::scope::{ExposedEntity, NameStyle};
@@ -24,7 +22,7 @@ impl Checker<'_> {
         if missing.is_empty() {
             return Vec::new();
         }
-        let style = name_style_of(&written.name.text);
+        let style = NameStyle::of(&written.name.text);
         // What was given as nothing lacks a value, not a slot.
         let empty = |p: &&&Param| match written.args {
             Args::Slots(slots) => slots.iter().find(|arg| {
@@ -80,7 +78,7 @@ impl Checker<'_> {
         written: MethodCall<'_>,
         missing: &[&Param],
     ) {
-        let style = name_style_of(&written.name.text);
+        let style = NameStyle::of(&written.name.text);
         let name = |p: &&Param| format!("`{}`", self.scope.styled_slot(&exposed.catalog, &p.name, style));
         let names: Vec<String> = missing.iter().map(name).collect();
         let message = format!("`.{}` needs {}", written.name.text, names.join(", "));
@@ -109,7 +107,7 @@ impl Checker<'_> {
         capability: &Capability,
         written: MethodCall<'_>,
     ) {
-        let style = name_style_of(&written.name.text);
+        let style = NameStyle::of(&written.name.text);
         let entity = exposed.styled_name(style);
         let (message, receiver) = if capability.needs_anchor() {
             (format!("`.{}` is done to one {entity}; say to which", written.name.text), self.key_sample(exposed, style))
@@ -201,7 +199,7 @@ impl Checker<'_> {
         name: &Name,
     ) {
         let message = format!("`{}` is a method: it takes parentheses", name.text);
-        let slots = self.slot_samples(exposed, capability.required(), name_style_of(&name.text));
+        let slots = self.slot_samples(exposed, capability.required(), NameStyle::of(&name.text));
         let fix = Edit::insert(name.span.end, format!("({slots})"));
         self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_fix([fix]));
     }

@@ -3,12 +3,10 @@
 
 use base::{Edit, Span};
 
-use super::super::path::ResolvedPath;
-use super::super::postfix::fits;
-use super::super::{Checker, RowType};
+use super::super::Checker;
 use crate::ir::ComparisonOp;
 use crate::scope::ExposedEntity;
-use crate::syntax::tree::{Op, Pred};
+use crate::syntax::tree::Pred;
 
 /// Where the filters of a source or a relation stand.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +34,7 @@ impl BraceSpan {
         if kept.is_empty() {
             edits.push(Edit::delete(Span { start: self.head, end: self.end }));
         }
-        let span = |at: usize| preds.get(at).map(span_of).unwrap_or_default();
+        let span = |at: usize| preds.get(at).map(Pred::span).unwrap_or_default();
         let mut at = 0;
         while at < preds.len() && !kept.is_empty() {
             if stays(&at) {
@@ -65,24 +63,8 @@ impl BraceSpan {
 impl Checker<'_> {
     /// Whether rows of this entity, once read, can be filtered so.
     pub(in crate::check) fn can_filter_rows(&mut self, exposed: &ExposedEntity, pred: &Pred) -> bool {
-        let rows: RowType = self.entity_rows(&exposed.catalog, &exposed.entity, true);
-        let resolved: Option<ResolvedPath> = self.lookup_path(&rows, &pred.path.names).ok();
-        resolved.is_some_and(|resolved| fits(comparison_op(pred.op), &resolved.kind))
-    }
-}
-
-pub(in crate::check) fn span_of(pred: &Pred) -> Span {
-    pred.path.names.first().map_or(pred.value.span, |first| first.span.to(pred.value.span))
-}
-
-pub(in crate::check) fn comparison_op(op: Op) -> ComparisonOp {
-    match op {
-        Op::Eq => ComparisonOp::Eq,
-        Op::Ne => ComparisonOp::Ne,
-        Op::Lt => ComparisonOp::Lt,
-        Op::Le => ComparisonOp::Le,
-        Op::Gt => ComparisonOp::Gt,
-        Op::Ge => ComparisonOp::Ge,
-        Op::Like => ComparisonOp::Like,
+        let rows = self.entity_rows(&exposed.catalog, &exposed.entity, true);
+        let resolved = self.lookup_path(&rows, &pred.path.names).ok();
+        resolved.is_some_and(|resolved| ComparisonOp::from(pred.op).applies_to(&resolved.kind))
     }
 }

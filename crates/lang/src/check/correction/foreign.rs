@@ -3,8 +3,7 @@
 
 use base::{Code, Diagnostic, Edit, Span};
 
-use super::super::method::MethodCall;
-use super::super::{Checker, RowType};
+use super::super::{Checker, MethodCall, RowType};
 use crate::codes;
 use crate::syntax::tree::{Arg, Args, Name, Value, ValueKind};
 

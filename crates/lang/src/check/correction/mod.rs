@@ -7,7 +7,7 @@ mod filter;
 mod foreign;
 mod key;
 
-pub(super) use filter::{BraceSpan, comparison_op};
+pub(super) use filter::BraceSpan;
 
 use base::{Code, Diagnostic, Edit, Limits, Span, apply_edits, closest_name};
 

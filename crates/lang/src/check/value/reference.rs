@@ -6,7 +6,6 @@ use catalog::Type;
 use serde_json::Value as Json;
 
 use super::{RefCatalog, object_of};
-use crate::check::node::entity_span;
 use crate::check::{Checker, NodeId};
 use crate::codes;
 use crate::ir::{Args, Expr, StepKind};
@@ -53,7 +52,7 @@ impl<'s> Checker<'s> {
                     None => (wanted.clone(), referred.entity.clone()),
                 };
                 let message = format!("expected a reference to {wanted}, found one to {found}");
-                self.error(codes::WRONG_TYPE, entity_span(entity), message);
+                self.error(codes::WRONG_TYPE, entity.span(), message);
                 return None;
             }
             _ => {
