@@ -71,9 +71,12 @@ fn measure(root: &Path) -> Result<Measured> {
     Ok(Measured { sizes: sizes::sizes(&tree), shared_names: types::shared(&tree), walks })
 }
 
+/// One line of the report: its title, and how its value is read from a measured tree.
+type ReportRow = (&'static str, fn(&Measured) -> String);
+
 /// One row for each number: its name, the earlier value if any, and the value of this tree.
 fn table(lines: &mut Vec<String>, earlier: Option<&Measured>, now: &Measured) {
-    let rows: &[(&str, fn(&Measured) -> String)] = &[
+    let rows: &[ReportRow] = &[
         ("code lines, product", |m| m.sizes.product().to_string()),
         ("code lines, tests", |m| m.sizes.tests().to_string()),
         ("files of the product", |m| m.sizes.files.len().to_string()),
