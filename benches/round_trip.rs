@@ -111,8 +111,9 @@ async fn main() {
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let options = server::HttpOptions::without_keys(vec!["127.0.0.1".to_owned()], Duration::from_secs(1));
-    tokio::spawn(server::serve(listener, service.clone(), options, CancellationToken::new()));
+    let options = server::HttpOptions::new(vec!["127.0.0.1".to_owned()], Duration::from_secs(1));
+    let app = Arc::new(app::App::without_keys(service.clone()));
+    tokio::spawn(server::serve(listener, app, options, CancellationToken::new()));
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
     let direct_url = format!("http://{demo_address}/api/projects/OPS/tickets/42");

@@ -12,9 +12,6 @@ step() { printf '\n== %s  (%ss)\n' "$*" "$((SECONDS - started))"; }
 
 scripts/check.sh
 
-step "clippy of the build with fixtures"
-cargo clippy --package cli --features conformance-fixtures --locked --quiet -- -D warnings
-
 step "import: twenty real specifications, and the drafts against hand-made catalogs"
 scripts/e2e-binaries.sh
 TOKAMAK="$(target_dir)/debug/tokamak" scripts/corpus.sh twenty

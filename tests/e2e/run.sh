@@ -2,8 +2,9 @@
 # Runs the end-to-end tests with pytest and passes its arguments on:
 #   run.sh                       everything: two workers, then the tests that need the machine for themselves
 #   run.sh tenants -k revoked    part of it
-# $TOKAMAK is the binary (default: target/debug/tokamak), $TOKAMAK_FIXTURES one with the fixtures of the conformance suite (default:
-# $TOKAMAK-fixtures), $TOOLS the folder of the tools (default: .tools), $WORKERS the number of workers (default: 2).
+# $TOKAMAK is the binary (default: target/debug/tokamak), $CONFORMANCE_SERVER the test server of the MCP conformance suite (default:
+# examples/conformance-server beside the binary), $TOOLS the folder of the tools (default: .tools), $WORKERS the number of workers
+# (default: 2).
 # Invariants: nothing that was started is left running, and no file is left outside $TOOLS; the last line counts all tests.
 set -uo pipefail
 
@@ -22,7 +23,7 @@ die() {
 
 [ -x "$TOKAMAK" ] || die "no binary at $TOKAMAK; build it (cargo build -p cli) or set TOKAMAK"
 TOKAMAK=$(cd "$(dirname "$TOKAMAK")" && pwd)/$(basename "$TOKAMAK")
-export TOKAMAK_FIXTURES=${TOKAMAK_FIXTURES:-$TOKAMAK-fixtures}
+export CONFORMANCE_SERVER=${CONFORMANCE_SERVER:-$(dirname "$TOKAMAK")/examples/conformance-server}
 "$here/setup.sh" || die "the tools are not installed"
 
 # Nothing of the caller's home, settings or proxies reaches a test, and all files are in one folder that is removed.

@@ -56,6 +56,14 @@ impl Caller {
     pub fn at(self, execute: ExecuteSessionId) -> Self {
         Self { connection: Connection::Execute(execute), ..self }
     }
+
+    /// The execute session at whose address this caller is.
+    pub fn execute_session(&self) -> Option<ExecuteSessionId> {
+        match &self.connection {
+            Connection::Execute(id) => Some(*id),
+            Connection::Transport(_) | Connection::Principal(_) => None,
+        }
+    }
 }
 
 /// The owner of a caller's slots.

@@ -37,7 +37,7 @@ pub fn start(service: &Arc<Service>, config: &Config, stop: &CancellationToken) 
         tasks.push(tokio::spawn(sending));
     }
     // Its last calls are handed on before the one that sends them looks for the last time.
-    tasks.push(tokio::spawn(service.clone().keep_traces(stop.clone())));
+    tasks.push(tokio::spawn(service.clone().write_traces_until(stop.clone())));
     tokio::spawn(collect(service.clone(), stop.clone()));
     tokio::spawn(keep_engine(service.clone(), tenants::all(&config.tenants), stop.clone()));
     Ok(Beside(tasks))

@@ -78,7 +78,7 @@ pub enum Failure {
     Http(#[from] server::HttpError),
     #[error(transparent)]
     Stdio(#[from] server::StdioError),
-    #[error("{}", server::text::error(.0))]
+    #[error("{}", server::text::session_error(.0))]
     Session(#[from] session::Error),
     #[error("no catalog `{name}` here{}; a file is written with its folder or its ending: ./{name}.yaml", one_of(.near))]
     NoCatalog { name: String, near: Vec<String> },

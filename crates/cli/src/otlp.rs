@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::{Digest, LogicalSessionId};
 use serde_json::{Value, json};
-use session::{Call, Exporter};
+use session::{CallRecord, Exporter};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use upstream::Collector;
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Otlp(mpsc::Sender<Value>);
 
 impl Exporter for Otlp {
-    fn export(&self, session: LogicalSessionId, call: &Call) {
+    fn export(&self, session: LogicalSessionId, call: &CallRecord) {
         if self.0.try_send(span(session, call)).is_err() {
             tracing::debug!("a span was dropped: the collector is too slow");
         }
@@ -78,7 +78,7 @@ async fn send(collector: &Collector, spans: Vec<Value>) {
 }
 
 /// All calls of a session are one trace.
-fn span(session: LogicalSessionId, call: &Call) -> Value {
+fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
     let trace = session.to_string().replace('-', "");
     let id = Digest::of(format!("{session}{}{}{}", call.at, call.tool, call.answer).as_bytes()).to_string();
     let nanos = |ms: i64| (i128::from(ms) * 1_000_000).to_string();
@@ -87,7 +87,7 @@ fn span(session: LogicalSessionId, call: &Call) -> Value {
     attributes.extend(whole.into_iter().filter_map(|(name, value)| Some(text(name, value.as_ref()?))));
     attributes.extend(call.plan.iter().map(|plan| text("tokamak.plan", &plan.to_string())));
     attributes.push(json!({"key": "tokamak.answer_chars", "value": {"intValue": call.answer_chars.to_string()}}));
-    let step = |step: &session::CallStep| {
+    let step = |step: &session::StepRecord| {
         let rows = step.rows.map_or_else(|| "failed".to_owned(), |rows| rows.to_string());
         let took = json!({"key": "us", "value": {"intValue": step.us.to_string()}});
         json!({"timeUnixNano": nanos(call.at), "name": step.name, "attributes": [took, text("rows", &rows)]})

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use access::Tenants;
+use access::{CallRates, Tenants};
+use app::{Admission, App};
 use base::Origin;
 use catalog::Catalog;
 use session::{Ports, Service};
@@ -19,16 +20,14 @@ use crate::failure::Failure;
 use crate::ports::{FilePresence, OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
-/// A service, and the catalogs it started with.
+/// The app of a configuration, and the catalogs it started with.
 pub struct Wired {
-    pub service: Arc<Service>,
+    pub app: Arc<App>,
     pub catalogs: Catalogs,
-    /// Whether requests need a key.
-    pub auth: bool,
 }
 
 /// The service of a configuration, with the demo API running beside it until `stop`.
-pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
+pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
     let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
@@ -42,7 +41,7 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
     } else if config.data.join(store::secrets::FILE_NAME).exists() {
         tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
     }
-    let auth = auth(config, store.as_ref()).await?;
+    let keys_required = keys_required(config, store.as_ref()).await?;
     let ports = Ports {
         store,
         blobs,
@@ -57,8 +56,9 @@ pub async fn service(config: &Config, stop: &CancellationToken) -> Result<Wired,
         .with_delegated(config.delegated)
         .with_keys(tenants::keys(&config.tenants))
         .with_js(Arc::new(engine(config)?), Arc::new(presence(config)?), config.js.clone());
-    let service = Arc::new(service);
-    Ok(Wired { service, catalogs, auth })
+    let rates = CallRates::new(tenants::calls_per_minute(&config.tenants));
+    let app = App::new(Arc::new(service), Admission { keys_required, rates });
+    Ok(Wired { app: Arc::new(app), catalogs })
 }
 
 /// Whether there can be keys at all, said without making a data folder: what is refused anyway leaves nothing behind.
@@ -70,7 +70,7 @@ pub fn may_have_keys(config: &Config) -> bool {
 }
 
 /// Where a key was ever made, requests need one, also after it was revoked; the settings may say otherwise.
-async fn auth(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
+async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
     if let Some(mode) = config.auth {
         return Ok(mode == AuthMode::Keys);
     }

@@ -1,72 +1,68 @@
-//! Arguments that do not fit, said in words of whoever sent them.
-//! Invariant: names the argument and what it takes; no type of ours and no control character of theirs.
+//! Reads arguments, and describes mistakes in them in the words of the client.
+//! Invariant: a description names the argument and what it takes. It has no Rust type and no control character of the client's.
 
 use base::printable;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Longer values are not repeated.
-const ECHOED: usize = 300;
+/// A description repeats at most this many characters of the client's value.
+const MAX_ECHOED_CHARS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
-#[error("{}{what}", if .at == "." { String::new() } else { format!("`{}`: ", .at) })]
-pub struct Wrong {
-    at: String,
-    what: String,
+#[error("{}{description}", if .path == "." { String::new() } else { format!("`{}`: ", .path) })]
+pub struct BadArgument {
+    /// The path to the argument, such as `seeds[0].api`. A dot is the whole body.
+    path: String,
+    description: String,
 }
 
-pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Wrong> {
-    // A list would be taken for the members of an object, one after the other.
+/// Reads a JSON text.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BadArgument> {
+    // Serde would read a list as the fields of a struct, in order.
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(Wrong { at: ".".to_owned(), what: "it takes an object, not a list".to_owned() });
+        return Err(BadArgument::of_body("it takes an object, not a list".to_owned()));
     }
     let mut source = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut source).map_err(|error| Wrong::of(&error))?;
-    source.end().map_err(|error| Wrong { at: ".".to_owned(), what: words(&error.to_string()) })?;
+    let read = serde_path_to_error::deserialize(&mut source).map_err(|error| BadArgument::new(&error))?;
+    source.end().map_err(|error| BadArgument::of_body(describe(&error.to_string())))?;
     Ok(read)
 }
 
-pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
-    serde_path_to_error::deserialize(value).map_err(|error| Wrong::of(&error))
+/// Reads a JSON value.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, BadArgument> {
+    serde_path_to_error::deserialize(value).map_err(|error| BadArgument::new(&error))
 }
 
-/// A number of rows; more than can be counted is as many as there are.
-pub fn rows<'de, D: serde::Deserializer<'de>>(given: D) -> Result<Option<usize>, D::Error> {
-    match Option::<f64>::deserialize(given)? {
-        None => Ok(None),
-        Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(Some(number as usize)),
-        Some(_) => Err(serde::de::Error::custom("it takes a whole number from 0")),
-    }
-}
-
-/// A query that the framework does not read.
-pub fn wrong_query(text: &str) -> Wrong {
+/// Describes a query that the web framework could not read. The framework's error has no parts, only a text.
+pub fn bad_query(text: &str) -> BadArgument {
     let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
-    let (at, what) = text.split_once(": ").unwrap_or((".", text));
-    Wrong { at: printable(at, 80), what: words(what) }
+    let (path, mistake) = text.split_once(": ").unwrap_or((".", text));
+    BadArgument { path: printable(path, 80), description: describe(mistake) }
 }
 
-impl Wrong {
-    fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
-        let at = printable(&error.path().to_string(), 80);
-        // A name that is not known is in the message; the path leads to the place where it stands.
-        Self { at, what: words(&error.inner().to_string()) }
+impl BadArgument {
+    fn new(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
+        let path = printable(&error.path().to_string(), 80);
+        Self { path, description: describe(&error.inner().to_string()) }
+    }
+
+    fn of_body(description: String) -> Self {
+        Self { path: ".".to_owned(), description }
     }
 }
 
-/// `invalid type: integer `5`, expected a string` to `it takes a text, not a number`.
-fn words(text: &str) -> String {
-    let (text, place) = match text.rfind(" at line ") {
+/// Rewrites a message of serde: "invalid type: integer `5`, expected a string" becomes "it takes a text, not a number".
+fn describe(text: &str) -> String {
+    let (text, position) = match text.rfind(" at line ") {
         Some(at) => text.split_at(at),
         None => (text, ""),
     };
     let found = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
     if let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) {
-        return format!("it takes {}, not {}{place}", kind(expected), kind(found));
+        return format!("it takes {}, not {}{position}", kind(expected), kind(found));
     }
     if text.starts_with("invalid length") && text.contains("expected struct") {
-        return format!("it takes an object, not a list{place}");
+        return format!("it takes an object, not a list{position}");
     }
     match text {
         "provided string was not `true` or `false`" => return "it takes true or false".to_owned(),
@@ -74,15 +70,16 @@ fn words(text: &str) -> String {
         _ => {}
     }
     for unknown in ["unknown field `", "unknown variant `"] {
-        // Only the name in front is the caller's.
+        // Only the unknown name comes from the client. The known names are ours.
         if let Some((name, known)) = text.strip_prefix(unknown).and_then(|rest| rest.rsplit_once("`, expected ")) {
-            return format!("{unknown}{}`, expected {known}{place}", printable(name, 80));
+            return format!("{unknown}{}`, expected {known}{position}", printable(name, 80));
         }
     }
-    let plain = |part: &str| printable(part, ECHOED);
-    format!("{}{place}", text.split('`').map(plain).collect::<Vec<_>>().join("`"))
+    let plain = |part: &str| printable(part, MAX_ECHOED_CHARS);
+    format!("{}{position}", text.split('`').map(plain).collect::<Vec<_>>().join("`"))
 }
 
+/// Returns the client's word for a type of serde.
 fn kind(word: &str) -> &str {
     let first = word.split([' ', '`', '"']).find(|part| !part.is_empty() && *part != "a" && *part != "an");
     match first.unwrap_or_default() {
@@ -115,24 +112,28 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_said_in_words_of_the_caller() {
-        let said = |text: &str| from_json::<Sample>(text.as_bytes()).map_err(|wrong| wrong.to_string()).unwrap_err();
-        assert_eq!(said(r#"{"name": 5}"#), "`name`: it takes a text, not a number at line 1 column 10");
+    fn mistakes_are_described_in_the_words_of_the_client() {
+        let mistake =
+            |text: &str| from_json::<Sample>(text.as_bytes()).map_err(|mistake| mistake.to_string()).unwrap_err();
+        assert_eq!(mistake(r#"{"name": 5}"#), "`name`: it takes a text, not a number at line 1 column 10");
         assert_eq!(
-            said(r#"{"name": "x", "many": ["a"]}"#),
+            mistake(r#"{"name": "x", "many": ["a"]}"#),
             "`many[0]`: it takes a whole number from 0, not a text at line 1 column 26"
         );
         assert_eq!(
-            said(r#"{"name": "x", "many": [-1]}"#),
+            mistake(r#"{"name": "x", "many": [-1]}"#),
             "`many[0]`: it takes a whole number from 0, not a number at line 1 column 25"
         );
-        assert_eq!(said(r#"{"name": "x", "many": {}}"#), "`many`: it takes a list, not an object at line 1 column 22");
         assert_eq!(
-            said(r#"{"name": "x", "yes": "x"}"#),
+            mistake(r#"{"name": "x", "many": {}}"#),
+            "`many`: it takes a list, not an object at line 1 column 22"
+        );
+        assert_eq!(
+            mistake(r#"{"name": "x", "yes": "x"}"#),
             "`yes`: it takes true or false, not a text at line 1 column 24"
         );
-        assert_eq!(said("[]"), "it takes an object, not a list");
-        let unknown = said("{\"a\\u001bb\": 5}");
+        assert_eq!(mistake("[]"), "it takes an object, not a list");
+        let unknown = mistake("{\"a\\u001bb\": 5}");
         assert!(unknown.contains("unknown field `a\u{fffd}b`"), "{unknown}");
     }
 }

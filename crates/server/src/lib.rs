@@ -1,20 +1,18 @@
-//! The doors: MCP (`mcp`, the only user of the MCP SDK) and HTTP (`http`, the only user of the web framework in the product),
-//! and the text both of them answer (`text`).
+//! The entry points of the server: MCP (`mcp`, the only user of the MCP SDK) and HTTP (`http`, the only user of the web framework
+//! in the product), with the answers that both give as text (`text`) and as typed JSON (`view`).
 //!
 //! Invariants:
-//! - Nothing is decided here: a request becomes a call of `session`, an answer becomes text, JSON or a status.
-//! - Host and Origin are checked before anything is read; every request has an id that all its log lines carry.
-//! - A failure is an answer with a code and what to do; it never ends the process.
+//! - Nothing is decided here: a request becomes a use case of `app`, and its answer becomes text, JSON or a status.
+//! - Host and Origin are checked before anything is read. Every request has an id that all its log lines carry.
+//! - A failure is an answer with a code and a remedy. It never ends the process.
 
 mod arguments;
-pub mod found;
 mod http;
-mod identity;
-pub mod js;
 mod mcp;
 mod message;
-mod plasm;
+mod request_scope;
 pub mod text;
+pub mod view;
 
-pub use http::{HttpError, HttpOptions, openapi, result_json, serve};
-pub use mcp::{McpOptions, StdioError, ToolSet, instructions, serve_stdio, tool_list};
+pub use http::{HttpError, HttpOptions, openapi, result_json, serve, serve_wrapped};
+pub use mcp::{Handler, McpOptions, StdioError, ToolSet, WrapHandler, instructions, serve_stdio, tool_list};

@@ -1,24 +1,29 @@
-//! Whether some bytes are a JSON-RPC message at all, and what to answer when they are not.
-//! Invariant: bounded in size and nesting before anything is parsed; the meaning of a message is the SDK's to read.
+//! Checks that bytes are a JSON-RPC message, and makes the error that JSON-RPC defines if they are not.
+//!
+//! The MCP SDK parses the message again. It answers a malformed message in plain text and without the message's id, so this check
+//! comes first: a client can match an error to its request only by the id.
+//! Invariant: size and nesting are bounded before anything is parsed.
 
 use serde_json::{Value, json};
 
-/// A program has at most 64 KiB; JSON escapes may double it, the rest is room for arguments.
+/// The largest message. A program has at most 64 KiB, JSON escapes may double it, and the rest is room for other arguments.
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
-/// A client on stdio waits for the answer to the id it sent, so a program that is too long is read and refused by name.
+/// The longest line on standard input. It is larger than a message, because a client waits for an answer with its own id: a
+/// message with too long a program is read, and refused under its id.
 pub const LINE_BYTES: usize = 16 * 1024 * 1024;
-/// Deeper arguments than any tool takes.
+/// The deepest nesting of a message. The arguments of every tool are less deep.
 pub const NESTING: usize = 64;
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What is wrong, as JSON-RPC counts it.
+/// A message that JSON-RPC does not allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
+    /// The error code of JSON-RPC.
     pub code: i64,
-    /// The message's own id, where it could be read.
+    /// The id of the message, or null if it could not be read.
     pub id: Value,
     pub text: String,
 }
@@ -38,25 +43,26 @@ impl Mistake {
         Self { code: PARSE_ERROR, id: Value::Null, text: text.into() }
     }
 
-    fn of(self, id: &Value) -> Self {
+    fn with_id(self, id: &Value) -> Self {
         Self { id: id.clone(), ..self }
     }
 
-    /// The error response, on one line.
+    /// Returns the error response, on one line.
     pub fn answer(&self) -> String {
         json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code, "message": self.text}}).to_string()
     }
 }
 
-/// What a message asks for.
+/// The direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A request or a notification.
     Call,
-    /// A response to something we asked. We ask nothing.
+    /// A response. The server sends no requests, so it answers nothing.
     Answer,
 }
 
+/// Checks a message and returns its kind.
 pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
     if base::depth_exceeds(bytes, NESTING) {
         return Err(Mistake::unreadable(format!("the message is nested deeper than {NESTING}")));
@@ -76,7 +82,7 @@ pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
         return Err(Mistake::invalid("`id` is a string or a whole number"));
     }
     if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(Mistake::invalid("`jsonrpc` must be \"2.0\"").of(id));
+        return Err(Mistake::invalid("`jsonrpc` must be \"2.0\"").with_id(id));
     }
     if members.contains_key("result") || members.contains_key("error") {
         return Ok(Kind::Answer);
@@ -86,11 +92,11 @@ pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
             Some(text) => Err(Mistake { code: INVALID_PARAMS, id: id.clone(), text: text.to_owned() }),
             None => Ok(Kind::Call),
         },
-        _ => Err(Mistake::invalid("`method` is missing or not a string").of(id)),
+        _ => Err(Mistake::invalid("`method` is missing or not a string").with_id(id)),
     }
 }
 
-/// The SDK takes a call whose parameters it cannot read for a method it does not know.
+/// Finds a mistake in the parameters that the SDK would report as an unknown method.
 fn params_mistake(method: &str, params: Option<&Value>) -> Option<&'static str> {
     if !matches!(params, None | Some(Value::Object(_))) {
         return Some("`params` is an object");
@@ -98,11 +104,11 @@ fn params_mistake(method: &str, params: Option<&Value>) -> Option<&'static str> 
     if method != "tools/call" {
         return None;
     }
-    let named = |name: &str| params.and_then(|p| p.get(name));
-    if !named("name").is_some_and(Value::is_string) {
+    let member = |name: &str| params.and_then(|params| params.get(name));
+    if !member("name").is_some_and(Value::is_string) {
         return Some("`params.name` is missing or not a string; it names the tool");
     }
-    if !matches!(named("arguments"), None | Some(Value::Object(_))) {
+    if !matches!(member("arguments"), None | Some(Value::Object(_))) {
         return Some("`params.arguments` is an object");
     }
     None

@@ -2,13 +2,17 @@
 //! Invariant: an artifact is readable only through a row of the caller's tenant, and its bytes are verified on every
 //! read.
 
+use std::collections::BTreeMap;
+
 use access::Caller;
 use base::{Digest, LogicalSessionId, RunId, Slot, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
 use ports::receipts::Receipt;
 use ports::store::{Batch, Key, Table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
@@ -19,14 +23,19 @@ use crate::service::Service;
 use crate::uri::ResourceUri;
 
 /// The result of one run, as stored and as clients read it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
+    #[schemars(with = "String")]
     pub run: RunId,
+    /// The digest of the plan that ran.
+    #[schemars(with = "String")]
     pub plan: Digest,
+    #[schemars(with = "String")]
     pub finished: Timestamp,
     pub returns: Vec<ArtifactReturn>,
     /// The receipts of the run's effects, in starting order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub receipts: Vec<Receipt>,
     /// The run was cancelled before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -34,7 +43,7 @@ pub struct Artifact {
 }
 
 /// One return of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactReturn {
     pub label: String,
     pub entity: String,
@@ -44,7 +53,10 @@ pub struct ArtifactReturn {
     pub long_columns: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub effect: bool,
+    /// How much of the requested data the rows hold, or null if the return failed.
+    #[schemars(with = "Option<Value>")]
     pub coverage: Option<Coverage>,
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub rows: Vec<Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

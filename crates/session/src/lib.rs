@@ -9,7 +9,7 @@
 
 mod artifact;
 mod caches;
-mod calls;
+mod call_record;
 mod commit;
 mod discovery;
 mod engine;
@@ -36,7 +36,7 @@ mod transport;
 mod uri;
 
 pub use artifact::{Artifact, ArtifactReturn, Resource, RunListItem};
-pub use calls::{Call, CallStep, Exporter};
+pub use call_record::{CallRecord, Exporter, StepRecord};
 pub use discovery::{ApiAccess, ApiListing, DiscoverRequest, DiscoveryAnswer, discover};
 pub use engine::{
     ChangedGlobal, Execution, ExecutionIdCell, ExecutionState, FetchRule, GlobalSummary, HeapDiff, HeapInfo,

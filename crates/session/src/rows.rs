@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{CatalogId, Digest, ExecuteSessionId, InstanceId, LogicalSessionId, RunId, TenantId, Timestamp};
 use lang::plan::{Plan, Verdict};
 use ports::store::{Key, Table};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use teach::Ledger;
@@ -91,9 +92,11 @@ impl LogicalRow {
 }
 
 /// The execute session that a logical session is bound to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecuteBinding {
+    #[schemars(with = "String")]
     pub prompt_hash: Digest,
+    #[schemars(with = "String")]
     pub session_id: ExecuteSessionId,
 }
 

@@ -12,7 +12,7 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 
 use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
-use crate::calls::Traces;
+use crate::call_record::Traces;
 use crate::engine::Js;
 use crate::live_runs::LiveRuns;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};

@@ -5,6 +5,7 @@
 use access::Caller;
 use base::{CatalogId, Digest, LogicalSessionId, Slot, Timestamp};
 use ports::store::{Batch, Expect, Key, Range, Table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::commit::{TRIES, unchanged};
@@ -15,14 +16,19 @@ use crate::rows::{ExecuteBinding, LogicalRow};
 use crate::service::Service;
 
 /// A session as its owner sees it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SessionView {
+    #[schemars(with = "String")]
     pub logical_session_id: LogicalSessionId,
     /// Empty for a session that was opened by its seeds alone.
     pub intent: String,
     /// The slot on the caller's connection, if there is one.
+    #[schemars(with = "Option<String>")]
     pub slot: Option<Slot>,
+    #[schemars(with = "String")]
     pub created: Timestamp,
+    /// The time of the last use.
+    #[schemars(with = "String")]
     pub used: Timestamp,
     pub runs: u64,
     pub plans: u64,
@@ -33,13 +39,15 @@ pub struct SessionView {
 }
 
 /// The execute session that a session is bound to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SymbolSpace {
     #[serde(flatten)]
     pub execute: ExecuteBinding,
     pub revision: u32,
     /// Entities such as `demo:Ticket`, in the order of their symbols.
     pub entities: Vec<String>,
+    /// The pinned catalogs with their digests.
+    #[schemars(with = "Vec<(String, String)>")]
     pub catalogs: Vec<(CatalogId, Digest)>,
 }
 

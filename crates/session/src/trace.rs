@@ -1,6 +1,6 @@
-//! The trace of a session: each call with what was asked and what came of it.
-//! Invariant: no call waits for its trace. Calls are kept in memory for a moment and written many at once; what a kill loses is
-//! that moment of the trace, never the work itself, which is in rows of its own.
+//! The trace of a session: its calls, with what each asked for and how it ended.
+//! Invariant: no call waits for its trace. Records are buffered and written many at once; a kill loses the records of
+//! a fraction of a second, never the work itself, which is in rows of its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use access::Caller;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use tokio_util::sync::CancellationToken;
 
-use crate::calls::{Call, CallStep, Exporter, Waiting};
+use crate::call_record::{CallRecord, Exporter, MAX_LISTED, StepRecord, UnwrittenRecord, cut_program};
 use crate::error::Error;
 use crate::open::SeedRequest;
 use crate::program::PlannedProgram;
@@ -19,23 +19,18 @@ use crate::service::Service;
 use crate::sync::lock;
 use crate::uri::ResourceUri;
 
-/// What is shown of a long program, and how many steps and receipts of a long run.
-const PROGRAM_CHARS: usize = 2_000;
-const LISTED: usize = 50;
+/// Beyond this number the oldest records are dropped: the storage fails or is far too slow.
+const MAX_UNWRITTEN: usize = 4_096;
+const WRITE_INTERVAL: Duration = Duration::from_millis(250);
+/// A session counts as live for this long after a call.
+const LIVE_MS: i64 = 15 * 60 * 1000;
+/// Records of a session that are read at once.
+const PAGE: usize = 500;
 
-impl Call {
-    pub fn new(tool: &str) -> Self {
-        Self { tool: tool.to_owned(), ..Self::default() }
-    }
-
-    #[must_use]
-    pub fn with_program(self, program: &str) -> Self {
-        Self { program: Some(cut(program)), ..self }
-    }
-
+impl CallRecord {
     #[must_use]
     pub fn with_seeds(self, seeds: &[SeedRequest]) -> Self {
-        let seeds = seeds.iter().take(LISTED).map(|seed| format!("{}:{}", seed.api, seed.entity)).collect();
+        let seeds = seeds.iter().take(MAX_LISTED).map(|seed| format!("{}:{}", seed.api, seed.entity)).collect();
         Self { seeds, ..self }
     }
 
@@ -45,61 +40,47 @@ impl Call {
         Self { plan: Some(planned.plan.digest), uri, ..self }
     }
 
+    /// Records the plan, steps and receipts of a run. The program of the run replaces an earlier one, because a call
+    /// with a plan commit names only the commit.
     #[must_use]
-    pub fn with_run(self, ran: &RunResult) -> Self {
-        let step = |took: &exec::StepTime| CallStep {
-            name: took.name.clone(),
-            us: u64::try_from(took.time.as_micros()).unwrap_or(u64::MAX),
-            rows: took.rows,
-        };
-        let receipt = |r: &exec::Receipt| format!("{}:{} {}", r.intent.catalog, r.intent.capability, r.state);
-        Self {
-            plan: Some(ran.plan),
-            uri: Some(ResourceUri::run(ran.slot, ran.number)),
-            steps: ran.outcome.step_times.iter().take(LISTED).map(step).collect(),
-            receipts: ran.outcome.receipts.iter().take(LISTED).map(receipt).collect(),
-            program: Some(cut(&ran.program)).filter(|program| !program.is_empty()).or(self.program),
-            ..Self { program: None, ..self }
+    pub fn with_run(mut self, run: &RunResult) -> Self {
+        self.plan = Some(run.plan);
+        self.uri = Some(ResourceUri::run(run.slot, run.number));
+        for step in run.outcome.step_times.iter().take(MAX_LISTED) {
+            let us = u64::try_from(step.time.as_micros()).unwrap_or(u64::MAX);
+            self.steps.push(StepRecord { name: step.name.clone(), us, rows: step.rows });
         }
+        for receipt in run.outcome.receipts.iter().take(MAX_LISTED) {
+            let intent = &receipt.intent;
+            self.receipts.push(format!("{}:{} {}", intent.catalog, intent.capability, receipt.state));
+        }
+        if !run.program.is_empty() {
+            self.program = Some(cut_program(&run.program));
+        }
+        self
     }
 }
 
-fn cut(program: &str) -> String {
-    program.chars().take(PROGRAM_CHARS).collect()
-}
-
-/// Beyond this the oldest are dropped: the storage fails or is far too slow.
-const MOST_WAITING: usize = 4_096;
-/// Of an answer; what hosts are shown of a run is no longer, unless the settings say so.
-const ANSWER_CHARS: usize = 4_096;
-const BETWEEN: Duration = Duration::from_millis(250);
-const LIVE_MS: i64 = 15 * 60 * 1000;
-/// Calls of a session that are read at once.
-const PORTION: usize = 500;
-
 impl Service {
-    /// Remembers a call. It is written in a moment, by `keep_traces`.
-    pub fn record(&self, caller: &Caller, reference: &str, (call, answer): (Call, &str)) {
-        let mut waiting = lock(&self.traces.waiting);
-        if waiting.len() >= MOST_WAITING {
-            waiting.pop_front();
+    /// Buffers a record for the trace of the session that `reference` names. `write_traces_until` writes it.
+    pub fn record(&self, caller: &Caller, reference: &str, record: CallRecord) {
+        let mut unwritten = lock(&self.traces.unwritten);
+        if unwritten.len() >= MAX_UNWRITTEN {
+            unwritten.pop_front();
             self.meter.trace_dropped();
         }
-        let (caller, reference, answer_chars) = (caller.clone(), reference.to_owned(), answer.chars().count());
-        let answer = if answer_chars <= ANSWER_CHARS { answer.to_owned() } else { String::new() };
-        let call = Call { answer_chars, answer, ..call };
-        waiting.push_back(Waiting { caller, reference, call });
+        unwritten.push_back(UnwrittenRecord { caller: caller.clone(), reference: reference.to_owned(), record });
     }
 
     pub fn export_calls_to(&self, exporter: Arc<dyn Exporter>) {
         *lock(&self.traces.exporter) = Some(exporter);
     }
 
-    /// Writes what was recorded, until `stop`, and once more then.
-    pub async fn keep_traces(self: Arc<Self>, stop: CancellationToken) {
+    /// Writes buffered records until `stop`, and once more after it.
+    pub async fn write_traces_until(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             tokio::select! {
-                () = tokio::time::sleep(BETWEEN) => {}
+                () = tokio::time::sleep(WRITE_INTERVAL) => {}
                 () = stop.cancelled() => {}
             }
             if let Err(error) = self.write_traces().await {
@@ -108,59 +89,65 @@ impl Service {
         }
     }
 
-    /// Writes what was recorded so far.
+    /// Writes the records that are buffered now.
     pub async fn write_traces(&self) -> Result<(), Error> {
-        let waiting: Vec<Waiting> = lock(&self.traces.waiting).drain(..).collect();
-        if waiting.is_empty() {
+        let unwritten: Vec<UnwrittenRecord> = lock(&self.traces.unwritten).drain(..).collect();
+        if unwritten.is_empty() {
             return Ok(());
         }
         let exporter = lock(&self.traces.exporter).clone();
         let mut batch = Batch::default();
-        // Of a quarter of a second many calls name the same session.
-        let mut named = HashMap::new();
-        for one in waiting {
-            let name = (one.caller.tenant.clone(), one.caller.connection.row_id(), one.reference.clone());
-            let id = match named.get(&name) {
-                Some(id) => *id,
+        // Many calls of a quarter of a second name the same session, which is looked up once.
+        let mut sessions = HashMap::new();
+        for UnwrittenRecord { caller, reference, record } in unwritten {
+            let lookup = (caller.tenant.clone(), caller.connection.row_id(), reference.clone());
+            let session = match sessions.get(&lookup) {
+                Some(session) => *session,
                 None => {
-                    let found = self.session_id(&one.caller, &one.reference).await.ok();
-                    *named.entry(name).or_insert(found)
+                    let session = self.session_id(&caller, &reference).await.ok();
+                    sessions.insert(lookup, session);
+                    session
                 }
             };
-            // A call that names no session is no session's.
-            let Some(id) = id else { continue };
-            lock(&self.traces.live).insert(id, self.now());
+            // The call named no session, so it belongs to no trace.
+            let Some(session) = session else { continue };
+            lock(&self.traces.live).insert(session, self.now());
             if let Some(exporter) = &exporter {
-                exporter.export(id, &one.call);
+                exporter.export(session, &record);
             }
-            // Calls of one moment, perhaps of several processes, have names of their own.
+            // A random suffix separates calls of the same millisecond, perhaps of several processes.
             let suffix = self.new_run_id().to_string();
-            let name = format!("{id}/{:015}-{}", one.call.at, suffix.get(24..).unwrap_or_default());
-            let key = Key::new(&one.caller.tenant, Table::Trace, name);
-            batch = batch.put(key, crate::rows::write(&one.call), Expect::Any);
+            let name = format!("{session}/{:015}-{}", record.at, suffix.get(24..).unwrap_or_default());
+            let key = Key::new(&caller.tenant, Table::Trace, name);
+            batch = batch.put(key, crate::rows::write(&record), Expect::Any);
         }
         Ok(self.ports.store.commit(batch).await?)
     }
 
-    /// The newest calls of a session, the oldest of them first.
-    pub async fn trace(&self, caller: &Caller, reference: &str) -> Result<Vec<Call>, Error> {
+    /// Returns the newest calls of a session, the oldest of them first.
+    pub async fn trace(&self, caller: &Caller, reference: &str) -> Result<Vec<CallRecord>, Error> {
         let id = self.session_id(caller, reference).await?;
         let mut calls = VecDeque::new();
         let mut after = None;
         loop {
-            let (tenant, prefix) = (caller.tenant.clone(), format!("{id}/"));
-            let range = Range { tenant, table: Table::Trace, prefix, after, limit: PORTION };
+            let range = Range {
+                tenant: caller.tenant.clone(),
+                table: Table::Trace,
+                prefix: format!("{id}/"),
+                after,
+                limit: PAGE,
+            };
             let rows = self.ports.store.scan(&range).await?;
             let Some((last, _)) = rows.last() else { break };
             after = Some(last.clone());
-            calls.extend(rows.iter().filter_map(|(id, row)| crate::rows::read::<Call>(id, &row.value).ok()));
-            let over = calls.len().saturating_sub(self.retention.trace_calls as usize);
-            drop(calls.drain(..over));
+            calls.extend(rows.iter().filter_map(|(id, row)| crate::rows::read::<CallRecord>(id, &row.value).ok()));
+            let excess = calls.len().saturating_sub(self.retention.trace_calls as usize);
+            drop(calls.drain(..excess));
         }
         Ok(calls.into())
     }
 
-    /// Sessions that were called in the last quarter of an hour, by this process.
+    /// Counts the sessions that this process was called for recently.
     pub(crate) fn live_sessions(&self) -> usize {
         let now = self.now();
         let mut live = lock(&self.traces.live);

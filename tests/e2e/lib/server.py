@@ -12,8 +12,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 TOKAMAK = os.environ.get("TOKAMAK", str(REPOSITORY / "target" / "debug" / "tokamak"))
-# The same program with the fixtures that the conformance suite asks for by name.
-TOKAMAK_FIXTURES = os.environ.get("TOKAMAK_FIXTURES", f"{TOKAMAK}-fixtures")
+# The test server of the conformance suite: the product's handler behind the fixtures that the suite asks for by name.
+CONFORMANCE_SERVER = os.environ.get("CONFORMANCE_SERVER", str(Path(TOKAMAK).parent / "examples" / "conformance-server"))
 # Where setup.sh installs the tools.
 TOOLS = Path(os.environ.get("TOOLS", REPOSITORY / ".tools"))
 # A loaded machine needs some of it to compile the JavaScript engine for the first data folder.

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib.server import TOKAMAK, TOKAMAK_FIXTURES, Server, new_folder, run_binary
+from lib.server import TOKAMAK, CONFORMANCE_SERVER, Server, new_folder, run_binary
 
 pytestmark = pytest.mark.timeout(600)
 EXPECTED_FAILURES = Path(__file__).with_name("conformance-expected-failures.yml")
@@ -162,19 +162,17 @@ def test_the_scenarios_of_this_file_are_those_of_the_suite(revision):
 
 
 def test_the_product_has_no_fixtures():
-    ended = run_binary("serve", "--conformance-fixtures")
-    assert ended.returncode != 0 and "unexpected argument" in ended.stderr, ended
     assert b"test_input_required_result" not in Path(TOKAMAK).read_bytes(), "names of fixtures are in the binary"
 
 
-# --- a build with fixtures
+# --- the test server with fixtures
 
 
 @pytest.fixture(scope="module")
 def everything():
-    """One run of all scenarios of each revision against the build with fixtures; no failure is expected."""
-    assert os.access(TOKAMAK_FIXTURES, os.X_OK), f"no binary at {TOKAMAK_FIXTURES}; scripts/e2e-binaries.sh builds it"
-    with Server(binary=TOKAMAK_FIXTURES, arguments=["--conformance-fixtures"]) as server:
+    """One run of all scenarios of each revision against the test server with fixtures; no failure is expected."""
+    assert os.access(CONFORMANCE_SERVER, os.X_OK), f"no binary at {CONFORMANCE_SERVER}; scripts/e2e-binaries.sh builds it"
+    with Server(binary=CONFORMANCE_SERVER) as server:
         return {revision: conform(server, "--requirements", revision) for revision in REQUIRED}
 
 

@@ -182,10 +182,6 @@ pub struct Serve {
     /// Call the session of a client on standard input so, as X-MCP-Session-Id does over HTTP
     #[arg(long, value_name = "NAME")]
     pub session_id: Option<String>,
-    /// Also answer what the conformance suite asks for by name
-    #[cfg(feature = "conformance-fixtures")]
-    #[arg(long, hide = true)]
-    pub conformance_fixtures: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -25,7 +25,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
     let settings = Settings { data: Some(folder.path().to_owned()), ..Settings::default() };
     let config = Config::read(None, &settings)?;
     let stop = CancellationToken::new();
-    let service = wiring::service(&config, &stop).await?.service;
+    let service = wiring::app(&config, &stop).await?.app.service().clone();
     let tour = Tour { service: &service, output };
     let walked = tour.walk().await;
     stop.cancel();
@@ -76,7 +76,7 @@ impl Tour<'_> {
         let request = PlanRequest { session: "s0".to_owned(), program: program.to_owned() };
         match self.service.plan(&caller(), &request).await {
             Ok(planned) => self.answer(&text::planned(&planned, program)),
-            Err(error @ session::Error::Program { .. }) => self.answer(&text::error(&error)),
+            Err(error @ session::Error::Program { .. }) => self.answer(&text::session_error(&error)),
             Err(error) => return Err(error.into()),
         }
         Ok(())

@@ -31,7 +31,7 @@ pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), 
         })?;
     let typed = discovered.found.decide();
     if output.json {
-        let mut value = server::found::rows(&discovered);
+        let mut value = server::view::json(&server::view::DiscoveredRows::new(&discovered));
         value["decision"] = json!(typed.decision);
         output.value(&value);
         return Ok(());

@@ -133,7 +133,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
         catalogs: Vec::new(),
         ..config.clone()
     };
-    let service = wiring::service(&config, stop).await?.service;
+    let service = wiring::app(&config, stop).await?.app.service().clone();
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest::all("demo", "Project")];
     let open = session::OpenRequest::new("tokamak doctor", seeds);

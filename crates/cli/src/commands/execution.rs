@@ -22,7 +22,7 @@ pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Resu
         ExecutionAction::List { limit } => {
             let found = service.executions(&caller, None, (*limit).clamp(1, 1_000)).await?;
             if output.json {
-                output.value(&server::js::list(&found));
+                output.value(&server::view::json(&server::view::ExecutionList::new(&found)));
                 return Ok(());
             }
             for one in &found {
@@ -38,11 +38,11 @@ pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Resu
         ExecutionAction::Show { id } => {
             let found = service.execution(&caller, id).await?;
             if output.json {
-                output.value(&server::js::execution(&found));
+                output.value(&server::view::json(&server::view::ExecutionView::new(&found)));
                 return Ok(());
             }
             output.line(&format!("{} {}", output.bold(&found.id.to_string()), js::said(&found)));
-            output.value(&server::js::execution(&found));
+            output.value(&server::view::json(&server::view::ExecutionView::new(&found)));
         }
         ExecutionAction::Output { id, line_offset, line_limit } => {
             if output.json {
@@ -51,7 +51,7 @@ pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Resu
                     line_limit: *line_limit,
                     ..session::OutputRequest::default()
                 };
-                output.value(&server::js::output(&service.execution_output(&caller, id, &asked).await?));
+                output.value(&server::view::json(&service.execution_output(&caller, id, &asked).await?));
                 return Ok(());
             }
             js::console(&service, id, (*line_offset, *line_limit), output).await?;

@@ -27,14 +27,14 @@ pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<()
         HeapAction::List { limit, after } => {
             let found = service.heaps(&caller, *after, (*limit).clamp(1, 1_000)).await?;
             if output.json {
-                output.value(&json!({"heaps": found.iter().map(server::js::heap).collect::<Vec<_>>()}));
+                output.value(&json!({"heaps": found}));
                 return Ok(());
             }
             found.iter().for_each(|info| output.line(&line(info, output)));
         }
         HeapAction::Show { key } => {
             let info = service.heap_info(&caller, key).await?;
-            output.value(&server::js::heap(&info));
+            output.value(&json!(info));
         }
         HeapAction::Diff { a, b } => diff(&service, (a, b), output).await?,
         HeapAction::Export { key, output: path } => {

@@ -47,7 +47,13 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
         };
         let ran = service.run_js(&Caller::local(), &asked).await?;
         if output.json {
-            shown.push(server::js::ran(&service, &Caller::local(), &ran).await?);
+            let beginning = OutputRequest { byte_offset: Some(0), byte_limit: Some(4_000), ..OutputRequest::default() };
+            let output = match ran.output_bytes {
+                0 => None,
+                _ => Some(service.execution_output(&Caller::local(), &ran.id.to_string(), &beginning).await?),
+            };
+            let answer = app::calls::RunJsAnswer { execution: ran.clone(), output };
+            shown.push(server::view::json(&server::view::RunJsView::new(&answer)));
         } else {
             print(&service, &ran, output).await?;
         }
@@ -71,7 +77,7 @@ pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), 
 pub async fn open(file: Option<&Path>, place: &Place, stop: &CancellationToken) -> Result<Arc<Service>, Failure> {
     let config =
         Config::read(file, &Settings { data: place.data.clone(), keep: place.keep.clone(), ..Settings::default() })?;
-    Ok(wiring::service(&config, stop).await?.service)
+    Ok(wiring::app(&config, stop).await?.app.service().clone())
 }
 
 fn source(path: &Path) -> Result<String, Failure> {

@@ -35,7 +35,8 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     // The demo API serves the calls that are let finish, so it ends after them.
     let ended = CancellationToken::new();
     if args.stdio {
-        let Wired { service, catalogs, .. } = wiring::service(&config, &ended).await?;
+        let Wired { app, catalogs } = wiring::app(&config, &ended).await?;
+        let service = app.service().clone();
         let away = look_at_blobs(&config, &service).await?;
         stop_on_signal(stop.clone());
         output.notice(&ready("stdio", &config, service.registry().len()));
@@ -43,7 +44,7 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         catalogs.watch(service.clone(), stop.clone());
         attend(&config, &service, &stop);
         let beside = beside::start(&service, &config, &ended)?;
-        let served = server::serve_stdio(service, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
+        let served = server::serve_stdio(app, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
         ended.cancel();
         beside.finish().await;
         return Ok(served?);
@@ -53,9 +54,10 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     }
     // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
     let listener = wiring::listen(config.listen, config.port).await?;
-    let Wired { service, catalogs, auth } = wiring::service(&config, &ended).await?;
+    let Wired { app, catalogs } = wiring::app(&config, &ended).await?;
+    let service = app.service().clone();
     let away = look_at_blobs(&config, &service).await?;
-    if !auth && !config.listen.is_loopback() {
+    if !app.keys_required() && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
     stop_on_signal(stop.clone());
@@ -70,14 +72,8 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
         output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
     }
     let beside = beside::start(&service, &config, &ended)?;
-    let options = server::HttpOptions {
-        hosts: config.hosts,
-        drain: Duration::from_secs(config.drain_seconds),
-        auth,
-        calls_per_minute: tenants::calls_per_minute(&config.tenants),
-        mcp,
-    };
-    server::serve(listener, service, options, stop).await?;
+    let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds), mcp };
+    server::serve(listener, app, options, stop).await?;
     ended.cancel();
     beside.finish().await;
     tracing::info!("stopped");
@@ -154,12 +150,7 @@ fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
         Some(Tools::All) => server::ToolSet::All,
         None => config.tools,
     };
-    server::McpOptions {
-        tools,
-        session_id: args.session_id.clone(),
-        #[cfg(feature = "conformance-fixtures")]
-        fixtures: args.conformance_fixtures,
-    }
+    server::McpOptions { tools, session_name: args.session_id.clone() }
 }
 
 fn ready(place: &str, config: &Config, catalogs: usize) -> String {

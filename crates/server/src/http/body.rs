@@ -1,79 +1,81 @@
-//! What a request says: its query, and its body, which is bounded in size, time and nesting before anything is parsed.
-//! Invariant: what cannot be read is refused with what is wrong and where; nothing larger than a message is kept.
+//! Reads the query and the body of a request. A body is bounded in size, time and nesting before it is parsed.
+//! Invariant: a refusal names the mistake and its place. Nothing larger than a message is kept in memory.
 
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 
-use super::envelope::{self, Broken};
+use super::envelope::{self, BodyError};
 use super::problem::Problem;
 use crate::arguments;
 use crate::message::{MESSAGE_BYTES, NESTING};
 
-/// A query of one type.
-pub struct Queried<T>(pub T);
+/// The query of a request, as one type.
+pub struct QueryOf<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Queried<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for QueryOf<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Query::from_request_parts(parts, state).await {
-            Ok(Query(found)) => Ok(Self(found)),
-            Err(bad) => Err(Problem::bad_arguments(arguments::wrong_query(&bad.body_text()).to_string())),
+            Ok(Query(query)) => Ok(Self(query)),
+            Err(rejection) => Err(Problem::bad_arguments(arguments::bad_query(&rejection.body_text()).to_string())),
         }
     }
 }
 
-/// How many a list may have: what the query says, or what is usual.
-pub fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
-    let limit = given.unwrap_or(usual);
-    if !(1..=most).contains(&limit) {
-        return Err(Problem::bad_arguments(format!("`limit` is from 1 to {most}")));
+/// Checks the `limit` of a query for a list.
+pub fn list_limit(limit: Option<usize>, default: usize, max: usize) -> Result<usize, Problem> {
+    let limit = limit.unwrap_or(default);
+    if !(1..=max).contains(&limit) {
+        return Err(Problem::bad_arguments(format!("`limit` is from 1 to {max}")));
     }
     Ok(limit)
 }
 
-/// A JSON body of one type.
-pub struct Given<T>(pub T);
+/// A JSON body, as one type.
+pub struct JsonBody<T>(pub T);
 
-/// A body as it came, with what it says it is.
-pub struct Raw {
-    pub kind: Kind,
+/// A body that is not parsed yet.
+pub struct RawBody {
+    pub kind: BodyKind,
     pub bytes: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BodyKind {
     Json,
-    /// Also what `curl -d` says without being told otherwise.
+    /// Text, or the form type that `curl -d` sends by default.
     Text,
     Other,
 }
 
-impl<S: Send + Sync> FromRequest<S> for Raw {
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        let kind = kind(request.headers());
-        let bytes = envelope::whole(request.into_body()).await.map_err(|broken| match broken {
-            Broken::TooLarge => {
+        let kind = body_kind(request.headers());
+        let bytes = envelope::read_body(request.into_body()).await.map_err(|error| match error {
+            BodyError::TooLarge => {
                 let detail = format!("the body is larger than {MESSAGE_BYTES} bytes; a program has at most 64 KiB");
                 Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
             }
-            Broken::Lost => Problem::bad_arguments("the body broke off"),
-            Broken::Late => Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time"),
+            BodyError::Broken => Problem::bad_arguments("the body broke off"),
+            BodyError::TooSlow => {
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time")
+            }
         })?;
         Ok(Self { kind, bytes })
     }
 }
 
-impl Raw {
+impl RawBody {
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         if base::depth_exceeds(&self.bytes, NESTING) {
             return Err(Problem::bad_arguments(format!("the body is nested deeper than {NESTING}")));
         }
-        arguments::from_json(&self.bytes).map_err(|wrong| Problem::bad_arguments(wrong.to_string()))
+        arguments::from_json(&self.bytes).map_err(|mistake| Problem::bad_arguments(mistake.to_string()))
     }
 
     pub fn text(self) -> Result<String, Problem> {
@@ -83,29 +85,29 @@ impl Raw {
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Given<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let raw = Raw::from_request(request, state).await?;
-        if raw.kind != Kind::Json {
-            return Err(unsupported("application/json"));
+        let raw = RawBody::from_request(request, state).await?;
+        if raw.kind != BodyKind::Json {
+            return Err(unsupported_content_type("application/json"));
         }
         raw.json().map(Self)
     }
 }
 
-pub fn unsupported(taken: &str) -> Problem {
-    let detail = format!("the body's Content-Type must be {taken}");
+pub fn unsupported_content_type(expected: &str) -> Problem {
+    let detail = format!("the body's Content-Type must be {expected}");
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", detail)
 }
 
-fn kind(headers: &HeaderMap) -> Kind {
-    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Kind::Text };
-    let given = given.to_str().unwrap_or_default().to_ascii_lowercase();
-    match given.split(';').next().unwrap_or_default().trim() {
-        json if json == "application/json" || json.ends_with("+json") => Kind::Json,
-        text if text.starts_with("text/") || text == "application/x-www-form-urlencoded" => Kind::Text,
-        _ => Kind::Other,
+fn body_kind(headers: &HeaderMap) -> BodyKind {
+    let Some(content_type) = headers.get(header::CONTENT_TYPE) else { return BodyKind::Text };
+    let content_type = content_type.to_str().unwrap_or_default().to_ascii_lowercase();
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        json if json == "application/json" || json.ends_with("+json") => BodyKind::Json,
+        text if text.starts_with("text/") || text == "application/x-www-form-urlencoded" => BodyKind::Text,
+        _ => BodyKind::Other,
     }
 }

@@ -1,89 +1,51 @@
 //! `POST /v1/discover`, `GET /v1/registry`, `GET /v1/registry/{id}`.
-//! Invariant: the same answers as the tools, as JSON; nothing is changed.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use app::calls::{DiscoverCapabilities, ListRegistry, ShowApi};
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use session::{DiscoverRequest, Service};
+use serde::Serialize;
 
-use super::auth::AsCaller;
-use super::body::{Given, Queried};
+use super::HttpState;
+use super::auth::HttpCall;
+use super::body::{JsonBody, QueryOf};
 use super::problem::Problem;
-use crate::{arguments, found};
+use crate::view::{ApiDescription, ApiSummary, DiscoveredRows, DiscoveryDecision};
 
-/// What is looked for.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Discover")]
-pub struct Asked {
-    /// The whole goal, in one sentence.
-    #[schemars(length(min = 1), regex(pattern = r"\S"))]
-    intent: String,
-    /// Only these; all unless given.
-    #[serde(default)]
-    apis: Vec<String>,
-    /// Rows, 8 unless given, at most 32.
-    #[serde(default, deserialize_with = "arguments::rows")]
-    #[schemars(range(min = 1))]
-    limit: Option<usize>,
-    /// Answer a decision with options.
-    #[serde(default)]
-    typed: bool,
-}
-
-/// APIs, in the order of their ids.
+/// APIs in the order of their ids.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Catalogs {
-    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
-    catalogs: Vec<Value>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Listing {
-    /// Words of an id, a title or an entity.
-    #[serde(default)]
-    query: Option<String>,
+    catalogs: Vec<ApiSummary>,
 }
 
 pub async fn discover(
-    State(service): State<Arc<Service>>,
-    AsCaller(caller): AsCaller,
-    Given(asked): Given<Asked>,
-) -> Result<Json<Value>, Problem> {
-    let request = DiscoverRequest { intent: asked.intent, apis: asked.apis, limit: asked.limit };
-    let discovered = service.discover(&caller, &request).map_err(|error| Problem::from(&error))?;
-    if asked.typed {
-        return Ok(Json(found::decision(&discovered.found.decide(), &discovered)));
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
+    JsonBody(request): JsonBody<DiscoverCapabilities>,
+) -> Result<Response, Problem> {
+    let typed = request.typed;
+    let answer = state.app.call(&context, request).await?;
+    if typed {
+        return Ok(Json(DiscoveryDecision::new(&answer.found.decide(), &answer)).into_response());
     }
-    Ok(Json(found::rows(&discovered)))
+    Ok(Json(DiscoveredRows::new(&answer)).into_response())
 }
 
 pub async fn list(
-    State(service): State<Arc<Service>>,
-    AsCaller(caller): AsCaller,
-    Queried(listing): Queried<Listing>,
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
+    QueryOf(request): QueryOf<ListRegistry>,
 ) -> Result<Json<Catalogs>, Problem> {
-    let listed = service.list_registry(&caller, listing.query.as_deref()).await;
-    Ok(Json(Catalogs { catalogs: listed.iter().map(found::listed).collect() }))
+    let listings = state.app.call(&context, request).await?;
+    Ok(Json(Catalogs { catalogs: listings.iter().map(ApiSummary::new).collect() }))
 }
 
-pub async fn one(
-    State(service): State<Arc<Service>>,
-    AsCaller(caller): AsCaller,
+pub async fn show(
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    match service.find_api(&caller, &id).await {
-        Some(listed) => Ok(Json(found::registered(&listed))),
-        None => {
-            let detail = format!("no API `{}` here; GET /v1/registry lists them", base::printable(&id, 80));
-            Err(Problem::new(StatusCode::NOT_FOUND, "no_catalog", detail))
-        }
-    }
+) -> Result<Json<ApiDescription>, Problem> {
+    let listing = state.app.call(&context, ShowApi { id }).await?;
+    Ok(Json(ApiDescription::new(&listing)))
 }

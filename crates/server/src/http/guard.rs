@@ -1,33 +1,36 @@
-//! What every request passes first: a request id, then the Host and Origin checks that keep web pages out.
-//! Invariant: a request for a name that is not ours, or from a page that is not ours, reaches no handler.
+//! The first check of each request: it gets a request id, and its Host and Origin must be known. The Origin check keeps out web
+//! pages that a user of this machine visits; the Host check keeps out pages that rebind their own name to this address.
+//! Invariant: a request for an unknown host name, or from an unknown page, reaches no handler.
 
 use std::sync::Arc;
 
+use app::App;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use session::Service;
 use tracing::Instrument;
 
 use super::problem::Problem;
 
-const REQUEST_ID: &str = "x-request-id";
+pub const REQUEST_ID_HEADER: &str = "x-request-id";
 
 pub struct Guard {
-    service: Arc<Service>,
+    app: Arc<App>,
+    /// The host names of this server, without a port.
     hosts: Vec<String>,
+    /// The origins of pages that may send requests.
     origins: Vec<String>,
 }
 
 impl Guard {
-    pub fn new(service: Arc<Service>, hosts: &[String], origins: &[String]) -> Self {
-        Self { service, hosts: hosts.to_vec(), origins: origins.to_vec() }
+    pub fn new(app: Arc<App>, hosts: &[String], origins: &[String]) -> Self {
+        Self { app, hosts: hosts.to_vec(), origins: origins.to_vec() }
     }
 }
 
-/// Pages served by this server itself.
-pub fn origins(hosts: &[String], port: u16) -> Vec<String> {
+/// Returns the origins of pages that this server itself would serve.
+pub fn own_origins(hosts: &[String], port: u16) -> Vec<String> {
     hosts.iter().map(|host| format!("http://{}:{port}", bracketed(host))).collect()
 }
 
@@ -36,7 +39,7 @@ fn bracketed(host: &str) -> String {
 }
 
 pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
-    let id = request_id(request.headers()).unwrap_or_else(|| guard.service.new_request_id());
+    let id = request_id(request.headers()).unwrap_or_else(|| guard.app.service().new_request_id());
     let span = tracing::info_span!(
         "http",
         request_id = id,
@@ -45,30 +48,30 @@ pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: 
         path = request.uri().path()
     );
     let value = HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"));
-    request.headers_mut().insert(REQUEST_ID, value.clone());
+    request.headers_mut().insert(REQUEST_ID_HEADER, value.clone());
     let mut response = match refusal(&guard, &request) {
         Some(problem) => {
-            let _in = span.enter();
+            let _entered = span.enter();
             tracing::warn!(code = problem.code, detail = problem.detail, "refused");
             problem.into_response()
         }
         None => next.run(request).instrument(span).await,
     };
-    response.headers_mut().insert(REQUEST_ID, value);
+    response.headers_mut().insert(REQUEST_ID_HEADER, value);
     response
 }
 
-/// A caller's own id is kept when it is plain enough to stand in a log line.
+/// Returns the id that the client chose, if it can stand in a log line.
 fn request_id(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let text = headers.get(REQUEST_ID_HEADER)?.to_str().ok()?;
     base::RequestId::parse(text).ok().map(|id| id.to_string())
 }
 
 fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     let status = StatusCode::FORBIDDEN;
-    let named = request.headers().get_all(header::HOST).iter().count();
+    let host_headers = request.headers().get_all(header::HOST).iter().count();
     let authority = request.uri().authority().map(|a| a.as_str()).or_else(|| text(request.headers(), header::HOST));
-    let host = authority.and_then(host_only).filter(|_| named <= 1);
+    let host = authority.and_then(host_only).filter(|_| host_headers <= 1);
     if !host.is_some_and(|host| guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))) {
         let shown = clip(authority.unwrap_or_default());
         let detail = format!("this server is not reached by the name `{shown}`; see `hosts` in the configuration");
@@ -88,7 +91,8 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// `127.0.0.1:3000` to `127.0.0.1`, `[::1]:3000` to `::1`; `None` where anything else follows the name.
+/// Returns the host of an authority without its port: `127.0.0.1` of `127.0.0.1:3000`, `::1` of `[::1]:3000`. `None` if anything
+/// else follows the host.
 fn host_only(authority: &str) -> Option<&str> {
     let (host, rest) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
@@ -107,7 +111,7 @@ mod tests {
     use super::host_only;
 
     #[test]
-    fn only_a_name_and_a_port_are_a_host() {
+    fn an_authority_is_a_host_and_a_port_and_nothing_else() {
         assert_eq!(host_only("127.0.0.1:3000"), Some("127.0.0.1"));
         assert_eq!(host_only("localhost"), Some("localhost"));
         assert_eq!(host_only("[::1]:3000"), Some("::1"));

@@ -1,57 +1,75 @@
-//! `/healthz`: the process answers. `/readyz`: it can do work.
-//! Invariant: neither changes anything; where keys are needed, neither tells a stranger what is in the catalogs' folders.
+//! `/healthz`: the process answers. `/readyz`: it can accept work. `/metrics`: its counts.
+//! Invariant: if keys are required, the public routes show nothing of the catalogs' folders, and only the operator reads metrics.
 
+use app::calls::{Metrics, Ready};
+use app::{Context, EntryPoint, Error};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::App;
-use super::problem::Problem;
+use super::HttpState;
+use super::auth::HttpCall;
+use super::problem::{Problem, no_route};
 
-const SHOWN_PROBLEMS: usize = 20;
+const MAX_SHOWN_PROBLEMS: usize = 20;
+pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text";
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Alive {
+#[schemars(rename = "Alive")]
+pub struct AliveBody {
     /// Always `ok`.
     status: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Ready {
+#[schemars(rename = "Ready")]
+pub struct ReadyBody {
     /// Always `ready`.
     status: &'static str,
-    /// How many are offered.
+    /// The number of offered catalogs.
     catalogs: usize,
-    catalog_problems: Problems,
+    catalog_problems: CatalogProblems,
 }
 
-/// Files that cannot be offered.
+/// Catalog files that cannot be offered.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Problems {
+struct CatalogProblems {
     count: usize,
-    /// None where requests need a key.
+    /// Empty if requests need a key.
     first: Vec<String>,
 }
 
-pub async fn alive() -> Json<Alive> {
-    Json(Alive { status: "ok" })
+pub async fn alive() -> Json<AliveBody> {
+    Json(AliveBody { status: "ok" })
 }
 
-pub async fn ready(State(app): State<App>) -> Result<Json<Ready>, Problem> {
-    match app.service.ready().await {
-        Ok(()) => {
-            let registry = app.service.registry();
-            // A file that cannot be offered is the operator's to repair; the others are served, so this is no refusal.
-            let shown = if app.auth { 0 } else { SHOWN_PROBLEMS };
-            let first = registry.problems().iter().take(shown).map(ToString::to_string).collect();
-            let (catalogs, count) = (registry.len(), registry.problems().len());
-            Ok(Json(Ready { status: "ready", catalogs, catalog_problems: Problems { count, first } }))
+pub async fn ready(State(state): State<HttpState>) -> Result<Json<ReadyBody>, Problem> {
+    // A load balancer has no identity. The call reads nothing of any tenant.
+    let context = Context::new(access::Caller::local(), EntryPoint::Http);
+    state
+        .app
+        .call(&context, Ready)
+        .await
+        .map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.code(), error.to_string()))?;
+    let registry = state.app.service().registry();
+    // A broken catalog file does not make the server unready: the other catalogs are offered, and the operator repairs the file.
+    let shown = if state.app.keys_required() { 0 } else { MAX_SHOWN_PROBLEMS };
+    let first = registry.problems().iter().take(shown).map(ToString::to_string).collect();
+    let catalog_problems = CatalogProblems { count: registry.problems().len(), first };
+    Ok(Json(ReadyBody { status: "ready", catalogs: registry.len(), catalog_problems }))
+}
+
+pub async fn metrics(State(state): State<HttpState>, HttpCall(context): HttpCall, uri: Uri) -> Response {
+    match state.app.call(&context, Metrics).await {
+        Ok(text) => {
+            let content_type = format!("{METRICS_CONTENT_TYPE}; version=1.0.0; charset=utf-8");
+            ([(header::CONTENT_TYPE, content_type)], text).into_response()
         }
-        Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "not ready");
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.code(), error.to_string()))
-        }
+        // To a tenant, the route does not exist.
+        Err(Error::NotOperator) => no_route(uri).await.into_response(),
+        Err(error) => Problem::from(error).into_response(),
     }
 }

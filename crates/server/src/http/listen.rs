@@ -1,6 +1,7 @@
-//! Connections: accepted up to a number, read within a time, drained when the server stops.
-//! Invariant: a peer that sends nothing, or a byte now and then, loses its connection; it never holds a place for ever.
+//! Accepts connections up to a limit, reads request heads within a time limit, and drains connections when the server stops.
+//! Invariant: a client that sends nothing, or a byte now and then, loses its connection and its place.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,36 +10,38 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::under_way::UnderWay;
+use super::open_calls::OpenCalls;
 
-/// For the head of a request, from its first byte or from the end of the one before it.
+/// The time for the head of a request, counted from the end of the request before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-const CONNECTIONS: usize = 2_048;
-/// After a failed accept (no file descriptors left, say) others get the time to close theirs.
-const PAUSE: Duration = Duration::from_millis(100);
+const MAX_CONNECTIONS: usize = 2_048;
+/// The pause after a failed accept. If the process has no file descriptor left, other connections get time to close.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// When and how the server ends.
-pub struct Stop {
-    /// No new work from here on.
+/// How the server stops.
+pub struct Shutdown {
+    /// Cancelled at the start of the shutdown. No connection is accepted after it.
     pub stop: CancellationToken,
-    /// Cancelled when the last call has been answered, or the time for it is over: what still waits is ended.
-    pub over: CancellationToken,
+    /// Cancelled when the last call was answered, or the time for that is over. It ends the streams that wait for events.
+    pub streams_end: CancellationToken,
+    /// The time for open calls to finish.
     pub drain: Duration,
-    pub under_way: UnderWay,
+    pub open_calls: OpenCalls,
 }
 
-/// Serves until told to stop, then lets calls under way finish for at most `drain`.
-pub async fn serve(listener: TcpListener, router: Router, ending: &Stop) {
-    let places = std::sync::Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+/// Serves until the shutdown starts, then waits for open calls for at most `drain`.
+pub async fn serve(listener: TcpListener, router: Router, shutdown: &Shutdown) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
-            () = ending.stop.cancelled() => break,
+            accepted = accept(&listener, &permits) => accepted,
+            () = shutdown.stop.cancelled() => break,
         };
-        let Some((stream, place)) = accepted else { continue };
+        let Some((stream, permit)) = accepted else { continue };
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
@@ -48,37 +51,39 @@ pub async fn serve(listener: TcpListener, router: Router, ending: &Stop) {
             if let Err(error) = watched.await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
     let finished = async {
-        let streams_end = async {
-            ending.under_way.none_left().await;
-            ending.over.cancel();
+        let calls_end = async {
+            shutdown.open_calls.wait_for_none().await;
+            shutdown.streams_end.cancel();
         };
-        // Connections close after the answer they owe; streams that owe none close when the last call is answered.
-        tokio::join!(graceful.shutdown(), streams_end);
+        // A connection closes after its open answers. Streams have no last answer of their own, so they are ended when the last
+        // call is answered.
+        tokio::join!(graceful.shutdown(), calls_end);
     };
-    if tokio::time::timeout(ending.drain, finished).await.is_err() {
-        tracing::warn!(drain = ?ending.drain, "requests were still running when the time to finish was over");
-        ending.over.cancel();
+    if tokio::time::timeout(shutdown.drain, finished).await.is_err() {
+        tracing::warn!(drain = ?shutdown.drain, "requests were still running at the end of the drain time");
+        shutdown.streams_end.cancel();
     }
 }
 
-type Place = tokio::sync::OwnedSemaphorePermit;
+/// One of the places for connections. Dropping it frees the place.
+type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
 
-async fn accept(listener: &TcpListener, places: &std::sync::Arc<tokio::sync::Semaphore>) -> Option<(TcpStream, Place)> {
-    let place = places.clone().acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Option<(TcpStream, ConnectionPermit)> {
+    let permit = permits.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
-            // Without this, small answers wait for the peer's delayed acknowledgement: a call took 44 ms instead of 2.
+            // Without this option, a small answer waits for the client's delayed acknowledgement: a call took 44 ms instead of 2.
             let _ = stream.set_nodelay(true);
-            Some((stream, place))
+            Some((stream, permit))
         }
         Err(error) => {
             tracing::warn!(%error, "could not accept a connection");
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             None
         }
     }

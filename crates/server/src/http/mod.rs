@@ -1,5 +1,5 @@
-//! The HTTP server: MCP at `/mcp`, health, and the checks in front of all of it.
-//! Invariant: every response has a request id; every error is JSON with a stable code: JSON-RPC at `/mcp`, problem+json elsewhere.
+//! The HTTP server: MCP at `/mcp`, the routes of `routes`, and the checks in front of both.
+//! Invariant: every response has a request id. Every error is JSON with a stable code: JSON-RPC at `/mcp`, problem+json elsewhere.
 
 mod auth;
 mod body;
@@ -8,54 +8,51 @@ mod envelope;
 mod execute;
 mod guard;
 mod health;
-mod js;
 mod listen;
+mod open_calls;
 mod openapi;
 mod problem;
+mod route;
 mod routes;
+mod scripts;
 mod sessions;
-mod traces;
-mod under_way;
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Identity;
+use app::App;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{FromRef, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use base::TenantId;
 use futures::FutureExt;
-use session::Service;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp;
+use crate::mcp::{self, McpHttpSettings, McpOptions, OwnHandler, WrapHandler};
 use crate::message::MESSAGE_BYTES;
-use under_way::UnderWay;
+use crate::request_scope::RequestScope;
+use crate::view;
+use open_calls::OpenCalls;
 
+/// The settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Names this server is reached by, without a port.
+    /// The host names of this server, without a port.
     pub hosts: Vec<String>,
-    /// How long running work may go on after a stop.
+    /// The time for open calls to finish after a stop.
     pub drain: Duration,
-    /// Whether a request needs an API key.
-    pub auth: bool,
-    /// For tenants whose calls are bounded.
-    pub calls_per_minute: BTreeMap<TenantId, u32>,
-    pub mcp: mcp::McpOptions,
+    pub mcp: McpOptions,
 }
 
 impl HttpOptions {
-    /// For loopback: every caller is the same, and may call as often as it likes.
-    pub fn without_keys(hosts: Vec<String>, drain: Duration) -> Self {
-        Self { hosts, drain, auth: false, calls_per_minute: BTreeMap::new(), mcp: mcp::McpOptions::default() }
+    pub fn new(hosts: Vec<String>, drain: Duration) -> Self {
+        Self { hosts, drain, mcp: McpOptions::default() }
     }
 }
 
@@ -65,93 +62,112 @@ pub enum HttpError {
     Address(#[source] std::io::Error),
 }
 
-/// Serves until `stop` is cancelled, then lets running requests finish for at most `drain`.
+/// Serves until `stop` is cancelled, then lets open calls finish within the drain time.
 pub async fn serve(
     listener: TcpListener,
-    service: Arc<Service>,
+    app: Arc<App>,
     options: HttpOptions,
     stop: CancellationToken,
 ) -> Result<(), HttpError> {
+    serve_wrapped(listener, app, options, stop, OwnHandler).await
+}
+
+/// Serves with a wrapper around the MCP handler. Only test servers need one.
+pub async fn serve_wrapped<W: WrapHandler>(
+    listener: TcpListener,
+    app: Arc<App>,
+    options: HttpOptions,
+    stop: CancellationToken,
+    wrapper: W,
+) -> Result<(), HttpError> {
     let port = listener.local_addr().map_err(HttpError::Address)?.port();
-    let (under_way, over) = (UnderWay::new(), CancellationToken::new());
-    let router = router(service, &options, port, (under_way.clone(), over.clone()));
-    listen::serve(listener, router, &listen::Stop { stop, over, drain: options.drain, under_way }).await;
+    let shutdown = listen::Shutdown {
+        stop,
+        streams_end: CancellationToken::new(),
+        drain: options.drain,
+        open_calls: OpenCalls::new(),
+    };
+    let router = router(app, &options, port, &shutdown, wrapper);
+    listen::serve(listener, router, &shutdown).await;
     Ok(())
 }
 
-/// What handlers stand on.
+/// The state that every handler shares.
 #[derive(Clone)]
-pub struct App {
-    service: Arc<Service>,
-    /// Whether requests need a key.
-    auth: bool,
-    /// Ends the streams that wait for events; calls are let finish before it is cancelled.
-    over: CancellationToken,
+pub struct HttpState {
+    app: Arc<App>,
+    /// Ends the streams that wait for events. Open calls finish before it is cancelled.
+    streams_end: CancellationToken,
 }
 
-impl FromRef<App> for Arc<Service> {
-    fn from_ref(app: &App) -> Self {
-        app.service.clone()
-    }
-}
-
-fn router(
-    service: Arc<Service>,
+fn router<W: WrapHandler>(
+    app: Arc<App>,
     options: &HttpOptions,
     port: u16,
-    (under_way, over): (UnderWay, CancellationToken),
+    shutdown: &listen::Shutdown,
+    wrapper: W,
 ) -> Router {
-    let origins = guard::origins(&options.hosts, port);
-    let lists = mcp::HttpLists { hosts: &options.hosts, origins: &origins };
-    let mcp = Arc::new(mcp::service(service.clone(), lists, options.mcp.clone(), MESSAGE_BYTES, over.clone()));
-    let guard = Arc::new(guard::Guard::new(service.clone(), &options.hosts, &origins));
-    let auth = Arc::new(auth::Auth::new(service.clone(), options.auth, options.calls_per_minute.clone()));
+    let origins = guard::own_origins(&options.hosts, port);
+    let settings = McpHttpSettings {
+        hosts: &options.hosts,
+        origins: &origins,
+        max_body_bytes: MESSAGE_BYTES,
+        stop: shutdown.streams_end.clone(),
+    };
+    // Shared, because a clone of the SDK's service copies its lists of hosts and origins.
+    let mcp = Arc::new(mcp::service(&app, &options.mcp, settings, wrapper));
+    let answer = async move |request: Request| mcp.handle(request).await.map(Body::new);
     let mcp = Router::new()
-        .route("/mcp", any(move |request: Request| answer(mcp.clone(), request)))
-        .layer(from_fn(with_headers))
+        .route("/mcp", any(answer))
+        .layer(from_fn(enter_request_scope))
         .layer(from_fn(envelope::check))
-        .layer(from_fn_with_state(auth.clone(), auth::own_transport));
-    let app = App { service, auth: options.auth, over };
-    let routes =
-        routes::table().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.served));
+        .layer(from_fn_with_state(app.clone(), auth::own_transport_session));
+    let mut routes = Router::new();
+    for route in routes::table() {
+        routes = routes.route(route.path, route.handler);
+    }
+    let guard = Arc::new(guard::Guard::new(app.clone(), &options.hosts, &origins));
+    let state = HttpState { app: app.clone(), streams_end: shutdown.streams_end.clone() };
     routes
-        .with_state(app)
-        .layer(from_fn(whole))
+        .with_state(state)
+        .layer(from_fn(answer_panics))
         .merge(mcp)
-        .layer(from_fn_with_state(under_way, under_way::count))
+        .layer(from_fn_with_state(shutdown.open_calls.clone(), open_calls::count))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
-        .layer(from_fn_with_state(auth, auth::check))
+        .layer(from_fn_with_state(app, auth::check))
         .layer(from_fn_with_state(guard, guard::check))
 }
 
-/// Through a handle: a clone of the service copies its lists of hosts and origins.
-async fn answer(mcp: Arc<mcp::McpHttp>, request: Request) -> Response {
-    mcp.handle(request).await.map(Body::new)
+/// Sets the scope that the MCP SDK's callbacks read.
+async fn enter_request_scope(
+    axum::Extension(identity): axum::Extension<Identity>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = match mcp::read_headers(request.headers()) {
+        Ok(headers) => headers,
+        // Within a transport session, the headers of `initialize` count and those of this request do not.
+        Err(_) if request.headers().contains_key(mcp::TRANSPORT_SESSION_HEADER) => mcp::ConnectionHeaders::default(),
+        Err(bad) => {
+            return (StatusCode::BAD_REQUEST, format!("{}: {bad}", mcp::BadSessionName::CODE)).into_response();
+        }
+    };
+    RequestScope { identity, headers }.enter(next.run(request)).await
 }
 
-/// What the MCP SDK does not hand on: the headers that a connection is named by.
-async fn with_headers(request: Request, next: Next) -> Response {
-    match mcp::read_headers(request.headers()) {
-        Ok(headers) => mcp::during_headers(headers, next.run(request)).await,
-        // In a transport session it names nothing: `initialize` did.
-        Err(_) if request.headers().contains_key(mcp::SESSION_HEADER) => next.run(request).await,
-        Err(bad) => (StatusCode::BAD_REQUEST, format!("{}: {bad}", mcp::BadName::CODE)).into_response(),
-    }
-}
-
-/// A defect of ours ends one call, and the caller hears of it.
-async fn whole(request: Request, next: Next) -> Response {
+/// Answers a request whose handler panicked. `App::call` catches panics of use cases; this catches those of the handlers.
+async fn answer_panics(request: Request, next: Next) -> Response {
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     answered.unwrap_or_else(|_| problem::Problem::internal().into_response())
 }
 
-/// All of a result, as `/execute` answers it.
-pub fn result_json(ran: &session::RunResult) -> serde_json::Value {
-    serde_json::to_value(execute::result(ran)).unwrap_or_default()
+/// Returns a whole result, as `/execute` answers it.
+pub fn result_json(run: &session::RunResult) -> serde_json::Value {
+    view::json(&execute::finished_json(run))
 }
 
-/// The description of every route, as `/openapi.json` serves it.
+/// Returns the description of every route, as `/openapi.json` serves it.
 pub fn openapi() -> serde_json::Value {
-    openapi::description()
+    view::json(&openapi::description(&routes::table()))
 }

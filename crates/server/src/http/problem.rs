@@ -1,35 +1,33 @@
 //! Errors as `application/problem+json`.
-//! Invariant: `type` and `code` are stable; `detail` says what to do.
+//! Invariant: `type` and `code` are stable; `detail` names the remedy.
 
+use axum::Json;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use base::printable;
-use serde_json::{Value, json};
-use session::{Error, JsError};
+use session::JsError;
+
+use super::openapi::ProblemBody;
 
 #[derive(Debug)]
 pub struct Problem {
     pub status: StatusCode,
     pub code: &'static str,
     pub detail: String,
-    /// Members of its own: what a program needs to go on.
-    pub more: Option<Box<(&'static str, Value)>>,
+    /// For a plan that needs a review: the plan commit with which it can be run.
+    pub plan_commit_ref: Option<String>,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), more: None }
-    }
-
-    pub fn unauthorized(detail: &str) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        Self { status, code, detail: detail.into(), plan_commit_ref: None }
     }
 
     pub fn bad_arguments(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_arguments", detail)
     }
 
-    /// A defect of ours.
+    /// A defect of the server.
     pub fn internal() -> Self {
         let detail = "this call hit a defect of the server; its log has the place";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
@@ -38,34 +36,45 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut body = json!({
-            "type": format!("urn:tokamak:problem:{}", self.code),
-            "title": self.status.canonical_reason().unwrap_or("error"),
-            "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
-        });
-        if let Some(more) = self.more {
-            body[more.0] = more.1;
-        }
-        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
+        let body = ProblemBody {
+            kind: format!("urn:tokamak:problem:{}", self.code),
+            title: self.status.canonical_reason().unwrap_or("error"),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: self.detail,
+            plan_commit_ref: self.plan_commit_ref,
+        };
+        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], Json(body)).into_response()
     }
 }
 
-impl From<&Error> for Problem {
-    fn from(error: &Error) -> Self {
-        if error.is_fault() {
-            tracing::error!(error = error as &dyn std::error::Error, "a call failed");
+impl From<app::Error> for Problem {
+    fn from(error: app::Error) -> Self {
+        match &error {
+            app::Error::Session(error) => Self::of_session(error),
+            app::Error::BadArguments(mistake) => Self::bad_arguments(mistake),
+            app::Error::NoCatalog(_) | app::Error::NotOperator => {
+                Self::new(StatusCode::NOT_FOUND, error.code(), error.to_string())
+            }
+            // A client that withdrew its request reads no answer. The status is for the log.
+            app::Error::Withdrawn => Self::new(StatusCode::BAD_REQUEST, error.code(), error.to_string()),
+            app::Error::Panicked => Self::internal(),
         }
-        let mut problem = Self::new(status(error), error.code(), crate::text::error(error));
-        if let Error::Review { commit, .. } = error {
-            problem.more = Some(Box::new(("plan_commit_ref", json!(commit))));
-        }
-        problem
     }
 }
 
-fn status(error: &Error) -> StatusCode {
+impl Problem {
+    pub fn of_session(error: &session::Error) -> Self {
+        let problem = Self::new(status(error), error.code(), crate::text::session_error(error));
+        match error {
+            session::Error::Review { commit, .. } => Self { plan_commit_ref: Some(commit.clone()), ..problem },
+            _ => problem,
+        }
+    }
+}
+
+fn status(error: &session::Error) -> StatusCode {
+    use session::Error;
     match error {
         Error::Shared(error) => status(error),
         Error::NoSession(_)
@@ -79,7 +88,7 @@ fn status(error: &Error) -> StatusCode {
         Error::Review { .. } | Error::OtherPlan(_) | Error::Interrupted { .. } | Error::TakenOver(_) => {
             StatusCode::CONFLICT
         }
-        Error::Js(error) => of_js(error),
+        Error::Js(error) => script_status(error),
         Error::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         Error::Busy => StatusCode::SERVICE_UNAVAILABLE,
         fault if fault.is_fault() => StatusCode::SERVICE_UNAVAILABLE,
@@ -87,7 +96,7 @@ fn status(error: &Error) -> StatusCode {
     }
 }
 
-fn of_js(error: &JsError) -> StatusCode {
+fn script_status(error: &JsError) -> StatusCode {
     match error {
         JsError::NoScripts => StatusCode::NOT_IMPLEMENTED,
         JsError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,

@@ -1,27 +1,27 @@
-//! MCP requests to tools and resources.
-//! Invariant: an unknown tool is a protocol error; everything a tool itself refuses is an `isError` result the model can read.
+//! The MCP handler: tools, resources and tasks of one connection.
+//! Invariant: an unknown tool is a protocol error. A failure of a tool is a result with `isError` that the model can read.
 
 use std::borrow::Cow;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use app::calls::{ListRuns, ReadArtifact};
+use app::{App, Context, EntryPoint};
 use base::TenantId;
-use futures::FutureExt;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CancelledNotificationParam,
-    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, ErrorData,
-    GetTaskParams, GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, Tool, UpdateTaskParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, DiscoverResult, ErrorData, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
-use session::{Call, Service};
-use tracing::Instrument;
 
-use super::named::{Named, Names};
-use super::{ToolSet, caller, given_up, progress, tasks, tools};
+use super::connection::Connections;
+use super::withdrawn::OpenCalls;
+use super::{ToolSet, caller, progress, resources, tasks, tools};
+use crate::text;
 
 const INSTRUCTIONS: &str = "Tokamak runs small typed programs over APIs. Call plasm_context first, with one stable \
 `intent` for the whole task and the {api, entity} seeds it needs (discover_capabilities finds them; one call for the goal); it \
@@ -29,68 +29,73 @@ answers a session ref (`s0`) and a table that teaches how to write programs. The
 the same ref; call plasm_context again only to add seeds. Long results are cut; read_artifact reads the rest. A seed that \
 does not exist is answered with those that do. APIs here: ";
 
-/// More would only cost tokens; discovery knows them all.
-const APIS_NAMED: usize = 30;
+/// The instructions name so many APIs. More would cost tokens, and discovery finds all of them.
+const MAX_NAMED_APIS: usize = 30;
 
-const PROTOCOLS: &[ProtocolVersion] = &[
+const PROTOCOL_VERSIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
     ProtocolVersion::V_2025_11_25,
     ProtocolVersion::V_2026_07_28,
 ];
 
-/// The list is constant, so a client may keep it for the day.
+/// The tool list is constant, so a client may cache it for a day.
 const LIST_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The instructions name the APIs, and those change when a file of the catalogs does.
+/// The instructions name the APIs, which change when a catalog file changes.
 const DISCOVER_TTL_MS: u64 = 60 * 1000;
 
-/// Not longer than an artifact is kept.
+/// An artifact is kept for at least this long.
 const ARTIFACT_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// The handler of one connection. Without transport sessions, each request is a connection.
 #[derive(Clone)]
 pub struct Handler {
-    service: Arc<Service>,
-    /// Whose APIs the instructions name.
+    app: Arc<App>,
+    /// The tenant whose APIs the instructions name.
     tenant: TenantId,
     tools: ToolSet,
-    names: Names,
-    /// Of this connection.
-    calls: given_up::Calls,
+    connections: Connections,
+    /// The open `run_js` calls of this connection, which `notifications/cancelled` can withdraw.
+    open_calls: OpenCalls,
 }
 
 impl Handler {
-    pub fn new(service: Arc<Service>, tenant: TenantId, tools: ToolSet, names: Names) -> Self {
-        Self { service, tenant, tools, names, calls: given_up::Calls::default() }
+    pub(super) fn new(app: Arc<App>, tenant: TenantId, tools: ToolSet, connections: Connections) -> Self {
+        Self { app, tenant, tools, connections, open_calls: OpenCalls::default() }
     }
 
     fn instructions(&self) -> String {
-        let registry = self.service.registry_for(&self.tenant);
-        instructions(registry.iter().map(|c| c.id.as_str()))
+        let registry = self.app.service().registry_for(&self.tenant);
+        instructions(registry.iter().map(|catalog| catalog.id.as_str()))
     }
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
-        let offered = tools::Name::ALL.into_iter().filter(|tool| tool.is_in(self.tools));
-        let near = base::similar_names(name, offered.map(tools::Name::as_str)).join(", ");
+        let near = base::similar_names(name, tools::names(self.tools)).join(", ");
         ErrorData::invalid_params(format!("unknown tool `{}`; one of: {near}", base::printable(name, 80)), None)
     }
 }
 
-/// What a host shows a model before its first call.
+/// Returns the instructions that a host shows a model before its first call.
 pub fn instructions<'a>(apis: impl Iterator<Item = &'a str>) -> String {
-    let named: Vec<&str> = apis.take(APIS_NAMED).collect();
+    let named: Vec<&str> = apis.take(MAX_NAMED_APIS).collect();
     format!("{INSTRUCTIONS}{}.", named.join(", "))
+}
+
+/// Returns the context of a request that is not a tool call.
+fn protocol_call(context: &RequestContext<RoleServer>) -> Result<Context, ErrorData> {
+    Ok(Context::new(caller::caller(context)?, EntryPoint::Protocol))
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
-        let me = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
-        ServerConfig::new(capabilities).with_server_info(me).with_instructions(self.instructions())
+        let implementation = Implementation::new("tokamak", env!("CARGO_PKG_VERSION")).with_title("Tokamak");
+        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(self.instructions())
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(PROTOCOLS)
+        Cow::Borrowed(PROTOCOL_VERSIONS)
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -103,13 +108,14 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut list = ListToolsResult::with_all_items(tools::offered(self.tools).to_vec());
-        (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
+        let mut list = ListToolsResult::with_all_items(tools::listed(self.tools).to_vec());
+        list.ttl_ms = Some(LIST_TTL_MS);
+        list.cache_scope = Some(CacheScope::Public);
         Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::offered(self.tools).iter().find(|tool| tool.name == name).cloned()
+        tools::listed(self.tools).iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(
@@ -117,64 +123,36 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::Name::parse(&request.name).filter(|tool| tool.is_in(self.tools)) else {
+        let Some(tool) = tools::find(&request.name, self.tools) else {
             return Err(self.unknown_tool(&request.name));
         };
-        let request_id = caller::request_id(&context).unwrap_or_else(|| self.service.new_request_id());
-        let span = tracing::info_span!("tool", request_id, tool = tool.as_str());
-        async {
-            let (started, clock) = (self.service.now(), std::time::Instant::now());
-            let caller = caller::caller(&context)?;
-            let run = (tool == tools::Name::RunJs).then(|| self.calls.enter(&context.id));
-            let id_cell = run.as_ref().map(|run| run.id_cell.clone());
-            let call = async {
-                let named = if tool.is_named() {
-                    self.names.of(&self.service, &caller, &context).await
-                } else {
-                    Ok(Named::default())
-                };
-                match named {
-                    Ok(named) => {
-                        let given = request.arguments.unwrap_or_default();
-                        tools::call(&self.service, &caller, (tool, Named { id_cell, ..named }), given).await
-                    }
-                    Err(error) => tools::Answer::failed(&error),
-                }
-            };
-            // A defect of ours ends one call, and the caller hears of it.
-            let call =
-                AssertUnwindSafe(call).catch_unwind().map(|ended| ended.unwrap_or_else(|_| tools::Answer::broken()));
-            let answer = tokio::select! {
-                // Looked at first: what was given up before it began does not begin.
-                biased;
-                // The client no longer waits: what it asked for stops before its next effect, and what was done is kept.
-                () = context.ct.cancelled() => {
-                    if let Some(run) = &run {
-                        run.end(&self.service, &caller).await;
-                    }
-                    tools::Answer::cancelled()
-                }
-                answer = progress::while_running(&context, call) => answer,
-            };
-            let ms = self.service.now().0 - started.0;
-            self.service.count_call(tool.as_str(), answer.outcome, clock.elapsed().as_secs_f64());
-            if let Some((reference, call)) = &answer.call {
-                let call = Call { at: started.0, ms, outcome: answer.outcome.to_owned(), ..call.clone() };
-                self.service.record(&caller, reference, (call, answer.shown()));
-            }
-            tracing::info!(target: "tokamak::mcp", slot = answer.slot, outcome = answer.outcome, ms, "called");
-            match answer.task.filter(|_| tasks::declared(&context)) {
-                Some(task) => tasks::created(&self.service, &caller, &task).await.map(Into::into),
-                None => Ok(answer.result.into()),
-            }
+        let caller = caller::caller(&context)?;
+        let open_call = (tool.name == tools::RUN_JS).then(|| self.open_calls.enter(&context.id));
+        let connection = if tool.uses_connection {
+            let found = self.connections.find(&self.app, &caller, &context).await;
+            found.map(|scope| scope.with_id_cell(open_call.as_ref().map(|call| call.id_cell.clone())))
+        } else {
+            Ok(Default::default())
+        };
+        let call_context = Context {
+            request_id: caller::request_id(&context),
+            withdrawn: Some(context.ct.clone()),
+            ..Context::new(caller, EntryPoint::Tool)
+        };
+        let call = tool.call(&self.app, &call_context, connection, request.arguments.unwrap_or_default());
+        let answer = progress::while_running(&context, call).await;
+        if let Some(open_call) = open_call.filter(|_| answer.withdrawn) {
+            open_call.cancel_run_if_withdrawn(&self.app, &call_context.caller).await;
         }
-        .instrument(span)
-        .await
+        match answer.task.filter(|_| tasks::client_knows_tasks(&context)) {
+            Some(task) => tasks::create(&self.app, call_context.caller, &task).await.map(Into::into),
+            None => Ok(answer.result.into()),
+        }
     }
 
     async fn on_cancelled(&self, notification: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
-        if let Some(id) = &notification.request_id {
-            self.calls.give_up(id);
+        if let Some(request) = &notification.request_id {
+            self.open_calls.withdraw(request);
         }
     }
 
@@ -183,11 +161,9 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let listed = self.service.list_runs(&caller::caller(&context)?).await.map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "listing resources failed");
-            ErrorData::internal_error(crate::text::error(&error), None)
-        })?;
-        Ok(ListResourcesResult::with_all_items(super::resources::listed(listed)))
+        let runs = self.app.call(&protocol_call(&context)?, ListRuns).await;
+        let runs = runs.map_err(|error| ErrorData::internal_error(text::error(&error), None))?;
+        Ok(ListResourcesResult::with_all_items(resources::run_resources(runs)))
     }
 
     async fn list_resource_templates(
@@ -195,8 +171,9 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut list = ListResourceTemplatesResult::with_all_items(super::resources::templates());
-        (list.ttl_ms, list.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Public));
+        let mut list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        list.ttl_ms = Some(LIST_TTL_MS);
+        list.cache_scope = Some(CacheScope::Public);
         Ok(list)
     }
 
@@ -205,29 +182,19 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let caller = caller::caller(&context)?;
-        let read = if request.uri.starts_with("heap://") {
-            self.service.heap_info(&caller, &request.uri).await.map(|info| crate::js::heap(&info).to_string())
-        } else {
-            self.service.resource(&caller, &request.uri).await.map(|resource| super::resources::json(&resource))
-        };
-        match read {
-            Ok(text) => {
-                let contents = ResourceContents::text(text, request.uri).with_mime_type("application/json");
-                let mut read = ReadResourceResult::new(vec![contents]);
-                // Immutable, and of this tenant alone.
-                (read.ttl_ms, read.cache_scope) = (Some(ARTIFACT_TTL_MS), Some(CacheScope::Private));
-                Ok(read.into())
+        let content = self.app.call(&protocol_call(&context)?, ReadArtifact::whole(&request.uri)).await;
+        let content = content.map_err(|error| {
+            if error.is_fault() || matches!(error, app::Error::Panicked) {
+                return ErrorData::internal_error(text::error(&error), None);
             }
-            Err(error) if error.is_fault() => {
-                tracing::error!(error = &error as &dyn std::error::Error, "reading a resource failed");
-                Err(ErrorData::internal_error(crate::text::error(&error), None))
-            }
-            Err(error) => {
-                let uri = serde_json::json!({"uri": request.uri});
-                Err(ErrorData::resource_not_found(crate::text::error(&error), Some(uri)))
-            }
-        }
+            ErrorData::resource_not_found(text::error(&error), Some(serde_json::json!({"uri": request.uri})))
+        })?;
+        let text = ResourceContents::text(resources::resource_text(&content), request.uri);
+        let mut read = ReadResourceResult::new(vec![text.with_mime_type(resources::MIME_TYPE)]);
+        // A resource never changes, and belongs to one tenant.
+        read.ttl_ms = Some(ARTIFACT_TTL_MS);
+        read.cache_scope = Some(CacheScope::Private);
+        Ok(read.into())
     }
 
     async fn get_task(
@@ -235,7 +202,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::get(&self.service, &caller::caller(&context)?, &request.task_id).await
+        tasks::get(&self.app, &protocol_call(&context)?, &request.task_id).await
     }
 
     async fn update_task(
@@ -243,7 +210,7 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::update(&self.service, &caller::caller(&context)?, &request.task_id).await
+        tasks::update(&self.app, &protocol_call(&context)?, &request.task_id).await
     }
 
     async fn cancel_task(
@@ -251,10 +218,10 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel(&self.service, &caller::caller(&context)?, &request.task_id).await
+        tasks::cancel(&self.app, &protocol_call(&context)?, &request.task_id).await
     }
 
-    /// Not declared, so not there; the SDK would answer an empty list.
+    /// Refuses the method, because the server declares no prompts. The SDK would answer an empty list.
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
@@ -263,7 +230,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
     }
 
-    /// Not declared, so not there.
+    /// Refuses the method, because the server declares no completions.
     async fn complete(
         &self,
         _request: CompleteRequestParams,
@@ -271,9 +238,4 @@ impl ServerHandler for Handler {
     ) -> Result<CompleteResult, ErrorData> {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
-}
-
-/// A result the model reads as a failure.
-pub fn refused(text: impl Into<String>) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text.into())])
 }

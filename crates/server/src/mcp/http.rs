@@ -1,46 +1,48 @@
-//! The MCP service for the HTTP router.
-//! Invariant: Host and Origin are checked against the same lists as every other route.
+//! MCP over Streamable HTTP, with the SDK's service for both protocol eras.
+//! Invariant: a handler is made within the request that asks for it, so it belongs to that request's tenant.
 
 use std::sync::Arc;
 
+use app::App;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use session::Service;
 use tokio_util::sync::CancellationToken;
 
 use super::transport_store::TransportStore;
-use super::{McpOptions, Root, Roots};
-use crate::identity;
+use super::{HandlerFactory, McpOptions, WrapHandler};
+use crate::request_scope::RequestScope;
 
-pub type McpHttp = StreamableHttpService<Root, LocalSessionManager>;
+pub type McpHttp<W> = StreamableHttpService<<W as WrapHandler>::Wrapped, LocalSessionManager>;
 
-/// Who may be asked, and by which pages.
-pub struct HttpLists<'a> {
+/// The settings of the SDK's service.
+pub struct McpHttpSettings<'a> {
+    /// The host names and page origins that the SDK accepts. `http::guard` has checked both before.
     pub hosts: &'a [String],
     pub origins: &'a [String],
+    pub max_body_bytes: usize,
+    /// Ends the streams of transport sessions.
+    pub stop: CancellationToken,
 }
 
-pub fn service(
-    service: Arc<Service>,
-    lists: HttpLists<'_>,
-    options: McpOptions,
-    body_bytes: usize,
-    stop: CancellationToken,
-) -> McpHttp {
+pub fn service<W: WrapHandler>(
+    app: &Arc<App>,
+    options: &McpOptions,
+    settings: McpHttpSettings<'_>,
+    wrapper: W,
+) -> McpHttp<W> {
     let mut config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(lists.hosts)
-        .with_allowed_origins(lists.origins)
+        .with_allowed_hosts(settings.hosts)
+        .with_allowed_origins(settings.origins)
         .enforce_origin_validation()
-        .with_max_request_body_bytes(body_bytes)
-        // In 2026-07-28 an answer that nothing comes before is one JSON body instead of a stream of one event.
+        .with_max_request_body_bytes(settings.max_body_bytes)
+        // In 2026-07-28 an answer without earlier notifications is one JSON body instead of a stream with one event.
         .with_json_response(true)
-        .with_cancellation_token(stop);
-    config.session_store = Some(Arc::new(TransportStore(service.clone())));
-    let roots = Roots::new(&options);
-    // Made for each session, or for each request where there is none, within the request that asks for it.
-    let handler = move || {
-        let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
-        Ok(roots.root(service.clone(), who.tenant))
+        .with_cancellation_token(settings.stop);
+    config.session_store = Some(Arc::new(TransportStore(app.clone())));
+    let factory = HandlerFactory::new(app.clone(), options, wrapper);
+    let make_handler = move || {
+        let scope = RequestScope::current().map_err(std::io::Error::other)?;
+        Ok(factory.handler(scope.identity.tenant))
     };
-    StreamableHttpService::new(handler, Arc::new(LocalSessionManager::default()), config)
+    StreamableHttpService::new(make_handler, Arc::new(LocalSessionManager::default()), config)
 }

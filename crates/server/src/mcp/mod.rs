@@ -1,86 +1,89 @@
-//! MCP on stdio and Streamable HTTP, both protocol eras. The only module that names the MCP SDK.
-//! Invariant: the tool list is the same for every connection and never changes as a side effect of a call.
+//! MCP on standard input and over Streamable HTTP, in all supported protocol revisions. Only this module uses the MCP SDK.
+//! Invariant: the tool list is the same for every connection and does not change while the server runs.
 
 mod caller;
-#[cfg(feature = "conformance-fixtures")]
-mod fixtures;
-mod given_up;
+mod connection;
 mod handler;
 mod http;
-mod meta;
-mod named;
 mod progress;
 mod resources;
 mod stdio;
 mod tasks;
 mod tools;
 mod transport_store;
+mod withdrawn;
 
 use std::sync::Arc;
 
+use app::App;
 use base::TenantId;
-use session::Service;
+use rmcp::ServerHandler;
 
-pub use caller::SESSION_HEADER;
-pub use handler::instructions;
-pub use http::{HttpLists, McpHttp, service};
-pub use named::{BadName, Named, during as during_headers, read as read_headers};
+pub use caller::TRANSPORT_SESSION_HEADER;
+pub use connection::{BadSessionName, ConnectionHeaders, read_headers, scope_of};
+pub use handler::{Handler, instructions};
+pub use http::{McpHttpSettings, service};
 pub use stdio::{StdioError, serve_stdio};
 
-/// Which tools there are for a client.
+/// The settings of MCP.
 #[derive(Debug, Clone, Default)]
 pub struct McpOptions {
     pub tools: ToolSet,
-    /// What a connection is called that does not say so itself.
-    pub session_id: Option<String>,
-    /// Also what the conformance suite asks for by name.
-    #[cfg(feature = "conformance-fixtures")]
-    pub fixtures: bool,
+    /// The session name of a connection that has no headers.
+    pub session_name: Option<String>,
 }
 
+/// The tools that a server offers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolSet {
-    /// Those that a model needs to work with programs and code.
+    /// The tools with which a model runs programs and scripts.
     Core,
     #[default]
     All,
 }
 
-/// Name, description and input schema of every tool of a set: what a model sees of them.
+/// Returns the name, description and input schema of every tool of a set, as a model sees them.
 pub fn tool_list(set: ToolSet) -> serde_json::Value {
-    serde_json::to_value(tools::offered(set)).unwrap_or_default()
+    serde_json::to_value(tools::listed(set)).unwrap_or_default()
 }
 
-#[cfg(not(feature = "conformance-fixtures"))]
-type Root = handler::Handler;
-#[cfg(feature = "conformance-fixtures")]
-type Root = fixtures::Served;
+/// Decides which MCP handler answers a connection. The product answers with its own handler. The test server of the MCP
+/// conformance suite wraps that handler, because the suite asks for tools and resources that the product does not have.
+pub trait WrapHandler: Clone + Send + Sync + 'static {
+    type Wrapped: ServerHandler;
 
-/// Makes what answers a request, or the requests of a connection.
+    fn wrap(&self, own: Handler) -> Self::Wrapped;
+}
+
+/// Answers with the product's own handler.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnHandler;
+
+impl WrapHandler for OwnHandler {
+    type Wrapped = Handler;
+
+    fn wrap(&self, own: Handler) -> Handler {
+        own
+    }
+}
+
+/// Makes the handlers of connections.
 #[derive(Clone)]
-struct Roots {
+struct HandlerFactory<W> {
+    app: Arc<App>,
     tools: ToolSet,
-    names: named::Names,
-    /// What they remember from one request to the next.
-    #[cfg(feature = "conformance-fixtures")]
-    fixtures: Option<Arc<fixtures::Fixtures>>,
+    connections: connection::Connections,
+    wrapper: W,
 }
 
-impl Roots {
-    fn new(options: &McpOptions) -> Self {
-        Self {
-            tools: options.tools,
-            names: named::Names::new(options.session_id.clone()),
-            #[cfg(feature = "conformance-fixtures")]
-            fixtures: options.fixtures.then(Arc::default),
-        }
+impl<W: WrapHandler> HandlerFactory<W> {
+    fn new(app: Arc<App>, options: &McpOptions, wrapper: W) -> Self {
+        let connections = connection::Connections::new(options.session_name.clone());
+        Self { app, tools: options.tools, connections, wrapper }
     }
 
-    fn root(&self, service: Arc<Service>, tenant: TenantId) -> Root {
-        let handler = handler::Handler::new(service, tenant, self.tools, self.names.clone());
-        #[cfg(feature = "conformance-fixtures")]
-        let handler = fixtures::Served::new(handler, self.fixtures.clone());
-        handler
+    fn handler(&self, tenant: TenantId) -> W::Wrapped {
+        self.wrapper.wrap(Handler::new(self.app.clone(), tenant, self.tools, self.connections.clone()))
     }
 }

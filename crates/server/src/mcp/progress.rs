@@ -1,5 +1,5 @@
-//! Signs of life while a tool runs.
-//! Invariant: the first is sent at once and one follows at least every 20 s, because a host gives up a call that is silent.
+//! Progress notifications while a tool runs.
+//! Invariant: the first is sent at once, and one follows at least every 20 s, because hosts cancel a call that stays silent.
 
 use std::time::Duration;
 
@@ -8,33 +8,35 @@ use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
-const EVERY: Duration = Duration::from_secs(15);
+const INTERVAL: Duration = Duration::from_secs(15);
 
-/// Runs `work`, telling a client that asked for it that it goes on.
+/// Runs `work` and notifies a client that asked for progress.
 pub async fn while_running<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
     let Some(token) = context.meta.get_progress_token() else {
         return work.await;
     };
-    let tell = |count| {
-        let step = ProgressNotificationParam::new(token.clone(), count).with_message("running");
-        // A client that does not listen any more is told nothing; the work goes on.
-        async move { drop(context.peer.notify_progress(step).await) }
+    let notify = |count| {
+        let progress = ProgressNotificationParam::new(token.clone(), count).with_message("running");
+        // A failure means that the client is gone. The work goes on without it.
+        async move { drop(context.peer.notify_progress(progress).await) }
     };
-    telling(tell, work).await
+    with_notifications(notify, work).await
 }
 
-async fn telling<T, Told: Future<Output = ()>>(tell: impl Fn(f64) -> Told, work: impl Future<Output = T>) -> T {
+/// Runs `work` and calls `notify` with a growing count, at once and then at every interval.
+async fn with_notifications<T, N: Future<Output = ()>>(notify: impl Fn(f64) -> N, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
-    // Not by the first tick of a clock, which may be a millisecond away: much is done by then.
+    // The first notification does not wait for a tick of the timer, which comes up to a millisecond later: short work is done
+    // by then, and its client would see no progress at all.
     let mut count = 1.0;
-    tell(count).await;
-    let mut ticks = tokio::time::interval_at(Instant::now() + EVERY, EVERY);
+    notify(count).await;
+    let mut ticks = tokio::time::interval_at(Instant::now() + INTERVAL, INTERVAL);
     loop {
         tokio::select! {
             biased;
             _ = ticks.tick() => {
                 count += 1.0;
-                tell(count).await;
+                notify(count).await;
             }
             done = &mut work => return done,
         }
@@ -49,20 +51,21 @@ mod tests {
     use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_sign_of_life_comes_at_once_and_none_is_later_than_20_s_after_another() {
-        let (started, told) = (Instant::now(), RefCell::new(Vec::new()));
+    async fn the_first_notification_comes_at_once_and_the_next_within_20_s() {
+        let started = Instant::now();
+        let notified = RefCell::new(Vec::new());
         let work = async {
             tokio::time::sleep(Duration::from_secs(100)).await;
             7
         };
-        let tell = |count: f64| {
-            told.borrow_mut().push((started.elapsed().as_secs(), count));
+        let notify = |count: f64| {
+            notified.borrow_mut().push((started.elapsed().as_secs(), count));
             std::future::ready(())
         };
-        assert_eq!(super::telling(tell, work).await, 7);
-        let told = told.into_inner();
-        assert_eq!(told[0], (0, 1.0));
-        assert!(told.windows(2).all(|two| two[1].0 - two[0].0 <= 20 && two[1].1 > two[0].1), "{told:?}");
-        assert!(told.last().is_some_and(|last| last.0 > 80), "{told:?}");
+        assert_eq!(super::with_notifications(notify, work).await, 7);
+        let notified = notified.into_inner();
+        assert_eq!(notified[0], (0, 1.0));
+        assert!(notified.windows(2).all(|two| two[1].0 - two[0].0 <= 20 && two[1].1 > two[0].1), "{notified:?}");
+        assert!(notified.last().is_some_and(|last| last.0 > 80), "{notified:?}");
     }
 }

@@ -1,16 +1,17 @@
-//! Results and plans as MCP resources.
-//! Invariant: a resource is what a URI leads to under the caller's tenant, whole, as JSON.
+//! Results, plans and heaps as MCP resources.
+//! Invariant: a resource is the whole JSON behind a URI of the caller's tenant.
 
-use rmcp::model::{Resource as Listed, ResourceTemplate};
-use session::{Resource, RunListItem};
+use app::calls::ArtifactContent;
+use rmcp::model::{Resource, ResourceTemplate};
+use session::RunListItem;
 
-const MIME: &str = "application/json";
-/// Characters of a program that a description shows.
-const SHOWN: usize = 120;
+pub const MIME_TYPE: &str = "application/json";
+/// Characters of a program that the description of its result shows.
+const MAX_PROGRAM_CHARS: usize = 120;
 
 pub fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, title: &str, description: &str| {
-        ResourceTemplate::new(uri, name).with_title(title).with_description(description).with_mime_type(MIME)
+        ResourceTemplate::new(uri, name).with_title(title).with_description(description).with_mime_type(MIME_TYPE)
     };
     vec![
         template(
@@ -36,20 +37,24 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub fn listed(runs: Vec<RunListItem>) -> Vec<Listed> {
-    let one = |run: RunListItem| {
-        let program: String =
-            run.program.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect();
+/// Lists runs as resources.
+pub fn run_resources(runs: Vec<RunListItem>) -> Vec<Resource> {
+    let resource = |run: RunListItem| {
+        let program = run.program.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = program.chars().take(MAX_PROGRAM_CHARS).collect();
         let name = run.uri.trim_start_matches("plasm://session/").to_owned();
-        Listed::new(run.uri, name).with_description(format!("{} · {program}", run.finished)).with_mime_type(MIME)
+        Resource::new(run.uri, name).with_description(format!("{} · {shown}", run.finished)).with_mime_type(MIME_TYPE)
     };
-    runs.into_iter().map(one).collect()
+    runs.into_iter().map(resource).collect()
 }
 
-pub fn json(resource: &Resource) -> String {
-    // Both are plain data with string keys.
-    match resource {
-        Resource::Artifact(artifact) => serde_json::to_string(artifact).unwrap_or_default(),
-        Resource::Plan(plan) => serde_json::to_string(plan).unwrap_or_default(),
-    }
+/// Returns the JSON text of a resource.
+pub fn resource_text(content: &ArtifactContent) -> String {
+    // All three are plain data with text keys, so serialization cannot fail.
+    let text = match content {
+        ArtifactContent::Artifact(artifact) => serde_json::to_string(artifact),
+        ArtifactContent::Plan(plan) => serde_json::to_string(plan),
+        ArtifactContent::Heap(heap) => serde_json::to_string(heap),
+    };
+    text.unwrap_or_default()
 }

@@ -1,18 +1,18 @@
 //! MCP on standard input and output.
-//! Invariant: nothing but protocol messages goes to standard output, whole lines at a time; a line that is no message is
-//! answered as JSON-RPC says, and the connection lives on.
+//! Invariant: standard output carries only protocol messages, each on one whole line. A line that is not a message is answered
+//! with the error that JSON-RPC defines, and the connection goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::ServiceExt;
-use session::Service;
+use app::App;
+use rmcp::{ServerHandler, ServiceExt};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{McpOptions, Root, Roots};
+use super::{HandlerFactory, McpOptions, OwnHandler};
 use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
 
 #[derive(Debug, thiserror::Error)]
@@ -23,48 +23,55 @@ pub enum StdioError {
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Lines under way between the streams and the SDK.
-const WAITING: usize = 64;
+/// Lines that wait to be written to standard output.
+const MAX_WAITING_LINES: usize = 64;
 
-/// Serves one client until it closes its end or `stop` is cancelled; then calls under way may finish for `drain`.
+/// Serves one client until it closes its end or `stop` is cancelled. After a stop, open calls may finish within `drain`.
 pub async fn serve_stdio(
-    service: Arc<Service>,
+    app: Arc<App>,
     options: McpOptions,
     drain: Duration,
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
     let (to_sdk, sdk_in) = tokio::io::duplex(MESSAGE_BYTES);
     let (sdk_out, from_sdk) = tokio::io::duplex(MESSAGE_BYTES);
-    let (answers, lines) = mpsc::channel(WAITING);
+    let (answers, lines) = mpsc::channel(MAX_WAITING_LINES);
     let reading = tokio::spawn(read_lines(to_sdk, answers.clone()));
     tokio::spawn(forward(from_sdk, answers));
     let writing = tokio::spawn(write_lines(lines, tokio::io::stdout()));
-    let (over, no_more_input) = (CancellationToken::new(), reading.abort_handle());
-    let ending = tokio::spawn(end(stop, no_more_input, drain, over.clone()));
-    let served = serve_on(Roots::new(&options).root(service, base::TenantId::local()), (sdk_in, sdk_out), over).await;
+    let connection_end = CancellationToken::new();
+    let draining = tokio::spawn(drain_on_stop(stop, reading.abort_handle(), drain, connection_end.clone()));
+    let handler = HandlerFactory::new(app, &options, OwnHandler).handler(base::TenantId::local());
+    let served = serve_on(handler, (sdk_in, sdk_out), connection_end).await;
     reading.abort();
-    ending.abort();
-    // What was answered last is written before the process ends.
+    draining.abort();
+    // The last answers are written before the process ends.
     let _ = writing.await;
     served
 }
 
-/// To the SDK a stop looks like a client that has nothing more to say: it answers what it was asked, then ends.
-async fn end(stop: CancellationToken, input: AbortHandle, drain: Duration, over: CancellationToken) {
+/// After a stop, ends the input, as if the client had closed it: the SDK answers the open calls and then ends. The connection
+/// is cut when the time to finish is over.
+async fn drain_on_stop(
+    stop: CancellationToken,
+    input: AbortHandle,
+    drain: Duration,
+    connection_end: CancellationToken,
+) {
     stop.cancelled().await;
     input.abort();
     tokio::time::sleep(drain).await;
-    over.cancel();
+    connection_end.cancel();
 }
 
 async fn serve_on(
-    root: Root,
+    handler: impl ServerHandler,
     streams: (DuplexStream, DuplexStream),
-    stop: CancellationToken,
+    end: CancellationToken,
 ) -> Result<(), StdioError> {
-    let running = match root.serve_with_ct(streams, stop).await {
+    let running = match handler.serve_with_ct(streams, end).await {
         Ok(running) => running,
-        // A client that leaves before it says hello is not a failure.
+        // A client that closes the connection before the handshake is not a failure.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(rmcp::service::ServerInitializeError::Cancelled) => return Ok(()),
         Err(error) => return Err(StdioError::Handshake(Box::new(error))),
@@ -72,26 +79,27 @@ async fn serve_on(
     running.waiting().await.map(|_| ()).map_err(StdioError::Broken)
 }
 
-/// Standard input to the SDK, but for lines that are no message: those are answered here.
+/// Passes standard input to the SDK. Lines that are not messages are answered here, because the SDK would end the connection.
 async fn read_lines(mut to_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
     let mut input = BufReader::new(tokio::io::stdin());
     loop {
         let mut line = Vec::new();
-        let most = LINE_BYTES as u64 + 1;
-        match (&mut input).take(most).read_until(b'\n', &mut line).await {
+        let read_limit = LINE_BYTES as u64 + 1;
+        match (&mut input).take(read_limit).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) if line.trim_ascii().is_empty() => continue,
             Ok(_) => {}
         }
-        let whole = line.len() as u64 != most || line.ends_with(b"\n");
-        let kind = if whole { message::read(line.trim_ascii()) } else { Err(Mistake::too_large()) };
+        let is_whole = line.len() as u64 != read_limit || line.ends_with(b"\n");
+        let kind = if is_whole { message::read(line.trim_ascii()) } else { Err(Mistake::too_large()) };
         let sent = match kind {
             Ok(Kind::Call) => write_line(&mut to_sdk, &line).await,
-            // We ask clients nothing, so there is nothing to answer; before the handshake the SDK would hang up over it.
+            // The server sends no requests, so a response answers nothing. Before the handshake the SDK would end the connection
+            // over it.
             Ok(Kind::Answer) => Ok(()),
             Err(mistake) => {
-                tracing::warn!(code = mistake.code, why = mistake.text, "not a JSON-RPC message");
-                if !whole {
+                tracing::warn!(code = mistake.code, reason = mistake.text, "not a JSON-RPC message");
+                if !is_whole {
                     skip_line(&mut input).await;
                 }
                 answers.send(mistake.answer().into_bytes()).await.map_err(|_| std::io::ErrorKind::BrokenPipe.into())
@@ -103,7 +111,7 @@ async fn read_lines(mut to_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
     }
 }
 
-/// The rest of a line that is too long to be kept.
+/// Skips the rest of a line that is too long to be kept.
 async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin)) {
     loop {
         let (skipped, ended) = match input.fill_buf().await {
@@ -120,7 +128,7 @@ async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin)) {
     }
 }
 
-/// The SDK's messages, line by line, to the one writer.
+/// Passes the SDK's messages line by line to the one writer of standard output.
 async fn forward(from_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
     let mut lines = BufReader::new(from_sdk).lines();
     while let Ok(Some(line)) = lines.next_line().await {

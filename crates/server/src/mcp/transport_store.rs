@@ -1,42 +1,38 @@
-//! Keeps the older revisions' transport sessions in our store, so that a client survives a restart of the server.
-//! Invariant: a session id is only a key, of the tenant whose request it is; what comes back is the client's own `initialize`, with the `X-MCP-*` headers it came with.
+//! Stores the transport sessions of the older protocol revisions, so that a client survives a restart of the server.
+//! Invariant: a session id is a key within the tenant of the request. The stored value is the client's own `initialize`
+//! with the `X-MCP-*` headers that came with it.
 
 use std::sync::Arc;
 
+use app::App;
 use async_trait::async_trait;
-use base::TenantId;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
-use session::Service;
 
-use super::named;
-use crate::identity;
+use super::connection;
+use crate::request_scope::RequestScope;
 
-pub struct TransportStore(pub Arc<Service>);
+pub struct TransportStore(pub Arc<App>);
 
 #[async_trait]
 impl SessionStore for TransportStore {
     async fn load(&self, session_id: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        let found = self.0.transport(&tenant()?, session_id).await?;
-        Ok(found.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
+        let tenant = RequestScope::current()?.identity.tenant;
+        let stored = self.0.service().transport(&tenant, session_id).await?;
+        Ok(stored.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
     }
 
     async fn store(&self, session_id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
+        let RequestScope { identity, headers } = RequestScope::current()?;
         let mut row = serde_json::to_value(state)?;
-        let headers = named::of_request();
         if !headers.is_empty() {
-            row[named::KEPT] = serde_json::to_value(headers)?;
+            row[connection::STORED_MEMBER] = serde_json::to_value(headers)?;
         }
         let bytes = serde_json::to_vec(&row)?;
-        Ok(self.0.store_transport(&tenant()?, session_id, bytes).await?)
+        Ok(self.0.service().store_transport(&identity.tenant, session_id, bytes).await?)
     }
 
     async fn delete(&self, session_id: &str) -> Result<(), SessionStoreError> {
-        Ok(self.0.drop_transport(&tenant()?, session_id).await?)
+        let tenant = RequestScope::current()?.identity.tenant;
+        Ok(self.0.service().drop_transport(&tenant, session_id).await?)
     }
-}
-
-/// The SDK asks within the request that it answers.
-fn tenant() -> Result<TenantId, SessionStoreError> {
-    let who = identity::current().ok_or_else(|| std::io::Error::other("a request without an identity"))?;
-    Ok(who.tenant)
 }

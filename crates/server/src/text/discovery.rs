@@ -1,29 +1,30 @@
-//! What discovery found, and what the registry holds, as tables of few tokens.
-//! Invariant: a row is what a seed needs; a cell has no tab and no line break.
+//! Discovery results and the registry, as tables of few tokens.
+//! Invariant: a row has what a seed needs, and a cell has no tab and no line break.
 
 use session::{ApiAccess, ApiListing, DiscoveryAnswer};
 
-/// Names of entities that one line shows.
-const ENTITIES: usize = 24;
-/// APIs that an answer without rows names.
-const APIS: usize = 40;
+/// The number of entity names on one line.
+const MAX_NAMED_ENTITIES: usize = 24;
+/// The number of APIs that an answer without rows names.
+const MAX_NAMED_APIS: usize = 40;
 
+/// Renders the answer of `discover_capabilities`.
 pub fn discovered(discovered: &DiscoveryAnswer) -> String {
     let rows = &discovered.found.rows;
     if rows.is_empty() {
-        return nothing(discovered);
+        return no_match(discovered);
     }
-    let row = |hit: &teach::discovery::Hit| format!("{}\t{}\t{}\n", hit.api, hit.entity, plain(&hit.description));
+    let row = |hit: &teach::discovery::Hit| format!("{}\t{}\t{}\n", hit.api, hit.entity, one_line(&hit.description));
     format!("```tsv\napi\tentity\tdescription\n{}```", rows.iter().map(row).collect::<String>())
 }
 
-/// What there is, so that the next question can be asked in its words.
-fn nothing(discovered: &DiscoveryAnswer) -> String {
-    let apis = discovered.apis.iter().take(APIS);
+/// Lists the searched APIs, so that the model can ask again in their words.
+fn no_match(discovered: &DiscoveryAnswer) -> String {
+    let apis = discovered.apis.iter().take(MAX_NAMED_APIS);
     let api = |catalog: &std::sync::Arc<catalog::Catalog>| {
-        format!("{}\t{}\t{}\n", catalog.id, plain(&catalog.title), names(catalog))
+        format!("{}\t{}\t{}\n", catalog.id, one_line(&catalog.title), entity_names(catalog))
     };
-    let more = match discovered.apis.len().saturating_sub(APIS) {
+    let more = match discovered.apis.len().saturating_sub(MAX_NAMED_APIS) {
         0 => String::new(),
         more => format!("\n{more} more: list_registry"),
     };
@@ -34,6 +35,7 @@ fn nothing(discovered: &DiscoveryAnswer) -> String {
     )
 }
 
+/// Renders the answer of `list_registry`.
 pub fn listed(listed: &[ApiListing], query: Option<&str>) -> String {
     if listed.is_empty() {
         return match query {
@@ -45,13 +47,14 @@ pub fn listed(listed: &[ApiListing], query: Option<&str>) -> String {
     }
     let row = |one: &ApiListing| {
         let catalog = &one.catalog;
-        let cells = [catalog.id.to_string(), plain(&catalog.title), catalog.version.to_string(), names(catalog)];
-        format!("{}\t{}\n", cells.join("\t"), access(&one.access))
+        let cells =
+            [catalog.id.to_string(), one_line(&catalog.title), catalog.version.to_string(), entity_names(catalog)];
+        format!("{}\t{}\n", cells.join("\t"), credentials(&one.access))
     };
     format!("```tsv\napi\ttitle\tversion\tentities\tauth\n{}```", listed.iter().map(row).collect::<String>())
 }
 
-fn access(access: &ApiAccess) -> String {
+fn credentials(access: &ApiAccess) -> String {
     match access {
         ApiAccess::Open => "none needed".to_owned(),
         ApiAccess::Signed => "set".to_owned(),
@@ -60,14 +63,15 @@ fn access(access: &ApiAccess) -> String {
     }
 }
 
-fn names(catalog: &catalog::Catalog) -> String {
-    let names: Vec<&str> = catalog.offered().take(ENTITIES).map(|e| e.name.as_str()).collect();
-    match catalog.offered().count().saturating_sub(ENTITIES) {
+fn entity_names(catalog: &catalog::Catalog) -> String {
+    let names: Vec<&str> = catalog.offered().take(MAX_NAMED_ENTITIES).map(|e| e.name.as_str()).collect();
+    match catalog.offered().count().saturating_sub(MAX_NAMED_ENTITIES) {
         0 => names.join(", "),
         more => format!("{}, {more} more", names.join(", ")),
     }
 }
 
-fn plain(text: &str) -> String {
+/// Replaces line breaks and tabs with spaces.
+fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,41 +1,42 @@
-//! What follows the rows: handles for what was not read, receipts of what was done, and runs that go on.
-//! Invariant: an effect that may have happened is always said; many that went well are one line.
+//! The lines after the rows: handles for unread pages, receipts of effects, and runs that go on.
+//! Invariant: an effect that may have happened always has a line. Effects that succeeded share one line for each capability.
 
 use exec::{Receipt, ReceiptState, Resolved};
 use session::{DetachedRun, PageHandle, RunResult};
 
-/// Receipts of effects that did not simply go well are shown one by one, up to this many.
-const SHOWN: usize = 20;
+/// Receipts of effects that did not succeed are shown one by one, up to this many.
+const MAX_SHOWN_RECEIPTS: usize = 20;
 
-/// One line each, where there is something to say.
-pub fn after_rows(ran: &RunResult) -> String {
+/// Renders the lines that follow the rows of a run. Empty if there is nothing to add.
+pub fn after_rows(run: &RunResult) -> String {
     let mut out: Vec<String> = Vec::new();
-    if ran.replayed {
+    if run.replayed {
         out.push("replayed: nothing ran again; this is what the first run did".to_owned());
     }
-    if ran.outcome.cancelled {
+    if run.outcome.cancelled {
         out.push("cancelled: it stopped before its next effect".to_owned());
     }
-    for PageHandle { label, handle, unapplied_steps: before } in &ran.pages {
-        let before = before.as_ref().map(|steps| format!(", before its {steps}")).unwrap_or_default();
+    for PageHandle { label, handle, unapplied_steps } in &run.pages {
+        let before = unapplied_steps.as_ref().map(|steps| format!(", before its {steps}")).unwrap_or_default();
         out.push(format!("more of {label}{before}: page({handle})"));
     }
-    if !ran.outcome.receipts.is_empty() {
-        out.push(lines(&ran.outcome.receipts, false));
+    if !run.outcome.receipts.is_empty() {
+        out.push(receipt_lines(&run.outcome.receipts, false));
     }
     out.join("\n")
 }
 
-/// Receipts without a result beside them: each says why it failed.
-pub fn alone(receipts: &[Receipt]) -> String {
+/// Renders the receipts of a run that has no result. Each failed effect says why it failed.
+pub fn receipts_without_result(receipts: &[Receipt]) -> String {
     if receipts.is_empty() {
         return "no effect was begun".to_owned();
     }
-    format!("{}\neffects that are not listed were not begun", lines(receipts, true))
+    format!("{}\neffects that are not listed were not begun", receipt_lines(receipts, true))
 }
 
-fn lines(receipts: &[Receipt], why: bool) -> String {
-    let done: Vec<String> = receipts.iter().filter(|r| r.state == ReceiptState::Done).map(name).collect();
+/// Renders receipts: the effects that are done first, then the others one by one. `with_cause` adds why an effect failed.
+fn receipt_lines(receipts: &[Receipt], with_cause: bool) -> String {
+    let done: Vec<String> = receipts.iter().filter(|r| r.state == ReceiptState::Done).map(effect_name).collect();
     let mut names = done.clone();
     names.dedup();
     let mut out = Vec::new();
@@ -44,15 +45,15 @@ fn lines(receipts: &[Receipt], why: bool) -> String {
         out.push(if count == 1 { format!("done: {name}") } else { format!("done: {name}, {count} times") });
     }
     let others: Vec<&Receipt> = receipts.iter().filter(|r| r.state != ReceiptState::Done).collect();
-    out.extend(others.iter().take(SHOWN).map(|r| other(r, why)));
-    if others.len() > SHOWN {
-        out.push(format!("and {} more that did not go well", others.len() - SHOWN));
+    out.extend(others.iter().take(MAX_SHOWN_RECEIPTS).map(|receipt| receipt_line(receipt, with_cause)));
+    if others.len() > MAX_SHOWN_RECEIPTS {
+        out.push(format!("and {} more that did not go well", others.len() - MAX_SHOWN_RECEIPTS));
     }
     out.join("\n")
 }
 
-/// What the program called it, what it is, and how its end was found out where its answer did not tell.
-fn name(receipt: &Receipt) -> String {
+/// Names an effect: its label in the program, its capability, and how its outcome was found out if not by its own answer.
+fn effect_name(receipt: &Receipt) -> String {
     let intent = &receipt.intent;
     let name = match &intent.label {
         Some(label) => format!("{label} ({})", intent.capability),
@@ -66,47 +67,52 @@ fn name(receipt: &Receipt) -> String {
     }
 }
 
-fn other(receipt: &Receipt, why: bool) -> String {
+fn receipt_line(receipt: &Receipt, with_cause: bool) -> String {
     let row = receipt.intent.id.row;
     let row = if row == 0 { String::new() } else { format!(" row {}", row + 1) };
     let target = &receipt.intent.request;
     match &receipt.state {
-        // A receipt that nobody closed: the process died in between.
+        // The process died after it opened the receipt and before it saw the answer.
         ReceiptState::Open => {
-            format!("unknown: {}{row}: it was begun and nobody saw its end · {target}", name(receipt))
+            format!("unknown: {}{row}: it was begun and nobody saw its end · {target}", effect_name(receipt))
         }
         ReceiptState::Unknown { why, .. } => {
             format!(
                 "unknown: {}{row}: it may have happened ({why}); look before doing it again · {target}",
-                name(receipt)
+                effect_name(receipt)
             )
         }
-        ReceiptState::Failed { status, why: cause } => {
-            let status = status.map(|s| format!(" ({s})")).unwrap_or_default();
-            let cause = if why { format!(": {cause}") } else { String::new() };
-            format!("failed{status}: {}{row}{cause}", name(receipt))
+        ReceiptState::Failed { status, why } => {
+            let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
+            let cause = if with_cause { format!(": {why}") } else { String::new() };
+            format!("failed{status}: {}{row}{cause}", effect_name(receipt))
         }
-        ReceiptState::Done => format!("done: {}{row}", name(receipt)),
+        ReceiptState::Done => format!("done: {}{row}", effect_name(receipt)),
     }
 }
 
-/// A run that goes on: the line to ask for it, and how far it is.
+/// Renders a run that goes on: the line to wait for it, its owner, and its progress.
 pub fn running(operation: &DetachedRun) -> String {
-    let told = operation.progress;
+    let progress = operation.progress;
     let stopping = if operation.stopping { " · stopping before the next effect" } else { "" };
-    let effects = if told.effects_done == 0 { String::new() } else { format!(", {} effects done", told.effects_done) };
-    let far = if told.steps == 0 { String::new() } else { format!(" · step {} of {}", told.steps_done, told.steps) };
-    let after = DetachedRun::DEAD_AFTER;
+    let effects =
+        if progress.effects_done == 0 { String::new() } else { format!(", {} effects done", progress.effects_done) };
+    let steps = if progress.steps == 0 {
+        String::new()
+    } else {
+        format!(" · step {} of {}", progress.steps_done, progress.steps)
+    };
+    let dead_after = DetachedRun::DEAD_AFTER;
     let owner = match operation.silent_seconds {
         None => "it goes on".to_owned(),
-        Some(silent) if silent < after => format!(
-            "another process has it, last heard of {silent} s ago; after {after} s of silence whoever asks takes it over"
+        Some(silent) if silent < dead_after => format!(
+            "another process has it, last heard of {silent} s ago; after {dead_after} s of silence whoever asks takes it over"
         ),
         Some(silent) => {
             format!("the process that had it was last heard of {silent} s ago; the line above takes it over")
         }
     };
-    format!("wait({})\n{owner}{far}{effects}{stopping}; send the line above as a program", operation.handle)
+    format!("wait({})\n{owner}{steps}{effects}{stopping}; send the line above as a program", operation.handle)
 }
 
 #[cfg(test)]
@@ -128,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn receipts_alone_say_what_happened_what_may_have_and_what_did_not() {
+    fn receipts_without_a_result_show_done_failed_unknown_and_missing_effects() {
         let why = "refused".to_owned();
         let failed = ReceiptState::Failed { status: Some(404), why };
-        let told = alone(&[
+        let text = receipts_without_result(&[
             receipt(0, ReceiptState::Done),
             receipt(1, ReceiptState::Done),
             receipt(2, failed),
@@ -141,18 +147,18 @@ mod tests {
                         failed (404): comment_add row 3: refused\n\
                         unknown: comment_add row 4: it was begun and nobody saw its end · POST http://demo.localhost/api\n\
                         effects that are not listed were not begun";
-        assert_eq!(told, expected);
-        assert_eq!(alone(&[]), "no effect was begun");
+        assert_eq!(text, expected);
+        assert_eq!(receipts_without_result(&[]), "no effect was begun");
     }
 
     #[test]
-    fn a_run_that_goes_on_says_how_to_ask_for_it() {
-        let told = RunProgress { steps_done: 1, steps: 3, effects_done: 2 };
+    fn a_running_operation_shows_the_line_that_waits_for_it() {
+        let progress = RunProgress { steps_done: 1, steps: 3, effects_done: 2 };
         let operation = DetachedRun {
             slot: Slot(0),
             handle: "s0_o1".to_owned(),
             task: String::new(),
-            progress: told,
+            progress,
             stopping: true,
             silent_seconds: None,
         };
@@ -162,24 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_another_process_is_told_with_when_that_was_heard_of() {
-        let told = RunProgress { steps_done: 1, steps: 3, effects_done: 0 };
-        let said = |silent| {
+    fn a_run_of_another_process_shows_its_last_heartbeat() {
+        let progress = RunProgress { steps_done: 1, steps: 3, effects_done: 0 };
+        let text = |silent| {
             let handle = "s0_o1".to_owned();
             running(&DetachedRun {
                 slot: Slot(0),
                 handle,
                 task: String::new(),
-                progress: told,
+                progress,
                 stopping: false,
                 silent_seconds: Some(silent),
             })
         };
         let lives = "wait(s0_o1)\nanother process has it, last heard of 4 s ago; after 20 s of silence whoever asks takes it \
                      over · step 1 of 3; send the line above as a program";
-        assert_eq!(said(4), lives);
+        assert_eq!(text(4), lives);
         let dead = "wait(s0_o1)\nthe process that had it was last heard of 31 s ago; the line above takes it over · step 1 of \
                     3; send the line above as a program";
-        assert_eq!(said(31), dead);
+        assert_eq!(text(31), dead);
     }
 }

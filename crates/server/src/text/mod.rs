@@ -1,34 +1,32 @@
-//! What a model reads: sessions, plans, results and errors as short text.
-//! Invariant: all that the model needs is in the text, because hosts do not show it anything else.
+//! Sessions, plans, results and errors as the short text that a model reads.
+//! Invariant: everything that the model needs is in the text, because many hosts show it nothing else.
 
-mod cell;
 mod discovery;
 mod effects;
 mod result;
 
 use base::render_for_model;
-use session::{CatalogUpdate, Error, JsError, OpenedSession, PlannedProgram, ResourceUri, RunResult, TaughtTable};
+use session::{CatalogUpdate, OpenedSession, PlannedProgram, ResourceUri, RunResult, TaughtTable};
 
-pub use cell::cell;
 pub use discovery::{discovered, listed};
 use effects::after_rows;
 pub use effects::running;
-pub use result::{Shown, rows_table, run_result};
+pub use result::{ShownResult, cell, rows_table, run_result};
 
-/// A host shows at most this much of one answer.
-const HARD_CAP: usize = 40_000;
+/// Hosts show at most this many characters of one answer.
+const MAX_ANSWER_CHARS: usize = 40_000;
 
-/// An answer within what hosts show, cut after a whole line where it is longer.
+/// Cuts an answer that is longer than hosts show. The cut falls after a whole line and is announced.
 pub fn capped(text: String) -> String {
-    if text.chars().count() <= HARD_CAP {
+    if text.chars().count() <= MAX_ANSWER_CHARS {
         return text;
     }
-    let kept: String = text.chars().take(HARD_CAP - 100).collect();
+    let kept: String = text.chars().take(MAX_ANSWER_CHARS - 100).collect();
     let lines = kept.rfind('\n').map_or(kept.as_str(), |at| &kept[..at]);
-    format!("{lines}\n(cut at {HARD_CAP} characters; ask for less at once)")
+    format!("{lines}\n(cut at {MAX_ANSWER_CHARS} characters; ask for less at once)")
 }
 
-/// The answer of `plasm_context`.
+/// Renders the answer of `plasm_context`.
 pub fn opened(opened: &OpenedSession) -> String {
     let slot = opened.slot;
     let notice = if opened.continuity.previous_execute.is_some() {
@@ -38,19 +36,19 @@ pub fn opened(opened: &OpenedSession) -> String {
     } else {
         ""
     };
-    let newer: String = opened.catalog_updates.iter().map(said).collect();
+    let updates: String = opened.catalog_updates.iter().map(catalog_update).collect();
     match &opened.taught {
-        TaughtTable::Text(table) => format!("`{slot}`{notice}\n\n{table}{newer}"),
+        TaughtTable::Text(table) => format!("`{slot}`{notice}\n\n{table}{updates}"),
         TaughtTable::Unchanged { entities } => {
             let range = if *entities == 1 { "`e1`".to_owned() } else { format!("`e1`…`e{entities}`") };
-            format!("`{slot}` _Session unchanged ({range}). {}_{newer}", teach::UNCHANGED_USE)
+            format!("`{slot}` _Session unchanged ({range}). {}_{updates}", teach::UNCHANGED_USE)
         }
     }
 }
 
-/// What a model may do about it, said once.
-fn said(newer: &CatalogUpdate) -> String {
-    let CatalogUpdate { api, pinned, offered } = newer;
+/// Tells a model once that a catalog of its session has a newer form, and how to move to that form.
+fn catalog_update(update: &CatalogUpdate) -> String {
+    let CatalogUpdate { api, pinned, offered } = update;
     let versions =
         if pinned == offered { format!("version {pinned} as well") } else { format!("{pinned} → {offered}") };
     format!(
@@ -59,20 +57,24 @@ fn said(newer: &CatalogUpdate) -> String {
     )
 }
 
-/// The answer of `plasm_run`: rows, what follows them, what was mended.
-pub fn ran(ran: &RunResult, shown_chars: usize) -> Shown {
-    let artifact = ResourceUri::run(ran.slot, ran.number);
-    let Shown { text, lossy } = run_result(&ran.outcome, &artifact, shown_chars);
-    let (after, notes) = (after_rows(ran), render_for_model(&ran.program, &ran.notes));
-    // An empty line: what follows is no row of the last table.
-    let after = if after.is_empty() { after } else { format!("\n{after}") };
-    let parts: Vec<&str> = [text.as_str(), &after, &notes].into_iter().filter(|part| !part.is_empty()).collect();
-    Shown { text: parts.join("\n"), lossy }
+/// Renders the answer of `plasm_run`: the rows, then handles and receipts, then corrections that were made while compiling.
+pub fn run(run: &RunResult, shown_chars: usize) -> ShownResult {
+    let artifact = ResourceUri::run(run.slot, run.number);
+    let ShownResult { text, lossy } = run_result(&run.outcome, &artifact, shown_chars);
+    let mut parts = vec![text];
+    let after = after_rows(run);
+    if !after.is_empty() {
+        // An empty line separates the last table from the lines that are no rows of it.
+        parts.push(format!("\n{after}"));
+    }
+    parts.push(render_for_model(&run.program, &run.notes));
+    parts.retain(|part| !part.is_empty());
+    ShownResult { text: parts.join("\n"), lossy }
 }
 
-/// The answer of `plasm`.
+/// Renders the answer of `plasm`.
 pub fn planned(planned: &PlannedProgram, program: &str) -> String {
-    // The first line says by what the plan is run.
+    // The first line names the plan commit with which the plan can be run.
     let explained = match (&planned.commit, planned.explained.split_once('\n')) {
         (Some(commit), Some((first, rest))) => format!("{first} · {commit}\n{rest}"),
         (Some(commit), None) => format!("{} · {commit}", planned.explained),
@@ -84,8 +86,21 @@ pub fn planned(planned: &PlannedProgram, program: &str) -> String {
     format!("{explained}\n{}", render_for_model(program, &planned.notes))
 }
 
-/// One failure: a code to branch on, what is wrong, what to do.
-pub fn error(error: &Error) -> String {
+/// Renders a failure: the code, the mistake, and the remedy.
+pub fn error(error: &app::Error) -> String {
+    match error {
+        app::Error::Session(error) => session_error(error),
+        app::Error::BadArguments(_)
+        | app::Error::NoCatalog(_)
+        | app::Error::NotOperator
+        | app::Error::Withdrawn
+        | app::Error::Panicked => format!("{}: {error}", error.code()),
+    }
+}
+
+/// Renders a failure of a use case.
+pub fn session_error(error: &session::Error) -> String {
+    use session::{Error, JsError};
     match error {
         Error::Program { text, diagnostics } => {
             let lines = render_for_model(text, diagnostics);
@@ -98,10 +113,10 @@ pub fn error(error: &Error) -> String {
             )
         }
         Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => {
-            format!("{}: {error}\n{}", error.code(), effects::alone(receipts))
+            format!("{}: {error}\n{}", error.code(), effects::receipts_without_result(receipts))
         }
         Error::Js(JsError::Fenced { explained }) => format!("{}: {error}\n{explained}", error.code()),
-        Error::Shared(inner) => self::error(inner),
+        Error::Shared(inner) => session_error(inner),
         other => format!("{}: {other}", other.code()),
     }
 }

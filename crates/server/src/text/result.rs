@@ -1,28 +1,28 @@
-//! The result of a run: a heading and a TSV table for each return, cut where it is too long for a model.
-//! Invariant: a cut falls after a whole row and is said; what was cut is in the artifact, whose name stands below.
+//! The result of a run: a heading and a TSV table for each return, cut if it is too long for a model.
+//! Invariant: a cut falls after a whole row and is announced, with the URI of the artifact that holds the rest.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
 
 use catalog::Row;
 use exec::{Coverage, Outcome, ReturnResult};
+use serde_json::Value;
 
-use super::cell::cell;
-
-/// Longer cells go to the artifact when space is short.
-const LONG_CELL: usize = 200;
+/// Longer cells are left to the artifact if space is short.
+const LONG_CELL_CHARS: usize = 200;
+/// Stands in a table for a cell that only the artifact has.
 const IN_ARTIFACT: &str = "(in artifact)";
 
-/// A result as shown, and what the showing left out.
+/// A result as a model reads it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct ShownResult {
     pub text: String,
-    /// For each return, the columns whose cells were replaced.
+    /// For each return, the columns of which some cells are only in the artifact.
     pub lossy: Vec<Vec<String>>,
 }
 
-/// All returns of a run within `budget` characters; `artifact` is where the whole is.
-pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> Shown {
+/// Renders all returns of a run within `budget` characters. `artifact` is the URI of the whole result.
+pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> ShownResult {
     let several = outcome.returns.len() > 1;
     let share = budget / outcome.returns.len().max(1);
     let mut out = String::new();
@@ -32,7 +32,7 @@ pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> Shown {
     let mut lossy = Vec::new();
     let mut cut = false;
     for finished in &outcome.returns {
-        let table = one_return(finished, share, several);
+        let table = return_table(finished, share, several);
         cut |= table.cut;
         lossy.push(table.lossy);
         out.push_str(&table.text);
@@ -41,27 +41,30 @@ pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> Shown {
     if cut {
         out.push_str(&format!("all of it: read_artifact {artifact}\n"));
     }
-    Shown { text: out.trim_end().to_owned(), lossy }
+    ShownResult { text: out.trim_end().to_owned(), lossy }
 }
 
-struct Table {
+/// One return as text.
+struct ReturnTable {
     text: String,
+    /// Columns of which some cells are only in the artifact.
     lossy: Vec<String>,
+    /// Whether rows or cells were left out.
     cut: bool,
 }
 
-fn one_return(finished: &ReturnResult, budget: usize, several: bool) -> Table {
+fn return_table(finished: &ReturnResult, budget: usize, several: bool) -> ReturnTable {
     let marks = if several { "###" } else { "##" };
     let label = &finished.label;
     let rowset = match &finished.result {
         Ok(rowset) => rowset,
         Err(error) => {
-            return Table { text: format!("{marks} {label} (failed)\n{error}\n"), lossy: Vec::new(), cut: false };
+            return ReturnTable { text: format!("{marks} {label} (failed)\n{error}\n"), lossy: Vec::new(), cut: false };
         }
     };
     if finished.effect && rowset.rows.is_empty() {
-        // What came of it is said by its receipts.
-        return Table { text: format!("{marks} {label} (no rows)\n"), lossy: Vec::new(), cut: false };
+        // The receipts below the tables say whether the effect is done.
+        return ReturnTable { text: format!("{marks} {label} (no rows)\n"), lossy: Vec::new(), cut: false };
     }
     let count = if rowset.rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", rowset.rows.len()) };
     let coverage = match &rowset.coverage {
@@ -76,29 +79,32 @@ fn one_return(finished: &ReturnResult, budget: usize, several: bool) -> Table {
         String::new()
     };
     let cut = fitted.rows < rowset.rows.len() || !fitted.lossy.is_empty();
-    Table { text: format!("{heading}{}{shown}", fitted.text), lossy: fitted.lossy, cut }
+    ReturnTable { text: format!("{heading}{}{shown}", fitted.text), lossy: fitted.lossy, cut }
 }
 
-struct Fitted {
+/// The rows of a return that fit into a budget.
+struct FittedRows {
     text: String,
     rows: usize,
     lossy: Vec<String>,
 }
 
-/// First whole; then without the long columns; then without long cells; then without the last rows.
-fn fit(finished: &ReturnResult, rows: &[Arc<Row>], budget: usize) -> Fitted {
+/// Fits rows into a budget: whole if possible, else without the long columns, else also without long cells, else also without
+/// the last rows.
+fn fit(finished: &ReturnResult, rows: &[Arc<Row>], budget: usize) -> FittedRows {
     let whole = rows_table(&finished.columns, rows, |_, _| false);
     if whole.chars().count() <= budget {
-        return Fitted { text: whole, rows: rows.len(), lossy: Vec::new() };
+        return FittedRows { text: whole, rows: rows.len(), lossy: Vec::new() };
     }
     let is_long_column = |column: &str| finished.long_columns.iter().any(|c| c == column);
     let lean = rows_table(&finished.columns, rows, |column, text| is_long_column(column) && !text.is_empty());
     if lean.chars().count() <= budget {
         let lossy = finished.long_columns.clone();
-        return Fitted { text: lean, rows: rows.len(), lossy };
+        return FittedRows { text: lean, rows: rows.len(), lossy };
     }
-    let replaced =
-        |column: &str, text: &str| (is_long_column(column) && !text.is_empty()) || text.chars().count() > LONG_CELL;
+    let replaced = |column: &str, text: &str| {
+        (is_long_column(column) && !text.is_empty()) || text.chars().count() > LONG_CELL_CHARS
+    };
     let leanest = rows_table(&finished.columns, rows, replaced);
     let lossy = finished
         .columns
@@ -107,10 +113,10 @@ fn fit(finished: &ReturnResult, rows: &[Arc<Row>], budget: usize) -> Fitted {
         .cloned()
         .collect();
     let (text, shown) = whole_rows(&leanest, budget);
-    Fitted { text, rows: shown.min(rows.len()), lossy }
+    FittedRows { text, rows: shown.min(rows.len()), lossy }
 }
 
-/// The header, and as many lines as fit; always the first row.
+/// Cuts a table to as many whole lines as fit, but at least the header and the first row. Also returns the number of rows.
 fn whole_rows(table: &str, budget: usize) -> (String, usize) {
     let mut out = String::new();
     let mut used = 0;
@@ -126,7 +132,7 @@ fn whole_rows(table: &str, budget: usize) -> (String, usize) {
     (out, rows)
 }
 
-/// TSV with a header; `replaced` says which cells read `(in artifact)`.
+/// Renders rows as TSV with a header. `replaced` decides by column and text which cells read `(in artifact)`.
 pub fn rows_table(columns: &[String], rows: &[impl Borrow<Row>], replaced: impl Fn(&str, &str) -> bool) -> String {
     let mut out = columns.join("\t");
     out.push('\n');
@@ -142,4 +148,34 @@ pub fn rows_table(columns: &[String], rows: &[impl Borrow<Row>], replaced: impl 
         out.push('\n');
     }
     out
+}
+
+/// Renders a value as one cell. The cell has no tab and no line break, so that a row stays one line.
+pub fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => escape(text),
+        other => escape(&other.to_string()),
+    }
+}
+
+fn escape(text: &str) -> String {
+    if !text.contains(['\t', '\n', '\r']) {
+        return text.to_owned();
+    }
+    text.replace('\t', "\\t").replace("\r\n", "\\n").replace(['\n', '\r'], "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cell;
+    use serde_json::json;
+
+    #[test]
+    fn a_cell_has_no_tab_and_no_line_break() {
+        assert_eq!(cell(&json!("a\tb\r\nc\n")), "a\\tb\\nc\\n");
+        assert_eq!(cell(&json!(null)), "");
+        assert_eq!(cell(&json!(["x", 1])), "[\"x\",1]");
+        assert_eq!(cell(&json!("a\\nb")), "a\\nb");
+    }
 }

@@ -84,13 +84,13 @@ async fn answer(service: &Arc<Service>, line: &str) -> String {
         "run" => {
             let request = RunRequest { session, program: Some(program), ..RunRequest::default() };
             service.run(&caller(), &request).await.map(|ran| match ran {
-                RunAnswer::Finished(ran) => text::ran(&ran, service.limits().shown_chars).text,
+                RunAnswer::Finished(ran) => text::run(&ran, service.limits().shown_chars).text,
                 RunAnswer::Running(operation) => text::running(&operation),
             })
         }
         other => panic!("{other}"),
     };
-    answered.unwrap_or_else(|error| text::error(&error))
+    answered.unwrap_or_else(|error| text::session_error(&error))
 }
 
 #[test]

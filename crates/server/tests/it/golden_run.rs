@@ -44,9 +44,9 @@ async fn open(service: &Arc<Service>) {
 
 async fn run(service: &Arc<Service>, request: &RunRequest) -> String {
     match service.run(&caller(), request).await {
-        Ok(RunAnswer::Finished(ran)) => text::ran(&ran, service.limits().shown_chars).text,
+        Ok(RunAnswer::Finished(ran)) => text::run(&ran, service.limits().shown_chars).text,
         Ok(RunAnswer::Running(operation)) => text::running(&operation),
-        Err(error) => text::error(&error),
+        Err(error) => text::session_error(&error),
     }
 }
 

@@ -8,5 +8,5 @@ mod golden_context;
 mod golden_openapi;
 mod golden_run;
 mod golden_wire;
+mod open_calls;
 mod pages;
-mod under_way;

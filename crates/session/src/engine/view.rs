@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use base::{Digest, ExecutionId, Timestamp};
 use ports::scripts::Completion;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Tags of a heap.
@@ -47,7 +48,7 @@ pub enum SessionTarget {
 }
 
 /// The state of a script run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionState {
     Queued,
@@ -114,7 +115,7 @@ pub struct Execution {
 }
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UncaughtError {
     pub name: String,
     pub message: String,
@@ -128,6 +129,7 @@ pub struct UncaughtError {
 pub struct PendingReview {
     /// The plan commit, such as `pc0`.
     pub commit: String,
+    /// The plan as text.
     pub plan: String,
 }
 
@@ -141,7 +143,7 @@ pub struct OutputRequest {
 }
 
 /// A part of an execution's output, and where the next part begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutputPage {
     pub data: String,
     pub next_line_offset: u64,
@@ -149,7 +151,7 @@ pub struct OutputPage {
     pub total_lines: u64,
     pub total_bytes: u64,
     /// Output bytes that were dropped beyond the limit of one run.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_bytes: u64,
     pub has_more: bool,
 }
@@ -173,26 +175,32 @@ pub struct LogEntry {
 }
 
 /// The properties of a heap, known without loading it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeapInfo {
+    /// The key of the heap.
+    #[schemars(with = "String")]
     pub heap: Digest,
     /// The size of the heap's memory.
     pub memory_bytes: u64,
     /// The size of the object that is stored for it.
     pub stored_bytes: u64,
+    /// The engine that made the heap and runs it.
+    #[schemars(with = "String")]
     pub engine: Digest,
     pub created: String,
     /// The heaps it was derived from by runs, nearest first, as far as recorded.
+    #[schemars(with = "Vec<String>")]
     pub parents: Vec<Digest>,
     /// The heaps whose objects a reader needs, nearest first.
+    #[schemars(with = "Vec<String>")]
     pub stored_against: Vec<Digest>,
     pub tags: Tags,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
 }
 
 /// The differences between two heaps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeapDiff {
     pub added: Vec<GlobalSummary>,
     pub removed: Vec<GlobalSummary>,
@@ -202,7 +210,7 @@ pub struct HeapDiff {
 }
 
 /// A global of a heap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GlobalSummary {
     pub name: String,
     pub kind: String,
@@ -211,7 +219,7 @@ pub struct GlobalSummary {
 }
 
 /// A global that differs between two heaps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChangedGlobal {
     pub name: String,
     pub before: GlobalSummary,

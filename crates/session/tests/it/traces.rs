@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::LogicalSessionId;
-use session::{Call, CollectionOptions, Exporter, Retention};
+use session::{CallRecord, CollectionOptions, Exporter, Retention};
 use testkit::faults::{Fault, Operation};
 
 use crate::harness::{self, Harness, caller, finished, me, open, program_of};
 
-fn call(tool: &str, at: i64) -> Call {
-    Call { at, ms: 3, outcome: "ok".to_owned(), ..Call::new(tool) }
+fn call(tool: &str, at: i64) -> CallRecord {
+    CallRecord { at, ms: 3, tool: tool.to_owned(), outcome: "ok".to_owned(), ..CallRecord::default() }
 }
 
 #[tokio::test]
@@ -19,8 +19,8 @@ async fn a_trace_has_a_calls_steps_and_receipts_for_its_own_tenant_only() {
     let service = house.service();
     open(&service).await;
     let ran = finished(service.run(&me(), &harness::forced(harness::THREE)).await);
-    service.record(&me(), "s0", (call("plasm_run", 5).with_run(&ran), "## result (3 rows)"));
-    service.record(&me(), "s9", (call("plasm", 6), "nobody's"));
+    service.record(&me(), "s0", call("plasm_run", 5).with_run(&ran).with_answer("## result (3 rows)"));
+    service.record(&me(), "s9", call("plasm", 6).with_answer("nobody's"));
     assert_eq!(service.trace(&me(), "s0").await.unwrap(), [], "not yet written");
     service.write_traces().await.unwrap();
     let calls = service.trace(&me(), "task").await.unwrap();
@@ -41,7 +41,7 @@ async fn a_trace_keeps_the_newest_calls_in_order() {
     open(&service).await;
     let start = harness::START.0;
     for n in 0..300 {
-        service.record(&me(), "s0", (call("plasm", start + n), ""));
+        service.record(&me(), "s0", call("plasm", start + n));
     }
     service.write_traces().await.unwrap();
     let newest: Vec<i64> = service.trace(&me(), "s0").await.unwrap().iter().map(|call| call.at - start).collect();
@@ -60,12 +60,12 @@ async fn a_storage_failure_loses_only_the_trace() {
     let service = house.service();
     open(&service).await;
     house.faults.fail_always(Operation::Commit, Fault::Full);
-    service.record(&me(), "s0", (call("plasm", 1), ""));
+    service.record(&me(), "s0", call("plasm", 1));
     service.write_traces().await.unwrap_err();
     house.faults.heal();
     finished(service.run(&me(), &program_of("Project(\"OPS\")")).await);
     for n in 0..5_000 {
-        service.record(&me(), "s0", (call("plasm", n), ""));
+        service.record(&me(), "s0", call("plasm", n));
     }
     service.write_traces().await.unwrap();
     assert!(service.metrics().contains("tokamak_trace_calls_dropped_total 904\n"), "{}", service.metrics());
@@ -75,7 +75,7 @@ async fn a_storage_failure_loses_only_the_trace() {
 struct Heard(Mutex<Vec<(LogicalSessionId, String)>>);
 
 impl Exporter for Heard {
-    fn export(&self, session: LogicalSessionId, call: &Call) {
+    fn export(&self, session: LogicalSessionId, call: &CallRecord) {
         self.0.lock().unwrap().push((session, call.tool.clone()));
     }
 }
@@ -90,7 +90,7 @@ async fn metrics_have_few_labels_and_calls_reach_the_exporter() {
     finished(service.run(&me(), &harness::forced(harness::THREE)).await);
     service.count_call("plasm_run", "ok", 0.002);
     service.count_call("plasm_run", "bad_program", 0.001);
-    service.record(&me(), "s0", (call("plasm_run", 1), ""));
+    service.record(&me(), "s0", call("plasm_run", 1));
     service.write_traces().await.unwrap();
     assert_eq!(heard.0.lock().unwrap()[0].1, "plasm_run");
     let text = service.metrics();

@@ -41,7 +41,7 @@ pub async fn fork(
     let asked = ForkRequest { session: id.to_string(), intent: intent.to_owned(), at };
     let forked = service.fork_session(&Caller::local(), &asked).await?;
     if output.json {
-        output.value(&server::js::forked(&forked));
+        output.value(&server::view::json(&server::view::ForkView::new(&forked)));
     } else {
         output.line(&forked.session.to_string());
     }
@@ -63,7 +63,7 @@ pub async fn rewind(service: &Service, session: &str, index: u64, output: &Outpu
     let id = service.session_id(&Caller::local(), session).await?;
     let entry = service.rewind_session(&Caller::local(), &id.to_string(), index).await?;
     if output.json {
-        output.value(&json!({"entry": server::js::entry(&entry, &[])}));
+        output.value(&json!({"entry": server::view::LogEntryView::whole(&entry)}));
     } else {
         output.line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
     }
@@ -72,7 +72,7 @@ pub async fn rewind(service: &Service, session: &str, index: u64, output: &Outpu
 
 fn show(lineage: &Lineage, output: &Output) {
     if output.json {
-        let entries: Vec<_> = lineage.nodes.iter().map(|node| server::js::entry(&node.entry, &[])).collect();
+        let entries: Vec<_> = lineage.nodes.iter().map(|node| server::view::LogEntryView::whole(&node.entry)).collect();
         let forked = lineage.forked.as_ref().map(|(session, entries)| json!({"session": session, "entries": entries}));
         output.value(&json!({"session": lineage.session, "head": lineage.head, "forked": forked, "entries": entries}));
         return;

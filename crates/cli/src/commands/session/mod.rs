@@ -12,7 +12,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::session::{Call, Service};
+use ::session::{CallRecord, Service};
 use access::Caller;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,7 @@ async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
     };
     let config = Config::read(file, &settings)?;
     let stop = CancellationToken::new();
-    let service = wiring::service(&config, &stop).await?.service;
+    let service = wiring::app(&config, &stop).await?.app.service().clone();
     let done = task(service.clone()).await;
     let written = service.write_traces().await;
     stop.cancel();
@@ -51,8 +51,14 @@ async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
     Ok(done)
 }
 
-/// Adds a call made by hand to its session's trace.
-fn traced(service: &Service, session: &str, (call, started): (Call, base::Timestamp), (outcome, text): (&str, &str)) {
-    let call = Call { at: started.0, ms: service.now().0 - started.0, outcome: outcome.to_owned(), ..call };
-    service.record(&Caller::local(), session, (call, text));
+/// Adds a call that a person made to its session's trace.
+fn traced(
+    service: &Service,
+    session: &str,
+    (call, started, tool): (CallRecord, base::Timestamp, &str),
+    (outcome, text): (&str, &str),
+) {
+    let ms = service.now().0 - started.0;
+    let call = CallRecord { at: started.0, ms, tool: tool.to_owned(), outcome: outcome.to_owned(), ..call };
+    service.record(&Caller::local(), session, call.with_answer(text));
 }

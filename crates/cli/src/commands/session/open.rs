@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Call, OpenRequest, SeedRequest, TaughtTable};
+use ::session::{CallRecord, OpenRequest, SeedRequest, TaughtTable};
 use access::Caller;
 use serde_json::json;
 
@@ -20,8 +20,8 @@ pub async fn context(file: Option<&Path>, args: &Context, output: &Output) -> Re
         let started = service.now();
         let opened = service.open(&Caller::local(), &request).await?;
         let text = server::text::opened(&opened);
-        let call = Call::new("context").with_seeds(&request.seeds);
-        traced(&service, &opened.session.to_string(), (call, started), ("ok", &text));
+        let call = CallRecord::default().with_seeds(&request.seeds);
+        traced(&service, &opened.session.to_string(), (call, started, "context"), ("ok", &text));
         if output.json {
             let table = match &opened.taught {
                 TaughtTable::Text(table) => Some(table),

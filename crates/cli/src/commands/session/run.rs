@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::session::{Call, DetachedRun, PlanRequest, RunAnswer, RunRequest, RunResult, Service};
+use ::session::{CallRecord, DetachedRun, PlanRequest, RunAnswer, RunRequest, RunResult, Service};
 use access::Caller;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -21,16 +21,16 @@ pub async fn plan(file: Option<&Path>, args: &Plan, output: &Output) -> Result<(
     with_service((file, &args.work), async |service| {
         let (started, session) = (service.now(), of(&service, &args.session).await?);
         let request = PlanRequest { session: session.clone(), program: program.clone() };
-        let call = Call::new("plan").with_program(&program);
+        let call = CallRecord::default().with_program(&program);
         let planned = match service.plan(&Caller::local(), &request).await {
             Ok(planned) => planned,
             Err(error) => {
-                traced(&service, &session, (call, started), (error.code(), ""));
+                traced(&service, &session, (call, started, "plan"), (error.code(), ""));
                 return Err(error.into());
             }
         };
         let text = server::text::planned(&planned, &program);
-        traced(&service, &session, (call.with_plan(&planned), started), ("ok", &text));
+        traced(&service, &session, (call.with_plan(&planned), started, "plan"), ("ok", &text));
         if output.json {
             let number = planned.number.map(|n| ::session::ResourceUri::plan(planned.slot, n));
             output.value(&json!({
@@ -56,7 +56,8 @@ pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(),
     };
     with_service((file, &args.plan.work), async |service| {
         let (started, session) = (service.now(), of(&service, &args.plan.session).await?);
-        let call = Call::new("run").with_program(program.as_deref().or(args.commit.as_deref()).unwrap_or_default());
+        let call =
+            CallRecord::default().with_program(program.as_deref().or(args.commit.as_deref()).unwrap_or_default());
         let request = RunRequest {
             session: session.clone(),
             program,
@@ -71,13 +72,13 @@ pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(),
         };
         match ended {
             Ok(RunAnswer::Finished(ran)) => {
-                let text = server::text::ran(&ran, service.limits().shown_chars).text;
-                traced(&service, &session, (call.with_run(&ran), started), ("ok", &text));
+                let text = server::text::run(&ran, service.limits().shown_chars).text;
+                traced(&service, &session, (call.with_run(&ran), started, "run"), ("ok", &text));
                 print(&ran, &text, output)
             }
             Ok(RunAnswer::Running(operation)) => {
                 let text = server::text::running(&operation);
-                traced(&service, &session, (call, started), ("ok", &text));
+                traced(&service, &session, (call, started, "run"), ("ok", &text));
                 if output.json {
                     output.value(&json!({"state": "running", "handle": operation.handle}));
                 } else {
@@ -86,7 +87,7 @@ pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(),
                 Ok(())
             }
             Err(error) => {
-                traced(&service, &session, (call, started), (error.code(), ""));
+                traced(&service, &session, (call, started, "run"), (error.code(), ""));
                 Err(error.into())
             }
         }

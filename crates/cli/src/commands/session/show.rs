@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::session::{Call, NamedSession, SessionTarget, SessionView};
+use ::session::{CallRecord, NamedSession, SessionTarget, SessionView};
 use access::Caller;
 use base::Timestamp;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> R
     .await
 }
 
-fn counted(call: &Call) -> Value {
+fn counted(call: &CallRecord) -> Value {
     let mut value = json!(call);
     value["answer_tokens"] = if call.answer.is_empty() { Value::Null } else { json!(count(&call.answer)) };
     value
@@ -95,7 +95,7 @@ fn named_line(session: &NamedSession, output: &Output) -> String {
     format!("-    {}  {}  {numbers}", output.bold(&session.name), session.used)
 }
 
-fn show(view: &SessionView, calls: &[Call], output: &Output) {
+fn show(view: &SessionView, calls: &[CallRecord], output: &Output) {
     output.line(&line(view, output));
     output.line(&format!("opened    {}", view.created));
     match &view.space {

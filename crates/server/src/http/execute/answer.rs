@@ -1,33 +1,34 @@
-//! A plan, a result or a run that goes on, in the form that was asked for.
-//! Invariant: JSON and lines carry all rows and fields, uncut; text is what a model would read.
+//! Answers of a program at its session's address: a plan, a result, or a run that goes on, in the requested format.
+//! Invariant: JSON and lines carry all rows and fields, uncut. Text is the text that a model would read.
 
 use std::collections::BTreeMap;
 
+use app::calls::PlasmRun;
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use session::{DetachedRun, RunResult};
+use session::{DetachedRun, PlannedProgram, RunResult};
 
 use super::Address;
-use super::accept::Form;
-use crate::{plasm, text};
+use super::accept::AnswerFormat;
+use crate::text;
+use crate::view::{PlanMeta, RunMeta, RunningMeta};
 
 /// A program that was planned and not run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Planned {
+pub struct Planned<'a> {
     /// Always `planned`.
     state: &'static str,
-    /// What a model would read.
+    /// The text that a model would read.
     text: String,
-    /// What to run it by, where it needs a review.
+    /// The plan commit with which the plan can be run, if it needs a review.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_commit_ref: Option<String>,
-    /// As `_meta.plasm` of `plasm`.
-    #[schemars(with = "BTreeMap<String, Value>")]
-    plasm: Value,
+    /// The same as `_meta.plasm` of `plasm`.
+    plasm: PlanMeta<'a>,
 }
 
 /// A run that goes on.
@@ -35,17 +36,16 @@ pub struct Planned {
 pub struct Running {
     /// Always `running`.
     state: &'static str,
-    /// Send `wait(handle)` or `cancel(handle)` as a program.
+    /// The handle of the operation. The programs `wait(handle)` and `cancel(handle)` wait for it and cancel it.
     handle: String,
-    /// Where its events are.
+    /// The address of its events.
     stream: String,
-    /// What a model would read.
+    /// The text that a model would read.
     text: String,
-    #[schemars(with = "BTreeMap<String, Value>")]
-    plasm: Value,
+    plasm: RunningMeta,
 }
 
-/// A run that ended.
+/// A run that has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Finished {
     /// Always `finished`.
@@ -53,12 +53,11 @@ pub struct Finished {
     /// `ok`, `step_failed` or `cancelled`.
     outcome: &'static str,
     returns: Vec<Returned>,
-    /// As `_meta.plasm` of `plasm_run`.
-    #[schemars(with = "BTreeMap<String, Value>")]
-    plasm: Value,
+    /// The same as `_meta.plasm` of `plasm_run`.
+    plasm: RunMeta,
 }
 
-/// One result of a program.
+/// One return of a program.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Returned {
     label: String,
@@ -66,72 +65,72 @@ struct Returned {
     columns: Vec<String>,
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     rows: Value,
-    /// How much of what was asked for they are; not where it failed.
+    /// How much of the requested data the rows hold. Missing if the return failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-pub fn outcome(ran: &RunResult) -> &'static str {
-    match (ran.outcome.cancelled, ran.outcome.failed()) {
-        (true, _) => "cancelled",
-        (false, true) => "step_failed",
-        (false, false) => "ok",
-    }
-}
-
-pub fn planned(form: Form, planned: &session::PlannedProgram, program: &str) -> Response {
+pub fn planned(format: AnswerFormat, planned: &PlannedProgram, program: &str) -> Response {
     let text = text::planned(planned, program);
-    if form == Form::Text {
-        return plain(StatusCode::OK, text);
+    if format == AnswerFormat::Text {
+        return plain_text(StatusCode::OK, text);
     }
-    let (plan_commit_ref, plasm) = (planned.commit.clone(), plasm::planned(planned));
-    one(form, StatusCode::OK, &Planned { state: "planned", text, plan_commit_ref, plasm })
+    let body =
+        Planned { state: "planned", text, plan_commit_ref: planned.commit.clone(), plasm: PlanMeta::new(planned) };
+    json_or_line(format, StatusCode::OK, &body)
 }
 
-pub fn running(form: Form, operation: &DetachedRun, address: &Address) -> Response {
-    let (text, handle) = (text::running(operation), operation.handle.clone());
-    let stream = format!("{}/operations/{handle}/stream", address.path());
-    let mut response = match form {
-        Form::Text => plain(StatusCode::ACCEPTED, text),
-        form => {
-            let plasm = plasm::running(operation);
-            let body = Running { state: "running", handle, stream: stream.clone(), text, plasm };
-            one(form, StatusCode::ACCEPTED, &body)
-        }
+pub fn running(format: AnswerFormat, operation: &DetachedRun, address: &Address) -> Response {
+    let text = text::running(operation);
+    let stream = format!("{}/operations/{}/stream", address.path(), operation.handle);
+    let mut response = if format == AnswerFormat::Text {
+        plain_text(StatusCode::ACCEPTED, text)
+    } else {
+        let body = Running {
+            state: "running",
+            handle: operation.handle.clone(),
+            stream: stream.clone(),
+            text,
+            plasm: RunningMeta::new(operation),
+        };
+        json_or_line(format, StatusCode::ACCEPTED, &body)
     };
-    if let Ok(stream) = stream.parse() {
-        response.headers_mut().insert(header::LOCATION, stream);
+    if let Ok(location) = stream.parse() {
+        response.headers_mut().insert(header::LOCATION, location);
     }
     response
 }
 
-pub fn finished(form: Form, ran: &RunResult, shown_chars: usize) -> Response {
-    match form {
-        Form::Text => plain(StatusCode::OK, text::capped(text::ran(ran, shown_chars).text)),
-        Form::Json => one(form, StatusCode::OK, &result(ran)),
-        Form::Lines => lines(result(ran)),
+pub fn finished(format: AnswerFormat, run: &RunResult, shown_chars: usize) -> Response {
+    match format {
+        AnswerFormat::Text => plain_text(StatusCode::OK, text::capped(text::run(run, shown_chars).text)),
+        AnswerFormat::Json => json_or_line(format, StatusCode::OK, &finished_json(run)),
+        AnswerFormat::Lines => lines(finished_json(run)),
     }
 }
 
-/// All of a result; what a stream ends with, too.
-pub fn result(ran: &RunResult) -> Finished {
-    let returned = |finished: &exec::ReturnResult| Returned {
-        label: finished.label.clone(),
-        entity: finished.entity.clone(),
-        columns: finished.columns.clone(),
-        rows: finished.result.as_ref().map_or_else(|_| json!([]), |set| json!(set.rows)),
-        coverage: finished.result.as_ref().ok().map(|set| set.coverage.to_string()),
-        error: finished.result.as_ref().err().map(ToString::to_string),
-    };
-    let returns: Vec<Returned> = ran.outcome.returns.iter().map(returned).collect();
-    // Nothing is left out here.
-    let plasm = plasm::ran(ran, &vec![Vec::new(); returns.len()]);
-    Finished { state: "finished", outcome: outcome(ran), returns, plasm }
+/// Returns a whole result. The last event of a stream has it too.
+pub fn finished_json(run: &RunResult) -> Finished {
+    let mut returns = Vec::new();
+    for returned in &run.outcome.returns {
+        let rowset = returned.result.as_ref().ok();
+        returns.push(Returned {
+            label: returned.label.clone(),
+            entity: returned.entity.clone(),
+            columns: returned.columns.clone(),
+            rows: rowset.map_or_else(|| json!([]), |rowset| json!(rowset.rows)),
+            coverage: rowset.map(|rowset| rowset.coverage.to_string()),
+            error: returned.result.as_ref().err().map(ToString::to_string),
+        });
+    }
+    // No column is left to the artifact, because no cell is cut.
+    let plasm = RunMeta::new(run, &vec![Vec::new(); returns.len()]);
+    Finished { state: "finished", outcome: PlasmRun::outcome(run), returns, plasm }
 }
 
-/// `{"return", "row"}` for each row, then the rest of the result without its rows.
+/// Renders a line `{"return", "row"}` for each row, then a line with the rest of the result.
 fn lines(mut result: Finished) -> Response {
     let mut out = String::new();
     for returned in &mut result.returns {
@@ -146,14 +145,14 @@ fn lines(mut result: Finished) -> Response {
     ([(header::CONTENT_TYPE, "application/x-ndjson")], out).into_response()
 }
 
-fn one(form: Form, status: StatusCode, body: &impl Serialize) -> Response {
-    if form != Form::Lines {
+fn json_or_line(format: AnswerFormat, status: StatusCode, body: &impl Serialize) -> Response {
+    if format != AnswerFormat::Lines {
         return (status, Json(body)).into_response();
     }
     let line = format!("{}\n", serde_json::to_string(body).unwrap_or_default());
     (status, [(header::CONTENT_TYPE, "application/x-ndjson")], line).into_response()
 }
 
-fn plain(status: StatusCode, text: String) -> Response {
+fn plain_text(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response()
 }

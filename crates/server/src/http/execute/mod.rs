@@ -1,40 +1,41 @@
-//! `/execute`: the language over HTTP, for programs that hold the address of an execute session instead of a connection.
-//! Invariant: the same service, gate and text as the tools; a session's own slot is `s0` at its own address.
+//! `/execute`: programs over HTTP, for clients that hold the address of an execute session instead of a connection.
+//! Invariant: at its own address, a session's slot is `s0`.
 
 mod accept;
 mod answer;
 mod open;
-mod run;
+mod program;
 mod stream;
 
+use app::calls::SeedArgument;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Finished, Planned, Running, result};
-pub use open::{More, Open, Opened, Session, expand, open, show};
-pub use run::{Asked, Program, artifact, run};
-pub use stream::operation;
+pub use answer::{Finished, Planned, Running, finished_json};
+pub use open::{AddSeedsBody, Expanded, Open, Opened, SessionShown, add_seeds, open, show};
+pub use program::{Program, RunQuery, read_artifact, run};
+pub use stream::follow_operation;
 
 /// An entity to teach.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Seed {
-    /// Catalog id or alias.
+    /// The id or an alias of a catalog.
     #[serde(alias = "entry_id")]
     pub api: String,
     pub entity: String,
-    /// Of its writes, by name; `*` for all. Otherwise those the intent speaks of.
+    /// Writes to teach, by name; `*` for all. By default, those that the intent's words name.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
 
-impl From<Seed> for session::SeedRequest {
+impl From<Seed> for SeedArgument {
     fn from(seed: Seed) -> Self {
         Self { api: seed.api, entity: seed.entity, capabilities: seed.capabilities }
     }
 }
 
-/// Of an execute session.
+/// The address of an execute session.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Address {
     pub prompt_hash: String,
@@ -42,7 +43,7 @@ pub struct Address {
 }
 
 impl Address {
-    pub fn of(binding: &session::ExecuteBinding) -> Self {
+    pub fn new(binding: &session::ExecuteBinding) -> Self {
         Self { prompt_hash: binding.prompt_hash.to_string(), session: binding.session_id.to_string() }
     }
 

@@ -1,38 +1,39 @@
 //! `POST /execute`, `GET /execute/{ph}/{s}`, `POST /execute/{ph}/{s}/context`.
-//! Invariant: opening is idempotent: the same intent, or the same entities of the same catalog, answer the same address.
+//! Invariant: opening is idempotent. The same intent, or the same entities of the same catalog, answer the same address.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use app::calls::{AddSeeds, OpenExecute, SeedArgument, ShowExecute};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use session::{ExecuteRequest, OpenRequest, SeedRequest, Service};
+use session::ExecuteRequest;
 
 use super::{Address, Seed};
-use crate::http::auth::AsCaller;
-use crate::http::body::Given;
+use crate::http::HttpState;
+use crate::http::auth::HttpCall;
+use crate::http::body::JsonBody;
 use crate::http::problem::Problem;
-use crate::{plasm, text};
+use crate::text;
+use crate::view::ContextMeta;
 
-/// What to open.
+/// A session to open.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// Catalog id or alias.
+    /// The id or an alias of a catalog.
     entry_id: String,
-    /// Of that catalog.
+    /// Entities of that catalog.
     #[schemars(length(min = 1, max = 256))]
     entities: Vec<String>,
-    /// What the task is, in one stable phrase; the same intent finds the same session again.
+    /// The task in one stable phrase. The same intent finds the same session again.
     #[serde(default)]
     #[schemars(length(min = 1), regex(pattern = r"\S"))]
     intent: Option<String>,
-    /// A session that is there, instead of an intent.
+    /// The id of a session that exists, instead of an intent.
     #[serde(default)]
     logical_session_id: Option<String>,
 }
@@ -45,22 +46,22 @@ pub struct Opened {
     logical_session_id: String,
     entry_id: String,
     entities: Vec<String>,
-    /// What to give a model: the table, what is new in it, or that it has not changed.
+    /// The text for a model: the table, its new part, or a line that it has not changed.
     prompt: String,
-    /// It was there, with all of these entities.
+    /// Whether the session existed with all of these entities.
     reused: bool,
-    /// As `_meta.plasm` of `plasm_context`.
-    #[schemars(with = "BTreeMap<String, Value>")]
-    plasm: Value,
+    /// The same as `_meta.plasm` of `plasm_context`.
+    plasm: ContextMeta,
 }
 
-/// What to teach a session beside what it knows.
+/// Entities to add to a session.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct More {
+#[schemars(rename = "More")]
+pub struct AddSeedsBody {
     #[schemars(length(min = 1, max = 256))]
     seeds: Vec<Seed>,
-    /// Writes to teach even if the intent does not speak of them.
+    /// Writes to teach even if the intent's words do not name them.
     #[serde(default)]
     ranked_capabilities: Vec<String>,
     /// Send the whole table again.
@@ -68,80 +69,98 @@ pub struct More {
     replay: bool,
 }
 
-/// What a session was taught.
+/// The entities that were added to a session.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Session {
+pub struct Expanded {
+    /// The text for a model.
+    prompt: String,
+    /// The number of waves that the session has had.
+    revision: u32,
+    /// The same as `_meta.plasm` of `plasm_context`.
+    plasm: ContextMeta,
+}
+
+/// A session with everything it was taught.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
+pub struct SessionShown {
     #[serde(flatten)]
     address: Address,
     logical_session_id: String,
-    /// Empty where it was opened without one.
+    /// Empty for a session that was opened by its seeds alone.
     intent: String,
-    /// How many waves it has had.
+    /// The number of waves that the session has had.
     revision: u32,
-    /// Pinned catalogs by id, with their digests.
+    /// The digests of the pinned catalogs, by id.
     catalogs: BTreeMap<String, String>,
     /// The cumulative table.
     prompt: String,
-    /// When, in RFC 3339.
+    /// The time of opening, in RFC 3339.
     opened: String,
 }
 
 pub async fn open(
-    State(service): State<Arc<Service>>,
-    AsCaller(caller): AsCaller,
-    Given(asked): Given<Open>,
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
+    JsonBody(body): JsonBody<Open>,
 ) -> Result<Response, Problem> {
-    let Open { entry_id, entities, intent, logical_session_id } = asked;
-    let seed =
-        |entity: &String| SeedRequest { api: entry_id.clone(), entity: entity.clone(), capabilities: Vec::new() };
-    let seeds = entities.iter().map(seed).collect();
+    let Open { entry_id, entities, intent, logical_session_id } = body;
+    let mut seeds = Vec::new();
+    for entity in &entities {
+        let capabilities = Vec::new();
+        seeds.push(session::SeedRequest { api: entry_id.clone(), entity: entity.clone(), capabilities });
+    }
     let request = ExecuteRequest { seeds, intent, logical_session: logical_session_id };
-    let executed = service.open_execute(&caller, request).await.map_err(|error| Problem::from(&error))?;
-    let address = Address::of(&executed.binding);
+    let answer = state.app.call(&context, OpenExecute(request)).await?;
+    let address = Address::new(&answer.binding);
     let location = address.path();
     let body = Opened {
         address,
-        logical_session_id: executed.opened.session.to_string(),
+        logical_session_id: answer.opened.session.to_string(),
         entry_id,
         entities,
-        prompt: text::opened(&executed.opened),
-        reused: executed.reused,
-        plasm: plasm::opened(&caller, &executed.opened),
+        prompt: text::opened(&answer.opened),
+        reused: answer.reused,
+        plasm: ContextMeta::new(&context.caller, &answer.opened),
     };
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location)], Json(body)).into_response())
 }
 
 pub async fn show(
-    State(service): State<Arc<Service>>,
-    AsCaller(caller): AsCaller,
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
     Path((prompt_hash, session)): Path<(String, String)>,
-) -> Result<Json<Session>, Problem> {
-    let address =
-        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let prompt = service.cumulative_table(&address).await.map_err(|error| Problem::from(&error))?;
-    Ok(Json(Session {
-        address: Address::of(&address.binding),
+) -> Result<Json<SessionShown>, Problem> {
+    let shown = state.app.call(&context, ShowExecute { prompt_hash, session }).await?;
+    let address = shown.address;
+    Ok(Json(SessionShown {
+        address: Address::new(&address.binding),
         logical_session_id: address.session.to_string(),
+        intent: address.intent,
         revision: address.revision,
         catalogs: address.catalogs.iter().map(|(id, digest)| (id.to_string(), digest.to_string())).collect(),
+        prompt: shown.table,
         opened: address.opened.to_string(),
-        intent: address.intent,
-        prompt,
     }))
 }
 
-pub async fn expand(
-    State(service): State<Arc<Service>>,
-    AsCaller(caller): AsCaller,
+pub async fn add_seeds(
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
     Path((prompt_hash, session)): Path<(String, String)>,
-    Given(asked): Given<More>,
-) -> Result<Json<Value>, Problem> {
-    let address =
-        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let More { seeds, ranked_capabilities, replay } = asked;
-    let seeds = seeds.into_iter().map(SeedRequest::from).collect();
-    let request = OpenRequest { ranked: ranked_capabilities, replay, ..OpenRequest::new("", seeds) };
-    let opened = service.expand_session(&address, request).await.map_err(|error| Problem::from(&error))?;
-    let plasm = plasm::opened(&address.caller, &opened);
-    Ok(Json(serde_json::json!({"prompt": text::opened(&opened), "revision": opened.revision, "plasm": plasm})))
+    JsonBody(body): JsonBody<AddSeedsBody>,
+) -> Result<Json<Expanded>, Problem> {
+    let request = AddSeeds {
+        prompt_hash,
+        session,
+        seeds: body.seeds.into_iter().map(SeedArgument::from).collect(),
+        ranked_capabilities: body.ranked_capabilities,
+        replay: body.replay,
+    };
+    let expanded = state.app.call(&context, request).await?;
+    Ok(Json(Expanded {
+        prompt: text::opened(&expanded.opened),
+        revision: expanded.opened.revision,
+        plasm: ContextMeta::new(&expanded.address.caller, &expanded.opened),
+    }))
 }

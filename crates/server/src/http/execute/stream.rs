@@ -1,111 +1,132 @@
-//! `GET …/operations/{h}/stream`: an operation as server-sent events.
-//! Invariant: `snapshot` first, `progress` when something moved, `terminal` last, after which the stream ends. Who goes away
-//! stops nothing, and may come back.
+//! `GET …/operations/{h}/stream`: the progress of an operation as server-sent events.
+//! Invariant: `snapshot` comes first, `progress` after each change, `terminal` last; then the stream ends. A client that closes
+//! the stream does not stop the operation, and may open the stream again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use app::calls::WatchOperation;
+use app::{App, Context, Error};
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures::Stream;
-use serde_json::{Value, json};
-use session::{DetachedRun, Error, ExecuteAddress, RunAnswer, Service};
+use futures::{Stream, StreamExt};
+use serde::Serialize;
+use session::{DetachedRun, RunAnswer};
 
 use super::answer;
-use crate::http::App;
-use crate::http::auth::AsCaller;
+use crate::http::HttpState;
+use crate::http::auth::HttpCall;
 use crate::http::problem::Problem;
-use crate::{plasm, text};
+use crate::view::{OperationState, RunningMeta};
+use crate::{text, view};
 
-/// A silent connection is closed by what is in between.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// Proxies close a connection that stays silent for longer.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-pub async fn operation(
-    State(app): State<App>,
-    AsCaller(caller): AsCaller,
+pub async fn follow_operation(
+    State(state): State<HttpState>,
+    HttpCall(context): HttpCall,
     Path((prompt_hash, session, handle)): Path<(String, String, String)>,
 ) -> Result<impl IntoResponse, Problem> {
-    let service = app.service.clone();
-    let address =
-        service.execute_address(caller, &prompt_hash, &session).await.map_err(|error| Problem::from(&error))?;
-    let following = Following { service, address, handle, seen: None };
-    // The first look is made before the stream begins: what is not there is a 404, not an event.
-    let first = following.look().await.map_err(|error| Problem::from(&error))?;
-    let events = futures::StreamExt::take_until(events(following, first), app.over.cancelled_owned());
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)))
+    let address = state.app.execute_address(context.caller.clone(), &prompt_hash, &session).await?;
+    let watch = Watch {
+        app: state.app.clone(),
+        context: Context { caller: address.caller, ..context },
+        session: address.session.to_string(),
+        handle,
+        last_seen: None,
+    };
+    // The state is read before the stream begins, so that an unknown operation is a 404 and not an event.
+    let first = watch.next_state().await?;
+    let events = events(watch, first).take_until(state.streams_end.cancelled_owned());
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 
-struct Following {
-    service: Arc<Service>,
-    address: ExecuteAddress,
+/// One client that watches an operation.
+struct Watch {
+    app: Arc<App>,
+    context: Context,
+    session: String,
     handle: String,
-    seen: Option<DetachedRun>,
+    /// The state of the last event. `None` before the first.
+    last_seen: Option<DetachedRun>,
 }
 
-impl Following {
-    async fn look(&self) -> Result<RunAnswer, Error> {
-        let session = self.address.session.to_string();
-        self.service.watch(&self.address.caller, (&session, &self.handle), self.seen.as_ref()).await
+impl Watch {
+    /// Waits until the state differs from the last one that was seen.
+    async fn next_state(&self) -> Result<RunAnswer, Error> {
+        let request =
+            WatchOperation { session: self.session.clone(), handle: self.handle.clone(), seen: self.last_seen.clone() };
+        self.app.call(&self.context, request).await
     }
 }
 
-/// What the next event is made of.
-enum Next {
-    Answer(Following, Box<Result<RunAnswer, Error>>),
-    Look(Following),
+/// The next step of the stream.
+enum StreamStep {
+    /// Sends the event of a state that was read already.
+    Send(Watch, Box<Result<RunAnswer, Error>>),
+    /// Waits for the next state and sends its event.
+    Wait(Watch),
     End,
 }
 
-fn events(following: Following, first: RunAnswer) -> impl Stream<Item = Result<Event, Infallible>> {
-    futures::stream::unfold(Next::Answer(following, Box::new(Ok(first))), |next| async move {
-        let (mut following, answer) = match next {
-            Next::End => return None,
-            Next::Answer(following, answer) => (following, *answer),
-            Next::Look(following) => {
-                let answer = following.look().await;
-                (following, answer)
+/// The data of a `snapshot` event for an operation that had ended before the stream began.
+#[derive(Serialize)]
+struct EndedOperation {
+    op: OperationState,
+}
+
+/// The data of a `terminal` event for an operation that failed.
+#[derive(Serialize)]
+struct FailedOperation {
+    state: &'static str,
+    code: &'static str,
+    detail: String,
+}
+
+fn events(watch: Watch, first: RunAnswer) -> impl Stream<Item = Result<Event, Infallible>> {
+    futures::stream::unfold(StreamStep::Send(watch, Box::new(Ok(first))), |step| async move {
+        let (mut watch, state) = match step {
+            StreamStep::End => return None,
+            StreamStep::Send(watch, state) => (watch, *state),
+            StreamStep::Wait(watch) => {
+                let state = watch.next_state().await;
+                (watch, state)
             }
         };
-        Some(match answer {
+        Some(match state {
             Ok(RunAnswer::Running(operation)) => {
-                let kind = if following.seen.is_some() { "progress" } else { "snapshot" };
-                let event = event(kind, &plasm::running(&operation));
-                following.seen = Some(operation);
-                (event, Next::Look(following))
+                let kind = if watch.last_seen.is_some() { "progress" } else { "snapshot" };
+                let event = event(kind, &RunningMeta::new(&operation));
+                watch.last_seen = Some(operation);
+                (event, StreamStep::Wait(watch))
             }
-            Ok(RunAnswer::Finished(ran)) => {
-                let result = json!(answer::result(&ran));
-                if following.seen.is_some() {
-                    (event("terminal", &result), Next::End)
-                } else {
-                    // Who asks for what is over sees that there was an operation, then its end.
-                    let over = json!({"op": {"handle": following.handle, "state": "ended"}});
-                    following.seen = Some(ended(&ran, &following.handle));
-                    (event("snapshot", &over), Next::Answer(following, Box::new(Ok(RunAnswer::Finished(ran)))))
-                }
+            Ok(RunAnswer::Finished(run)) if watch.last_seen.is_some() => {
+                (event("terminal", &answer::finished_json(&run)), StreamStep::End)
+            }
+            Ok(RunAnswer::Finished(run)) => {
+                // The operation ended before the stream began. Its client still gets a snapshot first.
+                let event = event("snapshot", &EndedOperation { op: OperationState::ended(&watch.handle) });
+                watch.last_seen = Some(DetachedRun {
+                    slot: run.slot,
+                    handle: watch.handle.clone(),
+                    task: String::new(),
+                    progress: session::RunProgress::default(),
+                    stopping: false,
+                    silent_seconds: None,
+                });
+                (event, StreamStep::Send(watch, Box::new(Ok(RunAnswer::Finished(run)))))
             }
             Err(error) => {
-                let problem = json!({"state": "failed", "code": error.code(), "detail": text::error(&error)});
-                (event("terminal", &problem), Next::End)
+                let failed = FailedOperation { state: "failed", code: error.code(), detail: text::error(&error) };
+                (event("terminal", &failed), StreamStep::End)
             }
         })
     })
 }
 
-fn ended(ran: &session::RunResult, handle: &str) -> DetachedRun {
-    let progress = session::RunProgress::default();
-    DetachedRun {
-        slot: ran.slot,
-        handle: handle.to_owned(),
-        task: String::new(),
-        progress,
-        stopping: false,
-        silent_seconds: None,
-    }
-}
-
-fn event(kind: &str, data: &Value) -> Result<Event, Infallible> {
-    Ok(Event::default().event(kind).data(data.to_string()))
+fn event(kind: &str, data: &impl Serialize) -> Result<Event, Infallible> {
+    Ok(Event::default().event(kind).data(view::json(data).to_string()))
 }

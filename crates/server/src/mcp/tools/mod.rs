@@ -1,286 +1,262 @@
-//! The tools: one file each; the match is only a table.
-//! Invariant: arguments that the schema does not know are refused, with the ones it knows.
+//! The tools: what a host lists of each, and how its answer is rendered. The table below is the only list of them.
+//!
+//! A tool's name and arguments are those of its use case in `app::calls`. `programs` and `scripts` add the texts that a model
+//! reads.
+//! Invariants:
+//! - Arguments that the schema does not know are refused, and the refusal lists the known ones.
+//! - The tool list is constant, so that clients may keep it.
 
-mod discover_capabilities;
-mod js;
-mod list_registry;
-mod plasm;
-mod plasm_context;
-mod plasm_run;
-mod read_artifact;
+mod programs;
 mod schema;
+mod scripts;
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::OnceLock;
 
-use access::Caller;
+use app::calls::{
+    CancelExecution, ConnectionScope, DeleteHeapTags, DiffHeaps, DiscoverCapabilities, ForkSession, GetExecution,
+    GetExecutionOutput, GetHeapTags, ListExecutions, ListRegistry, ListSessionSnapshots, ListSessions, Plasm,
+    PlasmContext, PlasmRun, PromoteSession, QueryHeapsByTags, ReadArtifact, RewindSession, RunJs, SetHeapTags,
+};
+use app::{App, Call, Context, Error, Rendered};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use session::{Call, Error, RunResult, Service};
 
 use super::ToolSet;
-use super::handler::refused;
-use super::named::Named;
+use crate::{arguments, text, view};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    PlasmContext,
-    Plasm,
-    PlasmRun,
-    ReadArtifact,
-    DiscoverCapabilities,
-    ListRegistry,
-    RunJs,
-    GetExecution,
-    GetExecutionOutput,
-    CancelExecution,
-    ListExecutions,
-    ListSessions,
-    ListSessionSnapshots,
-    GetHeapTags,
-    SetHeapTags,
-    DeleteHeapTags,
-    QueryHeapsByTags,
-    ForkSession,
-    PromoteSession,
-    RewindSession,
-    DiffHeaps,
+pub use programs::run_result;
+
+/// All tools, in the order in which a host lists them. `plasm_context` comes first, because a model must call it first.
+static TOOLS: [ToolEntry; 21] = [
+    ToolEntry::new::<PlasmContext>(ToolSet::Core),
+    ToolEntry::new::<DiscoverCapabilities>(ToolSet::Core),
+    ToolEntry::new::<Plasm>(ToolSet::Core),
+    ToolEntry::new::<PlasmRun>(ToolSet::Core),
+    ToolEntry::new::<ReadArtifact>(ToolSet::Core),
+    ToolEntry::new::<ListRegistry>(ToolSet::All),
+    ToolEntry::new::<RunJs>(ToolSet::Core),
+    ToolEntry::new::<GetExecution>(ToolSet::Core),
+    ToolEntry::new::<GetExecutionOutput>(ToolSet::All),
+    ToolEntry::new::<CancelExecution>(ToolSet::All),
+    ToolEntry::new::<ListExecutions>(ToolSet::All),
+    ToolEntry::new::<ListSessions>(ToolSet::All),
+    ToolEntry::new::<ListSessionSnapshots>(ToolSet::All),
+    ToolEntry::new::<GetHeapTags>(ToolSet::All),
+    ToolEntry::new::<SetHeapTags>(ToolSet::All),
+    ToolEntry::new::<DeleteHeapTags>(ToolSet::All),
+    ToolEntry::new::<QueryHeapsByTags>(ToolSet::All),
+    ToolEntry::new::<ForkSession>(ToolSet::All),
+    ToolEntry::new::<PromoteSession>(ToolSet::All),
+    ToolEntry::new::<RewindSession>(ToolSet::All),
+    ToolEntry::new::<DiffHeaps>(ToolSet::All),
+];
+
+/// The tool whose runs a client can withdraw.
+pub const RUN_JS: &str = RunJs::NAME;
+
+/// A use case as an MCP tool. Its arguments are the fields of the use case.
+trait ToolCall: Call + DeserializeOwned + JsonSchema {
+    const TITLE: &'static str;
+    /// Read by the model.
+    const DESCRIPTION: &'static str;
+    const EFFECT: Effect;
+    /// Whether the connection's headers matter to the call.
+    const USES_CONNECTION: bool = false;
+
+    /// Fills in the fields that the connection determines.
+    fn set_connection(&mut self, _connection: ConnectionScope) {}
+
+    /// Renders the answer as a model reads it.
+    fn render(&self, app: &App, context: &Context, answer: Self::Answer) -> ToolAnswer;
+
+    /// Renders a failure. Some tools of the wire contract have a form of their own for it.
+    fn render_error(&self, error: &Error) -> ToolAnswer {
+        ToolAnswer::failed(Self::NAME, error)
+    }
 }
 
-impl Name {
-    /// `plasm_context` comes first: it must be called first.
-    pub const ALL: [Name; 21] = [
-        Name::PlasmContext,
-        Name::DiscoverCapabilities,
-        Name::Plasm,
-        Name::PlasmRun,
-        Name::ReadArtifact,
-        Name::ListRegistry,
-        Name::RunJs,
-        Name::GetExecution,
-        Name::GetExecutionOutput,
-        Name::CancelExecution,
-        Name::ListExecutions,
-        Name::ListSessions,
-        Name::ListSessionSnapshots,
-        Name::GetHeapTags,
-        Name::SetHeapTags,
-        Name::DeleteHeapTags,
-        Name::QueryHeapsByTags,
-        Name::ForkSession,
-        Name::PromoteSession,
-        Name::RewindSession,
-        Name::DiffHeaps,
-    ];
+/// The effect of a tool, as hints to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Reads,
+    /// The tool changes a session. The same call again changes nothing more.
+    Changes,
+    /// The tool changes a session, again with every call.
+    Adds,
+    /// The tool deletes data of a session. The same call again deletes nothing more.
+    Deletes,
+    /// The tool may change an API, again with every call.
+    ChangesApis,
+}
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Name::PlasmContext => "plasm_context",
-            Name::Plasm => "plasm",
-            Name::PlasmRun => "plasm_run",
-            Name::ReadArtifact => "read_artifact",
-            Name::DiscoverCapabilities => "discover_capabilities",
-            Name::ListRegistry => "list_registry",
-            Name::RunJs => "run_js",
-            Name::GetExecution => "get_execution",
-            Name::GetExecutionOutput => "get_execution_output",
-            Name::CancelExecution => "cancel_execution",
-            Name::ListExecutions => "list_executions",
-            Name::ListSessions => "list_sessions",
-            Name::ListSessionSnapshots => "list_session_snapshots",
-            Name::GetHeapTags => "get_heap_tags",
-            Name::SetHeapTags => "set_heap_tags",
-            Name::DeleteHeapTags => "delete_heap_tags",
-            Name::QueryHeapsByTags => "query_heaps_by_tags",
-            Name::ForkSession => "fork_session",
-            Name::PromoteSession => "promote_session",
-            Name::RewindSession => "rewind_session",
-            Name::DiffHeaps => "diff_heaps",
+/// The answer of a tool.
+pub struct ToolAnswer {
+    pub result: CallToolResult,
+    /// The name of the run that goes on, for clients that know tasks.
+    pub task: Option<String>,
+    /// The client withdrew the call.
+    pub withdrawn: bool,
+}
+
+type CallFuture<'a> = Pin<Box<dyn Future<Output = ToolAnswer> + Send + 'a>>;
+
+/// One tool: its listing and its call.
+pub struct ToolEntry {
+    pub name: &'static str,
+    set: ToolSet,
+    pub uses_connection: bool,
+    listing: fn() -> Tool,
+    call: for<'a> fn(&'a App, &'a Context, Result<ConnectionScope, Error>, JsonObject) -> CallFuture<'a>,
+}
+
+impl ToolEntry {
+    const fn new<C: ToolCall + 'static>(set: ToolSet) -> Self {
+        Self {
+            name: C::NAME,
+            set,
+            uses_connection: C::USES_CONNECTION,
+            listing: listing::<C>,
+            call: |app, context, connection, arguments| Box::pin(call::<C>(app, context, connection, arguments)),
         }
     }
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    fn is_in(&self, set: ToolSet) -> bool {
+        set == ToolSet::All || self.set == ToolSet::Core
     }
 
-    pub fn is_in(self, set: ToolSet) -> bool {
-        let core = [
-            Name::PlasmContext,
-            Name::DiscoverCapabilities,
-            Name::Plasm,
-            Name::PlasmRun,
-            Name::ReadArtifact,
-            Name::RunJs,
-            Name::GetExecution,
-        ];
-        set == ToolSet::All || core.contains(&self)
-    }
-
-    /// Whether it matters to it how the connection is named.
-    pub fn is_named(self) -> bool {
-        matches!(self, Name::RunJs | Name::ListSessionSnapshots)
+    /// Runs the tool. The connection is an error if its headers could not be read.
+    pub fn call<'a>(
+        &self,
+        app: &'a App,
+        context: &'a Context,
+        connection: Result<ConnectionScope, Error>,
+        arguments: JsonObject,
+    ) -> CallFuture<'a> {
+        (self.call)(app, context, connection, arguments)
     }
 }
 
-/// What a tool answers, and what the log says of it.
-pub struct Answer {
-    pub result: CallToolResult,
-    pub slot: Option<String>,
-    pub outcome: &'static str,
-    /// The run that goes on, for clients that know tasks.
-    pub task: Option<String>,
-    /// For the trace of a session: which, and what the tool knows of the call.
-    pub call: Option<(String, Call)>,
+/// Returns the tool of a set by its name.
+pub fn find(name: &str, set: ToolSet) -> Option<&'static ToolEntry> {
+    TOOLS.iter().find(|tool| tool.name == name && tool.is_in(set))
 }
 
-/// What a run that has ended answers.
-pub fn ran(ran: &RunResult, shown_chars: usize) -> CallToolResult {
-    plasm_run::finished(ran, shown_chars).result
+/// Returns the names of a set's tools.
+pub fn names(set: ToolSet) -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().filter(move |tool| tool.is_in(set)).map(|tool| tool.name)
 }
 
-/// Those of a set, in the order they are listed. Made once: rmcp asks for a tool's schema before each call of it, and making
-/// the schemas anew was an eighth of what a dry run costs.
-pub fn offered(set: ToolSet) -> &'static [Tool] {
+/// Returns the tools of a set as a host lists them. The list is built once: the SDK looks up a tool's schema before each call,
+/// and building the schemas anew took an eighth of the time of a dry run.
+pub fn listed(set: ToolSet) -> &'static [Tool] {
     static ALL: OnceLock<Vec<Tool>> = OnceLock::new();
     static CORE: OnceLock<Vec<Tool>> = OnceLock::new();
+    let list = || TOOLS.iter().filter(|tool| tool.is_in(set)).map(|tool| (tool.listing)()).collect();
     match set {
-        ToolSet::All => ALL.get_or_init(|| made(set)),
-        ToolSet::Core => CORE.get_or_init(|| made(set)),
+        ToolSet::All => ALL.get_or_init(list),
+        ToolSet::Core => CORE.get_or_init(list),
     }
 }
 
-fn made(set: ToolSet) -> Vec<Tool> {
-    let tool = |name: Name| match name {
-        Name::PlasmContext => Some(plasm_context::tool()),
-        Name::Plasm => Some(plasm::tool()),
-        Name::PlasmRun => Some(plasm_run::tool()),
-        Name::ReadArtifact => Some(read_artifact::tool()),
-        Name::DiscoverCapabilities => Some(discover_capabilities::tool()),
-        Name::ListRegistry => Some(list_registry::tool()),
-        other => js::tool(other),
+fn listing<C: ToolCall>() -> Tool {
+    let mut tool = Tool::new(Cow::Borrowed(C::NAME), Cow::Borrowed(C::DESCRIPTION), schema::of::<C>());
+    tool.title = Some(C::TITLE.to_owned());
+    tool.annotations = Some(C::EFFECT.annotations());
+    tool
+}
+
+impl Effect {
+    /// Returns the hints for the host. Hints that equal the protocol's default (destructive, not idempotent) are left out,
+    /// because hosts show the hints to the model and each costs tokens.
+    fn annotations(self) -> ToolAnnotations {
+        let hints = ToolAnnotations::new().read_only(self == Effect::Reads);
+        match self {
+            Effect::Reads | Effect::ChangesApis => hints,
+            Effect::Changes => hints.destructive(false).idempotent(true),
+            Effect::Adds => hints.destructive(false),
+            Effect::Deletes => hints.idempotent(true),
+        }
+    }
+}
+
+/// Reads the arguments, runs the use case and renders its answer.
+async fn call<C: ToolCall>(
+    app: &App,
+    context: &Context,
+    connection: Result<ConnectionScope, Error>,
+    arguments: JsonObject,
+) -> ToolAnswer {
+    let request = read_arguments::<C>(arguments).and_then(|mut request| {
+        request.set_connection(connection?);
+        Ok(request)
+    });
+    let request = match request {
+        Ok(request) => request,
+        Err(error) => {
+            app.refuse::<C>(context, &error);
+            return ToolAnswer::failed(C::NAME, &error);
+        }
     };
-    Name::ALL.into_iter().filter(|name| name.is_in(set)).filter_map(tool).collect()
+    let render = |request: &C, result: Result<C::Answer, Error>| {
+        let answer = match result {
+            Ok(answer) => request.render(app, context, answer),
+            Err(error) => request.render_error(&error),
+        };
+        let text = answer.text().to_owned();
+        Rendered { value: answer, text }
+    };
+    app.call_with(context, request, render).await
 }
 
-/// The larger ones in boxes: rmcp makes a task of every call, and each would be as large as the largest.
-pub async fn call(service: &Arc<Service>, caller: &Caller, (name, named): (Name, Named), given: JsonObject) -> Answer {
-    match name {
-        Name::PlasmContext => Box::pin(plasm_context::call(service, caller, given)).await,
-        Name::Plasm => Box::pin(plasm::call(service, caller, given)).await,
-        Name::PlasmRun => Box::pin(plasm_run::call(service, caller, given)).await,
-        Name::ReadArtifact => Box::pin(read_artifact::call(service, caller, given)).await,
-        Name::DiscoverCapabilities => discover_capabilities::call(service, caller, given),
-        Name::ListRegistry => Box::pin(list_registry::call(service, caller, given)).await,
-        Name::RunJs => js::run(service, caller, named, given).await,
-        Name::GetExecution => js::get(service, caller, given).await,
-        Name::GetExecutionOutput => js::output(service, caller, given).await,
-        Name::CancelExecution => js::cancel(service, caller, given).await,
-        Name::ListExecutions => js::list(service, caller, given).await,
-        Name::ListSessions => js::sessions(service, caller, given).await,
-        Name::ListSessionSnapshots => js::snapshots(service, caller, named, given).await,
-        Name::GetHeapTags => js::get_tags(service, caller, given).await,
-        Name::SetHeapTags => js::set_tags(service, caller, given).await,
-        Name::DeleteHeapTags => js::delete_tags(service, caller, given).await,
-        Name::QueryHeapsByTags => js::query(service, caller, given).await,
-        Name::ForkSession => js::fork(service, caller, given).await,
-        Name::PromoteSession => js::promote(service, caller, given).await,
-        Name::RewindSession => js::rewind(service, caller, given).await,
-        Name::DiffHeaps => js::diff(service, caller, given).await,
-    }
+fn read_arguments<C: ToolCall>(arguments: JsonObject) -> Result<C, Error> {
+    arguments::from_value(Value::Object(arguments)).map_err(|mistake| Error::BadArguments(mistake.to_string()))
 }
 
-impl Answer {
-    fn text(slot: base::Slot, text: String, meta: Option<MetaObject>) -> Self {
-        Self { slot: Some(slot.to_string()), ..Self::without_session(text, meta) }
+impl ToolAnswer {
+    /// An answer as text. A text that is longer than hosts show is cut.
+    fn text_only(text: String) -> Self {
+        let result = CallToolResult::success(vec![ContentBlock::text(text::capped(text))]);
+        Self { result, task: None, withdrawn: false }
     }
 
-    fn without_session(text: String, meta: Option<MetaObject>) -> Self {
-        let mut result = CallToolResult::success(vec![ContentBlock::text(crate::text::capped(text))]);
-        result.meta = meta;
-        Self { result, slot: None, outcome: "ok", call: None, task: None }
+    /// An answer as JSON, with the same JSON as text: hosts show one or the other.
+    fn json(answer: &impl Serialize) -> Self {
+        let value = view::json(answer);
+        let mut rendered = Self::text_only(value.to_string());
+        rendered.result.structured_content = Some(value);
+        rendered
     }
 
-    /// The same as JSON and as text: hosts show one or the other.
-    fn structured(value: Value, meta: Option<MetaObject>) -> Self {
-        let mut answer = Self::without_session(value.to_string(), meta);
-        answer.result.structured_content = Some(value);
-        answer
+    fn failed(tool: &'static str, error: &Error) -> Self {
+        let text = match error {
+            Error::BadArguments(mistake) => format!("{}: {tool}: {mistake}", error.code()),
+            _ => text::error(error),
+        };
+        let withdrawn = matches!(error, Error::Withdrawn);
+        Self { withdrawn, ..Self::text_only(text).into_error() }
     }
 
-    pub fn failed(error: &Error) -> Self {
-        if error.is_fault() {
-            tracing::error!(error = error as &dyn std::error::Error, "a call failed");
-        }
-        Self {
-            result: refused(crate::text::capped(crate::text::error(error))),
-            slot: None,
-            outcome: error.code(),
-            call: None,
-            task: None,
-        }
+    /// Adds `_meta.plasm`.
+    fn with_meta(mut self, plasm: &impl Serialize) -> Self {
+        let mut meta = MetaObject::default();
+        meta.0.insert("plasm".to_owned(), view::json(plasm));
+        self.result.meta = Some(meta);
+        self
     }
 
-    /// Belongs to the trace of the session that `reference` names.
-    fn traced(self, reference: &str, call: Call) -> Self {
-        Self { call: Some((reference.to_owned(), call)), ..self }
+    /// Marks the answer as a failure that the model reads.
+    fn into_error(mut self) -> Self {
+        self.result.is_error = Some(true);
+        self
     }
 
-    /// What a model reads of it.
-    pub fn shown(&self) -> &str {
+    /// Returns the text that the model reads.
+    pub fn text(&self) -> &str {
         self.result.content.first().and_then(|block| block.as_text()).map_or("", |text| &text.text)
     }
-
-    pub fn broken() -> Self {
-        let text = "internal: this call hit a defect of the server; its log has the place. The session is as it was";
-        Self { result: refused(text), slot: None, outcome: "internal", call: None, task: None }
-    }
-
-    pub fn cancelled() -> Self {
-        Self {
-            result: refused("cancelled: the client asked to stop"),
-            slot: None,
-            outcome: "cancelled",
-            call: None,
-            task: None,
-        }
-    }
-}
-
-/// Arguments that the tool's schema does not allow.
-#[derive(Debug, thiserror::Error)]
-#[error("bad_arguments: {tool}: {cause}")]
-struct BadArguments {
-    tool: &'static str,
-    /// Names the argument, then says what is wrong with it.
-    cause: crate::arguments::Wrong,
-}
-
-impl From<BadArguments> for Answer {
-    fn from(bad: BadArguments) -> Self {
-        Self { result: refused(bad.to_string()), slot: None, outcome: "bad_arguments", call: None, task: None }
-    }
-}
-
-fn arguments<T: DeserializeOwned>(name: Name, arguments: JsonObject) -> Result<T, BadArguments> {
-    crate::arguments::from_value(Value::Object(arguments)).map_err(|cause| BadArguments { tool: name.as_str(), cause })
-}
-
-fn describe(name: Name, title: &str, description: &'static str, schema: JsonObject, read_only: bool) -> Tool {
-    let mut tool = Tool::new(Cow::Borrowed(name.as_str()), Cow::Borrowed(description), schema);
-    tool.title = Some(title.to_owned());
-    // Only a program changes anything outside the session; code asks for a review first.
-    let destructive = matches!(name, Name::PlasmRun | Name::DeleteHeapTags);
-    let again = !matches!(name, Name::PlasmRun | Name::RunJs | Name::RewindSession | Name::ForkSession);
-    // Hints say nothing of what only reads, and nothing where the protocol's default is meant (destructive, not idempotent):
-    // hosts hand them to the model.
-    let mut hints = ToolAnnotations::new().read_only(read_only);
-    if !read_only && !destructive {
-        hints = hints.destructive(false);
-    }
-    if !read_only && again {
-        hints = hints.idempotent(true);
-    }
-    tool.annotations = Some(hints);
-    tool
 }
