@@ -10,7 +10,6 @@ mod arguments;
 mod http;
 mod mcp;
 mod message;
-mod request_scope;
 pub mod text;
 pub mod view;
 

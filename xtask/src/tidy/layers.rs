@@ -24,6 +24,7 @@ const TABLE: &[(&str, Layer)] = &[
     ("exec", Layer::Number(4)),
     ("access", Layer::Number(5)),
     ("session", Layer::Number(6)),
+    ("app", Layer::Number(7)),
     ("js", Layer::Adapter),
     ("store", Layer::Adapter),
     ("upstream", Layer::Adapter),

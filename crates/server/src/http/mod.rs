@@ -34,9 +34,8 @@ use futures::FutureExt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::{self, McpHttpSettings, McpOptions, OwnHandler, WrapHandler};
+use crate::mcp::{self, McpHttpSettings, McpOptions, OwnHandler, RequestScope, WrapHandler};
 use crate::message::MESSAGE_BYTES;
-use crate::request_scope::RequestScope;
 use crate::view;
 use open_calls::OpenCalls;
 

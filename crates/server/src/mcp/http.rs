@@ -8,9 +8,9 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+use super::request_scope::RequestScope;
 use super::transport_store::TransportStore;
 use super::{HandlerFactory, McpOptions, WrapHandler};
-use crate::request_scope::RequestScope;
 
 pub type McpHttp<W> = StreamableHttpService<<W as WrapHandler>::Wrapped, LocalSessionManager>;
 

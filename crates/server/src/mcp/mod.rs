@@ -6,6 +6,7 @@ mod connection;
 mod handler;
 mod http;
 mod progress;
+mod request_scope;
 mod resources;
 mod stdio;
 mod tasks;
@@ -23,6 +24,7 @@ pub use caller::TRANSPORT_SESSION_HEADER;
 pub use connection::{BadSessionName, ConnectionHeaders, read_headers, scope_of};
 pub use handler::{Handler, instructions};
 pub use http::{McpHttpSettings, service};
+pub use request_scope::RequestScope;
 pub use stdio::{StdioError, serve_stdio};
 
 /// The settings of MCP.

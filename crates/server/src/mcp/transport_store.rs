@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 
 use super::connection;
-use crate::request_scope::RequestScope;
+use super::request_scope::RequestScope;
 
 pub struct TransportStore(pub Arc<App>);
 

@@ -121,7 +121,9 @@ impl ToolEntry {
             set,
             uses_connection: C::USES_CONNECTION,
             listing: listing::<C>,
-            call: |app, context, connection, arguments| Box::pin(call::<C>(app, context, connection, arguments)),
+            call: |app, context, connection, arguments| {
+                Box::pin(read_and_call::<C>(app, context, connection, arguments))
+            },
         }
     }
 
@@ -185,7 +187,7 @@ impl Effect {
 }
 
 /// Reads the arguments, runs the use case and renders its answer.
-async fn call<C: ToolCall>(
+async fn read_and_call<C: ToolCall>(
     app: &App,
     context: &Context,
     connection: Result<ConnectionScope, Error>,

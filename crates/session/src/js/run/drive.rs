@@ -3,6 +3,7 @@
 //! effect.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,10 +19,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::calls::CallEvents;
 use super::end::{EndOutcome, EndRequest};
 use super::ended;
-use super::fast_path::{FastPath, FirstStep};
+use super::fast_path::{FAST_PATH_LIMIT, FastPath, SessionAtStart, StoredSender, beside, same_input_heap, tell};
 use crate::engine::rows::{CallAnswer, ExecutionRow, SessionName, execution_key};
 use crate::engine::view::{ExecutionState, UncaughtError};
-use crate::engine::{HEAP_LOADS, Js, LiveScript, StepPermit};
+use crate::engine::{HEAP_LOADS, Js, LiveScript, LiveScriptGuard, StepPermit};
 use crate::error::Error;
 use crate::error::JsError;
 use crate::js::heaps::engine_error;
@@ -50,6 +51,29 @@ pub(super) enum Start {
     TakenOver,
 }
 
+/// The outcome of a run's first step. `Break`: the run is over. `Continue`: the run is stored and goes on with the
+/// given step, or without one from its stored row, because it waits for calls or because its input heap or its place
+/// in the queue changed.
+pub(super) type FirstStep = ControlFlow<Result<(), Error>, Option<Result<Stepped, Error>>>;
+
+/// How a first step ended on the fast path.
+enum FirstStepResult {
+    Ended(Result<Stepped, Error>),
+    Cancelled,
+    /// The step was long, so the run was stored while it continued.
+    Stored(Box<Versioned<ExecutionRow>>, AfterStored),
+    Refused(Error),
+}
+
+/// The outcome of a first step whose run was stored meanwhile.
+enum AfterStored {
+    Stepped(Box<Result<Stepped, Error>>),
+    /// The step ran on another heap than the stored one, or before its turn.
+    OtherHeap,
+    /// Another process owns the run now.
+    Lost,
+}
+
 /// A run that this process drives.
 pub(super) struct ScriptRun {
     pub service: Arc<Service>,
@@ -71,6 +95,37 @@ pub(super) struct ScriptRun {
     pub ready: Mutex<Option<AbortOnDropHandle<()>>>,
     /// How long the run's steps waited for processors. This time does not count against the run's limit.
     waited_ms: AtomicU64,
+}
+
+impl Service {
+    /// Drives a run in its own task. `None` if this process drives it already.
+    pub(super) fn spawn_driver(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        id: ExecutionId,
+        at: Versioned<ExecutionRow>,
+        start: Start,
+    ) -> Result<Option<LiveScript>, Error> {
+        let (run, live) = ScriptRun::new(self.clone(), tenant.clone(), id, at);
+        if !self.js()?.lives.add(live.clone()) {
+            return Ok(None);
+        }
+        let service = self.clone();
+        let task = async move {
+            let Some(js) = service.js.as_ref() else { return };
+            let _listed = LiveScriptGuard(&js.lives, id);
+            // Kept until the stall reason is recorded, so that waiting callers are woken with it.
+            let _voice = run.voice();
+            let driven = run.drive(start).await;
+            js.set_stall_reason(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
+            if let Err(error) = driven {
+                // The next pass over unended runs takes it over again.
+                tracing::error!(execution = %id, error = &error as &dyn std::error::Error, "a script run was left unended and will be resumed");
+            }
+        };
+        tokio::spawn(tracing::Instrument::in_current_span(task));
+        Ok(Some(live))
+    }
 }
 
 impl ScriptRun {
@@ -142,6 +197,73 @@ impl ScriptRun {
                 Err(error) => return Box::pin(self.failed(error)).await,
             }
         }
+    }
+
+    async fn first_step(&mut self, FastPath { mut began, told }: FastPath) -> FirstStep {
+        let mut told = Some(told);
+        match self.run_first_step(&mut began, &mut told).await {
+            FirstStepResult::Ended(stepped) if !self.is_cancelled() => {
+                self.store_finished_step(stepped, began, told).await
+            }
+            FirstStepResult::Ended(_) | FirstStepResult::Cancelled => self.store_cancelled(began, told).await,
+            FirstStepResult::Stored(at, then) => {
+                self.now(*at);
+                if self.is_cancelled() {
+                    return FirstStep::Break(self.finish(ExecutionState::Cancelled, None, None).await);
+                }
+                match then {
+                    AfterStored::Stepped(stepped) => FirstStep::Continue(Some(*stepped)),
+                    AfterStored::OtherHeap => FirstStep::Continue(None),
+                    AfterStored::Lost => FirstStep::Break(self.refresh().await),
+                }
+            }
+            FirstStepResult::Refused(error) => {
+                tell(&mut told, Err(error));
+                FirstStep::Break(Ok(()))
+            }
+        }
+    }
+
+    async fn run_first_step(
+        &self,
+        began: &mut Option<SessionAtStart>,
+        told: &mut Option<StoredSender>,
+    ) -> FirstStepResult {
+        // Belongs to this step alone, because the run may be started again.
+        let stop = Stop::default();
+        let step = self.step_until(Input::Evaluate { code: self.at.row.code.clone() }, &stop);
+        tokio::pin!(step);
+        tokio::select! {
+            biased;
+            stepped = &mut step => return FirstStepResult::Ended(stepped),
+            () = self.live.leave.cancelled() => {
+                stop.stop();
+                return FirstStepResult::Cancelled;
+            }
+            () = self.service.ports.clock.sleep(FAST_PATH_LIMIT) => {}
+        }
+        let begun = {
+            let (stepped, accepted) = beside(step.as_mut(), self.accepted(began.take())).await;
+            match accepted {
+                Err(error) => FirstStepResult::Refused(error),
+                Ok(at) => {
+                    self.show(&at.row);
+                    tell(told, Ok(()));
+                    let then = match stepped {
+                        _ if !same_input_heap(&at.row, &self.at.row) => AfterStored::OtherHeap,
+                        Some(stepped) => AfterStored::Stepped(stepped.into()),
+                        None => tokio::select! {
+                            biased;
+                            stepped = &mut step => AfterStored::Stepped(stepped.into()),
+                            () = self.lost() => AfterStored::Lost,
+                        },
+                    };
+                    FirstStepResult::Stored(at.into(), then)
+                }
+            }
+        };
+        stop.stop();
+        begun
     }
 
     /// Runs the next step. `None` if the run has ended or this process lost it.

@@ -7,19 +7,18 @@
 //! the fast path loses only a run that no caller knew of and that had no effect, since calls are made after a run is
 //! stored.
 
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use access::Caller;
 use base::ExecutionId;
-use ports::scripts::{self, HostCall, Input, Outcome, Stepped, Stop};
+use ports::scripts::{self, HostCall, Outcome, Stepped};
 use ports::store::{self, Batch, Expect};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 
 use super::accept::{input, queue_name};
-use super::drive::{AGAIN, ScriptRun, Start};
+use super::drive::{AGAIN, FirstStep, ScriptRun, Start};
 use super::end::{EndOutcome, EndRequest, tenant_caller};
 use super::ended;
 use super::park::{ParkedRun, PlanPolicy};
@@ -43,9 +42,9 @@ const LOOKS: usize = 3;
 /// A run that is not stored yet.
 pub(super) struct FastPath {
     /// Its session, if it has one.
-    began: Option<SessionAtStart>,
+    pub began: Option<SessionAtStart>,
     /// Receives the outcome of storing the run.
-    told: oneshot::Sender<Result<(), Error>>,
+    pub told: StoredSender,
 }
 
 /// A session as it was when the run started without a place in the queue.
@@ -53,29 +52,6 @@ pub(super) struct SessionAtStart {
     /// While this guard is held, no other run of the session starts or ends in this process.
     pub turn: OwnedMutexGuard<()>,
     pub session: Versioned<JsSessionRow>,
-}
-
-/// The outcome of a run's first step. `Break`: the run is over. `Continue`: the run is stored and goes on with the
-/// given step, or without one from its stored row, because it waits for calls or because its input heap or its place
-/// in the queue changed.
-pub(super) type FirstStep = ControlFlow<Result<(), Error>, Option<Result<Stepped, Error>>>;
-
-/// How a first step ended on the fast path.
-enum FirstStepResult {
-    Ended(Result<Stepped, Error>),
-    Cancelled,
-    /// The step was long, so the run was stored while it continued.
-    Stored(Box<Versioned<ExecutionRow>>, AfterStored),
-    Refused(Error),
-}
-
-/// The outcome of a first step whose run was stored meanwhile.
-enum AfterStored {
-    Stepped(Box<Result<Stepped, Error>>),
-    /// The step ran on another heap than the stored one, or before its turn.
-    OtherHeap,
-    /// Another process owns the run now.
-    Lost,
 }
 
 /// Whether a run could start without a place in the queue.
@@ -124,79 +100,16 @@ impl Service {
 }
 
 impl ScriptRun {
-    pub(super) async fn first_step(&mut self, FastPath { mut began, told }: FastPath) -> FirstStep {
-        let mut told = Some(told);
-        match self.run_first_step(&mut began, &mut told).await {
-            FirstStepResult::Ended(stepped) if !self.is_cancelled() => {
-                self.store_finished_step(stepped, began, told).await
-            }
-            FirstStepResult::Ended(_) | FirstStepResult::Cancelled => self.store_cancelled(began, told).await,
-            FirstStepResult::Stored(at, then) => {
-                self.now(*at);
-                if self.is_cancelled() {
-                    return FirstStep::Break(self.finish(ExecutionState::Cancelled, None, None).await);
-                }
-                match then {
-                    AfterStored::Stepped(stepped) => FirstStep::Continue(Some(*stepped)),
-                    AfterStored::OtherHeap => FirstStep::Continue(None),
-                    AfterStored::Lost => FirstStep::Break(self.refresh().await),
-                }
-            }
-            FirstStepResult::Refused(error) => {
-                tell(&mut told, Err(error));
-                FirstStep::Break(Ok(()))
-            }
-        }
-    }
-
-    async fn run_first_step(
-        &self,
-        began: &mut Option<SessionAtStart>,
-        told: &mut Option<StoredSender>,
-    ) -> FirstStepResult {
-        // Belongs to this step alone, because the run may be started again.
-        let stop = Stop::default();
-        let step = self.step_until(Input::Evaluate { code: self.at.row.code.clone() }, &stop);
-        tokio::pin!(step);
-        tokio::select! {
-            biased;
-            stepped = &mut step => return FirstStepResult::Ended(stepped),
-            () = self.live.leave.cancelled() => {
-                stop.stop();
-                return FirstStepResult::Cancelled;
-            }
-            () = self.service.ports.clock.sleep(FAST_PATH_LIMIT) => {}
-        }
-        let begun = {
-            let (stepped, accepted) = beside(step.as_mut(), self.accepted(began.take())).await;
-            match accepted {
-                Err(error) => FirstStepResult::Refused(error),
-                Ok(at) => {
-                    self.show(&at.row);
-                    tell(told, Ok(()));
-                    let then = match stepped {
-                        _ if !same_input_heap(&at.row, &self.at.row) => AfterStored::OtherHeap,
-                        Some(stepped) => AfterStored::Stepped(stepped.into()),
-                        None => tokio::select! {
-                            biased;
-                            stepped = &mut step => AfterStored::Stepped(stepped.into()),
-                            () = self.lost() => AfterStored::Lost,
-                        },
-                    };
-                    FirstStepResult::Stored(at.into(), then)
-                }
-            }
-        };
-        stop.stop();
-        begun
-    }
-
-    fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.live.leave.is_cancelled()
     }
 
     /// Stores a run as cancelled that its caller left before it was stored. The result of its step is dropped.
-    async fn store_cancelled(&mut self, began: Option<SessionAtStart>, mut told: Option<StoredSender>) -> FirstStep {
+    pub(super) async fn store_cancelled(
+        &mut self,
+        began: Option<SessionAtStart>,
+        mut told: Option<StoredSender>,
+    ) -> FirstStep {
         let next = ended(&self.at.row, ExecutionState::Cancelled, self.moment());
         let (tenant, id, at) = (&self.tenant, self.id, &self.at);
         let ending = EndRequest { tenant, id, at, next, heap: None, pieces: Vec::new(), began };
@@ -212,7 +125,7 @@ impl ScriptRun {
         FirstStep::Break(Ok(()))
     }
 
-    async fn store_finished_step(
+    pub(super) async fn store_finished_step(
         &mut self,
         stepped: Result<Stepped, Error>,
         mut began: Option<SessionAtStart>,
@@ -357,7 +270,7 @@ impl ScriptRun {
         false
     }
 
-    async fn accepted(&self, began: Option<SessionAtStart>) -> Result<Versioned<ExecutionRow>, Error> {
+    pub(super) async fn accepted(&self, began: Option<SessionAtStart>) -> Result<Versioned<ExecutionRow>, Error> {
         let turn = began.map(|began| began.turn);
         self.service.accept(&tenant_caller(&self.tenant), self.id, self.at.row.clone(), turn).await
     }
@@ -381,9 +294,9 @@ pub(super) async fn beside<S, T>(
 }
 
 /// Tells the caller that the run is stored, or why it cannot be.
-type StoredSender = oneshot::Sender<Result<(), Error>>;
+pub(super) type StoredSender = oneshot::Sender<Result<(), Error>>;
 
-fn tell(told: &mut Option<StoredSender>, what: Result<(), Error>) {
+pub(super) fn tell(told: &mut Option<StoredSender>, what: Result<(), Error>) {
     if let Some(told) = told.take() {
         // The receiver may be gone.
         let _ = told.send(what);
@@ -391,6 +304,6 @@ fn tell(told: &mut Option<StoredSender>, what: Result<(), Error>) {
 }
 
 /// Whether a step that ran for one row is valid for the other: both run, on the same heap.
-fn same_input_heap(one: &ExecutionRow, other: &ExecutionRow) -> bool {
+pub(super) fn same_input_heap(one: &ExecutionRow, other: &ExecutionRow) -> bool {
     one.state == ExecutionState::Running && one.input_heap == other.input_heap
 }

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use base::{ExecutionId, TenantId};
 use ports::store::{self, Key, Range, Row, Table};
 
-use super::drive::{ScriptRun, Start};
+use super::drive::Start;
 use super::end::{EndOutcome, EndRequest};
 use super::ended;
 use crate::engine::rows::{ExecutionRow, execution_key};
 use crate::engine::view::{ExecutionState, UncaughtError};
-use crate::engine::{LiveScript, LiveScriptGuard};
 use crate::error::Error;
 use crate::load::Versioned;
 use crate::rows;
@@ -133,35 +132,6 @@ impl Service {
         let next = ExecutionRow { error, ..ended(row, ExecutionState::Cancelled, now) };
         let ending = EndRequest { tenant, id, at: &found, next, heap: None, pieces: Vec::new(), began: None };
         Ok(matches!(self.end(ending).await?, EndOutcome::Done(_)))
-    }
-
-    /// Drives a run in its own task. `None` if this process drives it already.
-    pub(super) fn spawn_driver(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        id: ExecutionId,
-        at: Versioned<ExecutionRow>,
-        start: Start,
-    ) -> Result<Option<LiveScript>, Error> {
-        let (run, live) = ScriptRun::new(self.clone(), tenant.clone(), id, at);
-        if !self.js()?.lives.add(live.clone()) {
-            return Ok(None);
-        }
-        let service = self.clone();
-        let task = async move {
-            let Some(js) = service.js.as_ref() else { return };
-            let _listed = LiveScriptGuard(&js.lives, id);
-            // Kept until the stall reason is recorded, so that waiting callers are woken with it.
-            let _voice = run.voice();
-            let driven = run.drive(start).await;
-            js.set_stall_reason(id, driven.as_ref().err().map(|error| format!("{}: {error}", error.code())));
-            if let Err(error) = driven {
-                // The next pass over unended runs takes it over again.
-                tracing::error!(execution = %id, error = &error as &dyn std::error::Error, "a script run was left unended and will be resumed");
-            }
-        };
-        tokio::spawn(tracing::Instrument::in_current_span(task));
-        Ok(Some(live))
     }
 }
 

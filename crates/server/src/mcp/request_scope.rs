@@ -6,7 +6,7 @@
 
 use access::Identity;
 
-use crate::mcp::ConnectionHeaders;
+use super::ConnectionHeaders;
 
 /// The part of a request that the SDK does not pass to its callbacks.
 #[derive(Clone)]
