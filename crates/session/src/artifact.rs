@@ -30,7 +30,8 @@ pub struct Artifact {
     /// The digest of the plan that ran.
     #[schemars(with = "String")]
     pub plan: Digest,
-    #[schemars(with = "String")]
+    /// When the run ended, in milliseconds since 1970 (UTC).
+    #[schemars(with = "i64")]
     pub finished: Timestamp,
     pub returns: Vec<ArtifactReturn>,
     /// The receipts of the run's effects, in starting order.

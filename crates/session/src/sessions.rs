@@ -25,10 +25,11 @@ pub struct SessionView {
     /// The slot on the caller's connection, if there is one.
     #[schemars(with = "Option<String>")]
     pub slot: Option<Slot>,
-    #[schemars(with = "String")]
+    /// When it was opened, in milliseconds since 1970 (UTC).
+    #[schemars(with = "i64")]
     pub created: Timestamp,
-    /// The time of the last use.
-    #[schemars(with = "String")]
+    /// When it was last used, in milliseconds since 1970 (UTC).
+    #[schemars(with = "i64")]
     pub used: Timestamp,
     pub runs: u64,
     pub plans: u64,

@@ -52,7 +52,7 @@ class Facts:
         self.kinds = Counter()
         self.lost = 0
 
-    def arguments(self, session, step):
+    def requested(self, session, step):
         with self.lock:
             self.steps.setdefault(session, {})[step] = None
             self.touched.add(session)
@@ -182,7 +182,7 @@ class Client:
 
     def run(self, of, step, text, **arguments):
         if of:
-            self.facts.asked(of, step)
+            self.facts.requested(of, step)
         tags = {"step": step} if self.chance.random() < 0.2 else None
         arguments = {"code": text, **({"tags": tags} if tags else {}), **arguments}
         answer = self.by_http(arguments) if "session" in arguments or self.chance.random() < 0.4 else self.by_mcp(arguments)
