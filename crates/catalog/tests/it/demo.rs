@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use base::Response;
-use catalog::{After, Answer, Ask, BindError, PageAt, PageRequest, Window, bind, decode, from_canonical, read};
+use catalog::{
+    BindError, BindInput, DecodeInput, NextPage, PagePosition, PageRequest, RowWindow, bind, decode, from_canonical,
+    read,
+};
 use serde_json::{Value, json};
 
 fn demo() -> catalog::Catalog {
@@ -27,7 +30,7 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
     let request = bind(
         &catalog,
         capability,
-        &Ask { page: Some(&PageRequest { at: PageAt::Number(2), size: 50 }), ..Ask::new(&args) },
+        &BindInput { page: Some(&PageRequest { at: PagePosition::Number(2), size: 50 }), ..BindInput::new(&args) },
     )
     .unwrap();
     assert_eq!(request.label(), "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments");
@@ -38,7 +41,7 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
 fn what_is_missing_or_unsafe_is_named() {
     let catalog = demo();
     let get = catalog.capability("project_get").unwrap();
-    let with = |value: Value| bind(&catalog, get, &Ask::new(&BTreeMap::from([("key".to_owned(), value)])));
+    let with = |value: Value| bind(&catalog, get, &BindInput::new(&BTreeMap::from([("key".to_owned(), value)])));
     assert!(matches!(with(Value::Null), Err(catalog::BindError::Missing { .. })));
     for bad in ["..", ".", ""] {
         assert!(matches!(with(json!(bad)), Err(catalog::BindError::Unsafe { .. })), "{bad}");
@@ -54,12 +57,18 @@ fn rows_are_checked_against_their_types() {
         decode(
             &catalog,
             list,
-            &Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64, window: Window::ALL },
+            &DecodeInput {
+                response: &response,
+                args: &BTreeMap::new(),
+                asked: None,
+                nesting: 64,
+                window: RowWindow::ALL,
+            },
         )
     };
     let rows =
         answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
-    assert_eq!(rows.after, After::End);
+    assert_eq!(rows.after, NextPage::End);
     assert_eq!(
         Value::Object(rows.rows[0].clone()),
         json!({"id": "ada", "name": "Ada", "email": null, "team": "new-team", "joined": null})
@@ -95,7 +104,7 @@ fn a_quoted_hole_takes_no_quote() {
             ("site".to_owned(), json!("11223344-a1b2-3b33-c444-def123456789")),
             ("project".to_owned(), json!(project)),
         ]);
-        bind(&jira, list, &Ask::new(&args)).map(|request| request.query[0].1.clone())
+        bind(&jira, list, &BindInput::new(&args)).map(|request| request.query[0].1.clone())
     };
     assert_eq!(bound("OPS").unwrap(), "project = \"OPS\" ORDER BY created DESC");
     for hostile in ["OPS\" OR project = \"SECRET", "a\\", "a\nb", "it's"] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::{Payload, Response};
-use catalog::{Answer, Ask, Catalog, Window, bind, decode, from_canonical, read};
+use catalog::{BindInput, Catalog, DecodeInput, RowWindow, bind, decode, from_canonical, read};
 use serde_json::{Value, json};
 
 #[test]
@@ -34,7 +34,7 @@ fn etcd() -> Catalog {
 
 fn body(catalog: &Catalog, capability: &str, args: &[(&str, Value)]) -> Value {
     let args: BTreeMap<String, Value> = args.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    match bind(catalog, catalog.capability(capability).unwrap(), &Ask::new(&args)).unwrap().body {
+    match bind(catalog, catalog.capability(capability).unwrap(), &BindInput::new(&args)).unwrap().body {
         Some(Payload::Json { value, .. }) => value,
         other => panic!("{other:?}"),
     }
@@ -68,7 +68,7 @@ fn a_part_of_the_key_that_was_asked_for_is_not_decoded_again() {
     let catalog = read("kv.yaml", text).unwrap_or_else(|rejected| panic!("{rejected}"));
     let response = Response { status: 200, headers: vec![], body: br#"{"value": "YmFy"}"#.to_vec() };
     let args = BTreeMap::from([("key".to_owned(), json!("Zm9v"))]);
-    let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window: Window::ALL };
+    let answer = DecodeInput { response: &response, args: &args, asked: None, nesting: 64, window: RowWindow::ALL };
     let rows = decode(&catalog, catalog.capability("pair_get").unwrap(), &answer).unwrap().rows;
     assert_eq!(Value::Object(rows[0].clone()), json!({"key": "Zm9v", "value": "bar"}));
 }
@@ -78,8 +78,13 @@ fn what_protobuf_writes_is_read() {
     let catalog = etcd();
     let list = |body: &str| {
         let response = Response { status: 200, headers: vec![], body: body.into() };
-        let answer =
-            Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64, window: Window::ALL };
+        let answer = DecodeInput {
+            response: &response,
+            args: &BTreeMap::new(),
+            asked: None,
+            nesting: 64,
+            window: RowWindow::ALL,
+        };
         decode(&catalog, catalog.capability("key_list").unwrap(), &answer).map(|decoded| decoded.rows)
     };
     let rows = list(r#"{"kvs": [{"key": "Zm9v", "value": "YmFy", "version": "7", "lease": "42"}], "count": "1"}"#);

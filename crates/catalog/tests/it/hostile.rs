@@ -4,7 +4,8 @@
 use base::{Method, Payload, Request, Response};
 use base64::Engine;
 use catalog::{
-    After, Answer, Args, Ask, Asked, BindError, Catalog, PageAt, PageRequest, PagingError, Window, bind, decode, read,
+    Args, BindError, BindInput, Catalog, DecodeInput, NextPage, PagePosition, PageRequest, PagingError, RequestedPage,
+    RowWindow, bind, decode, read,
 };
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
@@ -77,8 +78,11 @@ fn args(pairs: &[(&str, Value)]) -> Args {
 
 fn ask(name: &str, args: &Args, page: Option<&PageRequest>) -> Result<Request, BindError> {
     let catalog = every();
-    let request =
-        bind(catalog, catalog.capability(name).unwrap(), &Ask { page, once: Some("once-1"), ..Ask::new(args) })?;
+    let request = bind(
+        catalog,
+        catalog.capability(name).unwrap(),
+        &BindInput { page, once: Some("once-1"), ..BindInput::new(args) },
+    )?;
     assert_eq!(request.origin, catalog.origin);
     let template: Vec<&str> = request.headers.iter().map(|(name, _)| name.as_str()).collect();
     assert!(template.contains(&"X-Version"), "{template:?}");
@@ -150,7 +154,7 @@ proptest! {
             ("tag", json!([one, two])),
             ("mark", json!([two])),
         ]);
-        let request = ask("ticket_list", &given, Some(&PageRequest { at: PageAt::Number(1), size: 50 })).unwrap();
+        let request = ask("ticket_list", &given, Some(&PageRequest { at: PagePosition::Number(1), size: 50 })).unwrap();
         let (segments, pairs) = at_server(&request);
         prop_assert_eq!(segments, ["projects", project.as_str(), "tickets"]);
         let expected = [
@@ -213,7 +217,7 @@ proptest! {
         let request = ask("comment_list", &args(&[("ticket", ticket)]), None).unwrap();
         prop_assert_eq!(at_server(&request).0, ["projects", project.as_str(), "tickets", "7", "comments"]);
 
-        let page = PageRequest { at: PageAt::Cursor(cursor.clone()), size: 10 };
+        let page = PageRequest { at: PagePosition::Cursor(cursor.clone()), size: 10 };
         let request = ask("ticket_search", &args(&[("q", json!(project))]), Some(&page)).unwrap();
         prop_assert_eq!(at_server(&request), (vec!["search".to_owned()], Vec::new()));
         prop_assert_eq!(request.body, Some(Payload::json(json!({"query": project, "cursor": cursor}))));
@@ -231,11 +235,11 @@ proptest! {
         let catalog = every();
         let response = |headers| Response { status: 200, headers, body: b"[]".to_vec() };
         let answer = response(vec![("link".to_owned(), format!("<{link}>; rel=\"next\""))]);
-        let page = PageRequest { at: PageAt::First, size: 10 };
-        let asked = Some(Asked { page: &page, seen: 0 });
+        let page = PageRequest { at: PagePosition::First, size: 10 };
+        let asked = Some(RequestedPage { page: &page, seen: 0 });
         let list = catalog.capability("comment_list").unwrap();
-        let decoded = decode(catalog, list, &Answer { response: &answer, args: &Args::new(), asked, nesting: 64, window: Window::ALL });
-        if let Ok(After::Next(at @ PageAt::Place { .. })) = decoded.map(|d| d.after) {
+        let decoded = decode(catalog, list, &DecodeInput { response: &answer, args: &Args::new(), asked, nesting: 64, window: RowWindow::ALL });
+        if let Ok(NextPage::At(at @ PagePosition::Address { .. })) = decoded.map(|d| d.after) {
             let given = args(&[("ticket", json!({"project": "p", "number": 1}))]);
             let request = ask("comment_list", &given, Some(&PageRequest { at, size: 10 })).unwrap();
             let url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
@@ -250,10 +254,10 @@ proptest! {
         let catalog = every();
         let capability = catalog.capabilities.values().nth(which.index(catalog.capabilities.len())).unwrap();
         let response = Response { status: 200, headers: vec![("etag".to_owned(), "x".to_owned())], body: body.into_bytes() };
-        let page = PageRequest { at: PageAt::First, size: 2 };
-        let asked = Some(Asked { page: &page, seen: 0 });
+        let page = PageRequest { at: PagePosition::First, size: 2 };
+        let asked = Some(RequestedPage { page: &page, seen: 0 });
         let given = args(&[("project", json!("p")), ("number", json!(1))]);
-        let answer = Answer { response: &response, args: &given, asked, nesting: 16, window: Window::ALL };
+        let answer = DecodeInput { response: &response, args: &given, asked, nesting: 16, window: RowWindow::ALL };
         match decode(catalog, capability, &answer) {
             Ok(decoded) => {
                 let entity = catalog.entity(&capability.returns).unwrap();
@@ -332,7 +336,8 @@ fn a_separator_in_a_value_is_refused() {
         let text = EVERY.replacen("list: repeat", &format!("list: {style}"), 1);
         let catalog = read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"));
         let list = catalog.capability("ticket_list").unwrap();
-        let with = |items: Value| bind(&catalog, list, &Ask::new(&args(&[("project", json!("p")), ("tag", items)])));
+        let with =
+            |items: Value| bind(&catalog, list, &BindInput::new(&args(&[("project", json!("p")), ("tag", items)])));
         let error = with(json!(["a", format!("b{separator}c")])).unwrap_err();
         assert!(matches!(error, BindError::Separator { .. }), "{error}");
         let fine = with(json!(["a", "b", 3])).unwrap().query;
@@ -356,7 +361,7 @@ fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
         let text = EVERY.replacen("paging: {link: next}", &format!("paging: {paging}"), 1);
         read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
     };
-    let after = |catalog: &Catalog, at: PageAt, next: &str| {
+    let after = |catalog: &Catalog, at: PagePosition, next: &str| {
         let list = catalog.capability("comment_list").unwrap();
         let row = json!({"id": 5, "repo": {"name": "p"}, "issue": 1});
         let whole = matches!(&list.paging, Some(p) if matches!(p.form, catalog::PagingForm::Link));
@@ -364,12 +369,12 @@ fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
         let headers = vec![("link".to_owned(), format!("<{next}>; rel=next"))];
         let response = Response { status: 200, headers, body: body.to_string().into_bytes() };
         let page = PageRequest { at, size: 1 };
-        let answer = Answer {
+        let answer = DecodeInput {
             response: &response,
             args: &Args::new(),
-            asked: Some(Asked { page: &page, seen: 0 }),
+            asked: Some(RequestedPage { page: &page, seen: 0 }),
             nesting: 64,
-            window: Window::ALL,
+            window: RowWindow::ALL,
         };
         decode(catalog, list, &answer).map(|d| d.after)
     };
@@ -393,14 +398,14 @@ fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
     let next = paged("{next: next}\n    rows: rows");
     for paging in [paged("{link: next}"), next] {
         for link in elsewhere {
-            let found = after(&paging, PageAt::First, link);
+            let found = after(&paging, PagePosition::First, link);
             let refused =
                 matches!(&found, Err(catalog::DecodeError::Paging(PagingError::Foreign(_) | PagingError::NotUrl)));
             assert!(refused, "{link}: {found:?}");
         }
     }
     let cursor = paged("{cursor: next, send: cursor}\n    rows: rows");
-    assert_eq!(after(&cursor, PageAt::Cursor("a".to_owned()), "a").unwrap(), After::Lost);
+    assert_eq!(after(&cursor, PagePosition::Cursor("a".to_owned()), "a").unwrap(), NextPage::Lost);
     let last = paged("{last: id, send: after}\n    rows: rows");
-    assert_eq!(after(&last, PageAt::Cursor("5".to_owned()), "").unwrap(), After::Lost);
+    assert_eq!(after(&last, PagePosition::Cursor("5".to_owned()), "").unwrap(), NextPage::Lost);
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use allocation_counter::measure;
 use base::Response;
-use catalog::{Answer, Args, Window, decode, read};
+use catalog::{Args, DecodeInput, RowWindow, decode, read};
 
 const ROWS: usize = 1_000_000;
 const WANTED: usize = 1_000;
@@ -55,9 +55,9 @@ fn a_million_tiny_rows_cost_what_the_wanted_ones_cost() {
             if name == "newest" && skip > 0 {
                 continue;
             }
-            let window = Window { skip, take: WANTED };
+            let window = RowWindow { skip, take: WANTED };
             let args = Args::new();
-            let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window };
+            let answer = DecodeInput { response: &response, args: &args, asked: None, nesting: 64, window };
             let mut decoded = None;
             let used = measure(|| decoded = Some(decode(&catalog, capability, &answer).unwrap()));
             let decoded = decoded.unwrap();
@@ -81,7 +81,7 @@ fn a_million_of_something_else_cost_next_to_nothing() {
     ] {
         let capability = catalog.capability(name).unwrap();
         let args = Args::new();
-        let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window: Window::ALL };
+        let answer = DecodeInput { response: &response, args: &args, asked: None, nesting: 64, window: RowWindow::ALL };
         let used = measure(|| {
             let refused = decode(&catalog, capability, &answer).unwrap_err().to_string();
             assert!(refused.contains("no rows"), "{refused}");

@@ -13,7 +13,8 @@
 
 use base::{Auth, Payload, Request, Response};
 use catalog::{
-    After, Answer, Args, Ask, Asked, Capability, Catalog, Decoded, PageAt, PageRequest, Row, Type, Window, bind,
+    Args, BindInput, Capability, Catalog, DecodeInput, Decoded, NextPage, PagePosition, PageRequest, RequestedPage,
+    Row, RowWindow, Type, bind,
 };
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ impl<'a> Recorded<'a> {
         check_args(catalog, capability, &args);
         let most = capability.paging.as_ref().and_then(|p| p.size.as_ref()).map_or(100, |size| size.max);
         let size = case.attribute("size").map_or(most, |size| size.parse().unwrap());
-        let page = capability.paging.is_some().then_some(PageRequest { at: PageAt::First, size });
+        let page = capability.paging.is_some().then_some(PageRequest { at: PagePosition::First, size });
         let fields = case.attribute("fields").map(|names| names.split(' ').map(str::to_owned).collect());
         Self { catalog, capability, args, page, fields, response: response(answer) }
     }
@@ -66,25 +67,25 @@ impl<'a> Recorded<'a> {
 
     fn request(&self, page: Option<&PageRequest>) -> Result<Request, catalog::BindError> {
         let once = (!self.capability.kind.is_read()).then_some(ONCE);
-        bind(self.catalog, self.capability, &Ask { args: &self.args, page, fields: self.fields.as_deref(), once })
+        bind(self.catalog, self.capability, &BindInput { args: &self.args, page, fields: self.fields.as_deref(), once })
     }
 
     fn decoded(&self) -> Option<Result<Decoded, catalog::DecodeError>> {
         let response = self.response.as_ref()?;
-        let asked = self.page.as_ref().map(|page| Asked { page, seen: 0 });
+        let asked = self.page.as_ref().map(|page| RequestedPage { page, seen: 0 });
         Some(catalog::decode(
             self.catalog,
             self.capability,
-            &Answer { response, args: &self.args, asked, nesting: 64, window: Window::ALL },
+            &DecodeInput { response, args: &self.args, asked, nesting: 64, window: RowWindow::ALL },
         ))
     }
 
-    fn shown_after(&self, after: &After) -> Vec<String> {
+    fn shown_after(&self, after: &NextPage) -> Vec<String> {
         let Some(first) = &self.page else { return Vec::new() };
         match after {
-            After::End => vec!["end".to_owned()],
-            After::Lost => vec!["lost".to_owned()],
-            After::Next(at) => {
+            NextPage::End => vec!["end".to_owned()],
+            NextPage::Lost => vec!["lost".to_owned()],
+            NextPage::At(at) => {
                 let request = self.request(Some(&PageRequest { at: at.clone(), size: first.size })).unwrap();
                 let carried = request.body.as_ref().map(|body| format!("next {}", shown_body(body)));
                 std::iter::once(format!("next {}", shown_line(&request))).chain(carried).collect()

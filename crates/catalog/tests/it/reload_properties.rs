@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use catalog::{Catalog, FileFound, FolderFound, Shelf, Unlisted, Unusable};
+use catalog::{Catalog, CatalogSet, FileError, FileScan, FolderError, FolderScan};
 use proptest::prelude::*;
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "demo"];
@@ -61,7 +61,7 @@ fn name(file: usize) -> String {
     format!("f{file}.yaml")
 }
 
-type Folder = BTreeMap<usize, Result<String, Unusable>>;
+type Folder = BTreeMap<usize, Result<String, FileError>>;
 
 fn apply(folder: &mut Folder, act: &Act) {
     match act {
@@ -69,7 +69,7 @@ fn apply(folder: &mut Folder, act: &Act) {
             folder.insert(*file, Ok(text(*file, NAMES[*id], alias.map(|a| NAMES[a]), *version)));
         }
         Act::Break { file } => drop(folder.insert(*file, Ok("catalog: [\n".to_owned()))),
-        Act::Block { file } => drop(folder.insert(*file, Err(Unusable::NotAFile))),
+        Act::Block { file } => drop(folder.insert(*file, Err(FileError::NotAFile))),
         Act::Remove { file } => drop(folder.remove(file)),
         Act::Rename { from, to } => {
             if let Some(Ok(text)) = folder.remove(from) {
@@ -80,26 +80,26 @@ fn apply(folder: &mut Folder, act: &Act) {
     }
 }
 
-fn found(folder: &Folder, act: &Act) -> Vec<FolderFound> {
-    let files = folder.iter().map(|(file, text)| FileFound { file: name(*file), text: text.clone() }).collect();
-    let files = if matches!(act, Act::Unmount) { Err(Unlisted::Missing) } else { Ok(files) };
-    vec![FolderFound { folder: "dir".to_owned(), files }]
+fn found(folder: &Folder, act: &Act) -> Vec<FolderScan> {
+    let files = folder.iter().map(|(file, text)| FileScan { file: name(*file), text: text.clone() }).collect();
+    let files = if matches!(act, Act::Unmount) { Err(FolderError::Missing) } else { Ok(files) };
+    vec![FolderScan { folder: "dir".to_owned(), files }]
 }
 
 fn names(catalog: &Catalog) -> Vec<String> {
     std::iter::once(&catalog.id).chain(&catalog.aliases).map(ToString::to_string).collect()
 }
 
-fn valid(text: &Result<String, Unusable>) -> Option<Catalog> {
+fn valid(text: &Result<String, FileError>) -> Option<Catalog> {
     catalog::read("x", text.as_ref().ok()?).ok()
 }
 
-fn of_file(shelf: &Shelf, file: usize) -> Option<&Arc<Catalog>> {
+fn of_file(shelf: &CatalogSet, file: usize) -> Option<&Arc<Catalog>> {
     shelf.registry().iter().find(|c| c.title == name(file))
 }
 
 /// What must hold of one step, whatever came before.
-fn check(before: &Shelf, after: &Shelf, folder: &Folder) {
+fn check(before: &CatalogSet, after: &CatalogSet, folder: &Folder) {
     let mut seen = BTreeSet::new();
     for catalog in after.registry().iter() {
         for name in names(catalog) {
@@ -140,7 +140,7 @@ fn check(before: &Shelf, after: &Shelf, folder: &Folder) {
     );
 }
 
-fn of_file_named<'a>(shelf: &'a Shelf, file: &str) -> Option<&'a Arc<Catalog>> {
+fn of_file_named<'a>(shelf: &'a CatalogSet, file: &str) -> Option<&'a Arc<Catalog>> {
     shelf.registry().iter().find(|c| c.title == file)
 }
 
@@ -151,7 +151,7 @@ proptest! {
     fn whatever_happens_to_the_folder(acts in proptest::collection::vec((act(), any::<bool>()), 1..40)) {
         let shipped = text(0, "demo", Some("d"), 1).replace(&name(0), "shipped");
         let shipped = Arc::new(catalog::read("shipped", &shipped).unwrap());
-        let (mut shelf, mut folder) = (Shelf::new([shipped.clone()]), Folder::new());
+        let (mut shelf, mut folder) = (CatalogSet::new([shipped.clone()]), Folder::new());
         let mut ever = BTreeSet::from([shipped.digest()]);
         for (act, look) in acts {
             apply(&mut folder, &act);
@@ -162,7 +162,7 @@ proptest! {
             ever.extend(folder.values().filter_map(valid).map(|c| c.digest()));
             let (next, report) = shelf.reload(&found(&folder, &act));
             if matches!(act, Act::Unmount) {
-                let same = |s: &Shelf| s.registry().iter().map(|c| c.digest()).collect::<Vec<_>>();
+                let same = |s: &CatalogSet| s.registry().iter().map(|c| c.digest()).collect::<Vec<_>>();
                 prop_assert_eq!(same(&shelf), same(&next));
             } else {
                 check(&shelf, &next, &folder);
