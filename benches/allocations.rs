@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use allocation_counter::{AllocationInfo, measure};
 use base::Response;
-use catalog::{Args, RequestedPage, PagePosition, PageRequest};
+use catalog::{Args, PagePosition, PageRequest, RequestedPage};
 use serde_json::{Value, json};
 
 const ROWS: usize = 100;
@@ -35,7 +35,12 @@ fn main() {
     let at = PageRequest { at: PagePosition::Number(7), size: ROWS };
     let bound = measure(|| {
         black_box(
-            catalog::bind(&catalog, capability, &catalog::BindInput { page: Some(&at), ..catalog::BindInput::new(&args) }).unwrap(),
+            catalog::bind(
+                &catalog,
+                capability,
+                &catalog::BindInput { page: Some(&at), ..catalog::BindInput::new(&args) },
+            )
+            .unwrap(),
         );
     });
     let response = Response { status: 200, headers: Vec::new(), body: page() };
@@ -43,7 +48,7 @@ fn main() {
         black_box(serde_json::from_slice::<Value>(&response.body).unwrap());
     });
     let decoded = measure(|| {
-        let asked = RequestedPage { page: &at, seen: 7 * ROWS };
+        let requested = RequestedPage { page: &at, rows_before: 7 * ROWS };
         black_box(
             catalog::decode(
                 &catalog,
@@ -51,8 +56,8 @@ fn main() {
                 &catalog::DecodeInput {
                     response: &response,
                     args: &args,
-                    asked: Some(asked),
-                    nesting: 64,
+                    page: Some(requested),
+                    max_depth: 64,
                     window: catalog::RowWindow::ALL,
                 },
             )

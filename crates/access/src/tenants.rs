@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Digest, TenantId};
-use catalog::{Permissions, Capability, Catalog, Registry};
+use catalog::{Capability, Catalog, Permissions, Registry};
 
 /// The policy of each tenant. A tenant that the settings do not restrict may use everything.
 #[derive(Default)]

@@ -24,8 +24,9 @@ pub enum PinError {
 impl Catalog {
     /// Returns the canonical form as JSON text.
     pub fn canonical(&self) -> String {
-        // Every map of the model keeps its order, so equal catalogs give equal text. Strings, numbers and maps with string keys
-        // always serialise. If that ever failed, the empty text would match no digest and the catalog could not be pinned.
+        // Every map of the model keeps its order, so equal catalogs give equal text. Strings, numbers and maps with string
+        // keys always serialise. If that ever failed, the empty text would match no digest and the catalog could not be
+        // pinned.
         serde_json::to_string(self).unwrap_or_default()
     }
 

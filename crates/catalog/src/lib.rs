@@ -1,4 +1,5 @@
-//! The description of an API as data: the model, its strict YAML reader, binding a call to a request, and decoding an answer to rows.
+//! The description of an API as data: the model, its strict YAML reader, binding a call to a request, and decoding an answer
+//! to rows.
 //!
 //! Invariants:
 //! - Nothing here does I/O or is async, and no input makes it panic.

@@ -1,5 +1,6 @@
 //! Paging: the forms in which APIs divide lists into pages, and the position of the next page after an answer.
-//! Invariant: a link to the next page is followed only on the catalog's own origin, and a page that leads to itself ends the list.
+//! Invariant: a link to the next page is followed only on the catalog's own origin, and a page that leads to itself ends the
+//! list.
 
 use base::{Origin, Response};
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ pub enum PageParamLocation {
     Variable,
 }
 
-/// How the next page is requested, and what the list's end looks like.
+/// How the next page is requested, and how the end of the list is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PagingForm {
@@ -90,14 +91,15 @@ pub enum PagePosition {
     },
 }
 
-/// What follows a page.
+/// The position of the page after this one, or the end of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextPage {
     /// There is a next page at this position.
     At(PagePosition),
     /// The list is complete.
     End,
-    /// The rest of the list cannot be reached: the API said that there is more without a position, or gave the same position again.
+    /// The rest of the list cannot be reached: the API said that there is more without a position, or gave the same position
+    /// again.
     Lost,
 }
 

@@ -1,6 +1,6 @@
 //! The permissions of a tenant, and the tenant view of a catalog, which has only the parts that the tenant may use.
-//! Invariant: this is the only permission check. Discovery, teaching, checking and running all use the view, so a program cannot
-//! name what is missing there, and no answer reveals that it exists.
+//! Invariant: this is the only permission check. Discovery, teaching, checking and running all use the view, so a program
+//! cannot name what is missing there, and no answer reveals that it exists.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Templates: text with holes for values, such as `/projects/{project}/tickets/{ticket.number}`.
-//! Invariant: a template is parsed once. Literals are sent as they are, and a value is encoded where its hole stands, so a value
-//! never becomes part of the template's syntax.
+//! Invariant: a template is parsed once. Literals are sent as they are, and a value is encoded where its hole stands, so a
+//! value never becomes part of the template's syntax.
 
 use std::fmt;
 
@@ -81,17 +81,19 @@ impl Template {
         })
     }
 
-    /// Returns the holes that stand between quotes, as in `project = "{project}"`, where the text is in a query language of the API.
+    /// Returns the holes that stand between quotes, as in `project = "{project}"`, where the text is in a query language of
+    /// the API.
     pub fn quoted(&self) -> impl Iterator<Item = &Hole> {
-        fn is_quote(c: char) -> bool {
-            matches!(c, '"' | '\'')
-        }
-        let opens = |piece: Option<&TemplatePiece>| matches!(piece, Some(TemplatePiece::Literal(text)) if text.ends_with(is_quote));
-        let closes = |piece: Option<&TemplatePiece>| matches!(piece, Some(TemplatePiece::Literal(text)) if text.starts_with(is_quote));
-        self.pieces.iter().enumerate().filter_map(move |(at, piece)| {
+        const QUOTES: [char; 2] = ['"', '\''];
+        self.pieces.iter().enumerate().filter_map(|(at, piece)| {
             let before = at.checked_sub(1).and_then(|n| self.pieces.get(n));
-            match piece {
-                TemplatePiece::Hole(hole) if opens(before) && closes(self.pieces.get(at + 1)) => Some(hole),
+            let after = self.pieces.get(at + 1);
+            match (before, piece, after) {
+                (
+                    Some(TemplatePiece::Literal(before)),
+                    TemplatePiece::Hole(hole),
+                    Some(TemplatePiece::Literal(after)),
+                ) if before.ends_with(QUOTES) && after.starts_with(QUOTES) => Some(hole),
                 _ => None,
             }
         })
@@ -158,8 +160,8 @@ impl Hole {
         }
     }
 
-    /// Returns whether this value can stand in a path without changing it. A server or a client would resolve `.` and `..`, and
-    /// would read an empty segment as another path.
+    /// Returns whether this value can stand in a path without changing it. A server or a client would resolve `.` and `..`,
+    /// and would read an empty segment as another path.
     pub fn is_safe(&self, text: &str) -> bool {
         self.split_segments(text).all(|segment| !matches!(segment, "" | "." | ".."))
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use catalog::{NextPage, Args, RequestedPage, PagePosition, PageRequest, Row, RowWindow};
+use catalog::{Args, NextPage, PagePosition, PageRequest, RequestedPage, Row, RowWindow};
 use lang::plan::CapabilityRef;
 
 use crate::call::{self, Part, Reads, Target};
@@ -81,13 +81,13 @@ struct ListReader {
 
 impl ListReader {
     async fn page(&mut self, reads: &Reads<'_>, target: Target<'_>) -> Result<(), StepError> {
-        let page = self.position.page.as_ref().map(|page| RequestedPage { page, seen: self.position.seen });
+        let page = self.position.page.as_ref().map(|page| RequestedPage { page, rows_before: self.position.seen });
         let skip = self.position.skip;
         let room = self.wanted - self.rows.len();
         // An API may send far more rows than requested. Rows beyond the wanted number are counted but not built.
         let part = Part { page, rows: RowWindow { skip, take: room } };
         let decoded = call::read(reads, target, &self.position.args, part).await?;
-        let came = decoded.came;
+        let came = decoded.row_count;
         self.rows.extend(decoded.rows.into_iter().skip(skip.saturating_sub(decoded.skipped)).take(room));
         if came > skip + room {
             // The rest of this page is read later, by requesting the same page again and skipping these rows.
@@ -96,7 +96,7 @@ impl ListReader {
         }
         self.position.skip = 0;
         self.position.seen += came;
-        match decoded.after {
+        match decoded.next {
             NextPage::End => self.end = Some(Coverage::Complete),
             NextPage::Lost => self.end = Some(Coverage::Unknown),
             NextPage::At(at) if self.visited_pages.contains(&at) => self.end = Some(Coverage::Unknown),

@@ -1,6 +1,6 @@
 //! Bodies of requests: the templates of a body with their holes filled.
-//! Invariants: a hole that stands alone keeps the JSON type of its value. A hole without a value is left out, and so is an object
-//! inside the body if none of its holes has a value. `null` in an update is a value, because it clears what it sets.
+//! Invariants: a hole that stands alone keeps the JSON type of its value. A hole without a value is left out, and so is an
+//! object inside the body if none of its holes has a value. `null` in an update is a value, because it clears what it sets.
 
 use base::{FormPart, Payload};
 use base64::Engine;

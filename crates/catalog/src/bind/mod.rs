@@ -15,8 +15,8 @@ use crate::paging::{PageParamLocation, PagePosition, PageRequest};
 use crate::template::{Hole, Template};
 use crate::types::{Type, Wire, plain_text};
 
-/// The checked arguments of a call: names of parameters and of parts of the key, with their values. `null` means the same as no
-/// value, except where it clears a value in the API ([`Capability::accepts_null`]).
+/// The checked arguments of a call: names of parameters and of parts of the key, with their values. `null` means the same as
+/// no value, except where it clears a value in the API ([`Capability::accepts_null`]).
 pub type Args = BTreeMap<String, Value>;
 
 /// One call of a capability.
@@ -212,8 +212,8 @@ impl<'a> CallValues<'a> {
         Ok(())
     }
 
-    /// Refuses a value that could end the quotes around it, in a text that the API reads in a query language of its own. How that
-    /// language escapes a quote is not known here, so the value is refused and not escaped.
+    /// Refuses a value that could end the quotes around it, in a text that the API reads in a query language of its own. How
+    /// that language escapes a quote is not known here, so the value is refused and not escaped.
     fn check_quotes(&self) -> Result<(), BindError> {
         for hole in self.capability.transport.texts().into_iter().flat_map(Template::quoted) {
             let could_end_quotes = |c: char| matches!(c, '"' | '\'' | '\\') || c.is_control();
@@ -256,8 +256,8 @@ impl<'a> CallValues<'a> {
         Ok(path)
     }
 
-    /// Appends one pair, or one for each item of a list if the parameter is written in that way. A template without a value adds
-    /// nothing.
+    /// Appends one pair, or one for each item of a list if the parameter is written in that way. A template without a value
+    /// adds nothing.
     fn push_query_pairs(&self, name: &str, template: &Template, query: &mut Vec<(String, String)>) {
         let lone_param = template.only_hole().and_then(|hole| Some((hole, self.param(hole)?.list)));
         if let Some((hole, style @ (ListStyle::Repeat | ListStyle::Brackets))) = lone_param

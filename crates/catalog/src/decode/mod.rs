@@ -1,6 +1,6 @@
 //! Decoding: an answer to rows of an entity, with each value found by its path and checked against its type.
-//! Invariant: a decoded row has every field of its entity in the entity's order, with `null` for values that the answer lacks, and
-//! a complete key.
+//! Invariant: a decoded row has every field of its entity in the entity's order, with `null` for values that the answer
+//! lacks, and a complete key.
 
 mod item;
 mod row;
@@ -31,7 +31,7 @@ pub struct Decoded {
     pub skipped: usize,
     /// The number of rows of the whole answer, in the window or not.
     pub row_count: usize,
-    /// What follows this page. It is the end if the capability has no pages.
+    /// The next page, or the end of the list. It is the end if the capability has no pages.
     pub next: NextPage,
 }
 
@@ -178,8 +178,8 @@ fn find_refusal(catalog: &Catalog, capability: &Capability, body: &Value) -> Opt
     let failure = catalog.failure.as_ref()?;
     let has_failed = failure.flag.find(body).is_some_and(|flag| *flag == Value::Bool(false));
     has_failed.then(|| {
-        let found = failure.message.find(body);
-        let message = found.as_deref().and_then(Value::as_str).unwrap_or("no message");
+        let message_value = failure.message.find(body);
+        let message = message_value.as_deref().and_then(Value::as_str).unwrap_or("no message");
         // Such an API has one text for both, for example `channel_not_found`.
         ApiRefusal { message: one_line(message), code: Some(one_line(message)) }
     })

@@ -34,8 +34,8 @@ impl<'a> RowReader<'a> {
         self.row_from_values(number, &mut values, item)
     }
 
-    /// Makes the row with this number from the values of the fields with an exclusive path, by the number of the field, and from
-    /// the kept members for all other fields. Sets all of `values` to `null`.
+    /// Makes the row with this number from the values of the fields with an exclusive path, by the number of the field, and
+    /// from the kept members for all other fields. Sets all of `values` to `null`.
     pub(super) fn row_from_values(
         &self,
         number: usize,
@@ -119,8 +119,8 @@ impl<'a> RowReader<'a> {
         item: &Value,
         parent: &Row,
     ) -> Result<Value, DecodeError> {
-        let found = embedded.path.find(item);
-        let items: Vec<&Value> = match found.as_deref() {
+        let rows_value = embedded.path.find(item);
+        let items: Vec<&Value> = match rows_value.as_deref() {
             Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
             Some(object @ Value::Object(_)) => vec![object],
             _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! The layout of an entity's rows, computed once for all rows of an answer: which members of an item hold which field.
-//! Invariant: a field whose value is moved out of its item has one path, and no other path ends on it, leads through it or ends
-//! below it.
+//! Invariant: a field whose value is moved out of its item has one path, and no other path ends on it, leads through it or
+//! ends below it.
 
 use serde_json::Value;
 

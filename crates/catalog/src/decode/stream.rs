@@ -1,7 +1,7 @@
-//! Rows read while the answer is parsed. Outside of the rows, only the members that paging and refusals need are stored, and of
-//! an item only the members that its row needs.
-//! Invariants: the result is the one that `tree` gives, with the same error if there are several mistakes. Text that is not needed
-//! is checked and never stored, so an answer costs memory for the rows in its window and not for the others.
+//! Rows read while the answer is parsed. Outside of the rows, only the members that paging and refusals need are stored, and
+//! of an item only the members that its row needs.
+//! Invariants: the result is the one that `tree` gives, with the same error if there are several mistakes. Text that is not
+//! needed is checked and never stored, so an answer costs memory for the rows in its window and not for the others.
 
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
@@ -84,7 +84,7 @@ pub(super) fn read(
         fields: vec![Value::Null; reader.layout.columns.len()],
         kept: Value::Null,
     };
-    let mut state = StreamState { plan, reader, form: &rows.form, found: FoundRows::Missing, item_values };
+    let mut state = StreamState { plan, reader, form: &rows.form, rows: FoundRows::Missing, item_values };
     let mut text = serde_json::Deserializer::from_slice(&reader.input.response.body);
     let body =
         Visit(LevelVisitor { state: &mut state, depth: 0 }).deserialize(&mut text).map_err(DecodeError::NotJson)?;
@@ -92,7 +92,7 @@ pub(super) fn read(
     if let Some(refusal) = find_refusal(catalog, capability, &body) {
         return Err(DecodeError::Refused(refusal));
     }
-    match state.found {
+    match state.rows {
         FoundRows::Rows(list) => match list.error {
             Some(error) => Err(error),
             None => Ok(RowsAndBody { rows: list.rows, row_count: list.row_count, body }),
@@ -119,23 +119,23 @@ struct RowList {
     rows: Vec<Row>,
     /// The number of rows so far, in the window or not.
     row_count: usize,
-    /// The first mistake in a row. It is reported only when the whole answer is known to be JSON and no refusal, because `tree`
-    /// reports those first.
+    /// The first mistake in a row. It is reported only when the whole answer is known to be JSON and no refusal, because
+    /// `tree` reports those first.
     error: Option<DecodeError>,
 }
 
-/// What the visitors of one answer share.
+/// The state that the visitors of one answer share.
 struct StreamState<'w> {
     plan: &'w StreamPlan<'w>,
     reader: &'w RowReader<'w>,
     form: &'w RowForm,
-    found: FoundRows,
+    rows: FoundRows,
     /// The values of the current item.
     item_values: ItemValues<'w>,
 }
 
-/// Reads the value at one level of the way to the rows. The output has only the members that paging and refusals need, and an empty
-/// value in place of the rows.
+/// Reads the value at one level of the way to the rows. The output has only the members that paging and refusals need, and an
+/// empty value in place of the rows.
 struct LevelVisitor<'s, 'w> {
     state: &'s mut StreamState<'w>,
     /// The number of names that lead here.
@@ -154,7 +154,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
 
     fn scalar(self, value: JsonScalar<'_>) -> Value {
         if self.is_at_rows() && !matches!(value, JsonScalar::Null) {
-            self.state.found = FoundRows::WrongKind;
+            self.state.rows = FoundRows::WrongKind;
         }
         Value::from(value)
     }
@@ -165,7 +165,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             return Ok(Value::Array(Vec::new()));
         }
         if self.is_at_rows() {
-            self.state.found = FoundRows::WrongKind;
+            self.state.rows = FoundRows::WrongKind;
         }
         SkipValue.array(items)?;
         Ok(Value::Array(Vec::new()))
@@ -177,7 +177,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             return Ok(Value::Object(Map::new()));
         }
         if self.is_at_rows() {
-            self.state.found = FoundRows::WrongKind;
+            self.state.rows = FoundRows::WrongKind;
         }
         let plan = self.state.plan;
         let next_name = plan.names.get(self.depth).copied();
@@ -191,7 +191,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             };
             let value = if Some(name) == next_name {
                 // If an object has two members of one name, the last one counts, so rows of an earlier one are forgotten.
-                self.state.found = FoundRows::Missing;
+                self.state.rows = FoundRows::Missing;
                 object.next_value_seed(Visit(LevelVisitor { state: self.state, depth: self.depth + 1 }))?
             } else {
                 object.next_value()?
@@ -229,7 +229,7 @@ impl StreamState<'_> {
             }
             list.row_count += 1;
         }
-        self.found = FoundRows::Rows(list);
+        self.rows = FoundRows::Rows(list);
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl StreamState<'_> {
             self.push_row(&mut list);
         }
         list.row_count = 1;
-        self.found = FoundRows::Rows(list);
+        self.rows = FoundRows::Rows(list);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! Tests that reading an answer as a stream gives what the parsed tree gives, for any answer: rows, counts, next page and errors.
+//! Tests that reading an answer as a stream gives what the parsed tree gives, for any answer: rows, counts, next page and
+//! errors.
 
 use std::sync::LazyLock;
 

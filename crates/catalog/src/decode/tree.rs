@@ -1,4 +1,5 @@
-//! Rows read from the whole answer as a parsed tree, for forms that `stream` cannot read: alternative paths, columns and entries.
+//! Rows read from the whole answer as a parsed tree, for forms that `stream` cannot read: alternative paths, columns and
+//! entries.
 //! Invariant: where `stream` can read an answer, both give the same rows.
 
 use std::borrow::Cow;
@@ -48,33 +49,33 @@ struct Items<'b> {
 
 fn items<'b>(rows: &Rows, body: &'b Value, window: RowWindow) -> Result<Items<'b>, DecodeError> {
     let no_rows = || no_rows_error(rows);
-    let found = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
-        Some(found) => found,
+    let list_value = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
+        Some(list_value) => list_value,
         None if rows.sparse && body.is_object() => return Ok(Items { count: 0, in_window: Vec::new() }),
         None => return Err(no_rows()),
     };
     let RowWindow { skip, take } = window;
-    Ok(match (&rows.form, found) {
+    Ok(match (&rows.form, list_value) {
         (RowForm::List, Cow::Borrowed(Value::Array(items))) => {
             Items { count: items.len(), in_window: items.iter().skip(skip).take(take).map(Cow::Borrowed).collect() }
         }
         (RowForm::List, Cow::Owned(Value::Array(items))) => {
             Items { count: items.len(), in_window: items.into_iter().skip(skip).take(take).map(Cow::Owned).collect() }
         }
-        (RowForm::One, found) if found.is_object() => {
-            Items { count: 1, in_window: [found].into_iter().skip(skip).take(take).collect() }
+        (RowForm::One, list_value) if list_value.is_object() => {
+            Items { count: 1, in_window: [list_value].into_iter().skip(skip).take(take).collect() }
         }
-        (RowForm::Wrap(field), found) => {
-            let items = found.as_array().ok_or_else(no_rows)?;
+        (RowForm::Wrap(field), list_value) => {
+            let items = list_value.as_array().ok_or_else(no_rows)?;
             let wrap = |item: &Value| Cow::Owned(wrapped(field, item.clone()));
             Items { count: items.len(), in_window: items.iter().skip(skip).take(take).map(wrap).collect() }
         }
-        (RowForm::Entries(field), found) => {
-            let map = found.as_object().ok_or_else(no_rows)?;
+        (RowForm::Entries(field), list_value) => {
+            let map = list_value.as_object().ok_or_else(no_rows)?;
             let entry = |(key, value): (&String, &Value)| Cow::Owned(row_of_entry(field, key, value));
             Items { count: map.len(), in_window: map.iter().skip(skip).take(take).map(entry).collect() }
         }
-        (RowForm::Columns, found) => rows_of_columns(&found, window).ok_or_else(no_rows)?,
+        (RowForm::Columns, list_value) => rows_of_columns(&list_value, window).ok_or_else(no_rows)?,
         _ => return Err(no_rows()),
     })
 }
@@ -93,7 +94,8 @@ pub(super) fn wrapped(field: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(field.to_owned(), value)]))
 }
 
-/// Returns an entry of an object as an item, in which `field` holds the entry's key. A value that is no object is put under `value`.
+/// Returns an entry of an object as an item, in which `field` holds the entry's key. A value that is no object is put under
+/// `value`.
 fn row_of_entry(field: &str, key: &str, value: &Value) -> Value {
     let mut map = match value {
         Value::Object(map) => map.clone(),
@@ -103,10 +105,10 @@ fn row_of_entry(field: &str, key: &str, value: &Value) -> Value {
     Value::Object(map)
 }
 
-/// Returns the items of an answer in columns: `{"time": [1, 2], "rain": [0, 3]}` has two. A member that is not an array of the first
-/// array's length is no column.
-fn rows_of_columns<'b>(found: &Value, window: RowWindow) -> Option<Items<'b>> {
-    let map = found.as_object()?;
+/// Returns the items of an answer in columns: `{"time": [1, 2], "rain": [0, 3]}` has two. A member that is not an array of
+/// the first array's length is no column.
+fn rows_of_columns<'b>(list_value: &Value, window: RowWindow) -> Option<Items<'b>> {
+    let map = list_value.as_object()?;
     let count = map.values().find_map(Value::as_array)?.len();
     let columns: Vec<(&String, &Vec<Value>)> =
         map.iter().filter_map(|(name, column)| Some((name, column.as_array().filter(|c| c.len() == count)?))).collect();

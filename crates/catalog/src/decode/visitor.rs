@@ -1,5 +1,6 @@
 //! Visitors for one JSON value of any kind: serde's visitor reduced to three methods, and two visitors that build no value.
-//! Invariant: a visitor that skips a value allocates nothing, and still refuses text that a parser of the whole tree would refuse.
+//! Invariant: a visitor that skips a value allocates nothing, and still refuses text that a parser of the whole tree would
+//! refuse.
 
 use std::fmt;
 

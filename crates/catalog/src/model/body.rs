@@ -1,6 +1,6 @@
 //! The templates of request bodies and GraphQL variables, and GraphQL documents.
-//! Invariant: a hole that stands alone keeps the JSON type of its value, and a part without a value is left out. A value is never
-//! parsed again as text.
+//! Invariant: a hole that stands alone keeps the JSON type of its value, and a part without a value is left out. A value is
+//! never parsed again as text.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! Capabilities: the operations of an API, and how the request of each is made.
-//! Invariant: every hole of a mapping is a parameter or a part of the key (`anchor`), and only writes and actions have an `effect`.
+//! Invariant: every hole of a mapping is a parameter or a part of the key (`anchor`), and only writes and actions have an
+//! `effect`.
 
 use base::Method;
 use indexmap::IndexMap;

@@ -41,7 +41,8 @@ pub struct Catalog {
     pub base_path: String,
     /// How requests are signed, or `None` for an API without credentials.
     pub auth: Option<Auth>,
-    /// Whether calls are sent without the credential if its secret is not set, because the API answers some of them to everyone.
+    /// Whether calls are sent without the credential if its secret is not set, because the API answers some of them to
+    /// everyone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anonymous: bool,
     /// Headers of every request, such as the version of the API that the catalog was written for.

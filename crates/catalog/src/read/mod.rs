@@ -1,6 +1,7 @@
 //! The reader: one YAML file to a valid catalog, or to every mistake in it.
-//! Invariants: `raw` knows only the shape of the format, and `resolve` checks its meaning. A catalog leaves here sealed with its
-//! digest. The size, the depth and the aliases of a text are bounded, so a short text cannot take long or use much memory.
+//! Invariants: `raw` knows only the shape of the format, and `resolve` checks its meaning. A catalog leaves here sealed with
+//! its digest. The size, the depth and the aliases of a text are bounded, so a short text cannot take long or use much
+//! memory.
 
 mod raw;
 mod resolve;
@@ -17,7 +18,8 @@ use crate::model::Catalog;
 /// The largest text. The largest real specifications become catalogs of a few megabytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// The deepest nesting, because each level uses stack. A named type begins at the top level again, so authors can nest further.
+/// The deepest nesting, because each level uses stack. A named type begins at the top level again, so authors can nest
+/// further.
 const MAX_DEPTH: usize = 24;
 
 /// A text that is not a valid catalog, and its mistakes.
@@ -62,8 +64,8 @@ pub fn read(file: &str, text: &str) -> Result<Catalog, Box<Rejected>> {
     resolve::resolve(&raw, text).map(Catalog::seal).map_err(rejected)
 }
 
-/// Returns the limits of the YAML parser. They are large enough for the largest specifications, and they stop a few lines of aliases
-/// that would expand to millions of values.
+/// Returns the limits of the YAML parser. They are large enough for the largest specifications, and they stop a few lines of
+/// aliases that would expand to millions of values.
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,

@@ -1,6 +1,6 @@
 //! The positions of keys and values in the YAML text, which diagnostics point at.
-//! Invariants: a path costs nothing until there is a mistake, and only then is the text parsed again as a tree of spans. A path that
-//! leads to nothing has the span of the last key or value on it that exists.
+//! Invariants: a path costs nothing until there is a mistake, and only then is the text parsed again as a tree of spans. A
+//! path that leads to nothing has the span of the last key or value on it that exists.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use base::Span;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-/// A path from the top of the file through keys and list items, such as `capabilities`, `ticket_list`, `paging`. It is a linked list
-/// on the stack, so that checking a valid catalog allocates no paths.
+/// A path from the top of the file through keys and list items, such as `capabilities`, `ticket_list`, `paging`. It is a
+/// linked list on the stack, so that checking a valid catalog allocates no paths.
 #[derive(Debug, Clone, Copy)]
 pub struct YamlPath<'p> {
     /// The path above this one, or `None` at the top of the file.
@@ -161,7 +161,8 @@ impl SpanTree {
                 SpanNodeKind::List(items) => {
                     step.parse().ok().and_then(|index: usize| items.get(index)).map(|item| (item.span, item))
                 }
-                // `title: string` is the short form of `title: {type: string}`, so the scalar stands for the missing key below it.
+                // `title: string` is the short form of `title: {type: string}`, so the scalar stands for the missing key
+                // below it.
                 SpanNodeKind::Scalar => return Some(end),
             };
             let Some((key, node)) = next else { return Some(PathEnd { complete: false, ..end }) };

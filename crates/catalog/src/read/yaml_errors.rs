@@ -95,7 +95,8 @@ fn diagnose_text(error: &Error, error_span: Span) -> Diagnostic {
     }
 }
 
-/// Returns the diagnostic for a mistake in the value that an alias stands for. It points at the alias if the value has no span.
+/// Returns the diagnostic for a mistake in the value that an alias stands for. It points at the alias if the value has no
+/// span.
 fn diagnose_in_alias(text: &str, error: &Error, alias_span: Span) -> Diagnostic {
     let inner = diagnose(text, error);
     Diagnostic { span: if inner.span == Span::default() { alias_span } else { inner.span }, ..inner }
@@ -117,7 +118,8 @@ fn span_of_error(text: &str, error: &Error) -> Span {
     Span::new(line_start + offset, line_start + offset)
 }
 
-/// Returns the path of the value that does not fit. The text is read once more for it, by a slower deserializer that tracks the path.
+/// Returns the path of the value that does not fit. The text is read once more for it, by a slower deserializer that tracks
+/// the path.
 fn path_of_error(text: &str) -> YamlPathBuf {
     let mut steps = Vec::new();
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, super::options(), |deserializer| {
@@ -139,7 +141,8 @@ fn step(segment: &Segment) -> Option<String> {
     }
 }
 
-/// Returns words for the value at a path: ``capability `ticket_list` ``, `` `paging.size` of capability `ticket_list` ``, `the catalog`.
+/// Returns words for the value at a path: ``capability `ticket_list` ``, `` `paging.size` of capability `ticket_list` ``,
+/// `the catalog`.
 fn describe_path(path: &YamlPathBuf) -> String {
     let names = |steps: &[String]| steps.iter().map(|s| clipped(s)).collect::<Vec<_>>().join(".");
     match path.steps() {

@@ -1,6 +1,8 @@
-//! The catalog set: the catalog files of the folders, each with its last valid version, and the registry that is made from them.
-//! Invariants: a reload is a pure function of the set before and a scan of the folders. A file offers only a text that was valid
-//! and that had its names to itself. A file with a mistake keeps its last valid version, and a removed file offers nothing.
+//! The catalog set: the catalog files of the folders, each with its last valid version, and the registry that is made from
+//! them.
+//! Invariants: a reload is a pure function of the set before and a scan of the folders. A file offers only a text that was
+//! valid and that had its names to itself. A file with a mistake keeps its last valid version, and a removed file offers
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,7 +38,7 @@ struct CatalogFile {
     folder: String,
     /// The digest of the text that was read, so that an unchanged file is not parsed again.
     text: Option<Digest>,
-    /// The catalog that the file holds now, or why it holds none.
+    /// The catalog in the file, or why there is none.
     newest: Result<Arc<Catalog>, ProblemCause>,
     /// The catalog of this file that is offered. It is older than `newest` if that has a mistake or lost its names.
     offered: Option<Arc<Catalog>>,
@@ -87,7 +89,7 @@ impl CatalogSet {
         (CatalogSet { shipped, files, registry }, report)
     }
 
-    /// Returns the files with what each holds now. What each offers is still the state before the reload.
+    /// Returns the files with their newest contents. `offered` of each file is still the one before the reload.
     fn files_after(&self, scan: &[FolderScan]) -> BTreeMap<String, CatalogFile> {
         let mut files = BTreeMap::new();
         for folder in scan {
@@ -144,7 +146,7 @@ fn claim_of_file(file: &CatalogFile) -> Claim {
 
 fn folder_problem(folder: &FolderScan) -> Option<CatalogProblem> {
     let error = folder.files.as_ref().err()?.clone();
-    Some(CatalogProblem { place: folder.folder.clone(), cause: ProblemCause::Folder(error), kept: None })
+    Some(CatalogProblem { subject: folder.folder.clone(), cause: ProblemCause::Folder(error), kept: None })
 }
 
 /// Returns why catalogs are not offered, in the order of their claims: first the files, then the shipped catalogs.
@@ -169,16 +171,16 @@ fn claim_problems(
             (Ok(catalog), _) => taken_name(catalog, number),
         };
         let kept = result.catalog().map(|catalog| (catalog.id.clone(), catalog.version));
-        problems.extend(cause.map(|cause| CatalogProblem { place: path.clone(), cause, kept }));
+        problems.extend(cause.map(|cause| CatalogProblem { subject: path.clone(), cause, kept }));
     }
     let ids_from_files: BTreeSet<_> = file_results.iter().filter_map(|result| Some(&result.catalog()?.id)).collect();
     for (n, (shipped, result)) in shipped.iter().zip(shipped_results).enumerate() {
-        // A file with its id replaces a shipped catalog on purpose. It is a problem if a file took only another of its names, which
-        // can happen while the shipped catalog is replaced.
+        // A file with its id replaces a shipped catalog on purpose. It is a problem if a file took only another of its names,
+        // which can happen while the shipped catalog is replaced.
         let is_missing = result.catalog().is_none() && !ids_from_files.contains(&shipped.catalog.id);
         let cause = if is_missing { taken_name(&shipped.catalog, files.len() + n) } else { None };
-        let place = format!("the shipped catalog `{}`", shipped.catalog.id);
-        problems.extend(cause.map(|cause| CatalogProblem { place, cause, kept: None }));
+        let subject = format!("the shipped catalog `{}`", shipped.catalog.id);
+        problems.extend(cause.map(|cause| CatalogProblem { subject, cause, kept: None }));
     }
     problems
 }

@@ -1,6 +1,6 @@
 //! The registry: the catalogs that a server offers at one moment, by id, alias and digest.
-//! Invariants: an id or alias names one catalog, and an alias is replaced by its id before anything else sees it. A registry never
-//! changes. A reload makes a new one.
+//! Invariants: an id or alias names one catalog, and an alias is replaced by its id before anything else sees it. A registry
+//! never changes. A reload makes a new one.
 
 mod catalog_set;
 mod name_claims;
@@ -19,8 +19,8 @@ pub use catalog_set::CatalogSet;
 pub use report::{CatalogChange, CatalogProblem, ProblemCause, ReloadReport};
 pub use scan::{FileError, FileScan, FolderError, FolderScan};
 
-/// The number of catalogs that are no longer offered and are still found by digest without the store. The store has every catalog
-/// that a session pinned, so this number bounds memory and not what works.
+/// The number of catalogs that are no longer offered and are still found by digest without the store. The store has every
+/// catalog that a session pinned, so this number bounds memory and not what works.
 const MAX_EARLIER_CATALOGS: usize = 1_024;
 
 /// The catalogs that are offered, and some that were offered earlier.
@@ -102,7 +102,8 @@ impl Registry {
         self.by_id.insert(id, catalog);
     }
 
-    /// Returns the registry in the view of a tenant: the catalogs of which the tenant may use something, each as its tenant view.
+    /// Returns the registry in the view of a tenant: the catalogs of which the tenant may use something, each as its tenant
+    /// view.
     pub fn view(&self, permissions: &Permissions) -> Self {
         let mut view = Self::default();
         self.by_id.values().filter_map(|catalog| permissions.view(catalog)).for_each(|catalog| view.add(catalog));

@@ -134,8 +134,8 @@ fn losers(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<
     losers
 }
 
-/// Returns a claim that could have its newest catalog without taking a name from a file. A file may take the names of a shipped
-/// catalog.
+/// Returns a claim that could have its newest catalog without taking a name from a file. A file may take the names of a
+/// shipped catalog.
 fn claim_that_fits(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<'_>) -> Option<usize> {
     let owners = owners(results);
     let is_out =

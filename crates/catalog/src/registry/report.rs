@@ -1,6 +1,6 @@
-//! What a reload reports to the operator: the changes of the registry, and the problems of files and folders.
-//! Invariants: an unchanged folder reports nothing. A problem names its file or folder and what to do, and an author's text in it is
-//! shortened.
+//! The report of a reload for the operator: the changes of the registry, and the problems of files and folders.
+//! Invariants: an unchanged folder reports nothing. A problem names its file or folder and what to do, and an author's text
+//! in it is shortened.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub enum CatalogChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogProblem {
     /// The path of the file or the folder, or words for a shipped catalog.
-    pub place: String,
+    pub subject: String,
     pub cause: ProblemCause,
     /// The earlier catalog of this file that is still offered, with its version.
     pub kept: Option<(CatalogId, u32)>,
@@ -82,12 +82,12 @@ impl ReloadReport {
         };
         let removed = before.by_id.keys().filter(|id| !after.by_id.contains_key(*id));
         let withdrawn = removed.map(|id| CatalogChange::Withdrawn { id: id.clone() });
-        let has_problem_now = |place: &str| after.problems.iter().any(|problem| problem.place == place);
-        let repaired = before.problems.iter().filter(|old| !has_problem_now(&old.place));
+        let has_problem_now = |subject: &str| after.problems.iter().any(|problem| problem.subject == subject);
+        let repaired = before.problems.iter().filter(|old| !has_problem_now(&old.subject));
         Self {
             changes: after.by_id.values().filter_map(change_of).chain(withdrawn).collect(),
             problems: after.problems.iter().filter(|new| !before.problems.contains(new)).cloned().collect(),
-            repaired: repaired.map(|old| old.place.clone()).collect(),
+            repaired: repaired.map(|old| old.subject.clone()).collect(),
         }
     }
 
@@ -129,17 +129,17 @@ impl ProblemCause {
 impl CatalogProblem {
     /// Returns one line for each mistake. Each line begins with the file or folder.
     pub fn lines(&self) -> Vec<String> {
-        let place = &self.place;
+        let subject = &self.subject;
         match &self.cause {
             ProblemCause::Rejected(lines) => lines.clone(),
             ProblemCause::File(FileError::NotText { line }) => {
-                vec![format!("{place}:{line}: not UTF-8 text; save the file as UTF-8")]
+                vec![format!("{subject}:{line}: not UTF-8 text; save the file as UTF-8")]
             }
-            ProblemCause::File(error) => vec![format!("{place}: {error}")],
-            ProblemCause::Folder(error) => vec![format!("{place}: {error}")],
+            ProblemCause::File(error) => vec![format!("{subject}: {error}")],
+            ProblemCause::Folder(error) => vec![format!("{subject}: {error}")],
             ProblemCause::Taken { name, by } => {
                 let by = by.as_deref().unwrap_or("a catalog shipped with tokamak");
-                vec![format!("{place}: the name `{name}` belongs to {by}; change the id or alias in one of them")]
+                vec![format!("{subject}: the name `{name}` belongs to {by}; change the id or alias in one of them")]
             }
         }
     }
@@ -149,7 +149,7 @@ impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.lines().join("\n"))?;
         match &self.kept {
-            Some((id, version)) => write!(f, "\n{}: `{id}` version {version} stays offered", self.place),
+            Some((id, version)) => write!(f, "\n{}: `{id}` version {version} stays offered", self.subject),
             None => Ok(()),
         }
     }

@@ -32,8 +32,8 @@ impl DateFormat {
         }
     }
 
-    /// Converts a value of an answer to its form in a row. Returns `None` if the value already has that form or is no moment of
-    /// this format.
+    /// Converts a value of an answer to its form in a row. Returns `None` if the value already has that form or is no moment
+    /// of this format.
     pub fn from_wire(self, value: &Value) -> Option<Value> {
         let number = || match value {
             Value::Number(n) => n.as_f64(),
@@ -54,8 +54,8 @@ impl DateFormat {
         Some(Value::String(moment.to_string()))
     }
 
-    /// Converts a value of a row to the form that the API takes. A day stands for its first moment in UTC. Returns `None` if the
-    /// API takes a number and the text is no moment.
+    /// Converts a value of a row to the form that the API takes. A day stands for its first moment in UTC. Returns `None` if
+    /// the API takes a number and the text is no moment.
     pub fn to_wire(self, text: &str) -> Option<Value> {
         let moment = || -> Option<Timestamp> {
             let with_time = if is_date(text.as_bytes()) { format!("{text}T00:00:00Z") } else { text.to_owned() };
@@ -69,8 +69,8 @@ impl DateFormat {
     }
 }
 
-/// Returns a moment whose offset is written `+0000` with the offset `+00:00`, and `None` for any other text. Jira writes offsets
-/// without a colon, which RFC 3339 does not allow.
+/// Returns a moment whose offset is written `+0000` with the offset `+00:00`, and `None` for any other text. Jira writes
+/// offsets without a colon, which RFC 3339 does not allow.
 fn add_colon_to_offset(text: &str) -> Option<String> {
     let split = text.len().checked_sub(4).filter(|_| text.is_ascii())?;
     let before = text.get(..split)?;
@@ -79,8 +79,8 @@ fn add_colon_to_offset(text: &str) -> Option<String> {
     (has_bare_offset && DateFormat::Rfc3339.accepts(text)).then(|| format!("{before}{}:{}", &offset[..2], &offset[2..]))
 }
 
-/// Returns whether the text is a day of the calendar. It is written by hand because every row with a date runs it; a test compares
-/// it with the parser of `jiff`.
+/// Returns whether the text is a day of the calendar. It is written by hand because every row with a date runs it; a test
+/// compares it with the parser of `jiff`.
 fn is_date(text: &[u8]) -> bool {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else {
         return false;

@@ -1,6 +1,6 @@
 //! The types of values, and the check whether a JSON value has a type.
-//! Invariant: a value that passes `accept` has the JSON form that binding and decoding expect of its type. A moment is RFC 3339
-//! text, whatever the API sends, and an arm of a union is the object that the API takes.
+//! Invariant: a value that passes `accept` has the JSON form that binding and decoding expect of its type. A moment is RFC
+//! 3339 text, whatever the API sends, and an arm of a union is the object that the API takes.
 
 mod date;
 mod wire;

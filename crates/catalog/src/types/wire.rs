@@ -18,12 +18,14 @@ pub enum Wire {
     Plain,
     /// The row holds the text, and the API takes and gives its base64.
     Base64,
-    /// The row holds the number, and the API takes and gives its digits as text, because JSON numbers are too small for all of them.
+    /// The row holds the number, and the API takes and gives its digits as text, because JSON numbers are too small for all
+    /// of them.
     Text,
 }
 
 impl Type {
-    /// Converts a value of an answer to its form in a row. A value that does not fit stays as it is, so that `accept` refuses it.
+    /// Converts a value of an answer to its form in a row. A value that does not fit stays as it is, so that `accept` refuses
+    /// it.
     pub fn from_wire<'v>(&self, wire: Wire, value: &'v Value) -> Cow<'v, Value> {
         match (self, wire, value) {
             (_, Wire::Base64, Value::String(text)) => {

@@ -1,10 +1,10 @@
-//! Reloads as a pure function: what a folder holds and what was offered, to what is offered and what is said.
+//! Tests of reloads: from the files of a folder and the catalogs that were offered, to the offered catalogs and the report.
 
 use std::sync::Arc;
 
 use catalog::{CatalogChange, CatalogSet, FileError, FileScan, FolderError, FolderScan, ProblemCause};
 
-/// A catalog file; `names` is its id and then its aliases.
+/// Returns the text of a catalog. `names` has its id and then its aliases.
 fn text(names: &str, version: u32) -> String {
     let (id, aliases) = names.split_once(' ').unwrap_or((names, ""));
     format!(
@@ -18,11 +18,12 @@ fn shipped(names: &str) -> Arc<catalog::Catalog> {
     Arc::new(catalog::read("shipped.yaml", &text(names, 1)).unwrap())
 }
 
-/// `("a.yaml", "tracker tickets@3")`: a catalog; `"!"`: broken; `"?"`: unusable.
+/// Returns the scan of a folder. The content of a file is `tracker tickets@3` for a catalog of version 3 with these names,
+/// `!` for a text that is not a catalog, and `?` for a file that has no text.
 fn folder(files: &[(&str, &str)]) -> Vec<FolderScan> {
-    let file = |(name, what): &(&str, &str)| FileScan {
+    let file = |(name, content): &(&str, &str)| FileScan {
         file: (*name).to_owned(),
-        text: match (*what, what.split_once('@')) {
+        text: match (*content, content.split_once('@')) {
             ("?", _) => Err(FileError::NotAFile),
             (_, Some((names, version))) => Ok(text(names, version.parse().unwrap())),
             _ => Ok("catalog: [\n".to_owned()),
@@ -31,66 +32,70 @@ fn folder(files: &[(&str, &str)]) -> Vec<FolderScan> {
     vec![FolderScan { folder: "dir".to_owned(), files: Ok(files.iter().map(file).collect()) }]
 }
 
-fn offered(shelf: &CatalogSet) -> Vec<String> {
-    shelf.registry().iter().map(|c| format!("{}@{}", c.id, c.version)).collect()
+/// Returns the offered catalogs as `id@version`.
+fn offered(set: &CatalogSet) -> Vec<String> {
+    set.registry().iter().map(|c| format!("{}@{}", c.id, c.version)).collect()
 }
 
-fn said(shelf: &CatalogSet) -> Vec<String> {
-    shelf.registry().problems().iter().map(ToString::to_string).collect()
+fn problems(set: &CatalogSet) -> Vec<String> {
+    set.registry().problems().iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_change_is_offered_and_the_old_version_is_still_found_by_digest() {
-    let (one, report) = CatalogSet::default().reload(&folder(&[("a.yaml", "tracker tickets@1")]));
+    let (first, report) = CatalogSet::default().reload(&folder(&[("a.yaml", "tracker tickets@1")]));
     assert_eq!(report.changes.iter().map(ToString::to_string).collect::<Vec<_>>(), ["`tracker` version 1 is offered"]);
-    let old = one.registry().get("tickets").unwrap().clone();
-    let (two, report) = one.reload(&folder(&[("a.yaml", "tracker tickets@2")]));
+    let old = first.registry().get("tickets").unwrap().clone();
+    let (second, report) = first.reload(&folder(&[("a.yaml", "tracker tickets@2")]));
     assert!(matches!(&report.changes[..], [CatalogChange::Replaced { from: 1, to: 2, .. }]), "{report:?}");
-    assert_eq!(two.registry().get("tickets").unwrap().version, 2);
-    assert_eq!(two.registry().by_digest(&old.digest()), Some(&old));
-    assert_eq!(one.registry().get("tickets"), Some(&old), "who holds the old registry sees the old one");
-    let (three, report) = two.reload(&folder(&[]));
+    assert_eq!(second.registry().get("tickets").unwrap().version, 2);
+    assert_eq!(second.registry().by_digest(&old.digest()), Some(&old));
+    assert_eq!(first.registry().get("tickets"), Some(&old), "the old registry still has the old version");
+    let (third, report) = second.reload(&folder(&[]));
     assert!(matches!(&report.changes[..], [CatalogChange::Withdrawn { .. }]), "{report:?}");
-    assert!(three.registry().is_empty() && three.registry().get("tickets").is_none());
-    assert!(three.registry().by_digest(&old.digest()).is_some());
+    assert!(third.registry().is_empty() && third.registry().get("tickets").is_none());
+    assert!(third.registry().by_digest(&old.digest()).is_some());
 }
 
 #[test]
 fn a_broken_file_keeps_its_last_good_version_until_it_is_repaired_or_gone() {
-    let (shelf, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "tracker@1")]));
+    let (set, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "tracker@1")]));
     for broken in ["!", "?"] {
-        let (kept, report) = shelf.reload(&folder(&[("a.yaml", broken)]));
+        let (kept, report) = set.reload(&folder(&[("a.yaml", broken)]));
         assert_eq!((offered(&kept), report.changes.len(), report.problems.len()), (vec!["tracker@1".into()], 0, 1));
-        assert!(said(&kept)[0].ends_with("a.yaml: `tracker` version 1 stays offered"), "{:?}", said(&kept));
-        let (again, report) = kept.reload(&folder(&[("a.yaml", broken)]));
-        assert!(report.is_empty() && again.registry().problems().len() == 1, "a known problem is not news");
-        let (repaired, report) = again.reload(&folder(&[("a.yaml", "tracker@2")]));
+        assert!(problems(&kept)[0].ends_with("a.yaml: `tracker` version 1 stays offered"), "{:?}", problems(&kept));
+        let (unchanged, report) = kept.reload(&folder(&[("a.yaml", broken)]));
+        assert!(
+            report.is_empty() && unchanged.registry().problems().len() == 1,
+            "a known problem is not reported again"
+        );
+        let (repaired, report) = unchanged.reload(&folder(&[("a.yaml", "tracker@2")]));
         assert_eq!((offered(&repaired), report.repaired), (vec!["tracker@2".into()], vec!["a.yaml".into()]));
-        let (gone, report) = again.reload(&folder(&[]));
-        assert!(gone.registry().is_empty() && report.repaired == ["a.yaml"]);
+        let (without_file, report) = unchanged.reload(&folder(&[]));
+        assert!(without_file.registry().is_empty() && report.repaired == ["a.yaml"]);
     }
 }
 
 #[test]
-fn a_mistake_is_said_with_its_place_its_code_and_what_to_write() {
+fn a_mistake_is_reported_with_its_position_and_its_code() {
     let typo = text("tracker", 1).replace("entities:", "entitees:");
     let files = Ok(vec![FileScan { file: "dir/a.yaml".to_owned(), text: Ok(typo) }]);
-    let (shelf, _) = CatalogSet::default().reload(&[FolderScan { folder: "dir".to_owned(), files }]);
+    let (set, _) = CatalogSet::default().reload(&[FolderScan { folder: "dir".to_owned(), files }]);
     assert!(
-        said(&shelf)[0].starts_with("dir/a.yaml:6:1: E0501 ") && said(&shelf)[0].contains("entities"),
+        problems(&set)[0].starts_with("dir/a.yaml:6:1: E0501 ") && problems(&set)[0].contains("entities"),
         "{:?}",
-        said(&shelf)
+        problems(&set)
     );
 }
 
 #[test]
-fn who_had_a_name_keeps_it_whatever_the_file_is_called() {
-    let (shelf, _) = CatalogSet::default().reload(&folder(&[("m.yaml", "tracker tickets@1")]));
+fn the_owner_of_a_name_keeps_it_whatever_the_files_are_called() {
+    let (set, _) = CatalogSet::default().reload(&folder(&[("m.yaml", "tracker tickets@1")]));
     for newcomer in ["tracker@7", "other tickets@7", "tickets@7"] {
-        let (after, _) = shelf.reload(&folder(&[("a.yaml", newcomer), ("m.yaml", "tracker tickets@2")]));
+        let (after, _) = set.reload(&folder(&[("a.yaml", newcomer), ("m.yaml", "tracker tickets@2")]));
         assert_eq!(offered(&after), ["tracker@2"], "{newcomer}");
-        assert!(said(&after)[0].contains("belongs to m.yaml"), "{:?}", said(&after));
-        // The newcomer has its turn as soon as the name is free.
+        assert!(problems(&after)[0].contains("belongs to m.yaml"), "{:?}", problems(&after));
+        // The newcomer gets the name as soon as it is free.
         let (freed, report) = after.reload(&folder(&[("a.yaml", newcomer)]));
         assert_eq!(offered(&freed), [newcomer.replace(" tickets", "")]);
         assert_eq!(report.repaired, ["a.yaml"]);
@@ -98,87 +103,92 @@ fn who_had_a_name_keeps_it_whatever_the_file_is_called() {
 }
 
 #[test]
-fn a_file_that_reaches_for_anothers_name_stays_what_it_was() {
-    let (shelf, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "one@1"), ("b.yaml", "two@1")]));
-    let (after, _) = shelf.reload(&folder(&[("a.yaml", "one two@2"), ("b.yaml", "two@1")]));
+fn a_file_that_claims_a_name_of_another_keeps_its_last_version() {
+    let (set, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "one@1"), ("b.yaml", "two@1")]));
+    let (after, _) = set.reload(&folder(&[("a.yaml", "one two@2"), ("b.yaml", "two@1")]));
     assert_eq!(offered(&after), ["one@1", "two@1"]);
-    assert!(said(&after)[0].contains("the name `two` belongs to b.yaml"), "{:?}", said(&after));
+    assert!(problems(&after)[0].contains("the name `two` belongs to b.yaml"), "{:?}", problems(&after));
 }
 
 #[test]
-fn names_may_be_swapped_and_files_renamed() {
-    let (shelf, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "one@1"), ("b.yaml", "two@1")]));
-    let (swapped, report) = shelf.reload(&folder(&[("a.yaml", "two@2"), ("b.yaml", "one@2")]));
+fn two_files_may_swap_names_and_a_file_may_be_renamed() {
+    let (set, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "one@1"), ("b.yaml", "two@1")]));
+    let (swapped, report) = set.reload(&folder(&[("a.yaml", "two@2"), ("b.yaml", "one@2")]));
     assert_eq!((offered(&swapped), report.problems.len()), (vec!["one@2".into(), "two@2".into()], 0));
     let (renamed, report) = swapped.reload(&folder(&[("c.yaml", "two@2"), ("b.yaml", "one@2")]));
     assert!(report.is_empty() && offered(&renamed) == ["one@2", "two@2"]);
 }
 
 #[test]
-fn whoever_lost_to_a_loser_is_let_in() {
-    // a takes x from nobody, but loses `held`; b wants x.
-    let (shelf, _) = CatalogSet::default().reload(&folder(&[("h.yaml", "held@1")]));
-    let (after, _) = shelf.reload(&folder(&[("a.yaml", "x held@1"), ("b.yaml", "x@2"), ("h.yaml", "held@1")]));
+fn a_claim_that_lost_to_a_loser_wins() {
+    // `a.yaml` claims the free name `x`, but loses because of `held`. So `b.yaml` gets `x`.
+    let (set, _) = CatalogSet::default().reload(&folder(&[("h.yaml", "held@1")]));
+    let (after, _) = set.reload(&folder(&[("a.yaml", "x held@1"), ("b.yaml", "x@2"), ("h.yaml", "held@1")]));
     assert_eq!(offered(&after), ["held@1", "x@2"]);
     assert_eq!(after.registry().problems().len(), 1);
 }
 
 #[test]
 fn a_file_with_the_id_of_a_shipped_catalog_is_offered_in_its_place() {
-    let ships = CatalogSet::new([shipped("demo d")]);
-    assert_eq!(offered(&ships), ["demo@1"]);
-    let (ours, report) = ships.reload(&folder(&[("a.yaml", "demo@9")]));
-    assert_eq!(offered(&ours), ["demo@9"]);
+    let only_shipped = CatalogSet::new([shipped("demo d")]);
+    assert_eq!(offered(&only_shipped), ["demo@1"]);
+    let (replaced, report) = only_shipped.reload(&folder(&[("a.yaml", "demo@9")]));
+    assert_eq!(offered(&replaced), ["demo@9"]);
     assert!(report.changes.contains(&CatalogChange::InsteadOfShipped {
         id: base::CatalogId::parse("demo").unwrap(),
         file: "a.yaml".to_owned()
     }));
-    let (broken, _) = ours.reload(&folder(&[("a.yaml", "!")]));
+    let (broken, _) = replaced.reload(&folder(&[("a.yaml", "!")]));
     assert_eq!(offered(&broken), ["demo@9"]);
-    let (back, _) = broken.reload(&folder(&[]));
-    assert_eq!((offered(&back), back.registry().get("d").is_some()), (vec!["demo@1".into()], true));
-    // Any other name of a shipped catalog is taken, and so is a name that a file took while the catalog was away.
-    let (refused, _) = ships.reload(&folder(&[("a.yaml", "other demo@1"), ("b.yaml", "d@1")]));
-    assert_eq!((offered(&refused), said(&refused).len()), (vec!["demo@1".into()], 2));
-    let (took, _) = ours.reload(&folder(&[("a.yaml", "demo@9"), ("b.yaml", "d@1")]));
+    let (shipped_again, _) = broken.reload(&folder(&[]));
+    assert_eq!((offered(&shipped_again), shipped_again.registry().get("d").is_some()), (vec!["demo@1".into()], true));
+    // A file cannot take another name of a shipped catalog. But if it took that name while the shipped catalog was replaced,
+    // it keeps it.
+    let (refused, _) = only_shipped.reload(&folder(&[("a.yaml", "other demo@1"), ("b.yaml", "d@1")]));
+    assert_eq!((offered(&refused), problems(&refused).len()), (vec!["demo@1".into()], 2));
+    let (took, _) = replaced.reload(&folder(&[("a.yaml", "demo@9"), ("b.yaml", "d@1")]));
     let (kept, _) = took.reload(&folder(&[("b.yaml", "d@1")]));
     assert_eq!(offered(&kept), ["d@1"]);
     assert!(
-        said(&kept)[0].contains("shipped catalog `demo`") && said(&kept)[0].contains("b.yaml"),
+        problems(&kept)[0].contains("shipped catalog `demo`") && problems(&kept)[0].contains("b.yaml"),
         "{:?}",
-        said(&kept)
+        problems(&kept)
     );
 }
 
 #[test]
-fn a_folder_that_cannot_be_listed_says_nothing_about_its_files() {
-    let (shelf, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "one@1")]));
+fn a_folder_that_cannot_be_listed_keeps_its_catalogs() {
+    let (set, _) = CatalogSet::default().reload(&folder(&[("a.yaml", "one@1")]));
     let missing = [FolderScan { folder: "dir".to_owned(), files: Err(FolderError::Missing) }];
-    let (after, report) = shelf.reload(&missing);
+    let (after, report) = set.reload(&missing);
     assert_eq!(offered(&after), ["one@1"]);
     assert!(matches!(&report.problems[0].cause, ProblemCause::Folder(FolderError::Missing)));
-    let (back, report) = after.reload(&folder(&[("a.yaml", "one@1")]));
-    assert_eq!((offered(&back), report.repaired), (vec!["one@1".into()], vec!["dir".into()]));
+    let (listed, report) = after.reload(&folder(&[("a.yaml", "one@1")]));
+    assert_eq!((offered(&listed), report.repaired), (vec!["one@1".into()], vec!["dir".into()]));
 }
 
 #[test]
-fn many_rivals_are_settled_quickly() {
+fn thousands_of_rivals_are_settled_quickly() {
     let names: Vec<String> = (0..2_000).map(|n| format!("{n:04}.yaml")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "same@1")).collect();
-    let (shelf, _) = CatalogSet::default().reload(&folder(&files));
-    assert_eq!((offered(&shelf), shelf.registry().problems().len()), (vec!["same@1".into()], 1_999));
+    let (set, _) = CatalogSet::default().reload(&folder(&files));
+    assert_eq!((offered(&set), set.registry().problems().len()), (vec!["same@1".into()], 1_999));
 }
 
 #[test]
-fn versions_of_long_ago_do_not_fill_the_memory() {
-    let mut shelf = CatalogSet::default();
+fn only_the_last_replaced_versions_are_found_by_digest() {
+    let mut set = CatalogSet::default();
     let mut digests = Vec::new();
     for version in 1..=1_030 {
-        let (one, two) = (format!("one@{version}"), "two@1");
-        shelf = shelf.reload(&folder(&[("a.yaml", &one), ("b.yaml", two)])).0;
-        digests.push(shelf.registry().get("one").unwrap().digest());
+        let changing = format!("one@{version}");
+        set = set.reload(&folder(&[("a.yaml", &changing), ("b.yaml", "two@1")])).0;
+        digests.push(set.registry().get("one").unwrap().digest());
     }
-    let found: Vec<bool> = digests.iter().map(|digest| shelf.registry().by_digest(digest).is_some()).collect();
-    assert_eq!(found.iter().position(|found| *found), Some(5), "1,024 replaced ones, and the one that is offered");
-    assert!(found[5..].iter().all(|found| *found));
+    let is_found: Vec<bool> = digests.iter().map(|digest| set.registry().by_digest(digest).is_some()).collect();
+    assert_eq!(
+        is_found.iter().position(|is_found| *is_found),
+        Some(5),
+        "1,024 replaced versions and the offered one are found"
+    );
+    assert!(is_found[5..].iter().all(|is_found| *is_found));
 }

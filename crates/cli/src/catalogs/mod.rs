@@ -1,5 +1,5 @@
 //! The catalogs of a configuration: those in the binary, and the folders, which are looked at again while the server runs.
-//! Invariant: what is offered is decided by `catalog::Shelf`; here files are read, and what came of them is said.
+//! Invariant: what is offered is decided by `catalog::CatalogSet`; here files are read, and what came of them is said.
 
 mod scan;
 mod settle;
@@ -11,7 +11,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catalog::{Catalog, CatalogChange, CatalogProblem, Registry, ReloadReport, CatalogSet};
+use catalog::{Catalog, CatalogChange, CatalogProblem, CatalogSet, Registry, ReloadReport};
 use session::Service;
 use tokio_util::sync::CancellationToken;
 

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use catalog::{FileScan, FolderScan, FolderError, FileError};
+use catalog::{FileError, FileScan, FolderError, FolderScan};
 
 const MIB: u64 = 1024 * 1024;
 /// Of one file. The largest catalogs of real APIs are a tenth of this.

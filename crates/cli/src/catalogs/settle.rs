@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use catalog::{FileScan, FolderScan, FileError};
+use catalog::{FileError, FileScan, FolderScan};
 
 /// Of looks that differ from the one before. A file that changes for longer, a log perhaps, must not hold up the others.
 const ROUNDS: usize = 10;

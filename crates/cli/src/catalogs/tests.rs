@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use catalog::{Registry, CatalogSet};
+use catalog::{CatalogSet, Registry};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use base::{Payload, Response};
-use catalog::{NextPage, DecodeInput, Args, BindInput, RequestedPage, Capability, Catalog, Decoded, PagePosition, PageRequest, Row, bind, decode};
+use catalog::{
+    Args, BindInput, Capability, Catalog, DecodeInput, Decoded, NextPage, PagePosition, PageRequest, RequestedPage,
+    Row, bind, decode,
+};
 use serde_json::{Value, json};
 
 use super::served::Served;
@@ -33,7 +36,7 @@ impl Caller {
         loop {
             let decoded = self.once(capability, &args, page.as_ref(), rows.len()).await;
             rows.extend(decoded.rows);
-            match (decoded.after, &mut page) {
+            match (decoded.next, &mut page) {
                 (NextPage::At(at), Some(page)) => page.at = at,
                 (after, _) => {
                     assert_eq!(after, NextPage::End, "{name}");
@@ -45,7 +48,7 @@ impl Caller {
 
     async fn once(&self, capability: &Capability, args: &Args, page: Option<&PageRequest>, seen: usize) -> Decoded {
         let once = format!("{}-1", capability.name);
-        let ask = BindInput { args, page, fields: self.fields.as_deref(), once: Some(&once) };
+        let ask = BindInput { args, page, fields: self.fields.as_deref(), idempotency_key: Some(&once) };
         let request = bind(&self.catalog, capability, &ask).unwrap();
         let pairs: Vec<String> =
             request.query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
@@ -59,8 +62,9 @@ impl Caller {
         let reply = self.served.ask(&target, &headers, body.as_bytes()).await;
         assert!((200..300).contains(&reply.status), "{target}: {}", reply.text());
         let response = Response { status: reply.status, headers: Vec::new(), body: reply.body };
-        let asked = page.map(|page| RequestedPage { page, seen });
-        let answer = DecodeInput { response: &response, args, asked, nesting: 64, window: catalog::RowWindow::ALL };
+        let asked = page.map(|page| RequestedPage { page, rows_before: seen });
+        let answer =
+            DecodeInput { response: &response, args, page: asked, max_depth: 64, window: catalog::RowWindow::ALL };
         decode(&self.catalog, capability, &answer).unwrap()
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use access::Tenants;
 use base::{Limits, TenantId};
-use catalog::{Permissions, Catalog, Registry};
+use catalog::{Catalog, Permissions, Registry};
 use serde_json::json;
 use session::{DiscoverRequest, Error, OpenRequest, OpenedSession, PlanRequest, SeedRequest, Service, TaughtTable};
 use testkit::upstream::Rule;

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use catalog::{Capability, Catalog, Entity, Param, FieldSource, Type};
+use catalog::{Capability, Catalog, Entity, FieldSource, Param, Type};
 
 use super::kinds::{self, SlotUse, is_long, write_symbol};
 use super::phrases::{

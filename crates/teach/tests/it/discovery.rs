@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::{CatalogId, Digest};
-use catalog::{Permissions, Capability, Catalog, Registry};
+use catalog::{Capability, Catalog, Permissions, Registry};
 use teach::discovery::{Decision, DiscoveryResult, Index, MAX_LIMIT, Query};
 use teach::words::stems;
 

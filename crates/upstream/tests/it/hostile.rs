@@ -91,7 +91,7 @@ fn calls(catalog: &Catalog, text: &str) -> Vec<Result<Request, catalog::BindErro
             for part in &capability.anchor {
                 args.insert(part.clone(), json!(text));
             }
-            let ask = BindInput { page: Some(&page), once: Some("once-1"), ..BindInput::new(&args) };
+            let ask = BindInput { page: Some(&page), idempotency_key: Some("once-1"), ..BindInput::new(&args) };
             bind(catalog, capability, &ask)
         })
         .collect()

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::declaration::{Declaration, SlotShape};
 
-/// An operation of the API. Exactly one of the eight kinds names its entity, and exactly one of `http` and `graphql` says how the
-/// request is made.
+/// An operation of the API. Exactly one of the eight kinds names its entity, and exactly one of `http` and `graphql` says how
+/// the request is made.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capability {

@@ -40,8 +40,8 @@ pub enum SlotType {
     Union(UnionShape),
 }
 
-/// Where a field is in the answer: one path, alternative paths of which the first one that leads to a value counts, or a path for
-/// each part of a reference's key.
+/// Where a field is in the answer: one path, alternative paths of which the first one that leads to a value counts, or a path
+/// for each part of a reference's key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
@@ -72,8 +72,8 @@ pub struct UnionShape {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LongSlot")]
 pub struct LongSlot {
-    /// `string`, `markdown`, `document`, `html`, `json_text`, `blob`, `integer`, `number`, `boolean`, `time` (RFC 3339), `date`,
-    /// `unix` (seconds), `unix_ms`, `uuid`, `json`, or a name from `types`.
+    /// `string`, `markdown`, `document`, `html`, `json_text`, `blob`, `integer`, `number`, `boolean`, `time` (RFC 3339),
+    /// `date`, `unix` (seconds), `unix_ms`, `uuid`, `json`, or a name from `types`.
     #[serde(rename = "type")]
     kind: Option<String>,
     /// A reference to an entity.
@@ -173,10 +173,11 @@ impl<'de> Deserialize<'de> for Declaration {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Declaration, A::Error> {
-                let one = "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
+                let expected =
+                    "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
                 LongSlot::deserialize(MapAccessDeserializer::new(map))?
                     .into_declaration()
-                    .ok_or_else(|| A::Error::custom(one))
+                    .ok_or_else(|| A::Error::custom(expected))
             }
         }
         deserializer.deserialize_any(DeclarationVisitor)

@@ -1,6 +1,6 @@
 //! The shape of the YAML: the keys and values that the format knows, before any name is resolved.
-//! Invariants: an unknown key is a mistake, and no default hides one. The JSON Schema of the format is made from these types, so it
-//! always describes what the reader accepts.
+//! Invariants: an unknown key is a mistake, and no default hides one. The JSON Schema of the format is made from these types,
+//! so it always describes what the reader accepts.
 
 mod capability;
 mod declaration;

@@ -93,7 +93,8 @@ impl CatalogResolver<'_> {
         Some(resolved)
     }
 
-    /// Resolves a value with holes. A string with holes is a template, and a string that is one hole keeps the type of its value.
+    /// Resolves a value with holes. A string with holes is a template, and a string that is one hole keeps the type of its
+    /// value.
     pub(super) fn value_template(&mut self, at: &YamlPath<'_>, name: &str, value: &Value) -> Option<ValueTemplate> {
         Some(match value {
             Value::String(text) if !text.contains(['{', '}']) => ValueTemplate::Fixed(value.clone()),

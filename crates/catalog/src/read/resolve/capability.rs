@@ -1,5 +1,6 @@
 //! Capabilities: the kind, the entity, the parameters and the transport of each.
-//! Invariant: a capability has exactly one kind and one transport, and keys that belong to another kind or transport are refused.
+//! Invariant: a capability has exactly one kind and one transport, and keys that belong to another kind or transport are
+//! refused.
 
 use indexmap::IndexMap;
 
@@ -23,8 +24,8 @@ pub(super) struct WrittenCapability<'a> {
 }
 
 impl CatalogResolver<'_> {
-    /// Resolves a capability. Returns `None` after a mistake that makes its meaning unclear, so that the checks of the whole catalog
-    /// do not report the same mistake again.
+    /// Resolves a capability. Returns `None` after a mistake that makes its meaning unclear, so that the checks of the whole
+    /// catalog do not report the same mistake again.
     pub(super) fn capability(
         &mut self,
         name: &str,
@@ -88,9 +89,13 @@ impl CatalogResolver<'_> {
         let second = given.next();
         let (target, message) = match (first, second) {
             (Some(only), None) => return Some(only),
-            (Some((one, _)), Some((two, _))) => {
-                let message = format!("`{name}` is a {} and a {}; make it two capabilities", one.word(), two.word());
-                (at.key(two.word()).on_key(), message)
+            (Some((first_kind, _)), Some((second_kind, _))) => {
+                let message = format!(
+                    "`{name}` is a {} and a {}; make it two capabilities",
+                    first_kind.word(),
+                    second_kind.word()
+                );
+                (at.key(second_kind.word()).on_key(), message)
             }
             _ => (at.on_key(), format!("`{name}` needs exactly one kind, with its entity")),
         };

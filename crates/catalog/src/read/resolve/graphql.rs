@@ -95,8 +95,8 @@ impl CatalogResolver<'_> {
         for name in used.difference(declared) {
             let near = similar_names(name, declared.iter().map(String::as_str));
             let message = format!("`{}`: `${name}` is not declared; write `query(${name}: String)`", written.name);
-            let spot = written.at.key("graphql").on_word(format!("${name}"));
-            self.report(Mistake::new(codes::MAPPING, spot, message).with_alternatives(near));
+            let target = written.at.key("graphql").on_word(format!("${name}"));
+            self.report(Mistake::new(codes::MAPPING, target, message).with_alternatives(near));
         }
     }
 
@@ -115,14 +115,14 @@ impl CatalogResolver<'_> {
                 let near = similar_names(&name, self.raw.entities.keys().map(String::as_str));
                 let message =
                     format!("`{}`: `...{name}` is neither an entity nor a fragment of the document", written.name);
-                let spot = written.at.key("graphql").on_word(name);
-                self.report(Mistake::new(codes::NAME, spot, message).with_alternatives(near));
+                let target = written.at.key("graphql").on_word(name);
+                self.report(Mistake::new(codes::NAME, target, message).with_alternatives(near));
             }
         }
     }
 
-    /// Fills the declared variables that `variables` lacks from parameters and parts of the key of the same name. Returns `None`
-    /// if a variable has no source, or if a variable would be sent that is not declared.
+    /// Fills the declared variables that `variables` lacks from parameters and parts of the key of the same name. Returns
+    /// `None` if a variable has no source, or if a variable would be sent that is not declared.
     fn fill_variables(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -154,8 +154,8 @@ impl CatalogResolver<'_> {
             if !params.contains_key(variable) && !is_filled_by_instance(written, variable) {
                 let known: Vec<String> = similar_names(variable, params.keys().map(String::as_str));
                 let message = format!("`{}`: nothing fills `${variable}`", written.name);
-                let spot = written.at.key("graphql").on_word(format!("${variable}"));
-                self.report(Mistake::new(codes::MAPPING, spot, message).with_alternatives(known));
+                let target = written.at.key("graphql").on_word(format!("${variable}"));
+                self.report(Mistake::new(codes::MAPPING, target, message).with_alternatives(known));
                 return None;
             }
             let hole = Hole { param: variable.clone(), part: None, segments: false };

@@ -1,6 +1,6 @@
 //! HTTP mappings: the method, path and query of `GET /path/{hole}?name={hole}`, and the headers.
-//! Invariant: templates are parsed once, here. A header, a parameter or a path that a client or server could read as another one is
-//! refused.
+//! Invariant: templates are parsed once, here. A header, a parameter or a path that a client or server could read as another
+//! one is refused.
 
 use base::{Auth, Method};
 
@@ -79,8 +79,8 @@ impl CatalogResolver<'_> {
             }
             let is_credential = matches!(&self.raw.auth, Some(Auth::Query { name, .. }) if name == key);
             let is_fixed = !template.has_holes();
-            // `type=a&type=b` is a list of fixed values. A hole of the same name is refused, because it would not be clear whether
-            // its value is one more item of the list.
+            // `type=a&type=b` is a list of fixed values. A hole of the same name is refused, because it would not be clear
+            // whether its value is one more item of the list.
             if is_credential || pairs.iter().any(|(other, t)| other == key && (!is_fixed || t.has_holes())) {
                 let message = format!("`{}` sends `{key}` twice; take one out", written.name);
                 self.report(Mistake::new(codes::MAPPING, at.on_word(pair), message));

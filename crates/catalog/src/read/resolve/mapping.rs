@@ -1,6 +1,6 @@
 //! The comparison of a mapping's holes with the capability's parameters and the entity's key.
-//! Invariants: every hole is a parameter or a part of the key, and every parameter is sent by a hole or as the page size. A parameter
-//! in a path is required.
+//! Invariants: every hole is a parameter or a part of the key, and every parameter is sent by a hole or as the page size. A
+//! parameter in a path is required.
 
 use indexmap::IndexMap;
 
@@ -145,8 +145,8 @@ fn holes(transport: &Transport) -> MappingHoles<'_> {
     }
 }
 
-/// Returns the mistake of a hole, if it has one, with the holes that would be right. A hole for a reference whose key has several parts
-/// must name one of them, and any other hole must name none.
+/// Returns the mistake of a hole, if it has one, with the holes that would be right. A hole for a reference whose key has
+/// several parts must name one of them, and any other hole must name none.
 fn hole_mistake(hole: &Hole, kind: &Type, entities: &IndexMap<String, Entity>) -> Option<(String, Vec<String>)> {
     let name = &hole.param;
     let key: &[String] = match kind {

@@ -1,4 +1,4 @@
-//! The resolver: the shape of a YAML file to its meaning. Every name is looked up, and every mapping is checked.
+//! The resolver: from the shape of a YAML file to a catalog. Every name is looked up, and every mapping is checked.
 //! Invariant: all mistakes of a file are found in one pass, and a catalog is made only if there is none.
 
 mod answer;
@@ -34,8 +34,8 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
     let (id, aliases) = resolver.ids();
     let origin = resolver.origin(&raw.origin);
     resolver.check_named_types();
-    // Fields refer to entities by name only. Capabilities need the keys of all entities, and relations need the parameters of all
-    // queries, so they are resolved in this order.
+    // Fields refer to entities by name only. Capabilities need the keys of all entities, and relations need the parameters of
+    // all queries, so they are resolved in this order.
     let mut entities: IndexMap<String, Entity> =
         raw.entities.iter().map(|(name, entity)| (name.clone(), resolver.entity(name, entity))).collect();
     resolver.check_reference_parts(&entities);
@@ -82,8 +82,8 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
     }
 }
 
-/// Returns the diagnostics for the mistakes, in the order of their positions. A mistake in a named type is found at each use of the
-/// type, and is reported once.
+/// Returns the diagnostics for the mistakes, in the order of their positions. A mistake in a named type is found at each use
+/// of the type, and is reported once.
 fn diagnostics(mistakes: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
     let spans = SpanTree::new(text);
     let mut diagnostics: Vec<Diagnostic> = mistakes
@@ -105,7 +105,7 @@ struct Mistake {
     /// The key, value or word with the mistake.
     target: YamlTarget,
     message: String,
-    /// What the author may have meant.
+    /// The texts that the author may have meant.
     alternatives: Vec<String>,
     /// A text that the author can copy to repair the mistake.
     copy: Option<String>,

@@ -1,6 +1,6 @@
 //! Paging: which of the known forms a capability's paging has.
-//! Invariants: a form has the keys that it needs and no key of another form. The parameters of a page have names that the request
-//! does not use for anything else.
+//! Invariants: a form has the keys that it needs and no key of another form. The parameters of a page have names that the
+//! request does not use for anything else.
 
 use base::Method;
 

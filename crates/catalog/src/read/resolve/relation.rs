@@ -62,8 +62,8 @@ impl CatalogResolver<'_> {
         relations
     }
 
-    /// Reports a relation with the name of a field. In a program `.owner` would mean both, which is only allowed if the field is the
-    /// reference that the relation follows.
+    /// Reports a relation with the name of a field. In a program `.owner` would mean both, which is only allowed if the field
+    /// is the reference that the relation follows.
     fn check_field_of_same_name(&mut self, written: &WrittenRelation<'_>, many: bool) {
         let Some(field) = written.parent.fields.get(written.name) else { return };
         let is_same_reference = match &field.kind {

@@ -168,12 +168,12 @@ pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-fn is_media_token(half: &str) -> bool {
-    !half.is_empty() && half.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+*".contains(&b))
+fn is_media_token(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+*".contains(&b))
 }
 
-/// Returns whether a path, apart from its holes, is sent as it is written. A client that had to encode or resolve the path would
-/// send another one.
+/// Returns whether a path, apart from its holes, is sent as it is written. A client that had to encode or resolve the path
+/// would send another one.
 pub(super) fn is_path(path: &str) -> bool {
     let is_dot_segment =
         |s: &str| matches!(s.to_ascii_lowercase().as_str(), "." | ".." | "%2e" | "%2e%2e" | ".%2e" | "%2e.");

@@ -1,6 +1,6 @@
 //! The top level of a catalog: its ids, origin, credential, headers, pace and failure flag, which hold for every call.
-//! Invariants: a credential is never sent in plain text, except to this machine. No header or parameter of the catalog takes the
-//! place of the credential.
+//! Invariants: a credential is never sent in plain text, except to this machine. No header or parameter of the catalog takes
+//! the place of the credential.
 
 use base::{Auth, CatalogId, Origin};
 
@@ -104,8 +104,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports a header that is also the credential's or one of `earlier` (in lower case). With two headers of one name, the server
-    /// would decide which one it reads.
+    /// Reports a header that is also the credential's or one of `earlier` (in lower case). With two headers of one name, the
+    /// server would decide which one it reads.
     pub(super) fn check_header_is_new(&mut self, at: &YamlPath<'_>, name: &str, earlier: &[String]) {
         let is_credential =
             matches!(&self.raw.auth, Some(Auth::Header { name: own, .. }) if own.eq_ignore_ascii_case(name));

@@ -1,5 +1,6 @@
 //! Types: declarations of fields, parameters and slots with the names of types looked up.
-//! Invariant: a named type is resolved at each use. A type that contains itself is refused, because a value of it would have no end.
+//! Invariant: a named type is resolved at each use. A type that contains itself is refused, because a value of it would have
+//! no end.
 
 use base::similar_names;
 use indexmap::IndexMap;
@@ -12,8 +13,8 @@ use crate::read::raw::{Declaration, FieldPath, SlotType, UnionShape};
 use crate::read::spans::YamlPath;
 use crate::types::{self, DateFormat, TextStyle, Type, Union, Wire};
 
-/// The largest number of slots in all types of a catalog, with named types expanded. Without a limit, a few types that each contain
-/// the next one twice would expand to millions.
+/// The largest number of slots in all types of a catalog, with named types expanded. Without a limit, a few types that each
+/// contain the next one twice would expand to millions.
 const MAX_SLOTS: usize = 200_000;
 
 /// The names of the types that every catalog has.

@@ -1,6 +1,6 @@
 //! Checks over the whole catalog: ambiguous capabilities, entities that nothing reads, and keys that refer to themselves.
-//! Invariants: what a program writes means one capability. Each entity of a valid catalog can be read, or has an action that needs
-//! no instance, and its key can be written down.
+//! Invariants: what a program writes means one capability. Each entity of a valid catalog can be read, or has an action that
+//! needs no instance, and its key can be written down.
 
 use std::collections::{HashMap, HashSet};
 
@@ -113,8 +113,8 @@ impl CatalogResolver<'_> {
         let has_no_instance = |c: &&Capability| c.kind == Kind::Action && c.anchor.is_empty();
         let called = capabilities.values().filter(has_no_instance).map(|c| c.entity.as_str());
         let mut reached: HashSet<&str> = embedded.chain(read).chain(returned).chain(called).collect();
-        // A capability or a relation with a mistake of its own was meant to read something, so its entity counts as read. If that
-        // entity is not known, nothing is reported, because it could be any of them.
+        // A capability or a relation with a mistake of its own was meant to read something, so its entity counts as read. If
+        // that entity is not known, nothing is reported, because it could be any of them.
         for (name, raw) in &self.raw.capabilities {
             if !capabilities.contains_key(name) {
                 let intended =

@@ -32,9 +32,9 @@ pub async fn perform(doing: &EffectStep<'_>, row: usize, args: &Args) -> EffectR
     let Some(effects) = doing.reads.ctx.effects else { return StepError::NoReceipts.into() };
     let id = EffectId { run: effects.run, step: doing.at, row };
     let once = doing.keyed().then(|| id.once());
-    let ask = BindInput { fields: doing.reads.fields, once: once.as_deref(), ..BindInput::new(args) };
+    let input = BindInput { fields: doing.reads.fields, idempotency_key: once.as_deref(), ..BindInput::new(args) };
     let Target { catalog, capability } = doing.target;
-    let request = match bind(catalog, capability, &ask) {
+    let request = match bind(catalog, capability, &input) {
         Ok(request) => request,
         Err(error) => return StepError::from(error).into(),
     };

@@ -5,7 +5,10 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use base::TenantId;
-use catalog::{NextPage, DecodeInput, Args, BindInput, RequestedPage, Capability, Catalog, PagePosition, PageRequest, Row, RowWindow, bind, decode};
+use catalog::{
+    Args, BindInput, Capability, Catalog, DecodeInput, NextPage, PagePosition, PageRequest, RequestedPage, Row,
+    RowWindow, bind, decode,
+};
 use exec::StepError;
 use ports::Upstream;
 use ports::upstream::{Call, Error};
@@ -75,7 +78,8 @@ impl Driver<'_> {
                 break;
             }
             driven.calls += 1;
-            let asked = capability.paging.is_some().then_some(RequestedPage { page: &page, seen: driven.rows.len() });
+            let asked =
+                capability.paging.is_some().then_some(RequestedPage { page: &page, rows_before: driven.rows.len() });
             match self.call(capability, args, asked).await {
                 Err(error) => {
                     driven.error = Some(error);
@@ -105,7 +109,8 @@ impl Driver<'_> {
         args: &Args,
         asked: Option<RequestedPage<'_>>,
     ) -> Result<(Vec<Row>, NextPage), StepError> {
-        let request = bind(self.catalog, capability, &BindInput { page: asked.map(|a| a.page), ..BindInput::new(args) })?;
+        let request =
+            bind(self.catalog, capability, &BindInput { page: asked.map(|a| a.page), ..BindInput::new(args) })?;
         let label = request.label();
         self.calls_left.set(self.calls_left.get().saturating_sub(1));
         let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: self.catalog.pace };
@@ -115,9 +120,10 @@ impl Driver<'_> {
         if !response.is_success() {
             return Err(StepError::from_status(label, &response));
         }
-        let answer = DecodeInput { response: &response, args, asked, nesting: self.nesting, window: RowWindow::ALL };
+        let answer =
+            DecodeInput { response: &response, args, page: asked, max_depth: self.nesting, window: RowWindow::ALL };
         let decoded = decode(self.catalog, capability, &answer)
             .map_err(|source| StepError::Decode { label, source: Box::new(source) })?;
-        Ok((decoded.rows, decoded.after))
+        Ok((decoded.rows, decoded.next))
     }
 }
