@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use allocation_counter::{AllocationInfo, measure};
 use base::Response;
-use catalog::{Args, Asked, PageAt, PageRequest};
+use catalog::{Args, PagePosition, PageRequest, RequestedPage};
 use serde_json::{Value, json};
 
 const ROWS: usize = 100;
@@ -32,10 +32,15 @@ fn main() {
     let catalog = catalog::read("demo.yaml", include_str!("../catalogs/demo.yaml")).unwrap();
     let capability = &catalog.capabilities["ticket_list"];
     let args: Args = [("project", json!("OPS")), ("state", json!("open"))].map(|(k, v)| (k.to_owned(), v)).into();
-    let at = PageRequest { at: PageAt::Number(7), size: ROWS };
+    let at = PageRequest { at: PagePosition::Number(7), size: ROWS };
     let bound = measure(|| {
         black_box(
-            catalog::bind(&catalog, capability, &catalog::Ask { page: Some(&at), ..catalog::Ask::new(&args) }).unwrap(),
+            catalog::bind(
+                &catalog,
+                capability,
+                &catalog::BindInput { page: Some(&at), ..catalog::BindInput::new(&args) },
+            )
+            .unwrap(),
         );
     });
     let response = Response { status: 200, headers: Vec::new(), body: page() };
@@ -43,17 +48,17 @@ fn main() {
         black_box(serde_json::from_slice::<Value>(&response.body).unwrap());
     });
     let decoded = measure(|| {
-        let asked = Asked { page: &at, seen: 7 * ROWS };
+        let requested = RequestedPage { page: &at, rows_before: 7 * ROWS };
         black_box(
             catalog::decode(
                 &catalog,
                 capability,
-                &catalog::Answer {
+                &catalog::DecodeInput {
                     response: &response,
                     args: &args,
-                    asked: Some(asked),
-                    nesting: 64,
-                    window: catalog::Window::ALL,
+                    page: Some(requested),
+                    max_depth: 64,
+                    window: catalog::RowWindow::ALL,
                 },
             )
             .unwrap(),

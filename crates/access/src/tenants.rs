@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Digest, TenantId};
-use catalog::{Allow, Capability, Catalog, Registry};
+use catalog::{Capability, Catalog, Permissions, Registry};
 
 /// The policy of each tenant. A tenant that the settings do not restrict may use everything.
 #[derive(Default)]
 pub struct Tenants {
     /// Only tenants that are restricted, so that the others skip the cache.
-    policies: BTreeMap<TenantId, Allow>,
+    policies: BTreeMap<TenantId, Permissions>,
     /// Views of catalogs, because a session asks for the same ones at every call.
     views: Mutex<ViewCache>,
 }
@@ -35,8 +35,8 @@ const MAX_CACHED_VIEWS: usize = 1_024;
 
 impl Tenants {
     /// Takes the policy of each tenant; policies that allow everything are dropped.
-    pub fn new(policies: BTreeMap<TenantId, Allow>) -> Self {
-        let policies = policies.into_iter().filter(|(_, allow)| !allow.is_everything()).collect();
+    pub fn new(policies: BTreeMap<TenantId, Permissions>) -> Self {
+        let policies = policies.into_iter().filter(|(_, allow)| !allow.is_unrestricted()).collect();
         Self { policies, views: Mutex::default() }
     }
 
@@ -47,7 +47,7 @@ impl Tenants {
 
     /// Whether the tenant may change nothing in any API.
     pub fn is_read_only(&self, tenant: &TenantId) -> bool {
-        self.policies.get(tenant).is_some_and(Allow::is_read_only)
+        self.policies.get(tenant).is_some_and(Permissions::is_read_only)
     }
 
     /// Whether the tenant may call this capability.

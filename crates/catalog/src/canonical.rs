@@ -1,15 +1,18 @@
-//! The one byte form of a catalog: what its digest covers and what the store keeps for sessions that pin it.
-//! Invariant: `from_canonical(canonical(c))` is `c`, with its fields and parameters in the same order, for that is the order in
-//! which rows and tables show them; bytes that do not match the digest asked for are refused.
+//! The canonical form of a catalog: the bytes that its digest covers and that the store keeps for sessions that pin it.
+//! Invariants: reading the canonical form gives the same catalog, with its fields and parameters in the same order, since rows
+//! and tables show them in that order. Bytes that do not match the requested digest are refused.
 
 use base::Digest;
 
 use crate::model::Catalog;
 
+/// Why stored bytes are not the pinned catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
+    /// The bytes do not have the digest by which they were stored.
     #[error("pinned catalog {0} is damaged")]
     Damaged(Digest),
+    /// The bytes are intact, but another version of this program wrote a model that this one cannot read.
     #[error("pinned catalog {digest} was written in a form this version does not read")]
     Form {
         digest: Digest,
@@ -19,18 +22,22 @@ pub enum PinError {
 }
 
 impl Catalog {
+    /// Returns the canonical form as JSON text.
     pub fn canonical(&self) -> String {
-        // The model has no map without an order, so its JSON is one text. A model of strings, numbers and maps always
-        // serialises; were it not so, the empty form would match no digest.
+        // Every map of the model keeps its order, so equal catalogs give equal text. Strings, numbers and maps with string
+        // keys always serialise. If that ever failed, the empty text would match no digest and the catalog could not be
+        // pinned.
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Sets the digest. The reader calls this once, when the catalog is complete.
     pub(crate) fn seal(mut self) -> Self {
         self.digest = Digest::of(self.canonical().as_bytes());
         self
     }
 }
 
+/// Reads a catalog from its canonical form and checks the bytes against `digest`.
 pub fn from_canonical(bytes: &[u8], digest: Digest) -> Result<Catalog, PinError> {
     if Digest::of(bytes) != digest {
         return Err(PinError::Damaged(digest));

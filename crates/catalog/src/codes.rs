@@ -1,24 +1,24 @@
-//! Diagnostic codes of the catalog reader.
-//! Invariant: a code never changes its meaning; each has a page in `docs/errors/` (a test compares).
+//! The diagnostic codes of the catalog reader.
+//! Invariant: a code never changes its meaning, and each has a page in `docs/errors/` (a test compares).
 
 use base::Code;
 
-/// The text is not YAML, or has a key or shape that the format does not know.
+/// The text is not YAML, or has a key or a shape that the format does not know.
 pub const SHAPE: Code = Code(501);
-/// A name that is defined nowhere, or twice.
+/// A name is defined nowhere, is defined twice, or cannot be written in a program.
 pub const NAME: Code = Code(502);
-/// An HTTP mapping that misses a key or uses something undeclared.
+/// The mapping of a call to a request lacks a part, or uses something that is not declared.
 pub const MAPPING: Code = Code(503);
-/// An entity that nothing reads.
+/// No capability and no relation reads an entity.
 pub const UNREACHABLE: Code = Code(504);
-/// An origin that is not one.
+/// The origin is not valid, or would send a credential in plain text.
 pub const ORIGIN: Code = Code(505);
-
-/// A template with a brace too many or too few.
+/// A template has an unmatched brace or a hole that is not a parameter.
 pub const TEMPLATE: Code = Code(506);
-/// Paging that is none of the forms, or where there are no pages.
+/// The paging has none of the known forms, or the capability has no pages.
 pub const PAGING: Code = Code(507);
-/// Two capabilities between which nothing decides.
-pub const TWO_LISTS: Code = Code(508);
+/// Two capabilities serve the same call, so a program could mean either.
+pub const AMBIGUOUS: Code = Code(508);
 
-pub const ALL: &[Code] = &[SHAPE, NAME, MAPPING, UNREACHABLE, ORIGIN, TEMPLATE, PAGING, TWO_LISTS];
+/// Every code of this crate, in the order of their numbers.
+pub const ALL: &[Code] = &[SHAPE, NAME, MAPPING, UNREACHABLE, ORIGIN, TEMPLATE, PAGING, AMBIGUOUS];

@@ -1,12 +1,11 @@
-//! What an API offers (entities, relations, capabilities) and how each capability travels: the model, its strict YAML
-//! reader, binding a call to a request, and decoding rows from an answer.
+//! The description of an API as data: the model, its strict YAML reader, binding a call to a request, and decoding an answer
+//! to rows.
 //!
 //! Invariants:
-//! - No I/O, no async; no input makes it panic.
-//! - A [`Catalog`] that exists is valid and immutable, and is named by the digest of its canonical form.
-//! - A value can never become syntax: templates are parsed once into literals and holes, and each hole encodes its value.
+//! - Nothing here does I/O or is async, and no input makes it panic.
+//! - Each [`Catalog`] is valid and immutable, and is named by the digest of its canonical form.
+//! - A value never becomes syntax. Templates are parsed once into literals and holes, and each hole encodes its value.
 
-mod allow;
 mod bind;
 mod canonical;
 pub mod codes;
@@ -14,25 +13,27 @@ mod decode;
 mod model;
 mod paging;
 mod path;
+mod permissions;
 mod read;
 mod registry;
 mod template;
 mod types;
 
-pub use allow::Allow;
-pub use bind::{Args, Ask, BindError, bind};
+pub use bind::{Args, BindError, BindInput, bind};
 pub use canonical::{PinError, from_canonical};
-pub use decode::{Answer, Asked, DecodeError, Decoded, Refusal, Window, decode};
+pub use decode::{ApiRefusal, DecodeError, DecodeInput, Decoded, RequestedPage, RowWindow, decode};
 pub use model::{
-    Body, Capability, Catalog, Document, DocumentPiece, Effect, EffectClass, Entity, Failure, Field, Graphql, Http,
-    Idempotency, Kind, ListStyle, Param, Part, Probe, Relation, Role, Row, RowForm, Rows, Shape, Show, Source,
-    Transport, Via,
+    Body, Capability, Catalog, Document, DocumentPiece, EffectClass, EffectProperties, Entity, Failure, Field,
+    FieldSource, Graphql, Http, Idempotency, Kind, ListStyle, MultipartPart, Param, Probe, Relation, Role, Row,
+    RowForm, Rows, Show, Transport, ValueTemplate, Via,
 };
-pub use paging::{After, PageAt, PageRequest, PageSize, Paging, PagingError, PagingForm, Place};
+pub use paging::{NextPage, PageParamLocation, PagePosition, PageRequest, PageSize, Paging, PagingError, PagingForm};
 pub use path::DataPath;
+pub use permissions::Permissions;
 pub use read::{Rejected, is_reserved_header, read, schema};
 pub use registry::{
-    Cause, Change, FileFound, FolderFound, Problem, Registry, RegistryError, Report, Shelf, Unlisted, Unusable,
+    CatalogChange, CatalogProblem, CatalogSet, FileError, FileScan, FolderError, FolderScan, ProblemCause, Registry,
+    RegistryError, ReloadReport,
 };
-pub use template::{Hole, Piece, Template, TemplateError};
-pub use types::{DateFormat, Slot, TextStyle, Type, TypeError, Union, Wire};
+pub use template::{Hole, Template, TemplateError, TemplatePiece};
+pub use types::{DateFormat, ObjectSlot, TextStyle, Type, TypeError, Union, Wire};

@@ -1,5 +1,6 @@
-//! Lists in pages: how the next page is asked for, from what the last one said.
-//! Invariant: a next link is followed only on the catalog's own origin; a list that repeats itself ends.
+//! Paging: the forms in which APIs divide lists into pages, and the position of the next page after an answer.
+//! Invariant: a link to the next page is followed only on the catalog's own origin, and a page that leads to itself ends the
+//! list.
 
 use base::{Origin, Response};
 use serde::{Deserialize, Serialize};
@@ -8,22 +9,26 @@ use url::Url;
 
 use crate::path::DataPath;
 
+/// How a list is read page by page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paging {
+    /// How the next page is requested.
     pub form: PagingForm,
+    /// The parameter for the number of rows of a page, if the API has one.
     pub size: Option<PageSize>,
-    /// How many rows there are in all, where the answer says so.
+    /// The path of the number of rows of the whole list, if the answer says it.
     pub total: Option<DataPath>,
-    /// Whether there is a next page, where the answer says so in a flag of its own.
+    /// The path of a flag that says whether there is a next page, if the answer has one.
     pub more: Option<DataPath>,
-    /// Where the page is asked for.
-    pub place: Place,
+    /// The part of the request that carries the parameters of a page.
+    #[serde(rename = "place")]
+    pub location: PageParamLocation,
 }
 
-/// What carries the request for a page.
+/// The part of a request that carries the parameters of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum PageParamLocation {
     #[default]
     Query,
     /// A key of the JSON or form body.
@@ -32,64 +37,73 @@ pub enum Place {
     Variable,
 }
 
+/// How the next page is requested, and how the end of the list is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PagingForm {
-    /// A page number in the parameter `send`, counted from `from`.
+    /// The parameter `send` takes the page's number. The first page has the number `from`.
     Page { send: String, from: u64 },
-    /// How many rows to skip, in the parameter `send`.
+    /// The parameter `send` takes the number of rows to skip.
     Offset { send: String },
-    /// An opaque word from the answer, sent back in the parameter `send`; none or `null` ends the list.
+    /// The answer has an opaque cursor at `read`, which the parameter `send` takes. No cursor, or `null`, ends the list.
     Cursor { read: DataPath, send: String },
-    /// The `Link` header's `rel="next"`.
+    /// The `Link` header has a link with `rel="next"`.
     Link,
-    /// A URL in the answer; none or `null` ends the list.
+    /// The answer has a URL at `read`. No URL, or `null`, ends the list.
     Next { read: DataPath },
-    /// A field of the last row, sent back in the parameter `send`; an empty page, or the flag `more`, ends the list.
+    /// The parameter `send` takes this field of the last row. An empty page, or the flag `more`, ends the list.
     Last { field: String, send: String },
 }
 
+/// The parameter for the number of rows of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSize {
+    /// The name of the parameter.
     pub send: String,
+    /// The largest number that the API accepts.
     pub max: usize,
 }
 
-/// Which page to ask for.
+/// The page to request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
-    pub at: PageAt,
-    /// Rows to ask for, where the API takes a size.
+    pub at: PagePosition,
+    /// The number of rows to request, which is sent if the API has a parameter for it.
     pub size: usize,
 }
 
+/// Where a page begins. Positions are stored in continuations, so the serialised names stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PageAt {
+pub enum PagePosition {
     First,
-    /// The page's index, from 0.
+    /// The page's index, counted from 0.
     Number(u64),
-    /// Rows to skip.
+    /// The number of rows to skip.
     Skip(u64),
+    /// The cursor, or the field of the last row, that the API takes back.
     Cursor(String),
-    /// A path and query on the catalog's origin, as the API gave them.
-    Place {
+    /// The path and query that the API gave for the page, on the catalog's origin.
+    #[serde(rename = "place")]
+    Address {
         path: String,
         query: Vec<(String, String)>,
     },
 }
 
-/// Where a page leads.
+/// The position of the page after this one, or the end of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum After {
-    /// To this one.
-    Next(PageAt),
-    /// Nowhere: the list is complete.
+pub enum NextPage {
+    /// There is a next page at this position.
+    At(PagePosition),
+    /// The list is complete.
     End,
-    /// Nowhere, though the API said there is more, or said the same thing twice.
+    /// The rest of the list cannot be reached: the API said that there is more without a position, or gave the same position
+    /// again.
     Lost,
 }
 
+/// Why the position of the next page is not usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PagingError {
     #[error("the next page is on another origin ({0}), which is refused")]
@@ -100,145 +114,149 @@ pub enum PagingError {
     Cursor(String),
 }
 
-/// One page as it came.
+/// One page of an answer, as far as paging reads it.
 pub struct Page<'a> {
     pub response: &'a Response,
     pub body: &'a Value,
-    /// Rows on it.
+    /// The number of rows of the page.
     pub rows: usize,
+    /// The last row of the page, if it was decoded.
     pub last: Option<&'a Map<String, Value>>,
 }
 
 impl Paging {
-    /// What follows the page `asked`, when `seen` rows have come with it in all.
-    pub fn after(
+    /// Returns what follows `page`, which answered `request`. `rows_so_far` counts the rows of all pages up to this one.
+    pub fn next_page(
         &self,
         origin: &Origin,
-        asked: &PageRequest,
+        request: &PageRequest,
         page: &Page<'_>,
-        seen: usize,
-    ) -> Result<After, PagingError> {
+        rows_so_far: usize,
+    ) -> Result<NextPage, PagingError> {
         let total = self.total.as_ref().and_then(|path| path.find(page.body)).and_then(|total| total.as_u64());
-        let flag = self.more.as_ref().map(|path| path.find(page.body).is_some_and(|flag| *flag == Value::Bool(true)));
-        if flag == Some(false) {
-            return Ok(After::End);
+        let more = self.more.as_ref().map(|path| path.find(page.body).is_some_and(|flag| *flag == Value::Bool(true)));
+        if more == Some(false) {
+            return Ok(NextPage::End);
         }
+        let is_full = self.size.is_none() || page.rows >= request.size;
         let next = match &self.form {
             PagingForm::Page { .. } => {
-                return Ok(self.counted(asked, page, (total, seen), PageAt::Number(number(asked) + 1)));
+                let next = PagePosition::Number(page_index(request) + 1);
+                return Ok(after_counted_page(next, page.rows, is_full, total, rows_so_far));
             }
             PagingForm::Offset { .. } => {
-                return Ok(self.counted(asked, page, (total, seen), PageAt::Skip(seen as u64)));
+                let next = PagePosition::Skip(rows_so_far as u64);
+                return Ok(after_counted_page(next, page.rows, is_full, total, rows_so_far));
             }
-            PagingForm::Cursor { read, .. } => cursor(read, page.body)?.map(PageAt::Cursor),
-            PagingForm::Link => link_next(page.response).map(|url| place(origin, &url)).transpose()?,
+            PagingForm::Cursor { read, .. } => match read.find(page.body) {
+                Some(value) => cursor_text(&value, &read.to_string())?.map(PagePosition::Cursor),
+                None => None,
+            },
+            PagingForm::Link => next_link(page.response).map(|url| address_on(origin, &url)).transpose()?,
             PagingForm::Next { read } => match read.find(page.body).as_deref() {
-                Some(Value::String(url)) if !url.is_empty() => Some(place(origin, url)?),
+                Some(Value::String(url)) if !url.is_empty() => Some(address_on(origin, url)?),
                 None | Some(Value::Null | Value::Bool(false) | Value::String(_)) => None,
                 Some(_) => return Err(PagingError::NotUrl),
             },
             PagingForm::Last { field, .. } => {
-                let full = self.size.is_none() || page.rows >= asked.size;
-                let last = page.last.filter(|_| full || flag == Some(true)).and_then(|row| row.get(field));
-                last.map(|value| word(value, field)).transpose()?.flatten().map(PageAt::Cursor)
+                let last = page.last.filter(|_| is_full || more == Some(true)).and_then(|row| row.get(field));
+                last.map(|value| cursor_text(value, field)).transpose()?.flatten().map(PagePosition::Cursor)
             }
         };
         Ok(match next {
-            // The same place again would be read for ever.
-            Some(next) if next == asked.at => After::Lost,
-            Some(next) => After::Next(next),
-            None if flag == Some(true) || total.is_some_and(|total| (seen as u64) < total) => After::Lost,
-            None => After::End,
+            // The same position again would be read without end.
+            Some(next) if next == request.at => NextPage::Lost,
+            Some(next) => NextPage::At(next),
+            None if more == Some(true) || total.is_some_and(|total| (rows_so_far as u64) < total) => NextPage::Lost,
+            None => NextPage::End,
         })
     }
 
-    /// Forms that say no place: the list ends when the total is reached, or on a page that is not full.
-    fn counted(
-        &self,
-        asked: &PageRequest,
-        page: &Page<'_>,
-        (total, seen): (Option<u64>, usize),
-        next: PageAt,
-    ) -> After {
-        let full = self.size.is_none() || page.rows >= asked.size;
-        match total {
-            Some(total) if seen as u64 >= total => After::End,
-            // It promised more and gave nothing: what is missing, nobody knows.
-            Some(_) if page.rows == 0 => After::Lost,
-            Some(_) => After::Next(next),
-            None if page.rows == 0 || !full => After::End,
-            None => After::Next(next),
-        }
-    }
-
-    /// What asks for this page: names and values, for the place that `place` says.
-    pub(crate) fn ask(&self, page: &PageRequest) -> Vec<(&str, Value)> {
-        let mut pairs = Vec::with_capacity(2);
+    /// Returns the parameters that request this page, as names and values for the part of the request that `location` says.
+    pub(crate) fn params(&self, page: &PageRequest) -> Vec<(&str, Value)> {
+        let mut params = Vec::with_capacity(2);
         match (&self.form, &page.at) {
-            (PagingForm::Page { send, from }, at) => {
-                let index = if let PageAt::Number(index) = at { *index } else { 0 };
-                pairs.push((send.as_str(), Value::from(from.saturating_add(index))));
+            (PagingForm::Page { send, from }, _) => {
+                params.push((send.as_str(), Value::from(from.saturating_add(page_index(page)))));
             }
-            (PagingForm::Offset { send }, PageAt::Skip(rows)) => pairs.push((send, Value::from(*rows))),
-            (PagingForm::Cursor { send, .. } | PagingForm::Last { send, .. }, PageAt::Cursor(cursor)) => {
-                pairs.push((send, Value::from(cursor.clone())));
+            (PagingForm::Offset { send }, PagePosition::Skip(rows)) => params.push((send, Value::from(*rows))),
+            (PagingForm::Cursor { send, .. } | PagingForm::Last { send, .. }, PagePosition::Cursor(cursor)) => {
+                params.push((send, Value::from(cursor.clone())));
             }
             _ => {}
         }
         if let Some(size) = &self.size {
-            pairs.push((&size.send, Value::from(page.size)));
+            params.push((&size.send, Value::from(page.size)));
         }
-        pairs
+        params
     }
 }
 
-fn number(asked: &PageRequest) -> u64 {
-    if let PageAt::Number(index) = asked.at { index } else { 0 }
+/// Decides what follows a page of a form in which the answer gives no position. The list ends when the total is reached, or
+/// without a total at a page that is not full.
+fn after_counted_page(
+    next: PagePosition,
+    rows: usize,
+    is_full: bool,
+    total: Option<u64>,
+    rows_so_far: usize,
+) -> NextPage {
+    match total {
+        Some(total) if rows_so_far as u64 >= total => NextPage::End,
+        // The API promised more rows and gave none, so the missing rows cannot be found.
+        Some(_) if rows == 0 => NextPage::Lost,
+        // The total decides, so a page that is not full does not end the list.
+        Some(_) => NextPage::At(next),
+        None if rows == 0 || !is_full => NextPage::End,
+        None => NextPage::At(next),
+    }
 }
 
-fn cursor(read: &DataPath, body: &Value) -> Result<Option<String>, PagingError> {
-    read.find(body).map_or(Ok(None), |found| word(&found, &read.to_string()))
+fn page_index(request: &PageRequest) -> u64 {
+    if let PagePosition::Number(index) = request.at { index } else { 0 }
 }
 
-fn word(value: &Value, place: &str) -> Result<Option<String>, PagingError> {
+/// Returns a cursor as text. `null` and the empty text are no cursor. `source` names the field or path for the error.
+fn cursor_text(value: &Value, source: &str) -> Result<Option<String>, PagingError> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) if text.is_empty() => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),
         Value::Number(number) => Ok(Some(number.to_string())),
-        _ => Err(PagingError::Cursor(place.to_owned())),
+        _ => Err(PagingError::Cursor(source.to_owned())),
     }
 }
 
-/// A link, absolute or relative to the origin, as a place on that origin.
-fn place(origin: &Origin, link: &str) -> Result<PageAt, PagingError> {
+/// Returns the position of a link that is absolute or relative to the origin, and refuses a link to another origin.
+fn address_on(origin: &Origin, link: &str) -> Result<PagePosition, PagingError> {
     let home = Url::parse(origin.as_str()).map_err(|_| PagingError::NotUrl)?;
     let url = home.join(link).map_err(|_| PagingError::NotUrl)?;
-    let same = url.scheme() == home.scheme()
+    let is_same_origin = url.scheme() == home.scheme()
         && url.host() == home.host()
         && url.port_or_known_default() == home.port_or_known_default()
         && url.username().is_empty()
         && url.password().is_none();
-    // To whoever resolves it as a reference, `//host/x` is another host.
-    if !same || url.path().starts_with("//") {
+    // A client that resolves the path `//host/x` as a reference would send the request to another host.
+    if !is_same_origin || url.path().starts_with("//") {
         let shown = url.host_str().unwrap_or("no host");
         return Err(PagingError::Foreign(shown.chars().take(100).collect()));
     }
     let query = url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-    Ok(PageAt::Place { path: url.path().to_owned(), query })
+    Ok(PagePosition::Address { path: url.path().to_owned(), query })
 }
 
-/// RFC 8288: `<url>; rel="next", <url>; rel="last"`.
-fn link_next(response: &Response) -> Option<String> {
+/// Returns the URL with `rel="next"` of a `Link` header (RFC 8288): `<url>; rel="next", <url>; rel="last"`.
+fn next_link(response: &Response) -> Option<String> {
     let mut rest = response.header("link")?;
     while let Some(start) = rest.find('<') {
-        let after = &rest[start + 1..];
-        let (url, params) = after.split_once('>')?;
+        let (url, params) = rest[start + 1..].split_once('>')?;
+        // A comma alone does not end a link, because a quoted parameter may contain one.
         let end = params.find(",<").or_else(|| params.find(", <")).unwrap_or(params.len());
         let is_next = params[..end].split(';').any(|param| {
             let (name, value) = param.trim().trim_end_matches(',').split_once('=').unwrap_or((param, ""));
-            let words = value.trim().trim_matches('"');
-            name.trim().eq_ignore_ascii_case("rel") && words.split(' ').any(|word| word.eq_ignore_ascii_case("next"))
+            // `rel` may have several relation types, separated by spaces.
+            let types = value.trim().trim_matches('"');
+            name.trim().eq_ignore_ascii_case("rel") && types.split(' ').any(|kind| kind.eq_ignore_ascii_case("next"))
         });
         if is_next {
             return Some(url.trim().to_owned());
@@ -253,24 +271,24 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn after(form: PagingForm, at: PageAt, body: Value, link: Option<&str>) -> Result<After, PagingError> {
-        let paging = Paging { form, size: None, total: None, more: None, place: Place::Query };
+    fn next_page(form: PagingForm, at: PagePosition, body: Value, link: Option<&str>) -> Result<NextPage, PagingError> {
+        let paging = Paging { form, size: None, total: None, more: None, location: PageParamLocation::Query };
         let headers = link.map(|l| ("link".to_owned(), l.to_owned())).into_iter().collect();
         let response = Response { status: 200, headers, body: Vec::new() };
         let origin = Origin::parse("https://api.example.com").unwrap();
         let page = Page { response: &response, body: &body, rows: 2, last: None };
-        paging.after(&origin, &PageRequest { at, size: 2 }, &page, 2)
+        paging.next_page(&origin, &PageRequest { at, size: 2 }, &page, 2)
     }
 
-    fn next(url: Value) -> Result<After, PagingError> {
-        after(PagingForm::Next { read: "next".to_owned().into() }, PageAt::First, json!({"next": url}), None)
+    fn next(url: Value) -> Result<NextPage, PagingError> {
+        next_page(PagingForm::Next { read: "next".to_owned().into() }, PagePosition::First, json!({"next": url}), None)
     }
 
     #[test]
     fn a_next_link_stays_on_its_origin() {
-        let here = PageAt::Place { path: "/a/b".into(), query: vec![("c".into(), "d e".into())] };
+        let here = PagePosition::Address { path: "/a/b".into(), query: vec![("c".into(), "d e".into())] };
         for good in ["https://api.example.com/a/b?c=d%20e", "/a/b?c=d+e", "HTTPS://API.EXAMPLE.COM:443/a/b?c=d%20e"] {
-            assert_eq!(next(json!(good)), Ok(After::Next(here.clone())), "{good}");
+            assert_eq!(next(json!(good)), Ok(NextPage::At(here.clone())), "{good}");
         }
         for bad in [
             "https://evil.example/a",
@@ -284,32 +302,32 @@ mod tests {
         ] {
             assert!(matches!(next(json!(bad)), Err(PagingError::Foreign(_))), "{bad}: {:?}", next(json!(bad)));
         }
-        assert_eq!(next(Value::Null), Ok(After::End));
+        assert_eq!(next(Value::Null), Ok(NextPage::End));
     }
 
     #[test]
-    fn link_headers_as_servers_write_them() {
-        let to = |link| match after(PagingForm::Link, PageAt::First, json!([]), Some(link)) {
-            Ok(After::Next(PageAt::Place { path, query })) => format!("{path}{query:?}"),
+    fn a_link_header_is_read_in_the_forms_that_servers_write() {
+        let next_of = |link| match next_page(PagingForm::Link, PagePosition::First, json!([]), Some(link)) {
+            Ok(NextPage::At(PagePosition::Address { path, query })) => format!("{path}{query:?}"),
             other => format!("{other:?}"),
         };
-        assert_eq!(to(r#"</x?page=2>; rel="next", </x?page=9>; rel="last""#), r#"/x[("page", "2")]"#);
-        assert_eq!(to(r#"</x?page=1>; rel="prev",</x?page=3>; title="a, b"; rel=next"#), r#"/x[("page", "3")]"#);
-        assert_eq!(to(r#"</x>; rel="last prev""#), "Ok(End)");
-        assert_eq!(to("garbage"), "Ok(End)");
-        assert_eq!(to("<unclosed"), "Ok(End)");
+        assert_eq!(next_of(r#"</x?page=2>; rel="next", </x?page=9>; rel="last""#), r#"/x[("page", "2")]"#);
+        assert_eq!(next_of(r#"</x?page=1>; rel="prev",</x?page=3>; title="a, b"; rel=next"#), r#"/x[("page", "3")]"#);
+        assert_eq!(next_of(r#"</x>; rel="last prev""#), "Ok(End)");
+        assert_eq!(next_of("garbage"), "Ok(End)");
+        assert_eq!(next_of("<unclosed"), "Ok(End)");
     }
 
     #[test]
-    fn a_cursor_that_repeats_is_lost_and_none_is_the_end() {
+    fn a_repeated_cursor_is_lost_and_no_cursor_is_the_end() {
         let form = || PagingForm::Cursor { read: "next".to_owned().into(), send: "cursor".into() };
-        let read = |at, body| after(form(), at, body, None);
-        assert_eq!(read(PageAt::First, json!({"next": "b"})), Ok(After::Next(PageAt::Cursor("b".into()))));
-        assert_eq!(read(PageAt::Cursor("b".into()), json!({"next": "b"})), Ok(After::Lost));
+        let read = |at, body| next_page(form(), at, body, None);
+        assert_eq!(read(PagePosition::First, json!({"next": "b"})), Ok(NextPage::At(PagePosition::Cursor("b".into()))));
+        assert_eq!(read(PagePosition::Cursor("b".into()), json!({"next": "b"})), Ok(NextPage::Lost));
         for end in [json!({}), json!({"next": null}), json!({"next": ""})] {
-            assert_eq!(read(PageAt::First, end), Ok(After::End));
+            assert_eq!(read(PagePosition::First, end), Ok(NextPage::End));
         }
-        assert_eq!(read(PageAt::First, json!({"next": 7})), Ok(After::Next(PageAt::Cursor("7".into()))));
-        assert!(read(PageAt::First, json!({"next": {}})).is_err());
+        assert_eq!(read(PagePosition::First, json!({"next": 7})), Ok(NextPage::At(PagePosition::Cursor("7".into()))));
+        assert!(read(PagePosition::First, json!({"next": {}})).is_err());
     }
 }

@@ -1,121 +1,126 @@
-//! Where a value lies inside an answer: `owner.id`, `labels[].name`, `@odata\.nextLink` where a name has a dot.
-//! Invariant: a path only walks down objects and arrays; it never fails, it finds or does not find.
+//! The path to a value inside an answer: `owner.id`, `labels[].name`, `@odata\.nextLink` where a name contains a dot.
+//! Invariant: a path only walks down objects and arrays. It never fails: it finds a value or it finds nothing.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// A parsed path. The empty path leads to the whole value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-pub struct DataPath(Vec<Step>);
+pub struct DataPath(Vec<PathStep>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
+    /// A member of an object, or an item of an array if the name is a number.
     Name(String),
-    /// `[]`: of each item; what an item does not have is left out.
+    /// `[]`: the rest of the path is followed in each item of an array. Items that lack the value are left out.
     Each,
 }
 
-/// How a path goes on from a place.
+/// The next step of a path after a given prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beyond<'p> {
-    /// It ends there.
-    Nothing,
+pub(crate) enum NextStep<'p> {
+    /// The path ends with the prefix.
+    End,
+    /// The path goes on to this member of an object.
     Member(&'p str),
-    /// By number, or to each; a number can also be a member's name.
+    /// The path goes on to an item by its number, or to each item. A number can also be the name of a member.
     Items,
 }
 
-/// As `walk` reads it.
-fn is_number(name: &str) -> bool {
-    name.parse::<usize>().is_ok()
-}
-
 impl DataPath {
+    /// Returns the value at the path. A path with `[]` gives a new array of the values that it finds.
     pub fn find<'a>(&self, value: &'a Value) -> Option<Cow<'a, Value>> {
         walk(&self.0, value)
     }
 
-    /// What is there, taken out; `None` also where the path leads to several places.
+    /// Moves the value at the path out of `value` and leaves `null` there. A path with `[]` gives `None`, because it leads to
+    /// several values.
     pub fn take(&self, value: &mut Value) -> Option<Value> {
-        let place = self.0.iter().try_fold(value, |at, step| match (step, at) {
-            (Step::Name(name), Value::Object(map)) => map.get_mut(name),
-            (Step::Name(name), Value::Array(items)) => items.get_mut(name.parse::<usize>().ok()?),
+        let target = self.0.iter().try_fold(value, |current, step| match (step, current) {
+            (PathStep::Name(name), Value::Object(map)) => map.get_mut(name),
+            (PathStep::Name(name), Value::Array(items)) => items.get_mut(name.parse::<usize>().ok()?),
             _ => None,
         });
-        place.map(Value::take)
+        target.map(Value::take)
     }
 
-    /// Its names, where it walks down objects only; an item's number is no name.
+    /// Returns the names of the path if it walks down objects only, and `None` if a step may lead into an array.
     pub(crate) fn members(&self) -> Option<Vec<&str>> {
         let members = self.0.iter().map(|step| match step {
-            Step::Name(name) if !is_number(name) => Some(name.as_str()),
+            PathStep::Name(name) if !is_number(name) => Some(name.as_str()),
             _ => None,
         });
         members.collect()
     }
 
-    /// Where it goes on after these names; `None` where it does not begin with them.
-    pub(crate) fn beyond(&self, names: &[&str]) -> Option<Beyond<'_>> {
-        let along = |(step, name): (&Step, &&str)| matches!(step, Step::Name(own) if own == name);
-        if self.0.len() < names.len() || !self.0.iter().zip(names).all(along) {
+    /// Returns the step that follows the prefix `names`, or `None` if the path does not begin with these names.
+    pub(crate) fn step_after(&self, names: &[&str]) -> Option<NextStep<'_>> {
+        let is_same = |(step, name): (&PathStep, &&str)| matches!(step, PathStep::Name(own) if own == name);
+        if self.0.len() < names.len() || !self.0.iter().zip(names).all(is_same) {
             return None;
         }
         Some(match self.0.get(names.len()) {
-            None => Beyond::Nothing,
-            Some(Step::Name(name)) if !is_number(name) => Beyond::Member(name),
-            Some(_) => Beyond::Items,
+            None => NextStep::End,
+            Some(PathStep::Name(name)) if !is_number(name) => NextStep::Member(name),
+            Some(_) => NextStep::Items,
         })
     }
 
-    /// The names on the way, for a selection; `[]` selects nothing of its own.
+    /// Returns the names of the path, from which a GraphQL selection is built. `[]` has no name and selects nothing.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|step| match step {
-            Step::Name(name) => Some(name.as_str()),
-            Step::Each => None,
+            PathStep::Name(name) => Some(name.as_str()),
+            PathStep::Each => None,
         })
     }
 }
 
-fn walk<'a>(steps: &[Step], value: &'a Value) -> Option<Cow<'a, Value>> {
-    let mut at = value;
+fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
+    let mut current = value;
     for (n, step) in steps.iter().enumerate() {
-        at = match (step, at) {
-            (Step::Name(name), Value::Object(map)) => map.get(name)?,
-            (Step::Name(name), Value::Array(items)) => items.get(name.parse::<usize>().ok()?)?,
-            (Step::Each, Value::Array(items)) => {
+        current = match (step, current) {
+            (PathStep::Name(name), Value::Object(map)) => map.get(name)?,
+            (PathStep::Name(name), Value::Array(items)) => items.get(name.parse::<usize>().ok()?)?,
+            (PathStep::Each, Value::Array(items)) => {
                 let rest = &steps[n + 1..];
-                let found = items.iter().filter_map(|item| walk(rest, item)).map(Cow::into_owned);
-                return Some(Cow::Owned(Value::Array(found.collect())));
+                let values = items.iter().filter_map(|item| walk(rest, item)).map(Cow::into_owned);
+                return Some(Cow::Owned(Value::Array(values.collect())));
             }
             _ => return None,
         };
     }
-    Some(Cow::Borrowed(at))
+    Some(Cow::Borrowed(current))
+}
+
+/// Returns whether `walk` would read this name as the number of an item in an array.
+fn is_number(name: &str) -> bool {
+    name.parse::<usize>().is_ok()
 }
 
 impl From<String> for DataPath {
     fn from(text: String) -> Self {
         let mut steps = Vec::new();
-        for part in parts(&text).filter(|part| !part.is_empty()) {
+        for part in split_at_dots(&text).filter(|part| !part.is_empty()) {
             let name = part.trim_end_matches("[]");
             if !name.is_empty() {
-                steps.push(Step::Name(name.replace("\\.", ".")));
+                steps.push(PathStep::Name(name.replace("\\.", ".")));
             }
-            steps.extend(std::iter::repeat_n(Step::Each, (part.len() - name.len()) / 2));
+            steps.extend(std::iter::repeat_n(PathStep::Each, (part.len() - name.len()) / 2));
         }
         Self(steps)
     }
 }
 
-/// At the dots that no backslash stands before.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+/// Splits the text at its dots, except at `\.`, which belongs to a name.
+fn split_at_dots(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |c: char| {
-        let ends = c == '.' && !escaped;
+        let is_separator = c == '.' && !escaped;
         escaped = c == '\\';
-        ends
+        is_separator
     })
 }
 
@@ -129,11 +134,11 @@ impl std::fmt::Display for DataPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (n, step) in self.0.iter().enumerate() {
             match step {
-                Step::Name(name) => {
+                PathStep::Name(name) => {
                     f.write_str(if n == 0 { "" } else { "." })?;
                     f.write_str(&name.replace('.', "\\."))?;
                 }
-                Step::Each => f.write_str("[]")?,
+                PathStep::Each => f.write_str("[]")?,
             }
         }
         Ok(())
@@ -146,7 +151,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn finds_and_does_not_find() {
+    fn a_path_finds_a_value_or_nothing() {
         let value = json!({"a": {"b": [10, {"c": 1}]}});
         let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
         assert_eq!(find("a.b.1.c"), Some(json!(1)));
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_dot() {
+    fn an_escaped_dot_belongs_to_a_name() {
         let value = json!({"@odata.nextLink": "u", "a": {"b.c": [1]}, "@odata": {"nextLink": "other"}});
         let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
         assert_eq!(find("@odata\\.nextLink"), Some(json!("u")));
@@ -166,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_item() {
+    fn brackets_follow_the_rest_of_the_path_in_each_item() {
         let value = json!({"labels": [{"name": "a"}, {"name": "b"}, {}], "rows": [[{"x": 1}], [{"x": 2}]]});
         let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
         assert_eq!(find("labels[].name"), Some(json!(["a", "b"])));

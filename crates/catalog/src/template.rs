@@ -1,40 +1,49 @@
-//! Text with holes, parsed once: `/projects/{project}/tickets/{ticket.number}`.
-//! Invariant: a literal is never reinterpreted and a value never becomes a literal: it is encoded where it is put.
+//! Templates: text with holes for values, such as `/projects/{project}/tickets/{ticket.number}`.
+//! Invariant: a template is parsed once. Literals are sent as they are, and a value is encoded where its hole stands, so a
+//! value never becomes part of the template's syntax.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// All but RFC 3986's unreserved characters: a value stays one path segment, whatever it holds.
+/// The characters that are encoded in a path: all except the unreserved ones of RFC 3986. So each value stays one segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// A parsed template. Its serialised form is its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Template {
-    pieces: Vec<Piece>,
+    /// Literals and holes in the order of the text.
+    pieces: Vec<TemplatePiece>,
 }
 
+/// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum TemplatePiece {
     Literal(String),
     Hole(Hole),
 }
 
-/// `{param}`, or `{param.part}` for one part of a reference's key, or in a path `{+param}` for several segments.
+/// A place for a value: `{param}`, `{param.part}` for one part of a reference's key, or `{+param}` for several path segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
+    /// The parameter, or the part of the entity's key, whose value is put here.
     pub param: String,
+    /// The part of the key, if the value is a reference whose key has several parts.
     pub part: Option<String>,
-    /// In a path: slashes of the value separate segments, each of which is encoded.
+    /// Whether slashes of the value separate path segments. Each segment is still encoded by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub segments: bool,
 }
 
+/// Why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
+    /// Holds the byte offset of the opening brace.
     #[error("`{{` at {0} is not closed")]
     Unclosed(usize),
+    /// Holds the byte offset of the closing brace.
     #[error("`}}` at {0} closes nothing")]
     Unopened(usize),
     #[error("`{{{0}}}` is not a parameter; write `{{name}}` or `{{name.part}}`")]
@@ -42,70 +51,76 @@ pub enum TemplateError {
 }
 
 impl Template {
+    /// Parses a text, in which `{` and `}` always belong to a hole.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            let offset = text.len() - rest.len() + at;
-            if rest[at..].starts_with('}') {
+        while let Some(brace) = rest.find(['{', '}']) {
+            let offset = text.len() - rest.len() + brace;
+            if rest[brace..].starts_with('}') {
                 return Err(TemplateError::Unopened(offset));
             }
-            if at > 0 {
-                pieces.push(Piece::Literal(rest[..at].to_owned()));
+            if brace > 0 {
+                pieces.push(TemplatePiece::Literal(rest[..brace].to_owned()));
             }
-            let (name, after) = rest[at + 1..].split_once('}').ok_or(TemplateError::Unclosed(offset))?;
-            pieces.push(Piece::Hole(Hole::parse(name)?));
-            rest = after;
+            let (name, after_hole) = rest[brace + 1..].split_once('}').ok_or(TemplateError::Unclosed(offset))?;
+            pieces.push(TemplatePiece::Hole(Hole::parse(name)?));
+            rest = after_hole;
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Literal(rest.to_owned()));
+            pieces.push(TemplatePiece::Literal(rest.to_owned()));
         }
         Ok(Self { pieces })
     }
 
+    /// Returns the holes in the order of the text.
     pub fn holes(&self) -> impl Iterator<Item = &Hole> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Hole(hole) => Some(hole),
-            Piece::Literal(_) => None,
+            TemplatePiece::Hole(hole) => Some(hole),
+            TemplatePiece::Literal(_) => None,
         })
     }
 
-    /// Holes that stand between quotes of a language inside the text: `project = "{project}"`.
+    /// Returns the holes that stand between quotes, as in `project = "{project}"`, where the text is in a query language of
+    /// the API.
     pub fn quoted(&self) -> impl Iterator<Item = &Hole> {
-        let ends = |piece: Option<&Piece>| matches!(piece, Some(Piece::Literal(text)) if text.ends_with(['"', '\'']));
-        let starts =
-            |piece: Option<&Piece>| matches!(piece, Some(Piece::Literal(text)) if text.starts_with(['"', '\'']));
-        self.pieces.iter().enumerate().filter_map(move |(at, piece)| match piece {
-            Piece::Hole(hole)
-                if ends(at.checked_sub(1).and_then(|n| self.pieces.get(n))) && starts(self.pieces.get(at + 1)) =>
-            {
-                Some(hole)
+        const QUOTES: [char; 2] = ['"', '\''];
+        self.pieces.iter().enumerate().filter_map(|(at, piece)| {
+            let before = at.checked_sub(1).and_then(|n| self.pieces.get(n));
+            let after = self.pieces.get(at + 1);
+            match (before, piece, after) {
+                (
+                    Some(TemplatePiece::Literal(before)),
+                    TemplatePiece::Hole(hole),
+                    Some(TemplatePiece::Literal(after)),
+                ) if before.ends_with(QUOTES) && after.starts_with(QUOTES) => Some(hole),
+                _ => None,
             }
-            _ => None,
         })
     }
 
+    /// Returns whether the text has any hole.
     pub fn has_holes(&self) -> bool {
         self.holes().next().is_some()
     }
 
-    /// The hole that it is nothing but.
+    /// Returns the hole if the template is one hole without any literal.
     pub fn only_hole(&self) -> Option<&Hole> {
         match self.pieces.as_slice() {
-            [Piece::Hole(hole)] => Some(hole),
+            [TemplatePiece::Hole(hole)] => Some(hole),
             _ => None,
         }
     }
 
-    /// As a path, onto `out`: each value is one percent-encoded segment. False, with nothing of use in `out`, when a value is
-    /// missing or would be empty, `.` or `..`, because a server would read that as another path.
+    /// Appends the template to `out` as a path, with each value percent-encoded as one segment. Returns `false` if a value is
+    /// missing or is not safe ([`Hole::is_safe`]); then `out` holds an unfinished path.
     pub fn fill_path<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>, out: &mut String) -> bool {
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(text) => out.push_str(text),
-                Piece::Hole(hole) => match value(hole) {
+                TemplatePiece::Literal(text) => out.push_str(text),
+                TemplatePiece::Hole(hole) => match value(hole) {
                     Some(text) if hole.is_safe(&text) => {
-                        for (n, segment) in hole.split(&text).enumerate() {
+                        for (n, segment) in hole.split_segments(&text).enumerate() {
                             out.push_str(if n > 0 { "/" } else { "" });
                             out.extend(utf8_percent_encode(segment, SEGMENT));
                         }
@@ -117,13 +132,14 @@ impl Template {
         true
     }
 
-    /// As plain text (a query value, encoded later as a whole); `None` when a hole has no value.
+    /// Returns the template as plain text without any encoding, or `None` if a hole has no value. Query values and headers are
+    /// made in this way, and the client encodes a query value as a whole.
     pub fn fill_text<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>) -> Option<String> {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(text) => out.push_str(text),
-                Piece::Hole(hole) => out.push_str(&value(hole)?),
+                TemplatePiece::Literal(text) => out.push_str(text),
+                TemplatePiece::Hole(hole) => out.push_str(&value(hole)?),
             }
         }
         Some(out)
@@ -144,14 +160,16 @@ impl Hole {
         }
     }
 
-    /// Whether this value can stand in a path without becoming another path.
+    /// Returns whether this value can stand in a path without changing it. A server or a client would resolve `.` and `..`,
+    /// and would read an empty segment as another path.
     pub fn is_safe(&self, text: &str) -> bool {
-        self.split(text).all(|segment| !matches!(segment, "" | "." | ".."))
+        self.split_segments(text).all(|segment| !matches!(segment, "" | "." | ".."))
     }
 
-    fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
-        let (whole, parts) = if self.segments { (None, Some(text.split('/'))) } else { (Some(text), None) };
-        whole.into_iter().chain(parts.into_iter().flatten())
+    /// Returns the path segments of a value: the value itself, or its parts between slashes for `{+param}`.
+    fn split_segments<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let limit = if self.segments { usize::MAX } else { 1 };
+        text.splitn(limit, '/')
     }
 }
 
@@ -168,8 +186,8 @@ impl fmt::Display for Hole {
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {
-            Piece::Literal(text) => f.write_str(text),
-            Piece::Hole(hole) => write!(f, "{hole}"),
+            TemplatePiece::Literal(text) => f.write_str(text),
+            TemplatePiece::Hole(hole) => write!(f, "{hole}"),
         })
     }
 }
@@ -213,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn several_segments_only_where_the_template_says_so() {
+    fn a_value_has_several_segments_only_in_a_plus_hole() {
         assert_eq!(path("/f/{+x}", "src/a b/c.rs").unwrap(), "/f/src/a%20b/c.rs");
         for bad in ["", "/etc", "a//b", "a/../b", "a/.", "..", "a/"] {
             assert_eq!(path("/f/{+x}", bad), None, "{bad:?}");
@@ -221,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_between_quotes_are_known() {
+    fn holes_between_quotes_are_recognised() {
         let quoted = |text: &str| Template::parse(text).unwrap().quoted().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(quoted("project = \"{project}\" AND {rest}"), ["{project}"]);
         assert_eq!(quoted("name = '{a.b}'"), ["{a.b}"]);
@@ -229,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn each_mistake_in_a_template_has_its_own_error() {
         assert_eq!(Template::parse("/a/{b"), Err(TemplateError::Unclosed(3)));
         assert_eq!(Template::parse("/a}"), Err(TemplateError::Unopened(2)));
         assert!(matches!(Template::parse("/{a b}"), Err(TemplateError::Name(_))));

@@ -73,7 +73,7 @@ pub enum Failure {
     #[error(transparent)]
     Catalog(#[from] Box<catalog::Rejected>),
     #[error("not every catalog can be offered:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Catalogs(Vec<catalog::Problem>),
+    Catalogs(Vec<catalog::CatalogProblem>),
     #[error(transparent)]
     Http(#[from] server::HttpError),
     #[error(transparent)]

@@ -1,6 +1,6 @@
 //! The catalogs inside the binary: every file of `catalogs/`.
 //! Invariant: all of them are offered, whether or not their secrets are set; a file of the same id
-//! goes before the shipped one (`catalog::Shelf`).
+//! goes before the shipped one (`catalog::CatalogSet`).
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use access::Identity;
 use access::keys::ConfiguredKey;
 use base::{Digest, Principal, TenantId, similar_names};
-use catalog::{Allow, Registry};
+use catalog::{Permissions, Registry};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ struct KeySetting {
 pub type TenantsSettings = BTreeMap<TenantId, TenantSettings>;
 
 /// What each may use.
-pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Allow> {
+pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
     tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.allow())).collect()
 }
 
@@ -89,8 +89,8 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
 }
 
 /// What a tenant may use; everything, where none is named.
-pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Allow, Failure> {
-    let Some(name) = name else { return Ok(Allow::default()) };
+pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
+    let Some(name) = name else { return Ok(Permissions::default()) };
     let tenant = named(tenants, name)?;
     Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
 }
@@ -117,7 +117,7 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
     for (tenant, settings) in tenants {
         for pattern in settings.catalogs.iter().flatten() {
-            let only = Allow::new(Some(&[pattern]), None, false);
+            let only = Permissions::new(Some(&[pattern]), None, false);
             if !registry.iter().any(|catalog| only.view(catalog).is_some()) {
                 let meant = meant(registry, pattern);
                 lines.push(format!(
@@ -127,7 +127,7 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
             }
         }
         for pattern in settings.capabilities.iter().flatten() {
-            let only = Allow::new(None, Some(&[pattern]), false);
+            let only = Permissions::new(None, Some(&[pattern]), false);
             if !registry.iter().any(|catalog| only.view(catalog).is_some()) {
                 let names = registry.iter().flat_map(|c| c.capabilities.keys().map(|name| format!("{}:{name}", c.id)));
                 let names: Vec<String> = names.collect();
@@ -151,9 +151,9 @@ fn meant(registry: &Registry, pattern: &str) -> String {
 }
 
 impl TenantSettings {
-    pub fn allow(&self) -> Allow {
+    pub fn allow(&self) -> Permissions {
         let (catalogs, capabilities) = (texts(self.catalogs.as_deref()), texts(self.capabilities.as_deref()));
-        Allow::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
+        Permissions::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
     }
 }
 

@@ -4,7 +4,8 @@
 
 use base::Response;
 use catalog::{
-    Answer, Args, Ask, Asked, Capability, Catalog, DecodeError, Decoded, Kind, Transport, Window, bind, decode,
+    Args, BindInput, Capability, Catalog, DecodeError, DecodeInput, Decoded, Kind, RequestedPage, RowWindow, Transport,
+    bind, decode,
 };
 use ports::upstream::Call;
 
@@ -35,14 +36,14 @@ pub struct Target<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     /// The page to ask for, if the API has pages.
-    pub page: Option<Asked<'a>>,
+    pub page: Option<RequestedPage<'a>>,
     /// The rows of the answer to build; the others are only counted.
-    pub rows: Window,
+    pub rows: RowWindow,
 }
 
 impl Part<'_> {
     /// The only answer of an API without pages, with all of its rows.
-    pub const WHOLE: Part<'static> = Part { page: None, rows: Window::ALL };
+    pub const WHOLE: Part<'static> = Part { page: None, rows: RowWindow::ALL };
 }
 
 impl<'a> Reads<'a> {
@@ -60,8 +61,8 @@ impl<'a> Reads<'a> {
 /// Calls a read and decodes its rows. Any status but success is an error with the API's own message.
 pub async fn read(reads: &Reads<'_>, target: Target<'_>, args: &Args, part: Part<'_>) -> Result<Decoded, StepError> {
     let (ctx, Target { catalog, capability }) = (reads.ctx, target);
-    let ask = Ask { page: part.page.map(|asked| asked.page), fields: reads.fields, ..Ask::new(args) };
-    let request = bind(catalog, capability, &ask)?;
+    let input = BindInput { page: part.page.map(|asked| asked.page), fields: reads.fields, ..BindInput::new(args) };
+    let request = bind(catalog, capability, &input)?;
     let label = request.label();
     let response: Response = {
         let _permit = reads.allowance.permit(ctx, catalog).await;
@@ -102,16 +103,20 @@ pub async fn decode_off(
     args: &Args,
     Part { page: asked, rows: window }: Part<'_>,
 ) -> Option<Result<Decoded, DecodeError>> {
-    let nesting = ctx.limits.nesting;
+    let max_depth = ctx.limits.nesting;
     let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > SMALL_BYTES).cloned();
     let Some(catalog_of_its_own) = pinned else {
-        return Some(decode(catalog, capability, &Answer { response: &response, args, asked, nesting, window }));
+        return Some(decode(
+            catalog,
+            capability,
+            &DecodeInput { response: &response, args, page: asked, max_depth, window },
+        ));
     };
-    let (capability, args, page) = (capability.clone(), args.clone(), asked.map(|a| (a.page.clone(), a.seen)));
+    let (capability, args, page) = (capability.clone(), args.clone(), asked.map(|a| (a.page.clone(), a.rows_before)));
     let work = move || {
-        let asked = page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
-        let answer = Answer { response: &response, args: &args, asked, nesting, window };
-        decode(&catalog_of_its_own, &capability, &answer)
+        let asked = page.as_ref().map(|(page, seen)| RequestedPage { page, rows_before: *seen });
+        let input = DecodeInput { response: &response, args: &args, page: asked, max_depth, window };
+        decode(&catalog_of_its_own, &capability, &input)
     };
     tokio::task::spawn_blocking(work).await.ok()
 }

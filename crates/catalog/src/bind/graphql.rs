@@ -1,23 +1,24 @@
-//! GraphQL requests: the document with the needed fields selected, and its variables.
-//! Invariant: values travel as variables only; the document holds nothing that came from a program.
+//! The body of a GraphQL request: the document with the needed fields selected, and its variables.
+//! Invariant: a value is sent only in a variable. The document contains no text of a program.
 
 use std::collections::BTreeMap;
 
 use base::Payload;
 use serde_json::{Map, Value, json};
 
-use super::{Ask, Values, body};
-use crate::model::{Catalog, DocumentPiece, Entity, Graphql, Source, Via};
+use super::{BindInput, CallValues, body};
+use crate::model::{Catalog, DocumentPiece, Entity, FieldSource, Graphql, Via};
 use crate::path::DataPath;
 
-pub(super) fn body(catalog: &Catalog, values: &Values<'_>, graphql: &Graphql, ask: &Ask<'_>) -> Payload {
+/// Makes the JSON body with `query` and `variables`.
+pub(super) fn body(catalog: &Catalog, values: &CallValues<'_>, graphql: &Graphql, input: &BindInput<'_>) -> Payload {
     let mut document = String::new();
     for piece in &graphql.document.pieces {
         match piece {
             DocumentPiece::Literal(text) => document.push_str(text),
             DocumentPiece::Selection(entity) => {
                 if let Some(entity) = catalog.entity(entity) {
-                    document.push_str(&selection(catalog, entity, ask.fields));
+                    document.push_str(&selection(catalog, entity, input.fields));
                 }
             }
         }
@@ -25,63 +26,66 @@ pub(super) fn body(catalog: &Catalog, values: &Values<'_>, graphql: &Graphql, as
     let mut variables: Map<String, Value> = graphql
         .variables
         .iter()
-        .filter_map(|(name, shape)| Some((name.clone(), body::fill_shape(values, shape)?)))
+        .filter_map(|(name, shape)| Some((name.clone(), body::fill_value(values, shape)?)))
         .collect();
-    if let (Some(paging), Some(page)) = (&values.capability.paging, ask.page) {
-        for (name, value) in paging.ask(page) {
+    if let (Some(paging), Some(page)) = (&values.capability.paging, input.page) {
+        for (name, value) in paging.params(page) {
             variables.insert(name.to_owned(), value);
         }
     }
     Payload::json(json!({"query": document, "variables": variables}))
 }
 
-/// The paths of the needed fields as nested selections: `id owner { id }`. The key is always among them.
+/// Returns the paths of the needed fields as nested selections: `id owner { id }`. The fields of the key are always selected.
 fn selection(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>) -> String {
-    let mut tree = Tree::default();
+    let mut tree = SelectionTree::default();
     add_entity(catalog, entity, needed, &mut tree);
     tree.write()
 }
 
-fn add_entity(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>, tree: &mut Tree) {
-    let wanted = |name: &String| needed.is_none_or(|needed| needed.contains(name)) || entity.key.contains(name);
-    for field in entity.fields.values().filter(|f| wanted(&f.name)) {
+fn add_entity(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>, tree: &mut SelectionTree) {
+    let is_selected = |name: &String| needed.is_none_or(|needed| needed.contains(name)) || entity.key.contains(name);
+    for field in entity.fields.values().filter(|f| is_selected(&f.name)) {
         match &field.source {
-            Source::Paths(paths) => paths.iter().for_each(|path| tree.add(path)),
-            Source::Parts(parts) => parts.values().for_each(|path| tree.add(path)),
-            Source::Header(_) => {}
+            FieldSource::Paths(paths) => paths.iter().for_each(|path| tree.add(path)),
+            FieldSource::Parts(parts) => parts.values().for_each(|path| tree.add(path)),
+            FieldSource::Header(_) => {}
         }
     }
-    // Rows that the payload embeds are selected only where they were asked for by name, or the tree would never end.
+    // Embedded rows are selected only if the caller names their relation. Entities may embed each other, so selecting all of
+    // them would not end.
     for relation in entity.relations.values().filter(|r| needed.is_some_and(|n| n.contains(&r.name))) {
         if let (Via::Embedded { path }, Some(target)) = (&relation.via, catalog.entity(&relation.target)) {
-            let mut inner = Tree::default();
-            add_entity(catalog, target, None, &mut inner);
-            tree.graft(path, inner);
+            let mut target_tree = SelectionTree::default();
+            add_entity(catalog, target, None, &mut target_tree);
+            tree.add_below(path, target_tree);
         }
     }
 }
 
+/// Nested selections, by the name of each GraphQL field.
 #[derive(Default)]
-struct Tree(BTreeMap<String, Tree>);
+struct SelectionTree(BTreeMap<String, SelectionTree>);
 
-impl Tree {
+impl SelectionTree {
     fn add(&mut self, path: &DataPath) {
-        self.graft(path, Tree::default());
+        self.add_below(path, SelectionTree::default());
     }
 
-    fn graft(&mut self, path: &DataPath, inner: Tree) {
-        // An index into a list is no field of its own.
-        let mut at = self;
+    /// Selects a path and, below its end, the selections of `subtree`.
+    fn add_below(&mut self, path: &DataPath, subtree: SelectionTree) {
+        let mut target = self;
+        // A number is an index into a list, which GraphQL selects by the list's name alone.
         for name in path.names().filter(|name| name.parse::<usize>().is_err()) {
-            at = at.0.entry(name.to_owned()).or_default();
+            target = target.0.entry(name.to_owned()).or_default();
         }
-        at.0.extend(inner.0);
+        target.0.extend(subtree.0);
     }
 
     fn write(&self) -> String {
-        let one = |(name, inner): (&String, &Tree)| {
-            if inner.0.is_empty() { name.clone() } else { format!("{name} {{ {} }}", inner.write()) }
+        let write_field = |(name, subtree): (&String, &SelectionTree)| {
+            if subtree.0.is_empty() { name.clone() } else { format!("{name} {{ {} }}", subtree.write()) }
         };
-        self.0.iter().map(one).collect::<Vec<_>>().join(" ")
+        self.0.iter().map(write_field).collect::<Vec<_>>().join(" ")
     }
 }

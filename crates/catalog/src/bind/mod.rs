@@ -1,5 +1,5 @@
-//! A call to a request: values into the holes of a capability's mapping.
-//! Invariant: the request's origin is the catalog's; a value is encoded, never interpreted.
+//! Binding: a call of a capability to a request, by putting values into the holes of the capability's mapping.
+//! Invariant: the request goes to the catalog's origin, and a value is encoded, never interpreted.
 
 mod body;
 mod graphql;
@@ -11,25 +11,27 @@ use base::{Method, Request};
 use serde_json::Value;
 
 use crate::model::{Capability, Catalog, Http, Idempotency, ListStyle, Param, Transport};
-use crate::paging::{PageAt, PageRequest, Place};
+use crate::paging::{PageParamLocation, PagePosition, PageRequest};
 use crate::template::{Hole, Template};
 use crate::types::{Type, Wire, plain_text};
 
-/// Parameter names, and parts of the key, to checked values. `null` is the same as absent, but for what it empties
-/// ([`Capability::empties`]).
+/// The checked arguments of a call: names of parameters and of parts of the key, with their values. `null` means the same as
+/// no value, except where it clears a value in the API ([`Capability::accepts_null`]).
 pub type Args = BTreeMap<String, Value>;
 
-/// What is asked of a capability.
+/// One call of a capability.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct BindInput<'a> {
     pub args: &'a Args,
+    /// The page to request, if the capability has pages.
     pub page: Option<&'a PageRequest>,
-    /// The fields of the row that are needed, for transports that can ask for just these; `None` is all.
+    /// The fields of the row that are needed, or `None` for all. Only GraphQL can select them.
     pub fields: Option<&'a [String]>,
-    /// By what the API recognises this write should it come twice.
-    pub once: Option<&'a str>,
+    /// The key by which the API recognises a repetition of this write.
+    pub idempotency_key: Option<&'a str>,
 }
 
+/// Why a call cannot become a request. Each variant names the argument to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     #[error("`{capability}` needs a value for `{param}`")]
@@ -51,25 +53,27 @@ pub enum BindError {
     Quoted { capability: String, param: String },
 }
 
-impl<'a> Ask<'a> {
+impl<'a> BindInput<'a> {
+    /// Makes a call with these arguments and nothing else.
     pub fn new(args: &'a Args) -> Self {
-        Self { args, page: None, fields: None, once: None }
+        Self { args, page: None, fields: None, idempotency_key: None }
     }
 }
 
-pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result<Request, BindError> {
-    let values = Values { catalog, capability, args: ask.args };
-    values.separable()?;
-    values.quotable()?;
+/// Makes the request for a call, or refuses an argument that could change the request's meaning.
+pub fn bind(catalog: &Catalog, capability: &Capability, input: &BindInput<'_>) -> Result<Request, BindError> {
+    let values = CallValues { catalog, capability, args: input.args };
+    values.check_separators()?;
+    values.check_quotes()?;
     let mut request = match &capability.transport {
-        Transport::Http(http) => bind_http(catalog, &values, http, ask)?,
+        Transport::Http(http) => bind_http(catalog, &values, http, input)?,
         Transport::Graphql(graphql) => Request {
             method: Method::Post,
             origin: catalog.origin.clone(),
             path: format!("{}{}", catalog.base_path, graphql.path),
             query: Vec::new(),
             headers: Vec::new(),
-            body: Some(graphql::body(catalog, &values, graphql, ask)),
+            body: Some(graphql::body(catalog, &values, graphql, input)),
             auth: None,
             anonymous: false,
         },
@@ -77,14 +81,14 @@ pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result
     request.headers.extend(catalog.headers.iter().cloned());
     request.auth.clone_from(&catalog.auth);
     request.anonymous = catalog.anonymous;
-    if let (Some(once), Some(idempotency)) = (ask.once, capability.effect.as_ref().and_then(|e| e.idempotency.as_ref()))
-    {
+    let idempotency = capability.effect.as_ref().and_then(|effect| effect.idempotency.as_ref());
+    if let (Some(key), Some(idempotency)) = (input.idempotency_key, idempotency) {
         match idempotency {
-            Idempotency::Header(name) => request.headers.push((name.clone(), once.to_owned())),
-            Idempotency::Query(name) => request.query.push((name.clone(), once.to_owned())),
-            Idempotency::Body(name) => match &capability.transport {
-                Transport::Http(_) => body::put(&mut request.body, name, Value::from(once)),
-                Transport::Graphql(_) => body::put(&mut request.body, &format!("variables.{name}"), Value::from(once)),
+            Idempotency::Header(name) => request.headers.push((name.clone(), key.to_owned())),
+            Idempotency::Query(name) => request.query.push((name.clone(), key.to_owned())),
+            Idempotency::Body(path) => match &capability.transport {
+                Transport::Http(_) => body::put(&mut request.body, path, Value::from(key)),
+                Transport::Graphql(_) => body::put(&mut request.body, &format!("variables.{path}"), Value::from(key)),
             },
             Idempotency::Natural => {}
         }
@@ -92,22 +96,30 @@ pub fn bind(catalog: &Catalog, capability: &Capability, ask: &Ask<'_>) -> Result
     Ok(request)
 }
 
-fn bind_http(catalog: &Catalog, values: &Values<'_>, http: &Http, ask: &Ask<'_>) -> Result<Request, BindError> {
+fn bind_http(
+    catalog: &Catalog,
+    values: &CallValues<'_>,
+    http: &Http,
+    input: &BindInput<'_>,
+) -> Result<Request, BindError> {
     let mut query: Vec<(String, String)> = Vec::with_capacity(http.query.len() + 2);
     for (name, template) in &http.query {
-        values.query_pairs(name, template, &mut query);
+        values.push_query_pairs(name, template, &mut query);
     }
     let mut path = values.path(&catalog.base_path, &http.path)?;
     let mut body = http.body.as_ref().and_then(|body| body::fill(values, body));
-    if let (Some(paging), Some(page)) = (&values.capability.paging, ask.page) {
+    if let (Some(paging), Some(page)) = (&values.capability.paging, input.page) {
         match &page.at {
-            // The API's own address of the page, with everything in it.
-            PageAt::Place { path: there, query: pairs } => (path, query) = (there.clone(), pairs.clone()),
+            // The API's own address of the page already has every parameter in it.
+            PagePosition::Address { path: page_path, query: page_query } => {
+                path.clone_from(page_path);
+                query.clone_from(page_query);
+            }
             _ => {
-                for (name, value) in paging.ask(page) {
-                    match paging.place {
-                        Place::Query => query.push((name.to_owned(), plain_text(&value))),
-                        Place::Body | Place::Variable => body::put(&mut body, name, value),
+                for (name, value) in paging.params(page) {
+                    match paging.location {
+                        PageParamLocation::Query => query.push((name.to_owned(), plain_text(&value))),
+                        PageParamLocation::Body | PageParamLocation::Variable => body::put(&mut body, name, value),
                     }
                 }
             }
@@ -126,51 +138,51 @@ fn bind_http(catalog: &Catalog, values: &Values<'_>, http: &Http, ask: &Ask<'_>)
     })
 }
 
-/// The values of one call, by hole.
-pub(crate) struct Values<'a> {
+/// The values of one call, which are looked up by hole.
+pub(crate) struct CallValues<'a> {
     catalog: &'a Catalog,
     capability: &'a Capability,
     args: &'a Args,
 }
 
-impl<'a> Values<'a> {
-    /// The value of a hole as the API wants it; `null` is none.
-    fn wire(&self, hole: &Hole) -> Option<Cow<'a, Value>> {
+impl<'a> CallValues<'a> {
+    /// Returns the value of a hole in the form that the API takes, or `None` if the call has no value for it or has `null`.
+    fn wire_value(&self, hole: &Hole) -> Option<Cow<'a, Value>> {
         let value = self.args.get(&hole.param)?;
         let value = match (&hole.part, value) {
             (None, value) => value,
             (Some(part), Value::Object(parts)) => parts.get(part)?,
-            // A reference with a one-part key is that part.
+            // A reference whose key has one part is written as that part, without an object around it.
             (Some(_), scalar) => scalar,
         };
         if value.is_null() {
             return None;
         }
-        Some(match self.travels(hole) {
+        Some(match self.wire_type(hole) {
             Some((kind, wire)) => kind.to_wire(wire, value),
             None => Cow::Borrowed(value),
         })
     }
 
-    /// Whether `null` was said of what this hole sets.
-    fn emptied(&self, hole: &Hole) -> bool {
+    /// Returns whether the call clears what this hole sets, by giving `null`.
+    fn clears(&self, hole: &Hole) -> bool {
         hole.part.is_none()
             && self.args.get(&hole.param).is_some_and(Value::is_null)
-            && self.capability.empties(&hole.param)
+            && self.capability.accepts_null(&hole.param)
     }
 
-    /// How the value of a hole travels: as its parameter says, or, for a part of a key, as that field says.
-    fn travels(&self, hole: &Hole) -> Option<(&'a Type, Wire)> {
-        let part = |entity: &str, name: &str| {
+    /// Returns the type and the wire form of a hole's value. A part of a key has those of the key's field.
+    fn wire_type(&self, hole: &Hole) -> Option<(&'a Type, Wire)> {
+        let field = |entity: &str, name: &str| {
             self.catalog.entity(entity)?.fields.get(name).map(|field| (&field.kind, field.wire))
         };
         match (self.capability.params.get(&hole.param), &hole.part) {
             (Some(param), None) => Some((&param.kind, param.wire)),
-            (Some(param), Some(name)) => match &param.kind {
-                Type::Ref(entity) => part(entity, name),
+            (Some(param), Some(part)) => match &param.kind {
+                Type::Ref(entity) => field(entity, part),
                 _ => None,
             },
-            (None, _) => part(&self.capability.entity, &hole.param),
+            (None, _) => field(&self.capability.entity, &hole.param),
         }
     }
 
@@ -178,8 +190,8 @@ impl<'a> Values<'a> {
         self.capability.params.get(&hole.param).filter(|_| hole.part.is_none())
     }
 
-    /// A list that travels as one text can be told apart again: no value of it holds the separator.
-    fn separable(&self) -> Result<(), BindError> {
+    /// Refuses a list that is sent as one text if an item contains the separator, because the API would read two items.
+    fn check_separators(&self) -> Result<(), BindError> {
         let Transport::Http(http) = &self.capability.transport else { return Ok(()) };
         let templates = http.query.iter().chain(&http.headers).map(|(_, template)| template);
         for hole in templates.chain([&http.path]).flat_map(Template::holes) {
@@ -189,35 +201,36 @@ impl<'a> Values<'a> {
                 ListStyle::Space => ' ',
                 ListStyle::Repeat | ListStyle::Brackets => continue,
             };
-            if let Some(value) = self.wire(hole)
+            if let Some(value) = self.wire_value(hole)
                 && let Value::Array(items) = value.as_ref()
                 && items.iter().any(|item| plain_text(item).contains(separator))
             {
-                let (capability, param) = (self.capability.name.clone(), param.name.clone());
-                return Err(BindError::Separator { capability, param, separator });
+                let capability = self.capability.name.clone();
+                return Err(BindError::Separator { capability, param: param.name.clone(), separator });
             }
         }
         Ok(())
     }
 
-    /// A value between quotes of a language that the API reads must not be able to end them.
-    fn quotable(&self) -> Result<(), BindError> {
+    /// Refuses a value that could end the quotes around it, in a text that the API reads in a query language of its own. How
+    /// that language escapes a quote is not known here, so the value is refused and not escaped.
+    fn check_quotes(&self) -> Result<(), BindError> {
         for hole in self.capability.transport.texts().into_iter().flat_map(Template::quoted) {
-            let breaks = |c: char| matches!(c, '"' | '\'' | '\\') || c.is_control();
-            if self.text(hole).is_some_and(|text| text.contains(breaks)) {
-                let (capability, param) = (self.capability.name.clone(), hole.param.clone());
-                return Err(BindError::Quoted { capability, param });
+            let could_end_quotes = |c: char| matches!(c, '"' | '\'' | '\\') || c.is_control();
+            if self.text(hole).is_some_and(|text| text.contains(could_end_quotes)) {
+                return Err(BindError::Quoted { capability: self.capability.name.clone(), param: hole.param.clone() });
             }
         }
         Ok(())
     }
 
+    /// Returns the value of a hole as text. The items of a list are joined by the separator of the parameter.
     fn text(&self, hole: &Hole) -> Option<Cow<'a, str>> {
         let separator = match self.param(hole).map(|p| p.list) {
             Some(ListStyle::Space) => " ",
             _ => ",",
         };
-        Some(match self.wire(hole)? {
+        Some(match self.wire_value(hole)? {
             Cow::Borrowed(Value::String(text)) => Cow::Borrowed(text.as_str()),
             Cow::Owned(Value::String(text)) => Cow::Owned(text),
             other => match other.as_ref() {
@@ -227,27 +240,28 @@ impl<'a> Values<'a> {
         })
     }
 
-    fn path(&self, base: &str, path: &Template) -> Result<String, BindError> {
-        for hole in path.holes() {
-            let (capability, param) = (self.capability.name.clone(), hole.param.clone());
+    fn path(&self, base_path: &str, template: &Template) -> Result<String, BindError> {
+        for hole in template.holes() {
+            let capability = || self.capability.name.clone();
             match self.text(hole) {
-                None => return Err(BindError::Missing { capability, param }),
+                None => return Err(BindError::Missing { capability: capability(), param: hole.param.clone() }),
                 Some(text) if !hole.is_safe(&text) => {
-                    return Err(BindError::Unsafe { capability, param });
+                    return Err(BindError::Unsafe { capability: capability(), param: hole.param.clone() });
                 }
                 Some(_) => {}
             }
         }
-        let mut out = base.to_owned();
-        path.fill_path(|hole| self.text(hole), &mut out);
-        Ok(out)
+        let mut path = base_path.to_owned();
+        template.fill_path(|hole| self.text(hole), &mut path);
+        Ok(path)
     }
 
-    /// One pair, or one for each value where the parameter's list travels so.
-    fn query_pairs(&self, name: &str, template: &Template, query: &mut Vec<(String, String)>) {
-        let alone = template.only_hole().and_then(|hole| Some((hole, self.param(hole)?.list)));
-        if let Some((hole, style @ (ListStyle::Repeat | ListStyle::Brackets))) = alone
-            && let Some(value) = self.wire(hole)
+    /// Appends one pair, or one for each item of a list if the parameter is written in that way. A template without a value
+    /// adds nothing.
+    fn push_query_pairs(&self, name: &str, template: &Template, query: &mut Vec<(String, String)>) {
+        let lone_param = template.only_hole().and_then(|hole| Some((hole, self.param(hole)?.list)));
+        if let Some((hole, style @ (ListStyle::Repeat | ListStyle::Brackets))) = lone_param
+            && let Some(value) = self.wire_value(hole)
             && let Value::Array(items) = value.as_ref()
         {
             let name = if style == ListStyle::Brackets { format!("{name}[]") } else { name.to_owned() };
@@ -261,7 +275,7 @@ impl<'a> Values<'a> {
         let mut headers = Vec::with_capacity(templates.len() + 2);
         for (name, template) in templates {
             let Some(text) = template.fill_text(|hole| self.text(hole)) else { continue };
-            // White space at the ends is not part of a value to whoever reads it.
+            // A receiver strips white space at the ends of a header, so such a value would arrive changed.
             if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) || text.trim() != text {
                 let param = template.holes().next().map(|h| h.param.clone()).unwrap_or_default();
                 return Err(BindError::NotAHeader { capability: self.capability.name.clone(), param });

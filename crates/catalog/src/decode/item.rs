@@ -1,165 +1,176 @@
-//! An item read from its bytes: the members that its row needs are taken, the others are passed over.
-//! Invariant: of two members of one name the last counts, as in a tree.
+//! Reading one item of a list while it is parsed: the members that its row needs are stored, and the others are skipped.
+//! Invariant: if an object has two members of one name, the last one counts, as in a parsed tree.
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
-use super::look::{At, Look, Name, Scalar, Skip};
-use super::shape::{Members, Take};
+use super::row_layout::{MemberPlan, MemberUse};
+use super::visitor::{JsonScalar, JsonVisitor, MemberName, SkipValue, Visit};
 
-/// Looks for a row under these names, each inside the one before; says whether there is more than `null`.
-pub(super) struct Item<'s, 'a> {
+/// Follows the names from an item to its row, and reads the row. The output says whether there is a row that is not `null`.
+pub(super) struct ItemVisitor<'s, 'a> {
+    /// The names from here to the row, each inside the one before.
     pub names: &'s [&'s str],
-    /// Where it is put; `None` for a row that is only counted.
-    pub into: Option<&'s mut Taken<'a>>,
+    /// Receives the values of the row. `None` means that the row is only counted.
+    pub values: Option<&'s mut ItemValues<'a>>,
 }
 
-/// What was taken of an item.
-pub(super) struct Taken<'a> {
-    /// `None`: all of it is kept.
-    pub members: Option<&'a Members<'a>>,
-    /// By the number of their field.
-    pub values: Vec<Value>,
+/// The values that were read from one item. It is used again for each item of a list.
+pub(super) struct ItemValues<'a> {
+    /// The members to read, or `None` to keep the whole item.
+    pub members: Option<&'a MemberPlan<'a>>,
+    /// The values of the fields with an exclusive path, by the number of the field.
+    pub fields: Vec<Value>,
+    /// The members that are kept whole, as an object, or the whole item.
     pub kept: Value,
 }
 
-impl<'de> Look<'de> for Item<'_, '_> {
-    type Seen = bool;
+impl<'de> JsonVisitor<'de> for ItemVisitor<'_, '_> {
+    type Output = bool;
 
-    fn scalar(self, value: Scalar<'_>) -> bool {
+    fn scalar(self, value: JsonScalar<'_>) -> bool {
         if !self.names.is_empty() {
             return false;
         }
-        match self.into {
-            Some(taken) => taken.scalar(value),
-            None => Skip.scalar(value),
+        match self.values {
+            Some(values) => values.scalar(value),
+            None => SkipValue.scalar(value),
         }
     }
 
     fn array<A: SeqAccess<'de>>(self, items: A) -> Result<bool, A::Error> {
-        match self.into {
-            Some(taken) if self.names.is_empty() => taken.array(items),
-            _ => Ok(Skip.array(items)? && self.names.is_empty()),
+        match self.values {
+            Some(values) if self.names.is_empty() => values.array(items),
+            _ => Ok(SkipValue.array(items)? && self.names.is_empty()),
         }
     }
 
     fn object<A: MapAccess<'de>>(mut self, mut object: A) -> Result<bool, A::Error> {
         let Some((name, names)) = self.names.split_first() else {
-            return match self.into {
-                Some(taken) => taken.object(object),
-                None => Skip.object(object),
+            return match self.values {
+                Some(values) => values.object(object),
+                None => SkipValue.object(object),
             };
         };
-        let mut found = false;
-        while let Some(here) = object.next_key_seed(Name(|own: &str| own == *name))? {
-            if here {
-                found = object.next_value_seed(At(Item { names, into: self.into.as_deref_mut() }))?;
+        let mut has_row = false;
+        while let Some(is_on_path) = object.next_key_seed(MemberName(|member: &str| member == *name))? {
+            if is_on_path {
+                let inner = ItemVisitor { names, values: self.values.as_deref_mut() };
+                has_row = object.next_value_seed(Visit(inner))?;
             } else {
-                object.next_value_seed(At(Skip))?;
+                object.next_value_seed(Visit(SkipValue))?;
             }
         }
-        Ok(found)
+        Ok(has_row)
     }
 }
 
-impl<'de> Look<'de> for &mut Taken<'_> {
-    type Seen = bool;
+impl<'de> JsonVisitor<'de> for &mut ItemValues<'_> {
+    type Output = bool;
 
-    fn scalar(self, value: Scalar<'_>) -> bool {
-        self.values.fill(Value::Null);
+    fn scalar(self, value: JsonScalar<'_>) -> bool {
+        self.fields.fill(Value::Null);
         self.kept = Value::from(value);
         !self.kept.is_null()
     }
 
     fn array<A: SeqAccess<'de>>(self, items: A) -> Result<bool, A::Error> {
-        self.values.fill(Value::Null);
+        self.fields.fill(Value::Null);
         if self.members.is_none() {
             self.kept = Value::deserialize(SeqAccessDeserializer::new(items))?;
             return Ok(true);
         }
-        // No path leads into it by number: all of it would be kept.
+        // A path that leads into an array by number would have made `members` `None`, so no field is in this array.
         self.kept = Value::Null;
-        Skip.array(items)
+        SkipValue.array(items)
     }
 
-    // The hot place of every read: no name is hashed, and what no row needs is never allocated (docs/benchmarks.md).
+    // Every read spends most of its time here. No name is hashed, and values that no row needs are not allocated
+    // (docs/benchmarks.md).
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<bool, A::Error> {
         let Some(members) = self.members else {
             self.kept = Value::deserialize(MapAccessDeserializer::new(object))?;
             return Ok(true);
         };
-        self.values.fill(Value::Null);
-        let (mut kept, mut from) = (Map::new(), 0);
-        while let Some(at) = object.next_key_seed(Name(|name: &str| members.find(name, from)))? {
-            match at.and_then(|at| members.0.get(at)) {
-                None => drop(object.next_value_seed(At(Skip))?),
-                Some((name, Take::Keep)) => drop(kept.insert((*name).to_owned(), object.next_value()?)),
-                Some((_, take)) => take.read(&mut object, &mut self.values)?,
+        self.fields.fill(Value::Null);
+        let mut kept = Map::new();
+        let mut start = 0;
+        while let Some(position) = object.next_key_seed(MemberName(|name: &str| members.position(name, start)))? {
+            match position.and_then(|at| members.0.get(at)) {
+                None => drop(object.next_value_seed(Visit(SkipValue))?),
+                Some((name, MemberUse::Keep)) => drop(kept.insert((*name).to_owned(), object.next_value()?)),
+                Some((_, member)) => member.read(&mut object, &mut self.fields)?,
             }
-            from = at.map_or(from, |at| at + 1);
+            start = position.map_or(start, |at| at + 1);
         }
         self.kept = Value::Object(kept);
         Ok(true)
     }
 }
 
-impl Take<'_> {
-    /// The value of the member at hand.
-    fn read<'de, A: MapAccess<'de>>(&self, object: &mut A, values: &mut [Value]) -> Result<(), A::Error> {
+impl MemberUse<'_> {
+    /// Reads the value of the current member of `object` into `fields`.
+    fn read<'de, A: MapAccess<'de>>(&self, object: &mut A, fields: &mut [Value]) -> Result<(), A::Error> {
         match self {
-            Take::Field(field) => {
+            MemberUse::Field(number) => {
                 let value = object.next_value()?;
-                if let Some(place) = values.get_mut(*field) {
-                    *place = value;
+                if let Some(field) = fields.get_mut(*number) {
+                    *field = value;
                 }
             }
-            Take::Inside(members) => {
-                members.clear(values);
-                object.next_value_seed(At(Inside { members, values }))?;
+            MemberUse::Object(members) => {
+                // An earlier member of the same name may have set these fields.
+                members.clear(fields);
+                object.next_value_seed(Visit(InnerObject { members, fields }))?;
             }
-            Take::Keep => drop(object.next_value_seed(At(Skip))?),
+            MemberUse::Keep => drop(object.next_value_seed(Visit(SkipValue))?),
         }
         Ok(())
     }
 }
 
-/// An object inside an item. What is no object has nothing of what is looked for.
-struct Inside<'s, 'a> {
-    members: &'s Members<'a>,
-    values: &'s mut [Value],
+/// Reads an object inside an item. A value that is no object leaves its fields `null`.
+struct InnerObject<'s, 'a> {
+    members: &'s MemberPlan<'a>,
+    fields: &'s mut [Value],
 }
 
-impl<'de> Look<'de> for Inside<'_, '_> {
-    type Seen = ();
+impl<'de> JsonVisitor<'de> for InnerObject<'_, '_> {
+    type Output = ();
 
-    fn scalar(self, _: Scalar<'_>) {}
+    fn scalar(self, _: JsonScalar<'_>) {}
 
     fn array<A: SeqAccess<'de>>(self, items: A) -> Result<(), A::Error> {
-        Skip.array(items).map(drop)
+        SkipValue.array(items).map(drop)
     }
 
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let mut from = 0;
-        while let Some(at) = object.next_key_seed(Name(|name: &str| self.members.find(name, from)))? {
-            match at.and_then(|at| self.members.0.get(at)) {
-                None => drop(object.next_value_seed(At(Skip))?),
-                Some((_, take)) => take.read(&mut object, self.values)?,
+        let mut start = 0;
+        while let Some(position) = object.next_key_seed(MemberName(|name: &str| self.members.position(name, start)))? {
+            match position.and_then(|at| self.members.0.get(at)) {
+                None => drop(object.next_value_seed(Visit(SkipValue))?),
+                Some((_, member)) => member.read(&mut object, self.fields)?,
             }
-            from = at.map_or(from, |at| at + 1);
+            start = position.map_or(start, |at| at + 1);
         }
         Ok(())
     }
 }
 
-impl Members<'_> {
-    fn clear(&self, values: &mut [Value]) {
-        for (_, take) in &self.0 {
-            match take {
-                Take::Field(field) => values.iter_mut().skip(*field).take(1).for_each(|value| *value = Value::Null),
-                Take::Inside(inside) => inside.clear(values),
-                Take::Keep => {}
+impl MemberPlan<'_> {
+    /// Sets every field of the plan to `null`.
+    fn clear(&self, fields: &mut [Value]) {
+        for (_, member) in &self.0 {
+            match member {
+                MemberUse::Field(number) => {
+                    if let Some(field) = fields.get_mut(*number) {
+                        *field = Value::Null;
+                    }
+                }
+                MemberUse::Object(members) => members.clear(fields),
+                MemberUse::Keep => {}
             }
         }
     }

@@ -1,144 +1,161 @@
-//! One row: each field from where it lies, and the rows of relations that the payload embeds.
-//! Invariant: every field is there, of its type or `null`; the key is whole.
+//! Reading one row: each field from its place in the item, and the rows of embedded relations.
+//! Invariant: a row has every field, each of its type or `null`, and a complete key.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::shape::{Column, Embedded, Shape};
-use super::{Answer, DecodeError};
-use crate::model::{Field, Row, Source};
+use super::row_layout::{ColumnLayout, EmbeddedLayout, RowLayout};
+use super::{DecodeError, DecodeInput};
+use crate::model::{Field, FieldSource, Row};
 use crate::types::{Type, TypeError};
 
+/// Makes rows from items.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
-    pub shape: &'a Shape<'a>,
-    pub answer: &'a Answer<'a>,
-    /// The row that embeds these: parts of the key that they leave out are taken from it.
+pub(super) struct RowReader<'a> {
+    pub layout: &'a RowLayout<'a>,
+    pub input: &'a DecodeInput<'a>,
+    /// The row that embeds the rows of this reader. Parts of the key that they leave out are taken from it.
     parent: Option<&'a Row>,
-    many: bool,
+    /// Whether the answer is a list, whose rows differ in their keys.
+    is_list: bool,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(shape: &'a Shape<'a>, answer: &'a Answer<'a>, many: bool) -> Self {
-        Self { shape, answer, parent: None, many }
+impl<'a> RowReader<'a> {
+    pub(super) fn new(layout: &'a RowLayout<'a>, input: &'a DecodeInput<'a>, is_list: bool) -> Self {
+        Self { layout, input, parent: None, is_list }
     }
 
-    /// A row from the whole of its item.
-    pub(super) fn row(&self, at: usize, item: &mut Value) -> Result<Row, DecodeError> {
-        let taken = |column: &Column<'_>| column.own.and_then(|path| path.take(item)).unwrap_or_default();
-        let mut values: Vec<Value> = self.shape.columns.iter().map(taken).collect();
-        self.finish(at, &mut values, item)
+    /// Makes the row with this number from a whole item. Values may be moved out of the item.
+    pub(super) fn row_from_item(&self, number: usize, item: &mut Value) -> Result<Row, DecodeError> {
+        let columns = self.layout.columns.iter();
+        let mut values: Vec<Value> =
+            columns.map(|column| column.exclusive_path.and_then(|path| path.take(item)).unwrap_or_default()).collect();
+        self.row_from_values(number, &mut values, item)
     }
 
-    /// `values`: of the fields that have a place of their own, by number; all are `null` afterwards. `kept`: the item, or
-    /// what of it the others need.
-    pub(super) fn finish(&self, at: usize, values: &mut [Value], kept: &Value) -> Result<Row, DecodeError> {
-        let Shape { entity, columns, blank, .. } = self.shape;
-        for (column, value) in columns.iter().zip(values.iter_mut()).filter(|(column, _)| column.own.is_none()) {
+    /// Makes the row with this number from the values of the fields with an exclusive path, by the number of the field, and
+    /// from the kept members for all other fields. Sets all of `values` to `null`.
+    pub(super) fn row_from_values(
+        &self,
+        number: usize,
+        values: &mut [Value],
+        kept: &Value,
+    ) -> Result<Row, DecodeError> {
+        let RowLayout { entity, columns, blank, .. } = self.layout;
+        for (column, value) in columns.iter().zip(values.iter_mut()).filter(|(c, _)| c.exclusive_path.is_none()) {
             *value = self.find(column.field, kept).into_owned();
         }
-        // An answer with nothing of the entity in it is no row of it, whatever was asked for.
-        let empty = values.iter().all(Value::is_null);
-        let named = |field: &Field| (entity.name.clone(), field.name.clone());
+        // An item without any value of the entity is no row, even if the call's arguments name a complete key.
+        let is_empty = values.iter().all(Value::is_null);
         let mut row = blank.clone();
         for ((column, value), cell) in columns.iter().zip(values).zip(row.values_mut()) {
             let field = column.field;
-            let found = value.take();
-            *cell = if found.is_null() && column.is_key && !empty {
-                // What was asked, or the parent, is as a session keeps it: it did not travel.
-                self.known(field).cloned().unwrap_or_default()
+            let wire_value = value.take();
+            *cell = if wire_value.is_null() && column.is_key && !is_empty {
+                // A value from the arguments or the parent already has the form of a row, so it is not converted.
+                self.known_key_part(field).cloned().unwrap_or_default()
             } else {
-                match field.kind.from_wire(field.wire, &found) {
-                    Cow::Borrowed(_) => found,
-                    Cow::Owned(other) => other,
+                match field.kind.from_wire(field.wire, &wire_value) {
+                    Cow::Borrowed(_) => wire_value,
+                    Cow::Owned(converted) => converted,
                 }
             };
             if cell.is_null() && column.is_key {
-                let (entity, field) = named(field);
-                return Err(DecodeError::NoKey { row: at, entity, field });
+                return Err(DecodeError::NoKey { row: number, entity: entity.name.clone(), field: field.name.clone() });
             }
-            check(column, cell).map_err(|cause| {
-                let (entity, field) = named(field);
-                DecodeError::Field { row: at, entity, field, cause }
+            check(column, cell).map_err(|cause| DecodeError::Field {
+                row: number,
+                entity: entity.name.clone(),
+                field: field.name.clone(),
+                cause,
             })?;
         }
-        for embedded in &self.shape.embedded {
-            let rows = self.embedded(at, embedded, kept, &row)?;
+        for embedded in &self.layout.embedded {
+            let rows = self.embedded_rows(number, embedded, kept, &row)?;
             row.insert(embedded.relation.name.clone(), rows);
         }
         Ok(row)
     }
 
+    /// Returns the value of a field in the form of the API, or `null` if the answer has none.
     fn find<'v>(&self, field: &Field, item: &'v Value) -> Cow<'v, Value> {
-        let found = match &field.source {
-            Source::Paths(paths) => paths.iter().find_map(|path| path.find(item).filter(|v| !v.is_null())),
-            Source::Parts(parts) => {
-                let found: Option<Map<String, Value>> = parts
+        let value = match &field.source {
+            FieldSource::Paths(paths) => paths.iter().find_map(|path| path.find(item).filter(|v| !v.is_null())),
+            FieldSource::Parts(parts) => {
+                let key: Option<Map<String, Value>> = parts
                     .iter()
                     .map(|(part, path)| Some((part.clone(), path.find(item).filter(|v| !v.is_null())?.into_owned())))
                     .collect();
-                found.map(|map| Cow::Owned(Value::Object(map)))
+                key.map(|key| Cow::Owned(Value::Object(key)))
             }
-            Source::Header(name) => {
-                self.answer.response.header(name).map(|text| Cow::Owned(Value::String(text.to_owned())))
+            FieldSource::Header(name) => {
+                self.input.response.header(name).map(|text| Cow::Owned(Value::String(text.to_owned())))
             }
         };
-        found.unwrap_or(Cow::Owned(Value::Null))
+        value.unwrap_or(Cow::Owned(Value::Null))
     }
 
-    /// A part of the key that the answer leaves out, because the caller said it or the parent row has it.
-    fn known(&self, field: &Field) -> Option<&Value> {
-        let several = self.shape.entity.key.len() > 1;
+    /// Returns a part of the key that the answer leaves out, from the parent row or from the call's arguments.
+    fn known_key_part(&self, field: &Field) -> Option<&Value> {
+        let has_several_parts = self.layout.entity.key.len() > 1;
         if let Some(parent) = self.parent {
-            return parent.get(&field.name).filter(|_| several);
+            return parent.get(&field.name).filter(|_| has_several_parts);
         }
-        // Rows of a list differ in their key: the whole of it cannot be what the caller said.
-        if self.many && !several {
+        // The rows of a list differ in their keys, so the arguments cannot hold the only part of each key.
+        if self.is_list && !has_several_parts {
             return None;
         }
-        let args = self.answer.args;
-        // `ticket` = {project, number} also says the project.
-        let inside = || args.values().find_map(|value| value.as_object()?.get(&field.name));
-        args.get(&field.name).or_else(inside)
+        let args = self.input.args;
+        // A reference as an argument also names the parts of its key: `ticket = {project, number}` names the project.
+        let in_reference = || args.values().find_map(|value| value.as_object()?.get(&field.name));
+        args.get(&field.name).or_else(in_reference)
     }
 
-    fn embedded(&self, at: usize, of: &Embedded<'_>, item: &Value, row: &Row) -> Result<Value, DecodeError> {
-        let found = of.path.find(item);
-        let items: Vec<&Value> = match found.as_deref() {
+    fn embedded_rows(
+        &self,
+        number: usize,
+        embedded: &EmbeddedLayout<'_>,
+        item: &Value,
+        parent: &Row,
+    ) -> Result<Value, DecodeError> {
+        let rows_value = embedded.path.find(item);
+        let items: Vec<&Value> = match rows_value.as_deref() {
             Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
             Some(object @ Value::Object(_)) => vec![object],
             _ => Vec::new(),
         };
-        let reader = Reader { shape: &of.shape, answer: self.answer, parent: Some(row), many: true };
-        items.into_iter().map(|item| reader.row(at, &mut item.clone()).map(Value::Object)).collect()
+        let reader = RowReader { layout: &embedded.layout, input: self.input, parent: Some(parent), is_list: true };
+        items.into_iter().map(|item| reader.row_from_item(number, &mut item.clone()).map(Value::Object)).collect()
     }
 }
 
-fn check(column: &Column<'_>, value: &Value) -> Result<(), TypeError> {
+/// Checks a value of an answer. It is more tolerant than `Type::accept`, which checks the values of programs.
+fn check(column: &ColumnLayout<'_>, value: &Value) -> Result<(), TypeError> {
     match (&column.field.kind, value) {
         (_, Value::Null) => Ok(()),
-        // A new choice of the server's is data, not a lie: the catalog may be older than the API. So is a new slot.
+        // The catalog may be older than the API, so a choice or a slot that it does not know is data and no mistake.
         (Type::Select(_), Value::String(_)) | (Type::Object(_) | Type::Union(_), Value::Object(_)) => Ok(()),
         (Type::MultiSelect(_), Value::Array(items)) if items.iter().all(Value::is_string) => Ok(()),
         (Type::Ref(_), value) => check_reference(column, value),
-        (Type::Array(of), Value::Array(items)) => match of.as_ref() {
+        (Type::Array(item_type), Value::Array(items)) => match item_type.as_ref() {
             Type::Ref(_) => items.iter().try_for_each(|item| check_reference(column, item)),
             Type::Object(_) | Type::Union(_) | Type::Select(_) => Ok(()),
-            of => items.iter().try_for_each(|item| of.accept(item)),
+            item_type => items.iter().try_for_each(|item| item_type.accept(item)),
         },
         (kind, value) => kind.accept(value),
     }
 }
 
-fn check_reference(column: &Column<'_>, value: &Value) -> Result<(), TypeError> {
-    let (target, key) = column.refers.unwrap_or_default();
-    let fits = match (key, value) {
+/// Checks that a value is a key of the entity that the column refers to.
+fn check_reference(column: &ColumnLayout<'_>, value: &Value) -> Result<(), TypeError> {
+    let (target, key) = column.refers_to.unwrap_or_default();
+    let is_key = match (key, value) {
         ([_], Value::String(_) | Value::Number(_)) => true,
         (parts, Value::Object(map)) => parts.iter().all(|p| map.get(p).is_some_and(|v| !v.is_null())),
         _ => false,
     };
-    if fits {
+    if is_key {
         return Ok(());
     }
     Err(TypeError::Mismatch {

@@ -1,4 +1,5 @@
-//! What is read on the way is what a tree would have given: rows, counts, the next page and mistakes, for any answer.
+//! Tests that reading an answer as a stream gives what the parsed tree gives, for any answer: rows, counts, next page and
+//! errors.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use proptest::strategy::ValueTree;
 
 use super::*;
 
-/// Every way to the rows that is read directly, and fields of every kind of place.
+/// A catalog with every form of list that can be read as a stream, and with fields at every kind of place.
 const CATALOG: &str = r#"
 catalog: places
 version: 1
@@ -66,22 +67,22 @@ capabilities:
     paging: {connection: data.list, size: {send: first, max: 50}}
 "#;
 
-static PLACES: LazyLock<Catalog> =
+static STREAMED: LazyLock<Catalog> =
     LazyLock::new(|| crate::read("places.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}")));
 
-/// JSON as its text says it: an object may have a name twice.
+/// JSON text as a tree, in which an object may have two members of one name.
 #[derive(Debug, Clone)]
-enum Text {
+enum JsonText {
     Scalar(String),
-    Array(Vec<Text>),
-    Object(Vec<(&'static str, Text)>),
+    Array(Vec<JsonText>),
+    Object(Vec<(&'static str, JsonText)>),
 }
 
-impl Text {
+impl JsonText {
     fn write(&self, out: &mut String) {
         match self {
-            Text::Scalar(text) => out.push_str(text),
-            Text::Array(items) => {
+            JsonText::Scalar(text) => out.push_str(text),
+            JsonText::Array(items) => {
                 out.push('[');
                 for (n, item) in items.iter().enumerate() {
                     out.push_str(if n == 0 { "" } else { ", " });
@@ -89,7 +90,7 @@ impl Text {
                 }
                 out.push(']');
             }
-            Text::Object(members) => {
+            JsonText::Object(members) => {
                 out.push('{');
                 for (n, (name, value)) in members.iter().enumerate() {
                     out.push_str(if n == 0 { "\"" } else { ",\"" });
@@ -131,7 +132,7 @@ fn names() -> impl Strategy<Value = &'static str> + Clone {
     ])
 }
 
-fn trees() -> impl Strategy<Value = Text> + Clone {
+fn trees() -> impl Strategy<Value = JsonText> + Clone {
     let scalar = select(&[
         "null",
         "true",
@@ -147,54 +148,54 @@ fn trees() -> impl Strategy<Value = Text> + Clone {
         "\"/next\"",
         "\"https://evil.example/\"",
     ]);
-    // No number and no text, though they look like it.
+    // These look like a number and a text, but are neither.
     let scalar = prop_oneof![99 => scalar, 1 => select(&["1e400", "\"\\ud800\""])];
-    let scalar = scalar.prop_map(|text| Text::Scalar(text.to_owned()));
+    let scalar = scalar.prop_map(|text| JsonText::Scalar(text.to_owned()));
     scalar.prop_recursive(5, 48, 6, |inner| {
         prop_oneof![
-            1 => vec(inner.clone(), 0..4).prop_map(Text::Array),
-            2 => vec((names(), inner), 0..6).prop_map(Text::Object),
+            1 => vec(inner.clone(), 0..4).prop_map(JsonText::Array),
+            2 => vec((names(), inner), 0..6).prop_map(JsonText::Object),
         ]
     })
 }
 
-/// An item that is mostly a row.
-fn items() -> impl Strategy<Value = Text> + Clone {
-    let text = || "[a-z]{0,3}".prop_map(|text| Text::Scalar(format!("\"{text}\"")));
-    let number = || (0..100_u8).prop_map(|n| Text::Scalar(n.to_string()));
-    let named = (number(), text()).prop_map(|(id, name)| Text::Object(vec![("id", id), ("name", name)]));
-    let list = |of: BoxedStrategy<Text>| vec(of, 0..3).prop_map(Text::Array);
+/// Generates items, most of which are rows.
+fn items() -> impl Strategy<Value = JsonText> + Clone {
+    let text = || "[a-z]{0,3}".prop_map(|text| JsonText::Scalar(format!("\"{text}\"")));
+    let number = || (0..100_u8).prop_map(|n| JsonText::Scalar(n.to_string()));
+    let with_name = (number(), text()).prop_map(|(id, name)| JsonText::Object(vec![("id", id), ("name", name)]));
+    let list = |of: BoxedStrategy<JsonText>| vec(of, 0..3).prop_map(JsonText::Array);
     let member = prop_oneof![
         3 => text().prop_map(|v| ("name", v)),
-        3 => named.clone().prop_map(|v| ("owner", v)),
-        3 => list(named.clone().boxed()).prop_map(|v| ("tags", v)),
-        3 => list(named.clone().boxed()).prop_map(|v| ("parts", v)),
+        3 => with_name.clone().prop_map(|v| ("owner", v)),
+        3 => list(with_name.clone().boxed()).prop_map(|v| ("tags", v)),
+        3 => list(with_name.clone().boxed()).prop_map(|v| ("parts", v)),
         3 => text().prop_map(|v| ("x", v)),
-        3 => named.clone().prop_map(|v| ("node", Text::Object(vec![("data", v)]))),
+        3 => with_name.clone().prop_map(|v| ("node", JsonText::Object(vec![("data", v)]))),
         1 => (names(), trees()),
     ];
     let row = (number(), vec(member, 0..6)).prop_map(|(id, mut members)| {
         members.insert(members.len() / 2, ("id", id));
-        Text::Object(members)
+        JsonText::Object(members)
     });
-    let wrapped = row.clone().prop_map(|row| Text::Object(vec![("node", row)]));
-    let twice = row.clone().prop_map(|row| Text::Object(vec![("node", Text::Object(vec![("data", row)]))]));
+    let wrapped = row.clone().prop_map(|row| JsonText::Object(vec![("node", row)]));
+    let twice = row.clone().prop_map(|row| JsonText::Object(vec![("node", JsonText::Object(vec![("data", row)]))]));
     prop_oneof![24 => row, 8 => wrapped, 8 => twice, 4 => number(), 1 => trees()]
 }
 
 fn answers() -> impl Strategy<Value = Vec<u8>> {
-    let rows = vec(items(), 0..5).prop_map(Text::Array);
+    let rows = vec(items(), 0..5).prop_map(JsonText::Array);
     let inner = (rows.clone(), select(&["list", "node", "nodes", "data"]), vec((names(), trees()), 0..3));
     let inner = inner.prop_map(|(rows, name, mut members)| {
         members.insert(members.len() / 2, (name, rows));
-        Text::Object(members)
+        JsonText::Object(members)
     });
     let inner = prop_oneof![2 => rows.clone(), 2 => inner, 1 => items()];
     let body = (vec((select(&["data", "list"]), inner), 1..3), vec((names(), trees()), 0..3));
     let body = body.prop_map(|(rows, mut members)| {
         let at = members.len() / 2;
         members.splice(at..at, rows);
-        Text::Object(members)
+        JsonText::Object(members)
     });
     let body = prop_oneof![6 => body, 2 => rows, 1 => trees()];
     (body, 0..40_usize, any::<prop::sample::Index>()).prop_map(|(body, damage, at)| {
@@ -212,63 +213,71 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-type Seen = Result<(Vec<Row>, usize, Option<After>), String>;
+/// The rows in the window, the number of all rows, and the next page.
+type Outcome = Result<(Vec<Row>, usize, Option<NextPage>), String>;
 
-/// What came of an answer, read in one way or the other.
-fn seen(capability: &Capability, body: &[u8], window: Window, direct: bool) -> Seen {
-    let catalog = &*PLACES;
+#[derive(Clone, Copy)]
+enum Method {
+    Stream,
+    Tree,
+}
+
+fn read_answer(capability: &Capability, body: &[u8], window: RowWindow, method: Method) -> Outcome {
+    let catalog = &*STREAMED;
     let headers = vec![("etag".to_owned(), "e".to_owned())];
     let response = Response { status: 200, headers, body: body.to_vec() };
     let args = Args::from([("id".to_owned(), Value::from(1))]);
-    let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window };
-    let shape = Shape::of(catalog, catalog.entity(&capability.returns).unwrap());
-    let reader = Reader::new(&shape, &answer, capability.kind.is_list());
-    let raw = if direct {
-        direct::read(&Way::of(catalog, capability).unwrap(), catalog, capability, &reader)
-    } else {
-        tree::read(catalog, capability, &reader)
+    let input = DecodeInput { response: &response, args: &args, page: None, max_depth: 64, window };
+    let layout = RowLayout::new(catalog, catalog.entity(&capability.returns).unwrap());
+    let reader = RowReader::new(&layout, &input, capability.kind.is_list());
+    let read = match method {
+        Method::Stream => stream::read(&StreamPlan::new(catalog, capability).unwrap(), catalog, capability, &reader),
+        Method::Tree => tree::read(catalog, capability, &reader),
     };
-    let Raw { rows, came, body } = raw.map_err(|error| error.to_string())?;
-    let asked = PageRequest { at: crate::paging::PageAt::First, size: 2 };
-    let page = Page { response: &response, body: &body, rows: came, last: rows.last() };
-    let after = capability.paging.as_ref().map(|paging| paging.after(&catalog.origin, &asked, &page, came));
-    Ok((rows, came, after.transpose().map_err(|error| error.to_string())?))
+    let RowsAndBody { rows, row_count, body } = read.map_err(|error| error.to_string())?;
+    let request = PageRequest { at: crate::paging::PagePosition::First, size: 2 };
+    let page = Page { response: &response, body: &body, rows: row_count, last: rows.last() };
+    let next = capability.paging.as_ref().map(|paging| paging.next_page(&catalog.origin, &request, &page, row_count));
+    Ok((rows, row_count, next.transpose().map_err(|error| error.to_string())?))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn read_on_the_way_is_read_from_the_tree(
+    fn a_stream_and_a_tree_give_the_same_rows(
         body in answers(),
         which in any::<prop::sample::Index>(),
         skip in 0..4_usize,
         take in 0..4_usize,
     ) {
-        let capability = PLACES.capabilities.values().nth(which.index(PLACES.capabilities.len())).unwrap();
+        let capability = STREAMED.capabilities.values().nth(which.index(STREAMED.capabilities.len())).unwrap();
         let shown = String::from_utf8_lossy(&body).into_owned();
-        let whole = seen(capability, &body, Window::ALL, false);
-        prop_assert_eq!(&seen(capability, &body, Window::ALL, true), &whole, "{}: {}", capability.name, shown);
-        let window = Window { skip, take };
-        let cut = seen(capability, &body, window, false);
-        prop_assert_eq!(&seen(capability, &body, window, true), &cut, "{} {:?}: {}", capability.name, window, shown);
-        if let (Ok(whole), Ok(cut)) = (whole, cut) {
-            let rows: Vec<Row> = whole.0.into_iter().skip(skip).take(take).collect();
-            prop_assert_eq!((rows, whole.1), (cut.0, cut.1));
+        let all_rows = read_answer(capability, &body, RowWindow::ALL, Method::Tree);
+        let streamed = read_answer(capability, &body, RowWindow::ALL, Method::Stream);
+        prop_assert_eq!(&streamed, &all_rows, "{}: {}", capability.name, shown);
+        let window = RowWindow { skip, take };
+        let in_window = read_answer(capability, &body, window, Method::Tree);
+        let streamed = read_answer(capability, &body, window, Method::Stream);
+        prop_assert_eq!(&streamed, &in_window, "{} {:?}: {}", capability.name, window, shown);
+        if let (Ok(all_rows), Ok(in_window)) = (all_rows, in_window) {
+            let rows: Vec<Row> = all_rows.0.into_iter().skip(skip).take(take).collect();
+            prop_assert_eq!((rows, all_rows.1), (in_window.0, in_window.1));
         }
     }
 }
 
-/// A test that never sees a row would show nothing.
+/// The property above would show nothing if the generated answers had no rows.
 #[test]
-fn the_answers_above_hold_rows_and_mistakes() {
+fn the_generated_answers_have_rows_and_mistakes() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut rows, mut mistakes) = (0, 0);
+    let mut rows = 0;
+    let mut mistakes = 0;
     for _ in 0..600 {
         let body = answers().new_tree(&mut runner).unwrap().current();
-        for capability in PLACES.capabilities.values() {
-            match seen(capability, &body, Window::ALL, true) {
-                Ok(found) => rows += found.0.len(),
+        for capability in STREAMED.capabilities.values() {
+            match read_answer(capability, &body, RowWindow::ALL, Method::Stream) {
+                Ok(outcome) => rows += outcome.0.len(),
                 Err(_) => mistakes += 1,
             }
         }
@@ -277,12 +286,13 @@ fn the_answers_above_hold_rows_and_mistakes() {
 }
 
 #[test]
-fn every_way_of_this_catalog_is_direct_and_the_unusual_ones_are_not() {
-    for capability in PLACES.capabilities.values() {
-        assert!(Way::of(&PLACES, capability).is_some(), "{}", capability.name);
+fn unusual_forms_of_lists_cannot_be_streamed() {
+    for capability in STREAMED.capabilities.values() {
+        assert!(StreamPlan::new(&STREAMED, capability).is_some(), "{}", capability.name);
     }
     let every = crate::read("every.yaml", include_str!("../../../../tests/catalog/every.yaml")).unwrap();
-    let unusual = |name: &str| Way::of(&every, every.capability(name).unwrap()).is_none();
-    // Several places, columns, a failure that is told inside the row.
-    assert!(unusual("ticket_search") && unusual("day_list") && unusual("ticket_get") && !unusual("ticket_list"));
+    let needs_tree = |name: &str| StreamPlan::new(&every, every.capability(name).unwrap()).is_none();
+    // These have alternative paths, columns, and a failure flag inside the row.
+    assert!(needs_tree("ticket_search") && needs_tree("day_list") && needs_tree("ticket_get"));
+    assert!(!needs_tree("ticket_list"));
 }

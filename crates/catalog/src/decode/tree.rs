@@ -1,81 +1,102 @@
-//! Rows from the whole answer as a tree, for shapes that cannot be read on the way: alternatives, columns, entries.
-//! Invariant: rows are those that `direct` would read, where it can.
+//! Rows read from the whole answer as a parsed tree, for forms that `stream` cannot read: alternative paths, columns and
+//! entries.
+//! Invariant: where `stream` can read an answer, both give the same rows.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::row::Reader;
-use super::{DecodeError, Raw, Window, refusal};
+use super::row::RowReader;
+use super::{DecodeError, RowWindow, RowsAndBody, find_refusal, no_rows_error};
 use crate::model::{Capability, Catalog, RowForm, Rows};
 use crate::path::DataPath;
 
-pub(super) fn read(catalog: &Catalog, capability: &Capability, reader: &Reader<'_>) -> Result<Raw, DecodeError> {
-    let answer = reader.answer;
-    let body: Value = serde_json::from_slice(&answer.response.body).map_err(DecodeError::NotJson)?;
-    if let Some(refusal) = refusal::find(catalog, capability, &body) {
+pub(super) fn read(
+    catalog: &Catalog,
+    capability: &Capability,
+    reader: &RowReader<'_>,
+) -> Result<RowsAndBody, DecodeError> {
+    let body: Value = serde_json::from_slice(&reader.input.response.body).map_err(DecodeError::NotJson)?;
+    if let Some(refusal) = find_refusal(catalog, capability, &body) {
         return Err(DecodeError::Refused(refusal));
     }
-    let window = answer.window;
-    // An item may hold no row, so how many come before the window is known only when all are looked at.
-    let looked = if capability.rows.item.is_some() { Window::ALL } else { window };
-    let (mut came, mut items) = items(&capability.rows, &body, looked)?;
-    if let Some(inner) = &capability.rows.item {
-        items = inner_rows(inner, items);
-        came = items.len();
-        items = items.into_iter().skip(window.skip).take(window.take).collect();
-    }
-    let rows = items.into_iter().enumerate();
-    let rows = rows.map(|(at, item)| reader.row(window.skip + at, &mut item.into_owned())).collect::<Result<_, _>>()?;
-    Ok(Raw { rows, came, body })
+    let window = reader.input.window;
+    let (items, row_count) = match &capability.rows.item {
+        None => {
+            let items = items(&capability.rows, &body, window)?;
+            (items.in_window, items.count)
+        }
+        // An item may hold no row, so the rows before the window can only be counted by looking at every item.
+        Some(path) => {
+            let rows = rows_inside(path, items(&capability.rows, &body, RowWindow::ALL)?.in_window);
+            let row_count = rows.len();
+            (rows.into_iter().skip(window.skip).take(window.take).collect(), row_count)
+        }
+    };
+    let numbered = items.into_iter().enumerate();
+    let rows = numbered
+        .map(|(n, item)| reader.row_from_item(window.skip + n, &mut item.into_owned()))
+        .collect::<Result<_, _>>()?;
+    Ok(RowsAndBody { rows, row_count, body })
 }
 
-/// How many items an answer has, and those in the window.
-fn items<'b>(rows: &Rows, body: &'b Value, window: Window) -> Result<(usize, Vec<Cow<'b, Value>>), DecodeError> {
-    let lacking = || super::lacking(rows);
-    let found = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
-        Some(found) => found,
-        None if rows.sparse && body.is_object() => return Ok((0, Vec::new())),
-        None => return Err(lacking()),
+/// The items of an answer's list.
+struct Items<'b> {
+    /// The number of all items.
+    count: usize,
+    in_window: Vec<Cow<'b, Value>>,
+}
+
+fn items<'b>(rows: &Rows, body: &'b Value, window: RowWindow) -> Result<Items<'b>, DecodeError> {
+    let no_rows = || no_rows_error(rows);
+    let list_value = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
+        Some(list_value) => list_value,
+        None if rows.sparse && body.is_object() => return Ok(Items { count: 0, in_window: Vec::new() }),
+        None => return Err(no_rows()),
     };
-    let Window { skip, take } = window;
-    Ok(match (&rows.form, found) {
+    let RowWindow { skip, take } = window;
+    Ok(match (&rows.form, list_value) {
         (RowForm::List, Cow::Borrowed(Value::Array(items))) => {
-            (items.len(), items.iter().skip(skip).take(take).map(Cow::Borrowed).collect())
+            Items { count: items.len(), in_window: items.iter().skip(skip).take(take).map(Cow::Borrowed).collect() }
         }
         (RowForm::List, Cow::Owned(Value::Array(items))) => {
-            (items.len(), items.into_iter().skip(skip).take(take).map(Cow::Owned).collect())
+            Items { count: items.len(), in_window: items.into_iter().skip(skip).take(take).map(Cow::Owned).collect() }
         }
-        (RowForm::One, found) if found.is_object() => (1, [found].into_iter().skip(skip).take(take).collect()),
-        (RowForm::Wrap(field), found) => {
-            let items = found.as_array().ok_or_else(lacking)?;
+        (RowForm::One, list_value) if list_value.is_object() => {
+            Items { count: 1, in_window: [list_value].into_iter().skip(skip).take(take).collect() }
+        }
+        (RowForm::Wrap(field), list_value) => {
+            let items = list_value.as_array().ok_or_else(no_rows)?;
             let wrap = |item: &Value| Cow::Owned(wrapped(field, item.clone()));
-            (items.len(), items.iter().skip(skip).take(take).map(wrap).collect())
+            Items { count: items.len(), in_window: items.iter().skip(skip).take(take).map(wrap).collect() }
         }
-        (RowForm::Entries(field), found) => {
-            let map = found.as_object().ok_or_else(lacking)?;
-            let entry = |(key, value): (&String, &Value)| Cow::Owned(entry(field, key, value));
-            (map.len(), map.iter().skip(skip).take(take).map(entry).collect())
+        (RowForm::Entries(field), list_value) => {
+            let map = list_value.as_object().ok_or_else(no_rows)?;
+            let entry = |(key, value): (&String, &Value)| Cow::Owned(row_of_entry(field, key, value));
+            Items { count: map.len(), in_window: map.iter().skip(skip).take(take).map(entry).collect() }
         }
-        (RowForm::Columns, found) => columns(&found, window).ok_or_else(lacking)?,
-        _ => return Err(lacking()),
+        (RowForm::Columns, list_value) => rows_of_columns(&list_value, window).ok_or_else(no_rows)?,
+        _ => return Err(no_rows()),
     })
 }
 
-/// An item without a row in it (a deleted one, an edge to nothing) is no row.
-fn inner_rows<'b>(inner: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, Value>> {
-    let found = items.into_iter().filter_map(|item| match item {
-        Cow::Borrowed(item) => inner.find(item),
-        Cow::Owned(item) => inner.find(&item).map(|found| Cow::Owned(found.into_owned())),
+/// Returns the row inside each item. An item without one, such as an edge to a deleted node, is left out.
+fn rows_inside<'b>(path: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, Value>> {
+    let rows = items.into_iter().filter_map(|item| match item {
+        Cow::Borrowed(item) => path.find(item),
+        Cow::Owned(item) => path.find(&item).map(|row| Cow::Owned(row.into_owned())),
     });
-    found.filter(|row| !row.is_null()).collect()
+    rows.filter(|row| !row.is_null()).collect()
 }
 
+/// Returns an item that is only the value of a field as an object with that field.
 pub(super) fn wrapped(field: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(field.to_owned(), value)]))
 }
 
-fn entry(field: &str, key: &str, value: &Value) -> Value {
+/// Returns an entry of an object as an item, in which `field` holds the entry's key. A value that is no object is put under
+/// `value`.
+fn row_of_entry(field: &str, key: &str, value: &Value) -> Value {
     let mut map = match value {
         Value::Object(map) => map.clone(),
         other => Map::from_iter([("value".to_owned(), other.clone())]),
@@ -84,15 +105,14 @@ fn entry(field: &str, key: &str, value: &Value) -> Value {
     Value::Object(map)
 }
 
-/// `{"time": [1, 2], "rain": [0, 3]}` as two rows; what is not an array of that length belongs to none.
-fn columns<'b>(found: &Value, window: Window) -> Option<(usize, Vec<Cow<'b, Value>>)> {
-    let map = found.as_object()?;
-    let length = map.values().find_map(Value::as_array)?.len();
-    let columns: Vec<(&String, &Vec<Value>)> = map
-        .iter()
-        .filter_map(|(name, column)| Some((name, column.as_array().filter(|c| c.len() == length)?)))
-        .collect();
-    let row = |at: usize| columns.iter().map(|(name, column)| ((*name).clone(), column[at].clone())).collect();
-    let read = (0..length).skip(window.skip).take(window.take);
-    Some((length, read.map(|at| Cow::Owned(Value::Object(row(at)))).collect()))
+/// Returns the items of an answer in columns: `{"time": [1, 2], "rain": [0, 3]}` has two. A member that is not an array of
+/// the first array's length is no column.
+fn rows_of_columns<'b>(list_value: &Value, window: RowWindow) -> Option<Items<'b>> {
+    let map = list_value.as_object()?;
+    let count = map.values().find_map(Value::as_array)?.len();
+    let columns: Vec<(&String, &Vec<Value>)> =
+        map.iter().filter_map(|(name, column)| Some((name, column.as_array().filter(|c| c.len() == count)?))).collect();
+    let item = |at: usize| columns.iter().map(|(name, column)| ((*name).clone(), column[at].clone())).collect();
+    let numbers = (0..count).skip(window.skip).take(window.take);
+    Some(Items { count, in_window: numbers.map(|at| Cow::Owned(Value::Object(item(at)))).collect() })
 }

@@ -1,10 +1,12 @@
-//! A catalog as the rest of the house sees it.
-//! Invariant: only `read` and `canonical` make one, after validation; every name in it resolves.
+//! The model of a catalog: its settings for all calls, its entities and its capabilities.
+//! Invariant: only `read` and `canonical` make a catalog, after all checks, and every name in it resolves.
 
-mod by_entity;
+mod body;
 mod capability;
 mod entity;
-mod shape;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use base::{Auth, CatalogId, Digest, Origin, Pace};
 use indexmap::IndexMap;
@@ -13,53 +15,62 @@ use serde_json::{Map, Value};
 
 use crate::path::DataPath;
 
-pub(crate) use by_entity::ByEntity;
+pub use body::{Body, Document, DocumentPiece, MultipartPart, ValueTemplate};
 pub use capability::{
-    Capability, Effect, EffectClass, Graphql, Http, Idempotency, Kind, ListStyle, Param, Probe, Role, RowForm, Rows,
-    Transport,
+    Capability, EffectClass, EffectProperties, Graphql, Http, Idempotency, Kind, ListStyle, Param, Probe, Role,
+    RowForm, Rows, Transport,
 };
-pub use entity::{Entity, Field, Relation, Show, Source, Via};
-pub use shape::{Body, Document, Part, Piece as DocumentPiece, Shape};
+pub use entity::{Entity, Field, FieldSource, Relation, Show, Via};
 
-/// One row of an entity: wire names to values. A reference is the key of what it refers to: a scalar, or an object when the
-/// key has several parts. Rows of a relation that the payload embeds stand under the relation's name, as an array of rows.
+/// One row of an entity, as field names and values. A reference is the key of the entity that it refers to: a scalar, or an
+/// object if the key has several parts. The rows of an embedded relation stand under the relation's name as an array of rows.
 pub type Row = Map<String, Value>;
 
+/// The description of one API. The order of fields here is part of the canonical form, and so of the digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
     pub id: CatalogId,
+    /// The author's number for this version, shown to operators. Code compares digests instead.
     pub version: u32,
     pub title: String,
+    /// Other ids by which a caller can name the API.
     pub aliases: Vec<CatalogId>,
+    /// The only origin to which a request of this catalog may go.
     pub origin: Origin,
-    /// Goes before every path; empty or `/…` without a trailing slash.
+    /// The path before every capability's path: empty, or `/…` without a trailing slash.
     pub base_path: String,
+    /// How requests are signed, or `None` for an API without credentials.
     pub auth: Option<Auth>,
-    /// Calls go without the credential where its secret is not set: the API answers some of them to anyone.
+    /// Whether calls are sent without the credential if its secret is not set, because the API answers some of them to
+    /// everyone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anonymous: bool,
-    /// Sent with every request, such as the version of the API that the catalog was written for.
+    /// Headers of every request, such as the version of the API that the catalog was written for.
     pub headers: Vec<(String, String)>,
-    /// What the origin allows, by all callers together.
+    /// The call rate that the origin allows to all callers together.
     pub pace: Option<Pace>,
+    /// How an answer with status 200 reports a failure, for APIs that do so.
     pub failure: Option<Failure>,
     pub entities: IndexMap<String, Entity>,
     pub capabilities: IndexMap<String, Capability>,
-    /// SHA-256 of the canonical form, which does not include this.
+    /// The SHA-256 of the canonical form, which does not include this field.
     #[serde(skip, default = "empty_digest")]
     pub(crate) digest: Digest,
-    /// In a tenant's view: entities that are only there so that references to them can be read.
+    /// In a tenant view, the entities that only stay so that references to them can be read. They are not offered.
     #[serde(skip)]
-    pub(crate) hidden: Vec<String>,
+    pub(crate) hidden_entities: Vec<String>,
     #[serde(skip)]
-    pub(crate) by_entity: ByEntity,
+    pub(crate) by_entity: CapabilityIndex,
 }
 
-/// How an API that answers 200 to everything says that it failed: `flag` is false, and `says` holds its words.
+/// How an answer with status 200 reports a failure, for APIs that answer 200 to everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
+    /// The path of a flag that is `false` if the call failed.
     pub flag: DataPath,
-    pub says: DataPath,
+    /// The path of the API's own words about the failure.
+    #[serde(rename = "says")]
+    pub message: DataPath,
 }
 
 fn empty_digest() -> Digest {
@@ -67,48 +78,53 @@ fn empty_digest() -> Digest {
 }
 
 impl Catalog {
+    /// Returns the digest of the canonical form, which names this catalog.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
+    /// Returns the entity of this name, also if a tenant view hides it.
     pub fn entity(&self, name: &str) -> Option<&Entity> {
         self.entities.get(name)
     }
 
-    /// Whether it can be seeded and found.
+    /// Returns whether the entity can be seeded and found by a search.
     pub fn offers(&self, entity: &str) -> bool {
-        self.entities.contains_key(entity) && !self.hidden.iter().any(|h| h == entity)
+        self.entities.contains_key(entity) && !self.hidden_entities.iter().any(|hidden| hidden == entity)
     }
 
-    /// The entities that can be seeded and found.
+    /// Returns the entities that can be seeded and found by a search.
     pub fn offered(&self) -> impl Iterator<Item = &Entity> {
-        self.entities.values().filter(|e| !self.hidden.contains(&e.name))
+        self.entities.values().filter(|e| !self.hidden_entities.contains(&e.name))
     }
 
+    /// Returns the capability of this name.
     pub fn capability(&self, name: &str) -> Option<&Capability> {
         self.capabilities.get(name)
     }
 
-    /// Everything that belongs to an entity, in the catalog's order.
+    /// Returns the capabilities that belong to an entity, in the catalog's order.
     pub fn capabilities_of<'a>(&'a self, entity: &str) -> impl Iterator<Item = &'a Capability> + use<'a> {
-        let mine = self.by_entity.of(&self.capabilities, entity);
-        mine.iter().filter_map(|at| self.capabilities.get_index(*at).map(|(_, c)| c))
+        let positions = self.by_entity.positions(&self.capabilities, entity);
+        positions.iter().filter_map(|at| self.capabilities.get_index(*at).map(|(_, c)| c))
     }
 
+    /// Returns the capabilities of one kind that belong to an entity.
     pub fn of_kind<'a>(&'a self, entity: &'a str, kind: Kind) -> impl Iterator<Item = &'a Capability> {
         self.capabilities_of(entity).filter(move |c| c.kind == kind)
     }
 
-    /// The queries of an entity: the one that lists it with nothing but optional filters, and those that need a scope.
+    /// Returns the queries of an entity: the one that lists it with optional filters only, and those that need a scope.
     pub fn queries<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         self.of_kind(entity, Kind::Query)
     }
 
+    /// Returns the searches of an entity.
     pub fn searches<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         self.of_kind(entity, Kind::Search)
     }
 
-    /// The get that `E(key)` uses: the one the entity names as its `primary_read`, or the only one.
+    /// Returns the get that `E(key)` uses: the entity's `primary_read`, or its only get.
     pub fn get_of(&self, entity: &str) -> Option<&Capability> {
         match self.entity(entity).and_then(|e| e.primary_read.as_deref()) {
             Some(name) => self.capability(name),
@@ -116,8 +132,8 @@ impl Catalog {
         }
     }
 
-    /// Everything that is called as `.method(…)` on an entity or an instance of it: writes, actions, singletons, and gets that
-    /// are not its primary read.
+    /// Returns the capabilities that are called as `.method(…)` on an entity or on an instance of it: writes, actions,
+    /// singletons, and gets other than the one of `get_of`.
     pub fn methods<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         let primary = self.get_of(entity).map(|c| c.name.as_str());
         self.capabilities_of(entity).filter(move |c| match c.kind {
@@ -125,5 +141,43 @@ impl Catalog {
             Kind::Get => primary != Some(c.name.as_str()),
             Kind::Singleton | Kind::Create | Kind::Update | Kind::Delete | Kind::Action => true,
         })
+    }
+}
+
+/// The positions of each entity's capabilities, so that looking them up does not go through all capabilities.
+/// It is built at the first use and never changes. A clone starts empty, so the clone of a catalog may still be changed.
+#[derive(Default)]
+pub(crate) struct CapabilityIndex(OnceLock<HashMap<String, Vec<usize>>>);
+
+impl CapabilityIndex {
+    /// Returns the positions of the entity's capabilities in the catalog's order.
+    fn positions(&self, capabilities: &IndexMap<String, Capability>, entity: &str) -> &[usize] {
+        let by_entity = self.0.get_or_init(|| {
+            let mut by_entity: HashMap<String, Vec<usize>> = HashMap::new();
+            for (at, capability) in capabilities.values().enumerate() {
+                by_entity.entry(capability.entity.clone()).or_default().push(at);
+            }
+            by_entity
+        });
+        by_entity.get(entity).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl Clone for CapabilityIndex {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+// The index is derived from the capabilities, so two equal catalogs are equal whether theirs is built or not.
+impl PartialEq for CapabilityIndex {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for CapabilityIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CapabilityIndex")
     }
 }

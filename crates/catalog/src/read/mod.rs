@@ -1,11 +1,12 @@
-//! One YAML file to a valid catalog, or everything that is wrong with it.
-//! Invariant: `raw` is only shape, `resolve` is only meaning; a catalog leaves here sealed with its digest. No text costs more
-//! than its length is worth: aliases, depth and size are bounded.
+//! The reader: one YAML file to a valid catalog, or to every mistake in it.
+//! Invariants: `raw` knows only the shape of the format, and `resolve` checks its meaning. A catalog leaves here sealed with
+//! its digest. The size, the depth and the aliases of a text are bounded, so a short text cannot take long or use much
+//! memory.
 
-mod places;
 mod raw;
 mod resolve;
-mod shape;
+mod spans;
+mod yaml_errors;
 
 pub use resolve::is_reserved_header;
 
@@ -14,40 +15,44 @@ use base::{Diagnostic, LineIndex, Span};
 use crate::codes;
 use crate::model::Catalog;
 
-/// The largest real specifications make catalogs of a few megabytes.
+/// The largest text. The largest real specifications become catalogs of a few megabytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Each level costs stack, and a named type starts again at the top.
+/// The deepest nesting, because each level uses stack. A named type begins at the top level again, so authors can nest
+/// further.
 const MAX_DEPTH: usize = 24;
 
-/// A file that is not a catalog, and why.
+/// A text that is not a valid catalog, and its mistakes.
 #[derive(Debug, thiserror::Error)]
 #[error("{file} is not a valid catalog:\n{}", self.lines())]
 pub struct Rejected {
+    /// The name of the file, as the caller gave it.
     pub file: String,
+    /// The whole text, in which the diagnostics have their positions.
     pub text: String,
+    /// The mistakes in the order of their positions. There is at least one.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Rejected {
-    /// `file:line:column: E0503 what is wrong; write: …`
+    /// Returns one line for each mistake: `file:line:column: E0503 what is wrong; write: …`.
     pub fn lines(&self) -> String {
         let index = LineIndex::new(&self.text);
         let line = |d: &Diagnostic| {
-            let place = index.location(d.span.start);
+            let location = index.location(d.span.start);
             let copy = d.copy.as_ref().map(|c| format!("; write: {c}")).unwrap_or_default();
-            let any = if d.alternatives.is_empty() {
+            let alternatives = if d.alternatives.is_empty() {
                 String::new()
             } else {
                 format!("; one of: {}", d.alternatives.join(" | "))
             };
-            format!("{}:{}:{}: {} {}{any}{copy}", self.file, place.line, place.column, d.code, d.message)
+            format!("{}:{}:{}: {} {}{alternatives}{copy}", self.file, location.line, location.column, d.code, d.message)
         };
         self.diagnostics.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Reads one catalog. `file` is only its name for messages.
+/// Reads one catalog. `file` is used only as the file's name in messages.
 pub fn read(file: &str, text: &str) -> Result<Catalog, Box<Rejected>> {
     let rejected = |diagnostics| Box::new(Rejected { file: file.to_owned(), text: text.to_owned(), diagnostics });
     if text.len() > MAX_BYTES {
@@ -55,11 +60,12 @@ pub fn read(file: &str, text: &str) -> Result<Catalog, Box<Rejected>> {
         return Err(rejected(vec![Diagnostic::error(codes::SHAPE, Span::default(), message)]));
     }
     let raw: raw::Catalog = serde_saphyr::from_str_with_options(text, options())
-        .map_err(|error| rejected(vec![shape::diagnose(text, &error)]))?;
+        .map_err(|error| rejected(vec![yaml_errors::diagnose(text, &error)]))?;
     resolve::resolve(&raw, text).map(Catalog::seal).map_err(rejected)
 }
 
-/// Room for the largest specifications, and none for a few lines that unfold to millions.
+/// Returns the limits of the YAML parser. They are large enough for the largest specifications, and they stop a few lines of
+/// aliases that would expand to millions of values.
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,
@@ -69,12 +75,12 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-fn place_of(location: serde_saphyr::Location) -> Span {
+fn span_of(location: serde_saphyr::Location) -> Span {
     let start = location.span().byte_offset().unwrap_or(0) as usize;
     Span::new(start, start + location.span().byte_len().unwrap_or(0) as usize)
 }
 
-/// The JSON Schema of the format, made from the types that read it.
+/// Returns the JSON Schema of the format, which is made from the types that read it.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(raw::Catalog).to_value()
 }

@@ -1,40 +1,44 @@
-//! The catalogs a server offers, by id, alias and digest.
-//! Invariant: one id or alias names one catalog; an alias becomes an id before anything else looks at it. A registry never
-//! changes: a reload makes the next one.
+//! The registry: the catalogs that a server offers at one moment, by id, alias and digest.
+//! Invariants: an id or alias names one catalog, and an alias is replaced by its id before anything else sees it. A registry
+//! never changes. A reload makes a new one.
 
-mod change;
-mod claims;
-mod found;
-mod problem;
-mod shelf;
+mod catalog_set;
+mod name_claims;
+mod report;
+mod scan;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base::{CatalogId, Digest};
 
-use crate::allow::Allow;
 use crate::model::Catalog;
+use crate::permissions::Permissions;
 
-pub use change::{Change, Report};
-pub use found::{FileFound, FolderFound, Unlisted, Unusable};
-pub use problem::{Cause, Problem};
-pub use shelf::Shelf;
+pub use catalog_set::CatalogSet;
+pub use report::{CatalogChange, CatalogProblem, ProblemCause, ReloadReport};
+pub use scan::{FileError, FileScan, FolderError, FolderScan};
 
-/// Catalogs that are no longer offered and still found by digest without asking the store. What a session pinned is in the
-/// store as well, so this bounds memory, not what works.
-const EARLIER: usize = 1_024;
+/// The number of catalogs that are no longer offered and are still found by digest without the store. The store has every
+/// catalog that a session pinned, so this number bounds memory and not what works.
+const MAX_EARLIER_CATALOGS: usize = 1_024;
 
+/// The catalogs that are offered, and some that were offered earlier.
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// The offered catalogs.
     by_id: BTreeMap<CatalogId, Arc<Catalog>>,
+    /// The id for each alias of an offered catalog.
     aliases: BTreeMap<CatalogId, CatalogId>,
+    /// The offered catalogs and the earlier ones.
     by_digest: HashMap<Digest, Arc<Catalog>>,
-    /// Offered by an earlier registry of this process, oldest first.
+    /// The digests of catalogs that an earlier registry of this process offered, oldest first. Sessions may have pinned them.
     earlier: Vec<Digest>,
-    problems: Vec<Problem>,
+    /// The problems of the folders that this registry was made from.
+    problems: Vec<CatalogProblem>,
 }
 
+/// Why catalogs cannot be offered together.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error("catalogs `{first}` and `{second}` both claim the name `{name}`; change the id or alias in one of them")]
@@ -42,38 +46,49 @@ pub enum RegistryError {
 }
 
 impl Registry {
+    /// Makes a registry of these catalogs, which must not share a name.
     pub fn new(catalogs: impl IntoIterator<Item = Arc<Catalog>>) -> Result<Self, RegistryError> {
         let mut registry = Self::default();
         for catalog in catalogs {
-            if let Some((name, first)) = registry.rival(&catalog) {
-                let (name, first) = (name.clone(), first.clone());
-                return Err(RegistryError::Taken { name, first, second: catalog.id.clone() });
+            if let Some((name, first)) = registry.owner_of_a_name(&catalog) {
+                return Err(RegistryError::Taken {
+                    name: name.clone(),
+                    first: first.clone(),
+                    second: catalog.id.clone(),
+                });
             }
             registry.add(catalog);
         }
         Ok(registry)
     }
 
-    /// The registry that comes after `before`: what that one offered is still found by digest.
-    fn after(before: &Registry, catalogs: impl IntoIterator<Item = Arc<Catalog>>, problems: Vec<Problem>) -> Self {
+    /// Makes the registry that follows `before`, whose catalogs are still found by digest.
+    fn after(
+        before: &Registry,
+        catalogs: impl IntoIterator<Item = Arc<Catalog>>,
+        problems: Vec<CatalogProblem>,
+    ) -> Self {
         let mut next = Self { problems, ..Self::default() };
         for catalog in catalogs {
-            // `claims::settle` let only one of them have each name.
-            if next.rival(&catalog).is_none() {
+            // `name_claims::settle` gives each name to one catalog, so this is always true.
+            if next.owner_of_a_name(&catalog).is_none() {
                 next.add(catalog);
             }
         }
-        let gone = before.earlier.iter().copied().chain(before.by_id.values().map(|c| c.digest()));
-        next.earlier = gone.filter(|digest| !next.by_digest.contains_key(digest)).collect();
-        let excess = next.earlier.len().saturating_sub(EARLIER);
+        let no_longer_offered = before.earlier.iter().copied().chain(before.by_id.values().map(|c| c.digest()));
+        next.earlier = no_longer_offered.filter(|digest| !next.by_digest.contains_key(digest)).collect();
+        let excess = next.earlier.len().saturating_sub(MAX_EARLIER_CATALOGS);
         next.earlier.drain(..excess);
-        let kept = next.earlier.iter().filter_map(|digest| Some((*digest, before.by_digest.get(digest)?.clone())));
-        next.by_digest.extend(kept.collect::<Vec<_>>());
+        for digest in &next.earlier {
+            if let Some(catalog) = before.by_digest.get(digest) {
+                next.by_digest.insert(*digest, catalog.clone());
+            }
+        }
         next
     }
 
-    /// Who has one of its names already.
-    fn rival<'a>(&'a self, catalog: &'a Catalog) -> Option<(&'a CatalogId, &'a CatalogId)> {
+    /// Returns the first name of `catalog` that this registry has already, and the id of the catalog that has it.
+    fn owner_of_a_name<'a>(&'a self, catalog: &'a Catalog) -> Option<(&'a CatalogId, &'a CatalogId)> {
         names(catalog).find_map(|name| {
             let owner = self.by_id.get(name).map(|c| &c.id).or_else(|| self.aliases.get(name));
             owner.map(|owner| (name, owner))
@@ -87,44 +102,47 @@ impl Registry {
         self.by_id.insert(id, catalog);
     }
 
-    /// As a tenant sees it: the catalogs of which something may be used, without what may not.
-    pub fn view(&self, allow: &Allow) -> Self {
-        let mut seen = Self::default();
-        self.by_id.values().filter_map(|catalog| allow.view(catalog)).for_each(|catalog| seen.add(catalog));
-        seen
+    /// Returns the registry in the view of a tenant: the catalogs of which the tenant may use something, each as its tenant
+    /// view.
+    pub fn view(&self, permissions: &Permissions) -> Self {
+        let mut view = Self::default();
+        self.by_id.values().filter_map(|catalog| permissions.view(catalog)).for_each(|catalog| view.add(catalog));
+        view
     }
 
-    /// By id or alias.
+    /// Returns the offered catalog with this id or alias.
     pub fn get(&self, name: &str) -> Option<&Arc<Catalog>> {
         let name = CatalogId::parse(name).ok()?;
         self.by_id.get(self.aliases.get(&name).unwrap_or(&name))
     }
 
-    /// Offered now, or earlier in this process.
+    /// Returns the catalog with this digest, if it is offered now or was offered earlier in this process.
     pub fn by_digest(&self, digest: &Digest) -> Option<&Arc<Catalog>> {
         self.by_digest.get(digest)
     }
 
-    /// In the order of their ids.
+    /// Returns the offered catalogs in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Catalog>> {
         self.by_id.values()
     }
 
+    /// Returns the number of offered catalogs.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
+    /// Returns whether no catalog is offered.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// What the folders hold and this registry does not offer, or offers in an older version.
-    pub fn problems(&self) -> &[Problem] {
+    /// Returns the reasons why files of the folders are not offered, or are offered in an older version.
+    pub fn problems(&self) -> &[CatalogProblem] {
         &self.problems
     }
 }
 
-/// All that a catalog claims to be called.
+/// Returns the names that a catalog claims: its id and its aliases.
 fn names(catalog: &Catalog) -> impl Iterator<Item = &CatalogId> {
     std::iter::once(&catalog.id).chain(&catalog.aliases)
 }

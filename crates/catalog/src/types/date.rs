@@ -1,10 +1,11 @@
-//! Moments and days, as APIs write them and as a session keeps them.
-//! Invariant: a session keeps a moment as RFC 3339 text and a day as `2026-11-15`; numbers are only on the wire.
+//! Moments and days: the forms in which APIs write them, and their conversion to and from the form in rows.
+//! Invariant: a row holds a moment as RFC 3339 text and a day as `2026-11-15`. Numbers exist only on the wire.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The form in which an API writes a moment or a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DateFormat {
@@ -19,42 +20,46 @@ pub enum DateFormat {
 }
 
 impl DateFormat {
-    /// Whether this text, as a session keeps it, is of this format.
+    /// Returns whether a text is a valid value of this format in a row.
     pub fn accepts(self, text: &str) -> bool {
         match self {
             DateFormat::IsoDate => is_date(text.as_bytes()),
             DateFormat::Rfc3339 | DateFormat::Unix | DateFormat::UnixMs => {
                 let bytes = text.as_bytes();
-                let time_at = bytes.get(10).is_some_and(|b| matches!(b, b'T' | b't' | b' '));
-                bytes.len() >= 20 && is_date(&bytes[..10]) && time_at && is_time(&bytes[11..])
+                let has_separator = bytes.get(10).is_some_and(|b| matches!(b, b'T' | b't' | b' '));
+                bytes.len() >= 20 && is_date(&bytes[..10]) && has_separator && is_time(&bytes[11..])
             }
         }
     }
 
-    /// What an API sent, as a session keeps it; `None` where it is no such moment.
+    /// Converts a value of an answer to its form in a row. Returns `None` if the value already has that form or is no moment
+    /// of this format.
     pub fn from_wire(self, value: &Value) -> Option<Value> {
         let number = || match value {
             Value::Number(n) => n.as_f64(),
-            // Slack and others send a number as a string.
+            // Slack and other APIs send a number as a string.
             Value::String(text) => text.parse::<f64>().ok(),
             _ => None,
         };
         let ms = match self {
-            DateFormat::Rfc3339 => return value.as_str().and_then(with_colon).map(Value::String),
+            DateFormat::Rfc3339 => return value.as_str().and_then(add_colon_to_offset).map(Value::String),
             DateFormat::IsoDate => return None,
             DateFormat::Unix => number()? * 1000.0,
             DateFormat::UnixMs => number()?,
         };
-        (ms.is_finite() && ms.abs() < 9e15).then_some(())?;
+        if !ms.is_finite() || ms.abs() >= 9e15 {
+            return None;
+        }
         let moment = Timestamp::from_millisecond(ms.round() as i64).ok()?;
         Some(Value::String(moment.to_string()))
     }
 
-    /// What a session keeps, as the API wants it.
+    /// Converts a value of a row to the form that the API takes. A day stands for its first moment in UTC. Returns `None` if
+    /// the API takes a number and the text is no moment.
     pub fn to_wire(self, text: &str) -> Option<Value> {
         let moment = || -> Option<Timestamp> {
-            let whole = if is_date(text.as_bytes()) { format!("{text}T00:00:00Z") } else { text.to_owned() };
-            whole.parse().ok()
+            let with_time = if is_date(text.as_bytes()) { format!("{text}T00:00:00Z") } else { text.to_owned() };
+            with_time.parse().ok()
         };
         match self {
             DateFormat::Rfc3339 | DateFormat::IsoDate => Some(Value::String(text.to_owned())),
@@ -64,14 +69,18 @@ impl DateFormat {
     }
 }
 
-/// Jira writes an offset as `+0000`, which RFC 3339 does not know.
-fn with_colon(text: &str) -> Option<String> {
-    let at = text.len().checked_sub(4).filter(|_| text.is_ascii())?;
-    let (rest, minutes) = (text.get(..at)?, text.get(at..)?);
-    let bare = rest.ends_with(['+', '-']) && minutes.bytes().all(|b| b.is_ascii_digit());
-    (bare && DateFormat::Rfc3339.accepts(text)).then(|| format!("{rest}{}:{}", &minutes[..2], &minutes[2..]))
+/// Returns a moment whose offset is written `+0000` with the offset `+00:00`, and `None` for any other text. Jira writes
+/// offsets without a colon, which RFC 3339 does not allow.
+fn add_colon_to_offset(text: &str) -> Option<String> {
+    let split = text.len().checked_sub(4).filter(|_| text.is_ascii())?;
+    let before = text.get(..split)?;
+    let offset = text.get(split..)?;
+    let has_bare_offset = before.ends_with(['+', '-']) && offset.bytes().all(|b| b.is_ascii_digit());
+    (has_bare_offset && DateFormat::Rfc3339.accepts(text)).then(|| format!("{before}{}:{}", &offset[..2], &offset[2..]))
 }
 
+/// Returns whether the text is a day of the calendar. It is written by hand because every row with a date runs it; a test
+/// compares it with the parser of `jiff`.
 fn is_date(text: &[u8]) -> bool {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else {
         return false;
@@ -79,24 +88,25 @@ fn is_date(text: &[u8]) -> bool {
     if ![y1, y2, y3, y4, m1, m2, d1, d2].iter().all(|b| b.is_ascii_digit()) {
         return false;
     }
-    let (century, year) = (two(y1, y2), two(y3, y4));
-    let leap = if year == 0 { century % 4 == 0 } else { year % 4 == 0 };
-    let days = match two(m1, m2) {
-        2 if leap => 29,
+    let century = two_digits(y1, y2);
+    let year_of_century = two_digits(y3, y4);
+    let is_leap_year = if year_of_century == 0 { century % 4 == 0 } else { year_of_century % 4 == 0 };
+    let days = match two_digits(m1, m2) {
+        2 if is_leap_year => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         1..=12 => 31,
         _ => 0,
     };
-    (1..=days).contains(&two(d1, d2))
+    (1..=days).contains(&two_digits(d1, d2))
 }
 
-/// Two digits as a number.
-fn two(a: &u8, b: &u8) -> u8 {
-    a.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(b.wrapping_sub(b'0'))
+/// Returns two ASCII digits as a number. Other bytes give some number, and no panic.
+fn two_digits(tens: &u8, ones: &u8) -> u8 {
+    tens.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(ones.wrapping_sub(b'0'))
 }
 
-/// `HH:MM:SS`, an optional fraction, then `Z` or an offset.
+/// Returns whether the text is `HH:MM:SS`, an optional fraction, and `Z` or an offset.
 fn is_time(text: &[u8]) -> bool {
     let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = text else {
         return false;
@@ -104,14 +114,15 @@ fn is_time(text: &[u8]) -> bool {
     if ![h1, h2, m1, m2, s1, s2].iter().all(|b| b.is_ascii_digit()) {
         return false;
     }
-    // A leap second is a second.
-    if two(h1, h2) > 23 || two(m1, m2) > 59 || two(s1, s2) > 60 {
+    // Second 60 is valid, because it is a leap second.
+    if two_digits(h1, h2) > 23 || two_digits(m1, m2) > 59 || two_digits(s1, s2) > 60 {
         return false;
     }
-    let fraction = rest.strip_prefix(b".").map_or(0, |r| 1 + r.iter().take_while(|b| b.is_ascii_digit()).count());
-    match &rest[fraction..] {
+    let fraction_length =
+        rest.strip_prefix(b".").map_or(0, |r| 1 + r.iter().take_while(|b| b.is_ascii_digit()).count());
+    match &rest[fraction_length..] {
         b"Z" | b"z" => true,
-        // Jira leaves the colon out.
+        // Jira writes the offset without a colon.
         [b'+' | b'-', h1, h2, b':', m1, m2] | [b'+' | b'-', h1, h2, m1, m2] => {
             [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit())
         }
@@ -125,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_days_and_hours_that_exist() {
+    fn only_existing_days_and_hours_are_accepted() {
         for day in ["2026-02-28", "2024-02-29", "2000-02-29", "2026-12-31"] {
             assert!(DateFormat::IsoDate.accepts(day), "{day}");
         }
@@ -138,9 +149,8 @@ mod tests {
         }
     }
 
-    /// Days are told by hand, for every row has some; a calendar's own parser is the measure.
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn the_accepted_days_are_those_of_the_calendar() {
         for year in [0, 1, 4, 100, 400, 1600, 1900, 1999, 2000, 2023, 2024, 2100, 9996, 9999] {
             for (month, day) in (0..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
                 let text = format!("{year:04}-{month:02}-{day:02}");
@@ -150,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_moments_and_go_back() {
+    fn a_number_becomes_a_moment_and_is_sent_as_a_number() {
         let unix = DateFormat::Unix;
         assert_eq!(unix.from_wire(&json!(1_700_000_000)), Some(json!("2023-11-14T22:13:20Z")));
         assert_eq!(unix.from_wire(&json!("1700000000.5")), Some(json!("2023-11-14T22:13:20.5Z")));
@@ -160,8 +170,8 @@ mod tests {
         );
         let offset = DateFormat::Rfc3339.from_wire(&json!("2026-04-01T10:00:00.000+0200"));
         assert_eq!(offset, Some(json!("2026-04-01T10:00:00.000+02:00")), "as RFC 3339 writes it");
-        for kept in ["2026-04-01T10:00:00Z", "2026-04-01", "é+0200", "+0200", ""] {
-            assert_eq!(DateFormat::Rfc3339.from_wire(&json!(kept)), None, "{kept}");
+        for unchanged in ["2026-04-01T10:00:00Z", "2026-04-01", "é+0200", "+0200", ""] {
+            assert_eq!(DateFormat::Rfc3339.from_wire(&json!(unchanged)), None, "{unchanged}");
         }
         assert_eq!(unix.from_wire(&json!(1e300)), None);
         assert_eq!(unix.from_wire(&json!([])), None);

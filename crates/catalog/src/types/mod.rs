@@ -1,6 +1,6 @@
-//! Value types, and whether a JSON value is of one.
-//! Invariant: a value that passes `accept` has the one JSON form that binding and decoding expect of its type: a moment is
-//! RFC 3339 text whatever the API sends, one arm of a union is the object that the API wants.
+//! The types of values, and the check whether a JSON value has a type.
+//! Invariant: a value that passes `accept` has the JSON form that binding and decoding expect of its type. A moment is RFC
+//! 3339 text, whatever the API sends, and an arm of a union is the object that the API takes.
 
 mod date;
 mod wire;
@@ -13,6 +13,7 @@ pub use date::DateFormat;
 pub use wire::Wire;
 pub(crate) use wire::plain_text;
 
+/// The type of a field, a parameter or a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Type {
@@ -20,52 +21,56 @@ pub enum Type {
     Integer,
     Number,
     Boolean,
+    /// One of the choices.
     Select(Vec<String>),
-    /// Any number of the choices; the value is an array.
+    /// Any number of the choices. The value is an array.
     MultiSelect(Vec<String>),
     Date(DateFormat),
     Uuid,
     Array(Box<Type>),
-    Object(IndexMap<String, Slot>),
+    Object(IndexMap<String, ObjectSlot>),
     Union(Union),
-    /// An entity of the same catalog; the value is its key.
+    /// A reference to an entity of the same catalog. The value is that entity's key.
     Ref(String),
+    /// Any JSON value.
     Json,
 }
 
+/// The kind of text, which decides how it is shown and edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextStyle {
     Short,
     Markdown,
-    /// Long text of no particular kind.
+    /// Long text without a particular format.
     Document,
     Html,
-    /// JSON, as a string.
+    /// JSON in a string.
     JsonText,
-    /// Bytes; the value is their base64.
+    /// Bytes. The value is their base64.
     Blob,
 }
 
-/// One slot of an object or of an arm.
+/// One slot of an object or of an arm of a union.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct ObjectSlot {
     #[serde(rename = "type")]
     pub kind: Type,
     pub required: bool,
 }
 
-/// One of several objects, told apart by a tag.
+/// One of several objects, which are distinguished by a tag, by a key of the arm's name, or by both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Union {
     /// The key that holds the arm's name.
     pub tag: Option<String>,
-    /// Whether the arm's slots stand under a key of the arm's name, not beside the tag.
+    /// Whether the arm's slots stand under a key of the arm's name. Otherwise they stand beside the tag.
     pub nest: bool,
-    pub arms: IndexMap<String, IndexMap<String, Slot>>,
+    /// The slots of each arm, by the arm's name.
+    pub arms: IndexMap<String, IndexMap<String, ObjectSlot>>,
 }
 
-/// Why a value is not of a type: what was expected, in words a caller can act on.
+/// Why a value does not have a type, in words on which a caller can act.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     #[error("expected {expected}, found {found}")]
@@ -81,6 +86,7 @@ pub enum TypeError {
 }
 
 impl TextStyle {
+    /// Returns the style's name in the catalog format.
     pub fn word(self) -> &'static str {
         match self {
             TextStyle::Short => "string",
@@ -94,16 +100,16 @@ impl TextStyle {
 }
 
 impl Type {
-    /// In a table and in messages: `int`, `open/doing/done`, `date`.
+    /// Returns the type as tables and messages write it: `int`, `open/doing/done`, `date`.
     pub fn describe(&self) -> String {
         match self {
             Type::Select(choices) => choices.join("/"),
             Type::MultiSelect(choices) => format!("[{}]", choices.join("/")),
             Type::Array(of) => format!("[{}]", of.describe()),
-            Type::Object(slots) => format!("{{{}}}", described(slots)),
+            Type::Object(slots) => format!("{{{}}}", describe_slots(slots)),
             Type::Union(union) => {
                 let arms: Vec<String> =
-                    union.arms.iter().map(|(name, slots)| format!("{name}{{{}}}", described(slots))).collect();
+                    union.arms.iter().map(|(name, slots)| format!("{name}{{{}}}", describe_slots(slots))).collect();
                 arms.join(" or ")
             }
             Type::Ref(entity) => entity.clone(),
@@ -111,7 +117,7 @@ impl Type {
         }
     }
 
-    /// What `describe` says of a type that has nothing inside.
+    /// Returns the text of `describe` for a type that has no other types, choices or names inside.
     pub fn word(&self) -> Option<&'static str> {
         Some(match self {
             Type::String(style) => style.word(),
@@ -131,14 +137,15 @@ impl Type {
         })
     }
 
-    /// Whether a non-null value from an answer or a program is of this type. References are checked by their entity's key.
+    /// Checks that a non-null value from an answer or a program has this type. Any value passes as a reference here, since
+    /// checking one needs the key of its entity.
     pub fn accept(&self, value: &Value) -> Result<(), TypeError> {
         let fits = match (self, value) {
             (Type::Json | Type::Ref(_), _) => true,
             (Type::String(TextStyle::Blob), Value::String(text)) => wire::is_base64(text),
             (Type::String(_), Value::String(_)) => true,
             (Type::Integer, Value::Number(n)) => {
-                // A float beyond 2^53 has lost digits: two ids would be one.
+                // A float beyond 2^53 has lost digits, so two different ids could become equal.
                 n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9e15)
             }
             (Type::Number, Value::Number(_)) | (Type::Boolean, Value::Bool(_)) => true,
@@ -150,7 +157,7 @@ impl Type {
                 });
             }
             (Type::Date(format), Value::String(text)) => format.accepts(text),
-            (Type::Uuid, Value::String(text)) => uuid_text(text),
+            (Type::Uuid, Value::String(text)) => is_uuid(text),
             (Type::Array(of), Value::Array(items)) => return items.iter().try_for_each(|item| of.accept(item)),
             (Type::Object(slots), Value::Object(map)) => return accept_slots(slots, map),
             (Type::Union(union), Value::Object(map)) => return union.accept(map),
@@ -165,7 +172,7 @@ impl Type {
 }
 
 impl Union {
-    /// One arm as the API wants it.
+    /// Returns the object for one arm in the form that the API takes.
     pub fn arm(&self, name: &str, slots: Map<String, Value>) -> Value {
         let mut out = Map::new();
         if let Some(tag) = &self.tag {
@@ -180,15 +187,16 @@ impl Union {
     }
 
     fn accept(&self, map: &Map<String, Value>) -> Result<(), TypeError> {
-        let names: Vec<String> = self.arms.keys().cloned().collect();
-        let tagged = self.tag.as_ref().map(|tag| map.get(tag).and_then(Value::as_str).unwrap_or_default());
-        let named = tagged.or_else(|| map.keys().map(String::as_str).find(|key| self.arms.contains_key(*key)));
-        let Some((name, slots)) = named.and_then(|name| self.arms.get_key_value(name)) else {
-            return Err(TypeError::NotAChoice { found: clip(named.unwrap_or("{}")), choices: names });
+        let tag_value = self.tag.as_ref().map(|tag| map.get(tag).and_then(Value::as_str).unwrap_or_default());
+        // Without a tag the arm is the one whose name is a key of the object.
+        let arm_name = tag_value.or_else(|| map.keys().map(String::as_str).find(|key| self.arms.contains_key(*key)));
+        let Some((name, slots)) = arm_name.and_then(|name| self.arms.get_key_value(name)) else {
+            let choices = self.arms.keys().cloned().collect();
+            return Err(TypeError::NotAChoice { found: clip(arm_name.unwrap_or("{}")), choices });
         };
         if !self.nest {
-            let rest = map.iter().filter(|(key, _)| self.tag.as_ref() != Some(key));
-            return accept_slots(slots, &rest.map(|(k, v)| (k.clone(), v.clone())).collect());
+            let without_tag = map.iter().filter(|(key, _)| self.tag.as_ref() != Some(key));
+            return accept_slots(slots, &without_tag.map(|(k, v)| (k.clone(), v.clone())).collect());
         }
         match map.get(name) {
             Some(Value::Object(inner)) => accept_slots(slots, inner),
@@ -197,7 +205,7 @@ impl Union {
     }
 }
 
-fn accept_slots(slots: &IndexMap<String, Slot>, map: &Map<String, Value>) -> Result<(), TypeError> {
+fn accept_slots(slots: &IndexMap<String, ObjectSlot>, map: &Map<String, Value>) -> Result<(), TypeError> {
     for (name, slot) in slots {
         match map.get(name) {
             None | Some(Value::Null) if slot.required => return Err(TypeError::MissingSlot { slot: name.clone() }),
@@ -214,14 +222,14 @@ fn accept_slots(slots: &IndexMap<String, Slot>, map: &Map<String, Value>) -> Res
     }
 }
 
-fn described(slots: &IndexMap<String, Slot>) -> String {
-    let one = |(name, slot): (&String, &Slot)| match (&slot.kind, slot.required) {
+fn describe_slots(slots: &IndexMap<String, ObjectSlot>) -> String {
+    let describe_slot = |(name, slot): (&String, &ObjectSlot)| match (&slot.kind, slot.required) {
         (Type::String(TextStyle::Short), true) => name.clone(),
         (Type::String(TextStyle::Short), false) => format!("opt {name}"),
         (kind, true) => format!("{name} {}", kind.describe()),
         (kind, false) => format!("opt {name} {}", kind.describe()),
     };
-    slots.iter().map(one).collect::<Vec<_>>().join(", ")
+    slots.iter().map(describe_slot).collect::<Vec<_>>().join(", ")
 }
 
 fn one_of(choices: &[String], text: &str) -> Result<(), TypeError> {
@@ -231,12 +239,13 @@ fn one_of(choices: &[String], text: &str) -> Result<(), TypeError> {
     Err(TypeError::NotAChoice { found: clip(text), choices: choices.to_vec() })
 }
 
-fn uuid_text(text: &str) -> bool {
+fn is_uuid(text: &str) -> bool {
     let groups: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|g| g.len()).collect();
     lengths == [8, 4, 4, 4, 12] && groups.iter().all(|g| g.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// Shortens a value of an API or a program for a message.
 fn clip(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
 }
@@ -247,7 +256,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn dates_and_times() {
+    fn a_moment_needs_a_time_and_a_day_needs_two_digits() {
         for good in ["2026-11-15T12:00:00Z", "2026-11-15T12:00:00.123+02:00"] {
             assert!(DateFormat::Rfc3339.accepts(good), "{good}");
         }
@@ -258,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_named_with_its_choices() {
+    fn a_mismatch_says_what_is_expected() {
         let state = Type::Select(vec!["open".into(), "done".into()]);
         assert!(state.accept(&json!("open")).is_ok());
         assert_eq!(state.accept(&json!("opne")).unwrap_err().to_string(), "`opne` is not one of open | done");

@@ -1,5 +1,5 @@
-//! Values whose form on the wire is not the one a session keeps: numbers for moments, base64 for text, text for numbers.
-//! Invariant: `to_wire` of what `from_wire` gave is what the API sent, up to spelling.
+//! Conversion of values between the wire and rows: numbers for moments, base64 for text, text for numbers.
+//! Invariant: converting an API's value to a row and back gives an equal value, perhaps in another spelling.
 
 use std::borrow::Cow;
 
@@ -10,26 +10,29 @@ use serde_json::Value;
 
 use super::Type;
 
-/// How a value travels.
+/// The form of a value on the wire, if it is not the plain JSON of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
     #[default]
     Plain,
-    /// The session keeps the text, the API its base64.
+    /// The row holds the text, and the API takes and gives its base64.
     Base64,
-    /// The session keeps the number, the API its digits as text, for JSON numbers are too small for it.
+    /// The row holds the number, and the API takes and gives its digits as text, because JSON numbers are too small for all
+    /// of them.
     Text,
 }
 
 impl Type {
-    /// What an API sent, as a session keeps it. What does not fit stays as it is, for `accept` to refuse.
+    /// Converts a value of an answer to its form in a row. A value that does not fit stays as it is, so that `accept` refuses
+    /// it.
     pub fn from_wire<'v>(&self, wire: Wire, value: &'v Value) -> Cow<'v, Value> {
         match (self, wire, value) {
             (_, Wire::Base64, Value::String(text)) => {
-                let packed: String = text.split_ascii_whitespace().collect();
-                let bytes = STANDARD.decode(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-                bytes.map_or(Cow::Borrowed(value), |text| Cow::Owned(Value::String(text)))
+                // GitHub breaks base64 into lines.
+                let without_breaks: String = text.split_ascii_whitespace().collect();
+                let decoded = STANDARD.decode(without_breaks).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                decoded.map_or(Cow::Borrowed(value), |text| Cow::Owned(Value::String(text)))
             }
             (Type::Integer | Type::Number, Wire::Text, Value::String(text)) => match serde_json::from_str(text) {
                 Ok(number @ Value::Number(_)) => Cow::Owned(number),
@@ -43,7 +46,7 @@ impl Type {
         }
     }
 
-    /// What a session keeps, as the API wants it.
+    /// Converts a value of a row or a program to the form that the API takes.
     pub fn to_wire<'v>(&self, wire: Wire, value: &'v Value) -> Cow<'v, Value> {
         match (self, wire, value) {
             (_, Wire::Base64, Value::String(text)) => Cow::Owned(Value::String(STANDARD.encode(text))),
@@ -57,16 +60,17 @@ impl Type {
                 Cow::Owned(items.iter().map(|item| of.to_wire(wire, item).into_owned()).collect())
             }
             (Type::Object(slots), _, Value::Object(map)) if slots.values().any(|s| s.kind.is_converted()) => {
-                let one = |(key, value): (&String, &Value)| {
+                let convert = |(key, value): (&String, &Value)| {
                     let value = slots.get(key).map_or(Cow::Borrowed(value), |s| s.kind.to_wire(Wire::Plain, value));
                     (key.clone(), value.into_owned())
                 };
-                Cow::Owned(Value::Object(map.iter().map(one).collect()))
+                Cow::Owned(Value::Object(map.iter().map(convert).collect()))
             }
             _ => Cow::Borrowed(value),
         }
     }
 
+    /// Returns whether values of this type contain a moment, whose form on the wire may differ whatever `Wire` says.
     fn is_converted(&self) -> bool {
         match self {
             Type::Date(_) => true,
@@ -77,11 +81,11 @@ impl Type {
     }
 }
 
-/// A value where only text can be: a string is itself, all else is its JSON.
+/// Returns a value as text, for places that carry only text: a string as it is, any other value as JSON.
 pub(crate) fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        // 7.0 and 7 are the same integer; a server would see two different ids.
+        // 7.0 and 7 are the same integer, but a server would read them as two different ids.
         Value::Number(n) => match n.as_f64() {
             Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
             _ => n.to_string(),
@@ -90,9 +94,10 @@ pub(crate) fn plain_text(value: &Value) -> String {
     }
 }
 
+/// Returns whether a text is base64, perhaps broken into lines.
 pub(super) fn is_base64(text: &str) -> bool {
-    let packed: String = text.split_ascii_whitespace().collect();
-    STANDARD.decode(packed).is_ok()
+    let without_breaks: String = text.split_ascii_whitespace().collect();
+    STANDARD.decode(without_breaks).is_ok()
 }
 
 #[cfg(test)]
@@ -101,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn text_travels_as_base64_and_comes_back() {
+    fn text_is_sent_as_base64_and_read_back() {
         let text = Type::String(super::super::TextStyle::Short);
         assert_eq!(*text.to_wire(Wire::Base64, &json!("foo")), json!("Zm9v"));
         assert_eq!(*text.from_wire(Wire::Base64, &json!("Zm9v\nYmFy\n")), json!("foobar"), "GitHub wraps its lines");
@@ -110,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_travel_as_text_and_come_back() {
+    fn a_number_is_sent_as_text_and_read_back() {
         let from = |kind: Type, value: Value| kind.from_wire(Wire::Text, &value).into_owned();
         assert_eq!(from(Type::Integer, json!("8978666790214375185")), json!(8978666790214375185_u64));
         assert_eq!(from(Type::Integer, json!("-1")), json!(-1));

@@ -1,9 +1,13 @@
-//! The shipped demo catalog loads, binds and survives its canonical form.
+//! Tests of binding, decoding and the canonical form with the shipped catalogs `demo` and `jira`, and of the documented
+//! example.
 
 use std::collections::BTreeMap;
 
 use base::Response;
-use catalog::{After, Answer, Ask, BindError, PageAt, PageRequest, Window, bind, decode, from_canonical, read};
+use catalog::{
+    BindError, BindInput, DecodeInput, NextPage, PagePosition, PageRequest, RowWindow, bind, decode, from_canonical,
+    read,
+};
 use serde_json::{Value, json};
 
 fn demo() -> catalog::Catalog {
@@ -11,23 +15,23 @@ fn demo() -> catalog::Catalog {
 }
 
 #[test]
-fn the_canonical_form_is_the_catalog() {
+fn the_canonical_form_gives_the_same_catalog() {
     let catalog = demo();
-    let again = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
-    assert_eq!(again, catalog);
-    assert_eq!(format!("{again:?}"), format!("{catalog:?}"), "fields and parameters are in the order of the file");
+    let read_back = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
+    assert_eq!(read_back, catalog);
+    assert_eq!(format!("{read_back:?}"), format!("{catalog:?}"), "fields and parameters are in the order of the file");
     assert!(from_canonical(b"{}", catalog.digest()).is_err());
 }
 
 #[test]
-fn a_call_becomes_a_request_on_the_catalogs_origin() {
+fn a_call_becomes_a_request_to_the_catalogs_origin() {
     let catalog = demo();
     let capability = catalog.capability("comment_list").unwrap();
     let args = BTreeMap::from([("ticket".to_owned(), json!({"project": "a/../b", "number": 7.0}))]);
     let request = bind(
         &catalog,
         capability,
-        &Ask { page: Some(&PageRequest { at: PageAt::Number(2), size: 50 }), ..Ask::new(&args) },
+        &BindInput { page: Some(&PageRequest { at: PagePosition::Number(2), size: 50 }), ..BindInput::new(&args) },
     )
     .unwrap();
     assert_eq!(request.label(), "GET http://demo.localhost/api/projects/a%2F..%2Fb/tickets/7/comments");
@@ -35,13 +39,13 @@ fn a_call_becomes_a_request_on_the_catalogs_origin() {
 }
 
 #[test]
-fn what_is_missing_or_unsafe_is_named() {
+fn a_missing_and_an_unsafe_argument_are_refused() {
     let catalog = demo();
     let get = catalog.capability("project_get").unwrap();
-    let with = |value: Value| bind(&catalog, get, &Ask::new(&BTreeMap::from([("key".to_owned(), value)])));
-    assert!(matches!(with(Value::Null), Err(catalog::BindError::Missing { .. })));
+    let bind_key = |value: Value| bind(&catalog, get, &BindInput::new(&BTreeMap::from([("key".to_owned(), value)])));
+    assert!(matches!(bind_key(Value::Null), Err(catalog::BindError::Missing { .. })));
     for bad in ["..", ".", ""] {
-        assert!(matches!(with(json!(bad)), Err(catalog::BindError::Unsafe { .. })), "{bad}");
+        assert!(matches!(bind_key(json!(bad)), Err(catalog::BindError::Unsafe { .. })), "{bad}");
     }
 }
 
@@ -49,17 +53,23 @@ fn what_is_missing_or_unsafe_is_named() {
 fn rows_are_checked_against_their_types() {
     let catalog = demo();
     let list = catalog.capability("person_list").unwrap();
-    let answer = |body: &str| {
+    let decode_body = |body: &str| {
         let response = Response { status: 200, headers: vec![], body: body.into() };
         decode(
             &catalog,
             list,
-            &Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64, window: Window::ALL },
+            &DecodeInput {
+                response: &response,
+                args: &BTreeMap::new(),
+                page: None,
+                max_depth: 64,
+                window: RowWindow::ALL,
+            },
         )
     };
     let rows =
-        answer(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
-    assert_eq!(rows.after, After::End);
+        decode_body(r#"{"data": [{"id": "ada", "name": "Ada", "team": "new-team", "extra": 1}], "total": 1}"#).unwrap();
+    assert_eq!(rows.next, NextPage::End);
     assert_eq!(
         Value::Object(rows.rows[0].clone()),
         json!({"id": "ada", "name": "Ada", "email": null, "team": "new-team", "joined": null})
@@ -71,12 +81,11 @@ fn rows_are_checked_against_their_types() {
         (r#"{"data": [{"name": "x"}]}"#, "has no `id`"),
         (&"[".repeat(100), "deeper than 64"),
     ] {
-        let error = answer(body).unwrap_err().to_string();
+        let error = decode_body(body).unwrap_err().to_string();
         assert!(error.contains(says), "{body}: {error}");
     }
 }
 
-/// What the documentation shows is a catalog.
 #[test]
 fn the_documented_example_loads() {
     let page = include_str!("../../../../docs/catalog.md");
@@ -85,20 +94,20 @@ fn the_documented_example_loads() {
     assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 7));
 }
 
-/// A value between quotes of the API's own query language cannot end them.
+/// The hole stands between quotes in JQL, the query language of Jira.
 #[test]
-fn a_quoted_hole_takes_no_quote() {
+fn a_value_that_could_end_its_quotes_is_refused() {
     let jira = read("jira.yaml", include_str!("../../../../catalogs/jira.yaml")).unwrap();
     let list = jira.capability("issue_list").unwrap();
-    let bound = |project: &str| {
+    let bind_project = |project: &str| {
         let args = BTreeMap::from([
             ("site".to_owned(), json!("11223344-a1b2-3b33-c444-def123456789")),
             ("project".to_owned(), json!(project)),
         ]);
-        bind(&jira, list, &Ask::new(&args)).map(|request| request.query[0].1.clone())
+        bind(&jira, list, &BindInput::new(&args)).map(|request| request.query[0].1.clone())
     };
-    assert_eq!(bound("OPS").unwrap(), "project = \"OPS\" ORDER BY created DESC");
+    assert_eq!(bind_project("OPS").unwrap(), "project = \"OPS\" ORDER BY created DESC");
     for hostile in ["OPS\" OR project = \"SECRET", "a\\", "a\nb", "it's"] {
-        assert!(matches!(bound(hostile), Err(BindError::Quoted { .. })), "{hostile:?}");
+        assert!(matches!(bind_project(hostile), Err(BindError::Quoted { .. })), "{hostile:?}");
     }
 }

@@ -1,13 +1,13 @@
-//! The catalogs of the end-to-end suite's foreign servers are read, and what those servers taught about values on the wire.
+//! Tests with the catalogs of the foreign servers in the end-to-end suite, and the forms of values that these servers use.
 
 use std::collections::BTreeMap;
 
 use base::{Payload, Response};
-use catalog::{Answer, Ask, Catalog, Window, bind, decode, from_canonical, read};
+use catalog::{BindInput, Catalog, DecodeInput, RowWindow, bind, decode, from_canonical, read};
 use serde_json::{Value, json};
 
 #[test]
-fn every_catalog_of_a_foreign_server_is_read() {
+fn each_catalog_of_a_foreign_server_is_valid() {
     let all = [
         ("jupyter.yaml", include_str!("../../../../tests/e2e/apis/jupyter.yaml")),
         ("etcd.yaml", include_str!("../../../../tests/e2e/apis/etcd.yaml")),
@@ -15,11 +15,11 @@ fn every_catalog_of_a_foreign_server_is_read() {
     ];
     let mut rejections = String::new();
     for (name, text) in all {
-        // The suite fills the port; any will do here.
+        // The end-to-end suite puts the server's port here, and any port is valid for this test.
         match read(name, &text.replace("PORT", "1024")) {
             Ok(catalog) => {
-                let again = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
-                assert_eq!(again, catalog, "{name}");
+                let read_back = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
+                assert_eq!(read_back, catalog, "{name}");
             }
             Err(rejected) => rejections.push_str(&rejected.to_string()),
         }
@@ -32,60 +32,66 @@ fn etcd() -> Catalog {
     read("etcd.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
-fn body(catalog: &Catalog, capability: &str, args: &[(&str, Value)]) -> Value {
+fn bound_body(catalog: &Catalog, capability: &str, args: &[(&str, Value)]) -> Value {
     let args: BTreeMap<String, Value> = args.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    match bind(catalog, catalog.capability(capability).unwrap(), &Ask::new(&args)).unwrap().body {
+    match bind(catalog, catalog.capability(capability).unwrap(), &BindInput::new(&args)).unwrap().body {
         Some(Payload::Json { value, .. }) => value,
         other => panic!("{other:?}"),
     }
 }
 
-/// A key that stayed as it is would name another row: every word of four letters is base64 of something.
+/// A key that was not encoded could name another row, because every word of four letters is valid base64.
 #[test]
-fn a_part_of_the_key_travels_like_its_field() {
+fn a_part_of_the_key_is_sent_in_the_form_of_its_field() {
     let catalog = etcd();
     let key = ("key", json!("Zm9v"));
     assert_eq!(
-        body(&catalog, "key_get", std::slice::from_ref(&key)),
+        bound_body(&catalog, "key_get", std::slice::from_ref(&key)),
         json!({"key": "Wm05dg=="}),
         "a parameter of a get"
     );
     assert_eq!(
-        body(&catalog, "key_delete", std::slice::from_ref(&key)),
+        bound_body(&catalog, "key_delete", std::slice::from_ref(&key)),
         json!({"key": "Wm05dg=="}),
         "the instance of a delete"
     );
-    let swapped = body(&catalog, "key_swap", &[key, ("expected", json!("a")), ("value", json!("b"))]);
+    let swapped = bound_body(&catalog, "key_swap", &[key, ("expected", json!("a")), ("value", json!("b"))]);
     assert_eq!(swapped["compare"][0]["key"], json!("Wm05dg=="));
     assert_eq!(swapped["success"][0]["request_put"], json!({"key": "Wm05dg==", "value": "Yg=="}));
 }
 
 #[test]
-fn a_part_of_the_key_that_was_asked_for_is_not_decoded_again() {
+fn a_part_of_the_key_from_the_arguments_is_not_decoded() {
     let text = "{catalog: kv, version: 1, title: KV, origin: 'http://127.0.0.1:1024', entities: {Pair: {about: a pair, \
                 key: [key], fields: {key: {type: string, wire: base64}, value: {type: string, wire: base64}}}}, \
                 capabilities: {pair_get: {get: Pair, http: 'GET /kv?key={key}'}}}";
     let catalog = read("kv.yaml", text).unwrap_or_else(|rejected| panic!("{rejected}"));
     let response = Response { status: 200, headers: vec![], body: br#"{"value": "YmFy"}"#.to_vec() };
     let args = BTreeMap::from([("key".to_owned(), json!("Zm9v"))]);
-    let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window: Window::ALL };
+    let answer = DecodeInput { response: &response, args: &args, page: None, max_depth: 64, window: RowWindow::ALL };
     let rows = decode(&catalog, catalog.capability("pair_get").unwrap(), &answer).unwrap().rows;
     assert_eq!(Value::Object(rows[0].clone()), json!({"key": "Zm9v", "value": "bar"}));
 }
 
 #[test]
-fn what_protobuf_writes_is_read() {
+fn the_json_form_of_protobuf_is_read() {
     let catalog = etcd();
-    let list = |body: &str| {
+    let decode_list = |body: &str| {
         let response = Response { status: 200, headers: vec![], body: body.into() };
-        let answer =
-            Answer { response: &response, args: &BTreeMap::new(), asked: None, nesting: 64, window: Window::ALL };
+        let answer = DecodeInput {
+            response: &response,
+            args: &BTreeMap::new(),
+            page: None,
+            max_depth: 64,
+            window: RowWindow::ALL,
+        };
         decode(&catalog, catalog.capability("key_list").unwrap(), &answer).map(|decoded| decoded.rows)
     };
-    let rows = list(r#"{"kvs": [{"key": "Zm9v", "value": "YmFy", "version": "7", "lease": "42"}], "count": "1"}"#);
+    let rows =
+        decode_list(r#"{"kvs": [{"key": "Zm9v", "value": "YmFy", "version": "7", "lease": "42"}], "count": "1"}"#);
     assert_eq!(rows.unwrap()[0]["version"], json!(7));
     assert_eq!(
-        list(r#"{"header": {"revision": "7"}}"#).unwrap(),
+        decode_list(r#"{"header": {"revision": "7"}}"#).unwrap(),
         Vec::<catalog::Row>::new(),
         "an empty list is left out"
     );
@@ -94,14 +100,14 @@ fn what_protobuf_writes_is_read() {
         ("[]", "no rows at `kvs`"),
         (r#"{"kvs": [{"key": "Zm9v", "version": "x"}]}"#, "Key.version: expected int, found \"x\""),
     ] {
-        let error = list(body).unwrap_err().to_string();
+        let error = decode_list(body).unwrap_err().to_string();
         assert!(error.contains(says), "{body}: {error}");
     }
-    assert_eq!(body(&catalog, "lease_grant", &[("ttl", json!(600))]), json!({"TTL": "600"}));
+    assert_eq!(bound_body(&catalog, "lease_grant", &[("ttl", json!(600))]), json!({"TTL": "600"}));
 }
 
 #[test]
-fn only_a_list_with_a_place_can_be_left_out() {
+fn only_a_list_with_a_path_can_be_sparse() {
     let text = include_str!("../../../../tests/e2e/apis/etcd.yaml").replace("PORT", "1024");
     let broken = text.replacen("row: kvs.0", "row: kvs.0, sparse: true", 1);
     assert_ne!(broken, text);

@@ -1,7 +1,8 @@
-//! Every mistake that a catalog can have: its place, what is wrong, and what to write.
+//! Golden cases of the mistakes that a catalog can have: the position, the message, and the text to write instead.
 //!
-//! A case is a whole catalog, or with `#! base = every` some lines of `tests/catalog/every.yaml` (each after `- `) and what
-//! stands there instead (each after `+ `). What is expected is each diagnostic, and below it what its place points at.
+//! A case is a whole catalog. With `#! base = every` it is a change of `tests/catalog/every.yaml`: lines to remove (each
+//! after `- `) and lines to put in their place (each after `+ `). The expectation has each diagnostic, and below it the text
+//! at its position.
 
 use catalog::{Rejected, read};
 use testkit::golden::Case;
@@ -16,16 +17,15 @@ fn golden_mistakes() {
     });
 }
 
-/// The base of the cases is itself right.
+/// The base of the cases has no mistake itself.
 #[test]
 fn every_part_of_the_format_loads() {
     let catalog = read("every.yaml", EVERY).unwrap_or_else(|rejected| panic!("{rejected}"));
-    let again = catalog::from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
-    assert_eq!(again, catalog);
-    assert_eq!(format!("{again:?}"), format!("{catalog:?}"));
+    let from_canonical = catalog::from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
+    assert_eq!(from_canonical, catalog);
+    assert_eq!(format!("{from_canonical:?}"), format!("{catalog:?}"));
 }
 
-/// Each code of the reader has a case, and no place is the beginning of the file for want of a better one.
 #[test]
 fn every_code_has_a_case() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/catalog");
@@ -41,6 +41,7 @@ fn every_code_has_a_case() {
     }
 }
 
+/// Returns the text of a case, with its changes to the base applied.
 fn text(case: &Case) -> String {
     if case.attribute("base") != Some("every") {
         return case.input.clone();
@@ -48,17 +49,19 @@ fn text(case: &Case) -> String {
     let mut text = EVERY.to_owned();
     let mut lines = case.input.lines().peekable();
     while lines.peek().is_some() {
-        let mut block = |sign: &str| -> Vec<&str> {
-            let mut out = Vec::new();
+        let mut lines_with = |sign: &str| -> Vec<&str> {
+            let mut block = Vec::new();
             while let Some(line) = lines.next_if(|line| line.starts_with(sign)) {
-                out.push(line.get(2..).unwrap_or_default());
+                block.push(line.get(2..).unwrap_or_default());
             }
-            out
+            block
         };
-        let (from, to) = (block("-"), block("+"));
-        // A piece of a line is enough; lines with nothing in their place go whole.
-        let end = if to.is_empty() { "\n" } else { "" };
-        let (from, to) = (format!("{}{end}", from.join("\n")), to.join("\n"));
+        let removed = lines_with("-");
+        let added = lines_with("+");
+        // A part of a line can be replaced. A line without a replacement is removed with its line end.
+        let end = if added.is_empty() { "\n" } else { "" };
+        let from = format!("{}{end}", removed.join("\n"));
+        let to = added.join("\n");
         assert!(!from.is_empty() && text.contains(&from), "{from:?} is not in every.yaml");
         text = text.replacen(&from, &to, 1);
     }
@@ -70,8 +73,8 @@ fn shown(rejected: &Rejected) -> String {
     let mut out = Vec::new();
     for (line, diagnostic) in lines.lines().zip(&rejected.diagnostics) {
         let rest = rejected.text.get(diagnostic.span.start as usize..).unwrap_or_default();
-        let here: String = rest.lines().next().unwrap_or_default().chars().take(40).collect();
-        out.push(format!("{line}\n    ^ {here}"));
+        let text_at_span: String = rest.lines().next().unwrap_or_default().chars().take(40).collect();
+        out.push(format!("{line}\n    ^ {text_at_span}"));
     }
     out.join("\n")
 }

@@ -1,18 +1,21 @@
-//! A value is never syntax: whatever stands in an argument, the request that is bound has the catalog's origin, and who reads
-//! it finds exactly that value in exactly that place; or binding refuses with a typed error.
+//! Tests with hostile values: a value of a program or an API never becomes syntax. A bound request goes to the catalog's
+//! origin, and a server finds exactly the argument's value in its place, or binding refuses the argument with a typed error.
 
 use base::{Method, Payload, Request, Response};
 use base64::Engine;
 use catalog::{
-    After, Answer, Args, Ask, Asked, BindError, Catalog, PageAt, PageRequest, PagingError, Window, bind, decode, read,
+    Args, BindError, BindInput, Catalog, DecodeInput, NextPage, PagePosition, PageRequest, PagingError, RequestedPage,
+    RowWindow, bind, decode, read,
 };
 use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use url::Url;
 
+/// A catalog that uses every part of the format.
 const EVERY: &str = include_str!("../../../../tests/catalog/every.yaml");
-const WORDS: &[&str] = &[
+/// Pieces of text that have a meaning in paths, queries, headers, bodies or templates.
+const HOSTILE_WORDS: &[&str] = &[
     "../",
     "..",
     ".",
@@ -66,8 +69,8 @@ fn every() -> &'static Catalog {
     &EVERY_CATALOG
 }
 
-fn hostile() -> impl Strategy<Value = String> {
-    let word = prop_oneof![3 => proptest::sample::select(WORDS).prop_map(str::to_owned), 1 => any::<String>()];
+fn hostile_text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![3 => proptest::sample::select(HOSTILE_WORDS).prop_map(str::to_owned), 1 => any::<String>()];
     proptest::collection::vec(word, 1..4).prop_map(|words| words.concat())
 }
 
@@ -75,18 +78,21 @@ fn args(pairs: &[(&str, Value)]) -> Args {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
 }
 
-fn ask(name: &str, args: &Args, page: Option<&PageRequest>) -> Result<Request, BindError> {
+fn bind_call(name: &str, args: &Args, page: Option<&PageRequest>) -> Result<Request, BindError> {
     let catalog = every();
-    let request =
-        bind(catalog, catalog.capability(name).unwrap(), &Ask { page, once: Some("once-1"), ..Ask::new(args) })?;
+    let request = bind(
+        catalog,
+        catalog.capability(name).unwrap(),
+        &BindInput { page, idempotency_key: Some("once-1"), ..BindInput::new(args) },
+    )?;
     assert_eq!(request.origin, catalog.origin);
-    let template: Vec<&str> = request.headers.iter().map(|(name, _)| name.as_str()).collect();
-    assert!(template.contains(&"X-Version"), "{template:?}");
+    let header_names: Vec<&str> = request.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(header_names.contains(&"X-Version"), "{header_names:?}");
     Ok(request)
 }
 
-/// What a server would read: the decoded segments after the base path, and the pairs.
-fn at_server(request: &Request) -> (Vec<String>, Vec<(String, String)>) {
+/// Returns what a server would read: the decoded path segments after the base path, and the pairs of the query.
+fn read_by_server(request: &Request) -> (Vec<String>, Vec<(String, String)>) {
     let mut url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
     assert_eq!(url.path(), request.path, "nothing is left for a parser to resolve");
     assert_eq!((url.query(), url.fragment(), url.username(), url.password()), (None, None, "", None));
@@ -100,11 +106,11 @@ fn at_server(request: &Request) -> (Vec<String>, Vec<(String, String)>) {
     (segments, url.query_pairs().into_owned().collect())
 }
 
-fn is_segment(text: &str) -> bool {
+fn is_safe_segment(text: &str) -> bool {
     !matches!(text, "" | "." | "..")
 }
 
-fn is_header(text: &str) -> bool {
+fn is_header_value(text: &str) -> bool {
     text.bytes().all(|b| (0x20..0x7f).contains(&b)) && text.trim() == text
 }
 
@@ -112,46 +118,46 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_path_hole_is_one_segment(value in hostile()) {
-        match ask("person_get", &args(&[("id", json!(value))]), None) {
+    fn a_path_hole_is_one_segment(value in hostile_text()) {
+        match bind_call("person_get", &args(&[("id", json!(value))]), None) {
             Ok(request) => {
-                prop_assert!(is_segment(&value));
-                let (segments, pairs) = at_server(&request);
+                prop_assert!(is_safe_segment(&value));
+                let (segments, pairs) = read_by_server(&request);
                 prop_assert_eq!(segments, ["people", value.as_str()]);
                 prop_assert!(pairs.is_empty() && request.body.is_none() && request.method == Method::Get);
             }
-            Err(error) => prop_assert!(!is_segment(&value) && matches!(error, BindError::Unsafe { .. }), "{error}"),
+            Err(error) => prop_assert!(!is_safe_segment(&value) && matches!(error, BindError::Unsafe { .. }), "{error}"),
         }
     }
 
     #[test]
-    fn several_segments_are_those_segments(place in hostile(), content in hostile()) {
-        match ask("ticket_import", &args(&[("where", json!(place)), ("content", json!(content))]), None) {
+    fn a_plus_hole_keeps_its_segments(where_to in hostile_text(), content in hostile_text()) {
+        match bind_call("ticket_import", &args(&[("where", json!(where_to)), ("content", json!(content))]), None) {
             Ok(request) => {
-                let (segments, _) = at_server(&request);
-                let given: Vec<&str> = place.split('/').collect();
-                prop_assert!(given.iter().all(|s| is_segment(s)));
+                let (segments, _) = read_by_server(&request);
+                let given: Vec<&str> = where_to.split('/').collect();
+                prop_assert!(given.iter().all(|s| is_safe_segment(s)));
                 prop_assert_eq!(&segments[1..], given.as_slice());
                 let sent = Payload::Bytes { content_type: "text/csv".to_owned(), bytes: content.into_bytes() };
                 prop_assert_eq!(request.body, Some(sent));
             }
             Err(error) => {
-                prop_assert!(place.split('/').any(|s| !is_segment(s)) && matches!(error, BindError::Unsafe { .. }), "{error}");
+                prop_assert!(where_to.split('/').any(|s| !is_safe_segment(s)) && matches!(error, BindError::Unsafe { .. }), "{error}");
             }
         }
     }
 
     #[test]
-    fn query_values_are_values(project in hostile(), state in hostile(), one in hostile(), two in hostile()) {
-        prop_assume!(is_segment(&project));
+    fn query_values_stay_in_their_parameters(project in hostile_text(), state in hostile_text(), one in hostile_text(), two in hostile_text()) {
+        prop_assume!(is_safe_segment(&project));
         let given = args(&[
             ("project", json!(project)),
             ("state", json!(state)),
             ("tag", json!([one, two])),
             ("mark", json!([two])),
         ]);
-        let request = ask("ticket_list", &given, Some(&PageRequest { at: PageAt::Number(1), size: 50 })).unwrap();
-        let (segments, pairs) = at_server(&request);
+        let request = bind_call("ticket_list", &given, Some(&PageRequest { at: PagePosition::Number(1), size: 50 })).unwrap();
+        let (segments, pairs) = read_by_server(&request);
         prop_assert_eq!(segments, ["projects", project.as_str(), "tickets"]);
         let expected = [
             ("state", state.as_str()), ("tag", &one), ("tag", &two), ("mark[]", &two), ("kind", "ticket"), ("page", "2"),
@@ -161,67 +167,68 @@ proptest! {
     }
 
     #[test]
-    fn headers_and_json_hold_values(project in hostile(), title in hostile(), body in hostile()) {
-        prop_assume!(is_segment(&project));
+    fn headers_and_json_carry_values_unchanged(project in hostile_text(), title in hostile_text(), body in hostile_text()) {
+        prop_assume!(is_safe_segment(&project));
         let price = json!({"amount": 1, "currency": body});
         let given = args(&[
             ("project", json!(project)), ("title", json!(title)), ("body", json!(body)), ("price", price.clone()),
         ]);
         let header = format!("about {title}");
-        match ask("ticket_open", &given, None) {
+        match bind_call("ticket_open", &given, None) {
             Ok(request) => {
-                prop_assert!(is_header(&header));
+                prop_assert!(is_header_value(&header));
                 let expected = [("X-Note", header.as_str()), ("X-Version", "2026-11-15"), ("Idempotency-Key", "once-1")];
                 prop_assert_eq!(&request.headers, &expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
                 let sent = request.body.as_ref().and_then(Payload::as_json).unwrap().to_string();
                 let read: Value = serde_json::from_str(&sent).unwrap();
                 prop_assert_eq!(read, json!({"title": title, "text": {"markdown": body}, "price": price}));
             }
-            Err(error) => prop_assert!(!is_header(&header) && matches!(error, BindError::NotAHeader { .. }), "{error}"),
+            Err(error) => prop_assert!(!is_header_value(&header) && matches!(error, BindError::NotAHeader { .. }), "{error}"),
         }
     }
 
     #[test]
-    fn forms_parts_and_variables_hold_values(project in hostile(), text in hostile()) {
-        prop_assume!(is_segment(&project));
+    fn forms_parts_and_variables_carry_values_unchanged(project in hostile_text(), text in hostile_text()) {
+        prop_assume!(is_safe_segment(&project));
         let key = [("project", json!(project)), ("number", json!(7))];
-        let with = |more: &[(&str, Value)]| args(&[&key[..], more].concat());
-        let form = ask("ticket_close", &with(&[("note", json!(text))]), None).unwrap();
+        let with_key = |more: &[(&str, Value)]| args(&[&key[..], more].concat());
+        let form = bind_call("ticket_close", &with_key(&[("note", json!(text))]), None).unwrap();
         prop_assert_eq!(form.body, Some(Payload::Form(vec![("note".to_owned(), text.clone())])));
 
         let content = base64::engine::general_purpose::STANDARD.encode(&text);
-        let parts = ask("ticket_attach", &with(&[("content", json!(content)), ("file", json!(text))]), None).unwrap();
+        let parts = bind_call("ticket_attach", &with_key(&[("content", json!(content)), ("file", json!(text))]), None).unwrap();
         let Some(Payload::Multipart(parts)) = parts.body else { panic!("{:?}", parts.body) };
-        let seen: Vec<_> = parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.bytes.as_slice())).collect();
+        let sent: Vec<_> = parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.bytes.as_slice())).collect();
         let from = format!("from {text}");
-        prop_assert_eq!(seen, [("file", Some(text.as_str()), text.as_bytes()), ("note", None, from.as_bytes())]);
+        prop_assert_eq!(sent, [("file", Some(text.as_str()), text.as_bytes()), ("note", None, from.as_bytes())]);
 
-        let call = ask("ticket_rename", &with(&[("title", json!(text))]), None).unwrap();
-        let again = ask("ticket_rename", &args(&[("project", json!("p")), ("number", json!(1)), ("title", json!("t"))]), None);
+        let call = bind_call("ticket_rename", &with_key(&[("title", json!(text))]), None).unwrap();
+        let other_call = bind_call("ticket_rename", &args(&[("project", json!("p")), ("number", json!(1)), ("title", json!("t"))]), None);
         let body = |request: &Request| request.body.as_ref().and_then(Payload::as_json).unwrap().clone();
-        let (body, other) = (body(&call), body(&again.unwrap()));
-        prop_assert_eq!(&body["query"], &other["query"], "nothing of a value is in the document");
+        let other_body = body(&other_call.unwrap());
+        let body = body(&call);
+        prop_assert_eq!(&body["query"], &other_body["query"], "the document contains no value");
         let input = json!({"title": text, "key": "once-1"});
         prop_assert_eq!(&body["variables"], &json!({"input": input, "project": project, "number": 7}));
         prop_assert_eq!(body.as_object().unwrap().len(), 2);
     }
 
     #[test]
-    fn references_and_cursors_hold_values(project in hostile(), cursor in hostile()) {
-        prop_assume!(is_segment(&project));
+    fn references_and_cursors_carry_values_unchanged(project in hostile_text(), cursor in hostile_text()) {
+        prop_assume!(is_safe_segment(&project));
         let ticket = json!({"project": project, "number": 7});
-        let request = ask("comment_list", &args(&[("ticket", ticket)]), None).unwrap();
-        prop_assert_eq!(at_server(&request).0, ["projects", project.as_str(), "tickets", "7", "comments"]);
+        let request = bind_call("comment_list", &args(&[("ticket", ticket)]), None).unwrap();
+        prop_assert_eq!(read_by_server(&request).0, ["projects", project.as_str(), "tickets", "7", "comments"]);
 
-        let page = PageRequest { at: PageAt::Cursor(cursor.clone()), size: 10 };
-        let request = ask("ticket_search", &args(&[("q", json!(project))]), Some(&page)).unwrap();
-        prop_assert_eq!(at_server(&request), (vec!["search".to_owned()], Vec::new()));
+        let page = PageRequest { at: PagePosition::Cursor(cursor.clone()), size: 10 };
+        let request = bind_call("ticket_search", &args(&[("q", json!(project))]), Some(&page)).unwrap();
+        prop_assert_eq!(read_by_server(&request), (vec!["search".to_owned()], Vec::new()));
         prop_assert_eq!(request.body, Some(Payload::json(json!({"query": project, "cursor": cursor}))));
     }
 
-    /// The API's own words are no more trusted than a program's.
+    /// Text of the API is trusted no more than text of a program.
     #[test]
-    fn next_links_stay_on_the_origin(link in hostile(), shape in 0..4) {
+    fn next_links_stay_on_the_origin(link in hostile_text(), shape in 0..4) {
         let link = match shape {
             0 => link,
             1 => format!("https://api.example.com{link}"),
@@ -231,13 +238,13 @@ proptest! {
         let catalog = every();
         let response = |headers| Response { status: 200, headers, body: b"[]".to_vec() };
         let answer = response(vec![("link".to_owned(), format!("<{link}>; rel=\"next\""))]);
-        let page = PageRequest { at: PageAt::First, size: 10 };
-        let asked = Some(Asked { page: &page, seen: 0 });
+        let page = PageRequest { at: PagePosition::First, size: 10 };
+        let requested = Some(RequestedPage { page: &page, rows_before: 0 });
         let list = catalog.capability("comment_list").unwrap();
-        let decoded = decode(catalog, list, &Answer { response: &answer, args: &Args::new(), asked, nesting: 64, window: Window::ALL });
-        if let Ok(After::Next(at @ PageAt::Place { .. })) = decoded.map(|d| d.after) {
+        let decoded = decode(catalog, list, &DecodeInput { response: &answer, args: &Args::new(), page: requested, max_depth: 64, window: RowWindow::ALL });
+        if let Ok(NextPage::At(at @ PagePosition::Address { .. })) = decoded.map(|d| d.next) {
             let given = args(&[("ticket", json!({"project": "p", "number": 1}))]);
-            let request = ask("comment_list", &given, Some(&PageRequest { at, size: 10 })).unwrap();
+            let request = bind_call("comment_list", &given, Some(&PageRequest { at, size: 10 })).unwrap();
             let url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
             prop_assert_eq!(url.origin().ascii_serialization(), "https://api.example.com");
             prop_assert!(request.path.starts_with('/') && !request.path.starts_with("//"), "{}", request.path);
@@ -250,11 +257,11 @@ proptest! {
         let catalog = every();
         let capability = catalog.capabilities.values().nth(which.index(catalog.capabilities.len())).unwrap();
         let response = Response { status: 200, headers: vec![("etag".to_owned(), "x".to_owned())], body: body.into_bytes() };
-        let page = PageRequest { at: PageAt::First, size: 2 };
-        let asked = Some(Asked { page: &page, seen: 0 });
+        let page = PageRequest { at: PagePosition::First, size: 2 };
+        let requested = Some(RequestedPage { page: &page, rows_before: 0 });
         let given = args(&[("project", json!("p")), ("number", json!(1))]);
-        let answer = Answer { response: &response, args: &given, asked, nesting: 16, window: Window::ALL };
-        match decode(catalog, capability, &answer) {
+        let input = DecodeInput { response: &response, args: &given, page: requested, max_depth: 16, window: RowWindow::ALL };
+        match decode(catalog, capability, &input) {
             Ok(decoded) => {
                 let entity = catalog.entity(&capability.returns).unwrap();
                 for row in &decoded.rows {
@@ -267,7 +274,7 @@ proptest! {
     }
 }
 
-/// JSON of any shape, often nearly the right one; and what is no JSON at all.
+/// Generates answers: JSON with the names of the catalog in any structure, and text that is not JSON.
 fn answers() -> impl Strategy<Value = String> {
     let names = proptest::sample::select(&[
         "data",
@@ -313,7 +320,7 @@ fn answers() -> impl Strategy<Value = String> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         "[a-z0-9-]{0,12}".prop_map(Value::from),
-        proptest::sample::select(WORDS).prop_map(Value::from),
+        proptest::sample::select(HOSTILE_WORDS).prop_map(Value::from),
     ];
     let tree = leaf.prop_recursive(6, 64, 6, move |inner| {
         prop_oneof![
@@ -325,55 +332,56 @@ fn answers() -> impl Strategy<Value = String> {
     prop_oneof![8 => tree.prop_map(|v| v.to_string()), 1 => any::<String>(), 1 => (1usize..400).prop_map(|n| "[".repeat(n))]
 }
 
-/// A list that travels as one text must come apart into the same values.
+/// A server splits a list that is sent as one text, and must get the same values.
 #[test]
 fn a_separator_in_a_value_is_refused() {
     for (style, separator) in [("comma", ','), ("space", ' ')] {
         let text = EVERY.replacen("list: repeat", &format!("list: {style}"), 1);
         let catalog = read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"));
         let list = catalog.capability("ticket_list").unwrap();
-        let with = |items: Value| bind(&catalog, list, &Ask::new(&args(&[("project", json!("p")), ("tag", items)])));
-        let error = with(json!(["a", format!("b{separator}c")])).unwrap_err();
+        let bind_tags =
+            |items: Value| bind(&catalog, list, &BindInput::new(&args(&[("project", json!("p")), ("tag", items)])));
+        let error = bind_tags(json!(["a", format!("b{separator}c")])).unwrap_err();
         assert!(matches!(error, BindError::Separator { .. }), "{error}");
-        let fine = with(json!(["a", "b", 3])).unwrap().query;
-        assert!(fine.contains(&("tag".to_owned(), format!("a{separator}b{separator}3"))), "{fine:?}");
+        let query = bind_tags(json!(["a", "b", 3])).unwrap().query;
+        assert!(query.contains(&("tag".to_owned(), format!("a{separator}b{separator}3"))), "{query:?}");
     }
 }
 
 #[test]
-fn a_megabyte_is_a_value_like_any_other() {
+fn a_value_of_a_megabyte_is_sent_whole() {
     for unit in ["a", "/", "é", "%2f", "\r\n", "{id}"] {
         let long = unit.repeat(1_000_000 / unit.len());
-        let request = ask("person_get", &args(&[("id", json!(long))]), None).unwrap();
-        assert_eq!(at_server(&request).0, ["people", long.as_str()]);
+        let request = bind_call("person_get", &args(&[("id", json!(long))]), None).unwrap();
+        assert_eq!(read_by_server(&request).0, ["people", long.as_str()]);
     }
 }
 
-/// Every form of paging that follows an address or a word of the API's, with addresses elsewhere and words that go round.
+/// Tests every form of paging that follows an address or a cursor of the API, with foreign addresses and repeated cursors.
 #[test]
-fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
-    let paged = |paging: &str| {
+fn a_page_on_another_origin_is_refused_and_a_repeated_page_is_lost() {
+    let catalog_with = |paging: &str| {
         let text = EVERY.replacen("paging: {link: next}", &format!("paging: {paging}"), 1);
         read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
     };
-    let after = |catalog: &Catalog, at: PageAt, next: &str| {
+    let next_page = |catalog: &Catalog, at: PagePosition, next: &str| {
         let list = catalog.capability("comment_list").unwrap();
         let row = json!({"id": 5, "repo": {"name": "p"}, "issue": 1});
-        let whole = matches!(&list.paging, Some(p) if matches!(p.form, catalog::PagingForm::Link));
-        let body = if whole { json!([row]) } else { json!({"rows": [row], "next": next}) };
+        let body_is_list = matches!(&list.paging, Some(p) if matches!(p.form, catalog::PagingForm::Link));
+        let body = if body_is_list { json!([row]) } else { json!({"rows": [row], "next": next}) };
         let headers = vec![("link".to_owned(), format!("<{next}>; rel=next"))];
         let response = Response { status: 200, headers, body: body.to_string().into_bytes() };
         let page = PageRequest { at, size: 1 };
-        let answer = Answer {
+        let input = DecodeInput {
             response: &response,
             args: &Args::new(),
-            asked: Some(Asked { page: &page, seen: 0 }),
-            nesting: 64,
-            window: Window::ALL,
+            page: Some(RequestedPage { page: &page, rows_before: 0 }),
+            max_depth: 64,
+            window: RowWindow::ALL,
         };
-        decode(catalog, list, &answer).map(|d| d.after)
+        decode(catalog, list, &input).map(|d| d.next)
     };
-    let elsewhere = [
+    let foreign_links = [
         "https://evil.example/v1/x",
         "//evil.example/x",
         "http://api.example.com/v1/x",
@@ -390,17 +398,17 @@ fn pages_elsewhere_are_refused_and_pages_that_go_round_end() {
         "ht\ttps://evil.example/",
         "\u{1}https://evil.example",
     ];
-    let next = paged("{next: next}\n    rows: rows");
-    for paging in [paged("{link: next}"), next] {
-        for link in elsewhere {
-            let found = after(&paging, PageAt::First, link);
+    let next_url = catalog_with("{next: next}\n    rows: rows");
+    for paging in [catalog_with("{link: next}"), next_url] {
+        for link in foreign_links {
+            let result = next_page(&paging, PagePosition::First, link);
             let refused =
-                matches!(&found, Err(catalog::DecodeError::Paging(PagingError::Foreign(_) | PagingError::NotUrl)));
-            assert!(refused, "{link}: {found:?}");
+                matches!(&result, Err(catalog::DecodeError::Paging(PagingError::Foreign(_) | PagingError::NotUrl)));
+            assert!(refused, "{link}: {result:?}");
         }
     }
-    let cursor = paged("{cursor: next, send: cursor}\n    rows: rows");
-    assert_eq!(after(&cursor, PageAt::Cursor("a".to_owned()), "a").unwrap(), After::Lost);
-    let last = paged("{last: id, send: after}\n    rows: rows");
-    assert_eq!(after(&last, PageAt::Cursor("5".to_owned()), "").unwrap(), After::Lost);
+    let cursor = catalog_with("{cursor: next, send: cursor}\n    rows: rows");
+    assert_eq!(next_page(&cursor, PagePosition::Cursor("a".to_owned()), "a").unwrap(), NextPage::Lost);
+    let last = catalog_with("{last: id, send: after}\n    rows: rows");
+    assert_eq!(next_page(&last, PagePosition::Cursor("5".to_owned()), "").unwrap(), NextPage::Lost);
 }

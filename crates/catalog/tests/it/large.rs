@@ -1,16 +1,18 @@
-//! An answer with far more rows than anyone asked for costs memory for the wanted ones only.
+//! Tests that an answer with far more rows than requested costs memory only for the rows in the window.
 
 use std::fmt::Write;
 
 use allocation_counter::measure;
 use base::Response;
-use catalog::{Answer, Args, Window, decode, read};
+use catalog::{Args, DecodeInput, RowWindow, decode, read};
 
+/// The rows of each answer.
 const ROWS: usize = 1_000_000;
+/// The rows in the window.
 const WANTED: usize = 1_000;
 
-/// A thousand rows of two fields are about half a megabyte.
-const MOST_BYTES: u64 = 1024 * 1024;
+/// The allowed memory. A thousand rows of two fields are about half a megabyte.
+const MAX_BYTES: u64 = 1024 * 1024;
 
 const CATALOG: &str = r#"
 catalog: large
@@ -29,7 +31,8 @@ capabilities:
   newest: {query: Thing, params: {dd: {type: string, required: true}}, http: "GET /dd/{dd}", rows: data, paging: {last: id, send: after}}
 "#;
 
-fn answer(before: &str, item: impl Fn(usize) -> String, after: &str) -> Response {
+/// Makes an answer with a million items.
+fn large_answer(before: &str, item: impl Fn(usize) -> String, after: &str) -> Response {
     let mut body = String::from(before);
     for number in 0..ROWS {
         body.push_str(if number == 0 { "" } else { "," });
@@ -40,50 +43,51 @@ fn answer(before: &str, item: impl Fn(usize) -> String, after: &str) -> Response
 }
 
 #[test]
-fn a_million_tiny_rows_cost_what_the_wanted_ones_cost() {
+fn a_million_rows_cost_memory_only_for_those_in_the_window() {
     let catalog = read("large.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}"));
     let row = |n: usize| format!("{{\"id\":{n}}}");
     for (name, response) in [
-        ("things", answer("[", row, "]")),
-        ("edges", answer("{\"total\": 9, \"data\": [", |n| format!("{{\"node\":{}}}", row(n)), "]}")),
-        ("words", answer("{\"data\": [", |n| n.to_string(), "]}")),
-        ("newest", answer("{\"data\": [", row, "]}")),
+        ("things", large_answer("[", row, "]")),
+        ("edges", large_answer("{\"total\": 9, \"data\": [", |n| format!("{{\"node\":{}}}", row(n)), "]}")),
+        ("words", large_answer("{\"data\": [", |n| n.to_string(), "]}")),
+        ("newest", large_answer("{\"data\": [", row, "]}")),
     ] {
         let capability = catalog.capability(name).unwrap();
         for skip in [0, ROWS - WANTED / 2] {
-            // Where the next page starts after the last row, rows before the window are read too.
+            // With this form of paging the rows before the window are decoded too, because the next page starts after the
+            // last row.
             if name == "newest" && skip > 0 {
                 continue;
             }
-            let window = Window { skip, take: WANTED };
+            let window = RowWindow { skip, take: WANTED };
             let args = Args::new();
-            let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window };
+            let input = DecodeInput { response: &response, args: &args, page: None, max_depth: 64, window };
             let mut decoded = None;
-            let used = measure(|| decoded = Some(decode(&catalog, capability, &answer).unwrap()));
+            let used = measure(|| decoded = Some(decode(&catalog, capability, &input).unwrap()));
             let decoded = decoded.unwrap();
-            assert!(used.bytes_max < MOST_BYTES, "{name} from {skip}: {} bytes", used.bytes_max);
-            assert_eq!((decoded.came, decoded.skipped), (ROWS, skip), "{name}");
+            assert!(used.bytes_max < MAX_BYTES, "{name} from {skip}: {} bytes", used.bytes_max);
+            assert_eq!((decoded.row_count, decoded.skipped), (ROWS, skip), "{name}");
             assert_eq!(decoded.rows.len(), WANTED.min(ROWS - skip), "{name}");
             assert_eq!(decoded.rows.last().unwrap()["id"], skip + decoded.rows.len() - 1, "{name}");
         }
     }
 }
 
-/// An answer of another shape than the catalog's is refused for as little.
+/// An answer that does not have the catalog's form is refused without storing it.
 #[test]
-fn a_million_of_something_else_cost_next_to_nothing() {
+fn a_million_values_of_another_form_cost_little_memory() {
     let catalog = read("large.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}"));
     let member = |n: usize| format!("\"m{n}\":{{\"id\":{n}}}");
     for (response, name) in [
-        (answer("{", member, "}"), "things"),
-        (answer("{\"data\": {", member, "}}"), "words"),
-        (answer("{\"rows\": [", |n| format!("{{\"id\":{n}}}"), "]}"), "edges"),
+        (large_answer("{", member, "}"), "things"),
+        (large_answer("{\"data\": {", member, "}}"), "words"),
+        (large_answer("{\"rows\": [", |n| format!("{{\"id\":{n}}}"), "]}"), "edges"),
     ] {
         let capability = catalog.capability(name).unwrap();
         let args = Args::new();
-        let answer = Answer { response: &response, args: &args, asked: None, nesting: 64, window: Window::ALL };
+        let input = DecodeInput { response: &response, args: &args, page: None, max_depth: 64, window: RowWindow::ALL };
         let used = measure(|| {
-            let refused = decode(&catalog, capability, &answer).unwrap_err().to_string();
+            let refused = decode(&catalog, capability, &input).unwrap_err().to_string();
             assert!(refused.contains("no rows"), "{refused}");
         });
         assert!(used.bytes_max < 64 * 1024, "{name}: {} bytes", used.bytes_max);

@@ -1,6 +1,5 @@
-//! The catalog format from outside: what is read and refused, how calls are bound and answers decoded, the shipped catalogs,
-//! reloads.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! The integration tests of the catalog crate: reading, refusing, binding, decoding, the shipped catalogs and reloads.
+//! They are one binary, because each further one would be linked and stored separately, with tens of megabytes.
 
 // why: a failed expectation is the test's own failure, in what tests share too.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -11,6 +10,6 @@ mod foreign;
 mod golden_mistakes;
 mod hostile;
 mod large;
-mod shelf;
-mod shelf_properties;
+mod reload;
+mod reload_properties;
 mod shipped;

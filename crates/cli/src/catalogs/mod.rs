@@ -1,5 +1,5 @@
 //! The catalogs of a configuration: those in the binary, and the folders, which are looked at again while the server runs.
-//! Invariant: what is offered is decided by `catalog::Shelf`; here files are read, and what came of them is said.
+//! Invariant: what is offered is decided by `catalog::CatalogSet`; here files are read, and what came of them is said.
 
 mod scan;
 mod settle;
@@ -11,7 +11,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catalog::{Catalog, Change, Problem, Registry, Report, Shelf};
+use catalog::{Catalog, CatalogChange, CatalogProblem, CatalogSet, Registry, ReloadReport};
 use session::Service;
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +22,8 @@ use crate::shipped;
 /// As they were found at the start.
 pub struct Catalogs {
     folders: Vec<PathBuf>,
-    shelf: Shelf,
-    report: Report,
+    shelf: CatalogSet,
+    report: ReloadReport,
 }
 
 impl Catalogs {
@@ -35,7 +35,7 @@ impl Catalogs {
         shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
         shipped.extend(config.imported.iter().cloned());
         listable(&config.catalogs)?;
-        let (shelf, report) = Shelf::new(shipped).reload(&scan::folders(&config.catalogs));
+        let (shelf, report) = CatalogSet::new(shipped).reload(&scan::folders(&config.catalogs));
         let catalogs = Self { folders: config.catalogs.clone(), shelf, report };
         if config.strict_catalogs { catalogs.or_refuse() } else { Ok(catalogs) }
     }
@@ -60,13 +60,13 @@ impl Catalogs {
         found
     }
 
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[CatalogProblem] {
         self.shelf.registry().problems()
     }
 
     /// Shipped catalogs that a file stands in for.
-    pub fn replaced(&self) -> impl Iterator<Item = &Change> {
-        self.report.changes.iter().filter(|change| matches!(change, Change::InsteadOfShipped { .. }))
+    pub fn replaced(&self) -> impl Iterator<Item = &CatalogChange> {
+        self.report.changes.iter().filter(|change| matches!(change, CatalogChange::InsteadOfShipped { .. }))
     }
 
     /// Says what was found at the start, and offers through `service` whatever the folders hold from now on.
@@ -82,7 +82,7 @@ impl Catalogs {
 /// Every catalog of these folders; the first that cannot be used is a failure.
 pub fn all_of(folders: &[PathBuf]) -> Result<Vec<Arc<Catalog>>, Failure> {
     listable(folders)?;
-    let (shelf, report) = Shelf::default().reload(&scan::folders(folders));
+    let (shelf, report) = CatalogSet::default().reload(&scan::folders(folders));
     let loaded = Catalogs { folders: Vec::new(), shelf, report }.or_refuse()?;
     Ok(loaded.shelf.registry().iter().cloned().collect())
 }
@@ -105,9 +105,9 @@ enum Level {
 }
 
 /// To the log: each mistake with its place, what is wrong and what to write.
-fn say(report: &Report, level: Level) {
+fn say(report: &ReloadReport, level: Level) {
     for change in &report.changes {
-        if level == Level::Reload || matches!(change, Change::InsteadOfShipped { .. }) {
+        if level == Level::Reload || matches!(change, CatalogChange::InsteadOfShipped { .. }) {
             tracing::info!(target: "tokamak::catalogs", "{change}");
         }
     }

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use catalog::{FileFound, FolderFound, Unlisted, Unusable};
+use catalog::{FileError, FileScan, FolderError, FolderScan};
 
 const MIB: u64 = 1024 * 1024;
 /// Of one file. The largest catalogs of real APIs are a tenth of this.
@@ -15,16 +15,16 @@ const FILE_BYTES: u64 = 4 * MIB;
 const FOLDER_BYTES: u64 = 256 * MIB;
 const FILES: usize = 2_000;
 
-pub fn folders(folders: &[PathBuf]) -> Vec<FolderFound> {
-    folders.iter().map(|folder| FolderFound { folder: folder.display().to_string(), files: files(folder) }).collect()
+pub fn folders(folders: &[PathBuf]) -> Vec<FolderScan> {
+    folders.iter().map(|folder| FolderScan { folder: folder.display().to_string(), files: files(folder) }).collect()
 }
 
 /// The names in a folder that should be catalogs, in order: `*.yaml` and `*.yml`. What begins with a dot is an editor's or
 /// Kubernetes' own.
-pub fn names(folder: &Path) -> Result<Vec<PathBuf>, Unlisted> {
+pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unlisted = |cause: std::io::Error| match cause.kind() {
-        ErrorKind::NotFound => Unlisted::Missing,
-        kind => Unlisted::Unreadable(kind.to_string()),
+        ErrorKind::NotFound => FolderError::Missing,
+        kind => FolderError::Unreadable(kind.to_string()),
     };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unlisted)? {
@@ -34,7 +34,7 @@ pub fn names(folder: &Path) -> Result<Vec<PathBuf>, Unlisted> {
             continue;
         }
         if names.len() == FILES {
-            return Err(Unlisted::TooManyFiles { most: FILES });
+            return Err(FolderError::TooManyFiles { most: FILES });
         }
         names.push(name);
     }
@@ -42,19 +42,19 @@ pub fn names(folder: &Path) -> Result<Vec<PathBuf>, Unlisted> {
     Ok(names)
 }
 
-fn files(folder: &Path) -> Result<Vec<FileFound>, Unlisted> {
+fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     let mut bytes = 0;
     let mut files = Vec::new();
     for name in names(folder)? {
         let (shown, plain) = shown(&name);
-        let text = if plain { read(&folder.join(&name)) } else { Some(Err(Unusable::Name)) };
+        let text = if plain { read(&folder.join(&name)) } else { Some(Err(FileError::Name)) };
         // One that went away since it was listed is not there.
         let Some(text) = text else { continue };
         bytes += text.as_ref().map_or(0, String::len) as u64;
         if bytes > FOLDER_BYTES {
-            return Err(Unlisted::TooManyBytes { most_mib: (FOLDER_BYTES / MIB) as usize });
+            return Err(FolderError::TooManyBytes { most_mib: (FOLDER_BYTES / MIB) as usize });
         }
-        files.push(FileFound { file: folder.join(shown).display().to_string(), text });
+        files.push(FileScan { file: folder.join(shown).display().to_string(), text });
     }
     Ok(files)
 }
@@ -68,35 +68,35 @@ fn shown(name: &Path) -> (String, bool) {
 }
 
 /// The text of a file, or of what a link leads to; `None` when nothing has that name.
-fn read(path: &Path) -> Option<Result<String, Unusable>> {
+fn read(path: &Path) -> Option<Result<String, FileError>> {
     match std::fs::metadata(path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let leads_nowhere = std::fs::symlink_metadata(path).is_ok();
-            leads_nowhere.then(|| Err(Unusable::Unreadable("a link that leads nowhere".to_owned())))
+            leads_nowhere.then(|| Err(FileError::Unreadable("a link that leads nowhere".to_owned())))
         }
-        Err(cause) => Some(Err(Unusable::Unreadable(cause.kind().to_string()))),
+        Err(cause) => Some(Err(FileError::Unreadable(cause.kind().to_string()))),
         // Asked before it is opened, because opening a device may do something.
-        Ok(about) if !about.is_file() => Some(Err(Unusable::NotAFile)),
+        Ok(about) if !about.is_file() => Some(Err(FileError::NotAFile)),
         Ok(_) => Some(text(path)),
     }
 }
 
-fn text(path: &Path) -> Result<String, Unusable> {
-    let unreadable = |cause: std::io::Error| Unusable::Unreadable(cause.kind().to_string());
+fn text(path: &Path) -> Result<String, FileError> {
+    let unreadable = |cause: std::io::Error| FileError::Unreadable(cause.kind().to_string());
     // Without waiting: a pipe that took the file's place would never answer.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(Unusable::NotAFile);
+        return Err(FileError::NotAFile);
     }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES {
-        return Err(Unusable::TooLarge { most_mib: (FILE_BYTES / MIB) as usize });
+        return Err(FileError::TooLarge { most_mib: (FILE_BYTES / MIB) as usize });
     }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Unusable::NotText { line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
+        FileError::NotText { line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }
 
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn look(folder: &Path) -> Vec<(String, Result<String, Unusable>)> {
+    fn look(folder: &Path) -> Vec<(String, Result<String, FileError>)> {
         let found = folders(&[folder.to_owned()]).remove(0).files.unwrap();
         let name = |file: &str| file.rsplit('/').next().unwrap().to_owned();
         found.into_iter().map(|file| (name(&file.file), file.text)).collect()
@@ -144,7 +144,7 @@ mod tests {
             assert!(text.unwrap_err().to_string().starts_with(expected), "{name}");
         }
         // Opened all the same, a pipe is still no file and nothing waits.
-        assert_eq!(text(&at("pipe.yaml")), Err(Unusable::NotAFile));
+        assert_eq!(text(&at("pipe.yaml")), Err(FileError::NotAFile));
     }
 
     #[test]
@@ -165,15 +165,15 @@ mod tests {
         }
         let found = look(folder.path());
         assert_eq!(found.len(), 5);
-        assert!(found.iter().all(|(name, text)| *text == Err(Unusable::Name) && !name.contains(['\n', '\u{1b}'])));
+        assert!(found.iter().all(|(name, text)| *text == Err(FileError::Name) && !name.contains(['\n', '\u{1b}'])));
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("it's fine.yaml"), "x").unwrap();
         fs::write(folder.path().join("huge.yaml"), vec![b' '; FILE_BYTES as usize + 1]).unwrap();
         fs::write(folder.path().join("most.yaml"), vec![b' '; FILE_BYTES as usize]).unwrap();
         fs::write(folder.path().join("latin.yaml"), b"a: 1\nb: caf\xe9\n").unwrap();
         let texts: Vec<_> = look(folder.path()).into_iter().map(|(_, text)| text.map(|t| t.len())).collect();
-        let too_large = Err(Unusable::TooLarge { most_mib: 4 });
-        assert_eq!(texts, [too_large, Ok(1), Err(Unusable::NotText { line: 2 }), Ok(FILE_BYTES as usize)]);
+        let too_large = Err(FileError::TooLarge { most_mib: 4 });
+        assert_eq!(texts, [too_large, Ok(1), Err(FileError::NotText { line: 2 }), Ok(FILE_BYTES as usize)]);
     }
 
     #[test]
@@ -182,8 +182,8 @@ mod tests {
         for n in 0..=FILES {
             fs::write(folder.path().join(format!("{n}.yaml")), "").unwrap();
         }
-        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(Unlisted::TooManyFiles { most: FILES }));
+        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(FolderError::TooManyFiles { most: FILES }));
         let gone = folder.path().join("gone");
-        assert_eq!(folders(&[gone])[0].files, Err(Unlisted::Missing));
+        assert_eq!(folders(&[gone])[0].files, Err(FolderError::Missing));
     }
 }

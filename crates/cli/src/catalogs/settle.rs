@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use catalog::{FileFound, FolderFound, Unusable};
+use catalog::{FileError, FileScan, FolderScan};
 
 /// Of looks that differ from the one before. A file that changes for longer, a log perhaps, must not hold up the others.
 const ROUNDS: usize = 10;
 
 /// What two looks in a row found, with a `pause` between them.
-pub fn settled(mut look: impl FnMut() -> Vec<FolderFound>, mut pause: impl FnMut()) -> Vec<FolderFound> {
+pub fn settled(mut look: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
     let mut last = look();
     for round in 1.. {
         pause();
@@ -25,14 +25,14 @@ pub fn settled(mut look: impl FnMut() -> Vec<FolderFound>, mut pause: impl FnMut
     last
 }
 
-fn without_moving(last: &[FolderFound], next: Vec<FolderFound>) -> Vec<FolderFound> {
+fn without_moving(last: &[FolderScan], next: Vec<FolderScan>) -> Vec<FolderScan> {
     let files = last.iter().flat_map(|folder| folder.files.iter().flatten());
-    let seen: BTreeMap<&String, &FileFound> = files.map(|file| (&file.file, file)).collect();
-    let still = |file: FileFound| match seen.get(&file.file) {
+    let seen: BTreeMap<&String, &FileScan> = files.map(|file| (&file.file, file)).collect();
+    let still = |file: FileScan| match seen.get(&file.file) {
         Some(same) if **same == file => file,
-        _ => FileFound { text: Err(Unusable::Changing), ..file },
+        _ => FileScan { text: Err(FileError::Changing), ..file },
     };
-    let folder = |folder: FolderFound| FolderFound {
+    let folder = |folder: FolderScan| FolderScan {
         files: folder.files.map(|files| files.into_iter().map(still).collect()),
         ..folder
     };
@@ -43,9 +43,9 @@ fn without_moving(last: &[FolderFound], next: Vec<FolderFound>) -> Vec<FolderFou
 mod tests {
     use super::*;
 
-    fn found(texts: &[(&str, &str)]) -> Vec<FolderFound> {
-        let file = |(name, text): &(&str, &str)| FileFound { file: (*name).to_owned(), text: Ok((*text).to_owned()) };
-        vec![FolderFound { folder: "dir".to_owned(), files: Ok(texts.iter().map(file).collect()) }]
+    fn found(texts: &[(&str, &str)]) -> Vec<FolderScan> {
+        let file = |(name, text): &(&str, &str)| FileScan { file: (*name).to_owned(), text: Ok((*text).to_owned()) };
+        vec![FolderScan { folder: "dir".to_owned(), files: Ok(texts.iter().map(file).collect()) }]
     }
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
         );
         let mut expected = found(&[("a", "still"), ("log", "")]);
         if let Ok(files) = &mut expected[0].files {
-            files[1].text = Err(Unusable::Changing);
+            files[1].text = Err(FileError::Changing);
         }
         assert_eq!((settled, n), (expected, ROUNDS + 1));
     }

@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use catalog::Unlisted;
+use catalog::FolderError;
 
 use super::scan;
 
@@ -15,7 +15,7 @@ pub struct Stamp(Vec<Folder>);
 #[derive(Debug, PartialEq, Eq)]
 struct Folder {
     itself: Option<(u64, u64)>,
-    files: Result<Vec<(PathBuf, Option<File>)>, Unlisted>,
+    files: Result<Vec<(PathBuf, Option<File>)>, FolderError>,
 }
 
 /// Device, inode, size, and the times of content and status down to the nanosecond.

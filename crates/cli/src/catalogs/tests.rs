@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use catalog::{Registry, Shelf};
+use catalog::{CatalogSet, Registry};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -41,9 +41,9 @@ impl Watched {
         let (token, sink, folders) = (stop.clone(), offers.clone(), vec![folder.clone()]);
         let offer = move |registry| sink.lock().unwrap().push(registry);
         if polled {
-            std::thread::spawn(move || watch::run(folders, Shelf::default(), |_| None, &token, &offer));
+            std::thread::spawn(move || watch::run(folders, CatalogSet::default(), |_| None, &token, &offer));
         } else {
-            watch::start(folders, Shelf::default(), token, offer);
+            watch::start(folders, CatalogSet::default(), token, offer);
         }
         Self { folder, offers, _place: place, _stop: stop.drop_guard() }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use catalog::{Registry, Shelf};
+use catalog::{CatalogSet, Registry};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ const SHARE: u32 = 20;
 /// Passes each new registry to `offer` until `stop`.
 pub fn start(
     folders: Vec<PathBuf>,
-    shelf: Shelf,
+    shelf: CatalogSet,
     stop: CancellationToken,
     offer: impl Fn(Arc<Registry>) + Send + 'static,
 ) {
@@ -42,7 +42,7 @@ pub fn start(
 /// `listen` makes the system's watch, where there is one.
 pub fn run(
     folders: Vec<PathBuf>,
-    shelf: Shelf,
+    shelf: CatalogSet,
     listen: impl FnOnce(SyncSender<()>) -> Option<RecommendedWatcher>,
     stop: &CancellationToken,
     offer: &impl Fn(Arc<Registry>),
@@ -55,7 +55,7 @@ pub fn run(
 
 struct Watch {
     folders: Vec<PathBuf>,
-    shelf: Shelf,
+    shelf: CatalogSet,
     /// Of the folders when they were last looked at.
     stamp: Stamp,
     watcher: Option<RecommendedWatcher>,

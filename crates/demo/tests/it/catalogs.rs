@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use base::{Payload, Response};
-use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, Decoded, PageAt, PageRequest, Row, bind, decode};
+use catalog::{
+    Args, BindInput, Capability, Catalog, DecodeInput, Decoded, NextPage, PagePosition, PageRequest, RequestedPage,
+    Row, bind, decode,
+};
 use serde_json::{Value, json};
 
 use super::served::Served;
@@ -28,15 +31,15 @@ impl Caller {
         self.called.insert(name.to_owned());
         let capability = self.catalog.capability(name).unwrap();
         let args: Args = serde_json::from_value(args).unwrap();
-        let mut page = capability.paging.as_ref().map(|_| PageRequest { at: PageAt::First, size: 50 });
+        let mut page = capability.paging.as_ref().map(|_| PageRequest { at: PagePosition::First, size: 50 });
         let mut rows = Vec::new();
         loop {
             let decoded = self.once(capability, &args, page.as_ref(), rows.len()).await;
             rows.extend(decoded.rows);
-            match (decoded.after, &mut page) {
-                (After::Next(at), Some(page)) => page.at = at,
+            match (decoded.next, &mut page) {
+                (NextPage::At(at), Some(page)) => page.at = at,
                 (after, _) => {
-                    assert_eq!(after, After::End, "{name}");
+                    assert_eq!(after, NextPage::End, "{name}");
                     return rows;
                 }
             }
@@ -45,7 +48,7 @@ impl Caller {
 
     async fn once(&self, capability: &Capability, args: &Args, page: Option<&PageRequest>, seen: usize) -> Decoded {
         let once = format!("{}-1", capability.name);
-        let ask = Ask { args, page, fields: self.fields.as_deref(), once: Some(&once) };
+        let ask = BindInput { args, page, fields: self.fields.as_deref(), idempotency_key: Some(&once) };
         let request = bind(&self.catalog, capability, &ask).unwrap();
         let pairs: Vec<String> =
             request.query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
@@ -59,8 +62,9 @@ impl Caller {
         let reply = self.served.ask(&target, &headers, body.as_bytes()).await;
         assert!((200..300).contains(&reply.status), "{target}: {}", reply.text());
         let response = Response { status: reply.status, headers: Vec::new(), body: reply.body };
-        let asked = page.map(|page| Asked { page, seen });
-        let answer = Answer { response: &response, args, asked, nesting: 64, window: catalog::Window::ALL };
+        let asked = page.map(|page| RequestedPage { page, rows_before: seen });
+        let answer =
+            DecodeInput { response: &response, args, page: asked, max_depth: 64, window: catalog::RowWindow::ALL };
         decode(&self.catalog, capability, &answer).unwrap()
     }
 

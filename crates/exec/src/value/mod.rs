@@ -63,7 +63,7 @@ impl<'a> Scope<'a> {
         let mut out = catalog::Args::new();
         for (name, expr) in args {
             let value = self.value(expr).await?.0;
-            if !value.is_null() || capability.empties(name.as_str()) {
+            if !value.is_null() || capability.accepts_null(name.as_str()) {
                 out.insert(name.to_string(), value);
             } else if capability.params.get(name.as_str()).is_some_and(|p| p.required)
                 || capability.anchor.iter().any(|part| part == name)

@@ -169,7 +169,7 @@ impl<'s> Checker<'s> {
                 continue;
             };
             // `null` empties what an update sets; elsewhere nothing is there yet, and it is the same as leaving it out.
-            if is_null(&value) && !capability.empties(&param.name) {
+            if is_null(&value) && !capability.accepts_null(&param.name) {
                 is_valid &= self.check_can_empty(capability, param, (slot, written));
                 continue;
             }

@@ -117,7 +117,7 @@ fn an_unpromoted_fork_sends_no_writes() {
 #[test]
 fn a_read_only_tenant_sends_only_reads() {
     let mut house = house(json!(["https://api.example.com"]));
-    house.allow = catalog::Allow::new(None, None, true);
+    house.allow = catalog::Permissions::new(None, None, true);
     let p = house.process();
     completed(p.run(&code(fetch("GET", API, &[]))));
     let said = refused(&p, &code(fetch("POST", API, &[])));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use access::Tenants;
 use base::{Limits, TenantId};
-use catalog::{Allow, Catalog, Registry};
+use catalog::{Catalog, Permissions, Registry};
 use serde_json::json;
 use session::{DiscoverRequest, Error, OpenRequest, OpenedSession, PlanRequest, SeedRequest, Service, TaughtTable};
 use testkit::upstream::Rule;
@@ -24,7 +24,7 @@ fn other() -> Arc<Catalog> {
     Arc::new(catalog::read("other.yaml", &text).unwrap())
 }
 
-fn service(house: &Harness, allow: Allow) -> Arc<Service> {
+fn service(house: &Harness, allow: Permissions) -> Arc<Service> {
     let tenants = Tenants::new(BTreeMap::from([(TenantId::local(), allow)]));
     let registry = Registry::new([demo(), other()]).unwrap();
     Arc::new(Service::new(house.ports(), registry, Limits::default()).with_tenants(tenants))
@@ -55,7 +55,7 @@ async fn mistakes(service: &Service, program: &str) -> Vec<String> {
 #[tokio::test]
 async fn forbidden_capabilities_appear_not_to_exist() {
     let house = Harness::working();
-    let service = service(&house, Allow::new(Some(&["demo"]), Some(&["demo:ticket_*"]), true));
+    let service = service(&house, Permissions::new(Some(&["demo"]), Some(&["demo:ticket_*"]), true));
     // Discovery does not find it.
     let found = |intent: &str| {
         let request = DiscoverRequest { intent: intent.to_owned(), ..DiscoverRequest::default() };
@@ -94,7 +94,7 @@ async fn forbidden_capabilities_appear_not_to_exist() {
 async fn a_revoked_right_disappears_from_existing_sessions() {
     let house = Harness::working();
     house.upstream.add(Rule::get("/api/people").json(200, json!({"people": []})));
-    let free = service(&house, Allow::default());
+    let free = service(&house, Permissions::default());
     let opened = open(&free, &[("demo", "Ticket"), ("demo", "Person"), ("other", "Ticket")]).await.unwrap();
     assert!(table(&opened).contains("e3\tother:Ticket"));
     let commit = free
@@ -103,7 +103,7 @@ async fn a_revoked_right_disappears_from_existing_sessions() {
         .unwrap()
         .commit
         .unwrap();
-    let bound = service(&house, Allow::new(Some(&["demo"]), None, true));
+    let bound = service(&house, Permissions::new(Some(&["demo"]), None, true));
     assert!(mistakes(&bound, CLOSE).await[0].starts_with("E0210"));
     assert!(mistakes(&bound, "e3").await[0].starts_with("E0202"));
     let error = bound.run(&me(), &harness::commit_of(&commit)).await.unwrap_err();
@@ -118,7 +118,7 @@ async fn a_revoked_right_disappears_from_existing_sessions() {
     // More can still be taught, and the pinned catalog stays.
     let more = open(&bound, &[("demo", "Project")]).await.unwrap();
     assert!(table(&more).contains("e4\tdemo:Project"), "{}", table(&more));
-    let free = service(&house, Allow::default());
+    let free = service(&house, Permissions::default());
     let request = PlanRequest { session: "s0".to_owned(), program: "e3, e2, e4".to_owned() };
     free.plan(&me(), &request).await.unwrap();
     free.plan(&me(), &PlanRequest { program: CLOSE.to_owned(), ..request }).await.unwrap();
@@ -137,7 +137,7 @@ async fn entities_with_the_same_name_are_distinguished_up_to_the_call() {
         |name: &str| json!({"id": "ada", "name": name, "email": "a@b", "team": "platform", "joined": "2024-01-01"});
     house.upstream.add(Rule::get("/api/people/ada").json(200, person("of demo")));
     house.upstream.add(Rule::get("/other/people/ada").json(200, person("of other")));
-    let service = service(&house, Allow::default());
+    let service = service(&house, Permissions::default());
     let opened = open(&service, &[("other", "Person"), ("demo", "Person")]).await.unwrap();
     assert!(table(&opened).contains("e1\tdemo:Person") && table(&opened).contains("e2\tother:Person"));
     let program = "a = e1(\"ada\")\nb = e2(\"ada\")\nc = demo:Person(\"ada\")\nd = other:Person(\"ada\")\na, b, c, d";

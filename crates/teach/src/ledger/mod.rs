@@ -255,7 +255,7 @@ impl Ledger {
             // Without a get a relation is written on a list.
             rows.entry((&relation.catalog, &relation.entity)).and_modify(|n| *n += 1);
         }
-        for (catalog, method) in self.taught_methods(catalogs).filter(|(_, m)| m.teaches_anchor()) {
+        for (catalog, method) in self.taught_methods(catalogs).filter(|(_, m)| m.needs_anchor()) {
             if catalog.entity(&method.entity).is_some_and(|e| e.key.len() > 1) {
                 *rows.entry((&catalog.id, &method.entity)).or_default() += 1;
             }

@@ -52,7 +52,7 @@ impl TableFeatures {
             uses.methods = true;
             uses.effects |= !capability.kind.is_read();
             uses.blocks |= takes_text(capability);
-            let entity = catalog.entity(&capability.entity).filter(|_| !capability.teaches_anchor());
+            let entity = catalog.entity(&capability.entity).filter(|_| !capability.needs_anchor());
             led_calls += usize::from(entity.is_some_and(|entity| starts_with_key(entity, capability)));
         }
         uses.leads = led_calls >= WORTH_A_SENTENCE;

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use catalog::{Capability, Catalog, Entity, Param, Source, Type};
+use catalog::{Capability, Catalog, Entity, FieldSource, Param, Type};
 
 use super::kinds::{self, SlotUse, is_long, write_symbol};
 use super::phrases::{
@@ -206,7 +206,7 @@ impl<'s, 'a> Writer<'s, 'a> {
     pub fn method(&mut self, method: &TaughtMethod) {
         let Some(capability) = self.catalog.capability(&method.capability) else { return };
         let slots = RowSlots::of(capability);
-        let on_instance = capability.teaches_anchor();
+        let on_instance = capability.needs_anchor();
         let mut expr = if on_instance { self.anchor.clone() } else { self.symbol.clone() };
         expr.push('.');
         expr.push_str(&method.symbol);
@@ -440,7 +440,7 @@ impl<'s, 'a> Writer<'s, 'a> {
             self.state.is_named(catalog, &field.name, &field.kind);
             shown += 1;
             // A moment that stands in for a key tells nothing of what was read.
-            let stands_in = entity.key.len() == 1 && matches!(field.source, Source::Header(_));
+            let stands_in = entity.key.len() == 1 && matches!(field.source, FieldSource::Header(_));
             if stands_in || (in_key(&field.name) && in_expr(&field.name)) {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::{CatalogId, Digest};
-use catalog::{Allow, Capability, Catalog, Registry};
+use catalog::{Capability, Catalog, Permissions, Registry};
 use teach::discovery::{Decision, DiscoveryResult, Index, MAX_LIMIT, Query};
 use teach::words::stems;
 
@@ -75,7 +75,7 @@ fn discovery_holds_its_floors() {
 #[test]
 fn what_may_not_be_used_is_not_found() {
     let index = Index::new(&shipped());
-    let allow = Allow::new(Some(&["github", "stripe"]), Some(&["github:issue_*", "stripe:*"]), true);
+    let allow = Permissions::new(Some(&["github", "stripe"]), Some(&["github:issue_*", "stripe:*"]), true);
     let allowed = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
     for one in intents() {
         for name in names(&find(&index, &one.intent, &[], &allowed)) {

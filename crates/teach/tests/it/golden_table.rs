@@ -60,7 +60,7 @@ fn a_row_that_is_shown_again_has_its_own_symbol() {
     for words in ["odd:Signal", "odd:Door"] {
         ledger = ledger.extend(&catalogs, &TeachRequest::all(&seeds(words))).unwrap().ledger;
     }
-    let allow = catalog::Allow::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
+    let allow = catalog::Permissions::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
     let seen: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
     let extended = ledger.extend(&seen, &TeachRequest::all(&seeds("odd:Key"))).unwrap();
     let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &seen, &extended.wave);

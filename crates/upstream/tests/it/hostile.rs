@@ -3,7 +3,7 @@
 //! instead.
 
 use base::{FormPart, Payload, Request};
-use catalog::{Args, Ask, Catalog, PageAt, PageRequest, bind};
+use catalog::{Args, BindInput, Catalog, PagePosition, PageRequest, bind};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
@@ -70,7 +70,7 @@ fn hostile(evil: &str) -> impl Strategy<Value = String> + use<> {
 
 /// Every capability that sends something, with this text in every place that takes one.
 fn calls(catalog: &Catalog, text: &str) -> Vec<Result<Request, catalog::BindError>> {
-    let page = PageRequest { at: PageAt::Cursor(text.to_owned()), size: 10 };
+    let page = PageRequest { at: PagePosition::Cursor(text.to_owned()), size: 10 };
     let content = base64_of(text);
     catalog
         .capabilities
@@ -91,7 +91,7 @@ fn calls(catalog: &Catalog, text: &str) -> Vec<Result<Request, catalog::BindErro
             for part in &capability.anchor {
                 args.insert(part.clone(), json!(text));
             }
-            let ask = Ask { page: Some(&page), once: Some("once-1"), ..Ask::new(&args) };
+            let ask = BindInput { page: Some(&page), idempotency_key: Some("once-1"), ..BindInput::new(&args) };
             bind(catalog, capability, &ask)
         })
         .collect()
@@ -200,9 +200,9 @@ async fn a_next_page_elsewhere_is_not_fetched() {
     let host = evil.origin.as_str().trim_start_matches("http://");
     let list = catalog.capability("comment_list").unwrap();
     for path in [format!("//{host}/x"), format!("/\\{host}"), format!("{}/x", evil.origin), format!("@{host}/x")] {
-        let page = PageRequest { at: PageAt::Place { path, query: vec![] }, size: 1 };
+        let page = PageRequest { at: PagePosition::Address { path, query: vec![] }, size: 1 };
         let args = Args::from([("ticket".to_owned(), json!({"project": "p", "number": 1}))]);
-        let request = bind(&catalog, list, &Ask { page: Some(&page), ..Ask::new(&args) }).unwrap();
+        let request = bind(&catalog, list, &BindInput { page: Some(&page), ..BindInput::new(&args) }).unwrap();
         assert!(world.read(request).await.is_err());
     }
     assert_eq!((server.connections(), evil.connections()), (0, 0));

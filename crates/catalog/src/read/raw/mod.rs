@@ -1,9 +1,9 @@
-//! The YAML as written: strict shapes with the places of names, before anything is resolved.
-//! Invariant: an unknown key is an error here, with its place; nothing has a default that hides a mistake. The JSON Schema of
-//! the format is made from these types, so it cannot say anything else.
+//! The shape of the YAML: the keys and values that the format knows, before any name is resolved.
+//! Invariants: an unknown key is a mistake, and no default hides one. The JSON Schema of the format is made from these types,
+//! so it always describes what the reader accepts.
 
 mod capability;
-mod slot;
+mod declaration;
 
 use base::Auth;
 use indexmap::IndexMap;
@@ -11,101 +11,116 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use capability::{Capability, IdempotencyShape, Paging, PagingPlace, PartShape, Paths, Probe};
-pub use slot::{FieldPath, Slot, SlotType, UnionShape};
+pub use declaration::{Declaration, FieldPath, SlotType, UnionShape};
 
-/// What an API offers and how it travels.
+/// The description of one API.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Tokamak catalog")]
 pub struct Catalog {
     /// The API's id: lower case letters, digits, `-` and `_`.
     pub catalog: String,
+    /// A number that the author raises with each change.
     pub version: u32,
+    /// The API's name for people.
     pub title: String,
     /// Other ids for the same API.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Scheme, host, port and a path that goes before every other; no request ever leaves it.
+    /// Scheme, host, port and the path before every other path. No request leaves for another origin.
     pub origin: String,
+    /// How requests are signed.
     #[serde(default)]
     pub auth: Option<Auth>,
-    /// Calls go without the credential where its secret is not set.
+    /// Calls are sent without the credential if its secret is not set.
     #[serde(default)]
     pub anonymous: bool,
-    /// Sent with every request.
+    /// Headers of every request.
     #[serde(default)]
     pub headers: IndexMap<String, String>,
+    /// How fast the origin may be called.
     #[serde(default)]
     pub pace: Option<Pace>,
+    /// How an answer with status 200 reports a failure.
     #[serde(default)]
     pub failure: Option<Failure>,
-    /// The path of the GraphQL endpoint, after the origin's own; `/graphql` unless said otherwise.
+    /// The path of the GraphQL endpoint, after the path of the origin. The default is `/graphql`.
     #[serde(default)]
     pub graphql: Option<String>,
     /// Types with a name.
     #[serde(default)]
-    #[schemars(with = "IndexMap<String, slot::LongType>")]
+    #[schemars(with = "IndexMap<String, declaration::LongType>")]
     pub types: IndexMap<String, SlotType>,
+    /// The kinds of things that the API has, by name.
     pub entities: IndexMap<String, Entity>,
+    /// The operations of the API, by name.
     pub capabilities: IndexMap<String, Capability>,
 }
 
-/// How fast the origin may be called, by all callers together.
+/// How fast all callers together may call the origin.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
+    /// Calls in one second.
     pub per_second: f64,
-    /// So many at once after a rest.
+    /// Calls that may be sent at once after a pause.
     #[serde(default)]
     pub burst: u32,
-    /// Calls under way at one time.
+    /// Calls that may be open at the same time.
     #[serde(default)]
     pub concurrent: Option<u32>,
 }
 
-/// For an API that answers 200 to everything: the path of a flag that is false when it failed, and of its words.
+/// How an answer with status 200 reports a failure, for an API that answers 200 to everything.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
+    /// The path of a flag that is `false` if the call failed.
     pub flag: String,
+    /// The path of the API's own words about the failure.
     pub says: String,
 }
 
+/// A kind of thing that the API has.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Entity {
-    /// One line that tells a reader what a row is.
+    /// One line that says what a row is.
     pub about: String,
-    /// Other words for it, for discovery.
+    /// Synonyms, by which discovery finds the entity.
     #[serde(default)]
     pub words: Vec<String>,
     /// The fields that identify a row.
     pub key: Vec<String>,
-    /// The get that `Entity(key)` uses, where there are several.
+    /// The get that `Entity(key)` uses, if there are several gets.
     #[serde(default)]
     pub primary_read: Option<String>,
-    #[schemars(with = "IndexMap<String, slot::FieldShape>")]
-    pub fields: IndexMap<String, Slot>,
+    /// The values of a row.
+    #[schemars(with = "IndexMap<String, declaration::FieldShape>")]
+    pub fields: IndexMap<String, Declaration>,
+    /// The ways from a row to other rows.
     #[serde(default)]
     pub relations: IndexMap<String, Relation>,
 }
 
-/// Exactly one of `many` and `one`, and exactly one of `by`, `key` and `in`.
+/// A way from a row to other rows. It has exactly one of `many` and `one`, and exactly one of `by`, `key` and `in`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
+    /// The entity of a list of rows.
     pub many: Option<String>,
+    /// The entity of a single row.
     pub one: Option<String>,
     #[serde(default)]
     pub about: String,
-    /// A query whose scope the parent fills.
+    /// A query whose scope is filled from the parent row.
     pub by: Option<String>,
-    /// A field of the parent that holds the reference.
+    /// A field of the parent row that holds the reference.
     pub key: Option<String>,
-    /// The path inside the parent's payload that holds the rows.
+    /// The path inside the parent's item in the answer that holds the rows.
     #[serde(rename = "in")]
     pub embedded: Option<String>,
-    /// Parameter of `by` to a field of the parent, where the names differ.
+    /// A parameter of `by`, and the field of the parent row that fills it, if the names differ.
     #[serde(default)]
     pub with: IndexMap<String, String>,
 }

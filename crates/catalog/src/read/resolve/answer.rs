@@ -1,75 +1,79 @@
-//! What an answer holds: where its rows are, of which entity, with which fields.
-//! Invariant: a list has rows, everything else has at most one.
+//! Answers: where the rows are in an answer, their entity, and the fields that the answer carries.
+//! Invariant: only a query or a search has a list of rows. The answer of any other capability has at most one row.
 
-use super::Cx;
-use super::Mistake;
-use super::capability::Written;
+use super::capability::WrittenCapability;
+use super::{CatalogResolver, Mistake};
 use crate::codes;
 use crate::model::{Kind, RowForm, Rows};
 use crate::path::DataPath;
-use crate::read::places::Spot;
 use crate::read::raw::Paths;
+use crate::read::spans::YamlTarget;
 
-impl Cx<'_> {
-    pub(super) fn rows(&mut self, of: &Written<'_>) -> Option<Rows> {
-        let raw = of.raw;
-        let (given, other) = if of.kind.is_list() { (&raw.rows, &raw.row) } else { (&raw.row, &raw.rows) };
-        let (key, wrong_key) = if of.kind.is_list() { ("rows", "row") } else { ("row", "rows") };
-        if other.is_some() {
-            let what = if of.kind.is_list() { "gives many rows" } else { "gives one row" };
-            let message = format!("`{}` {what}; write `{key}`, not `{wrong_key}`", of.name);
-            return self.misread(of.at.key(wrong_key).here(), message);
+impl CatalogResolver<'_> {
+    /// Resolves where the rows are. Returns `None` after a mistake.
+    pub(super) fn rows(&mut self, written: &WrittenCapability<'_>) -> Option<Rows> {
+        let raw = written.raw;
+        let is_list = written.kind.is_list();
+        let paths = if is_list { &raw.rows } else { &raw.row };
+        let paths_of_wrong_key = if is_list { &raw.row } else { &raw.rows };
+        let key = if is_list { "rows" } else { "row" };
+        if paths_of_wrong_key.is_some() {
+            let wrong_key = if is_list { "row" } else { "rows" };
+            let gives = if is_list { "gives many rows" } else { "gives one row" };
+            let message = format!("`{}` {gives}; write `{key}`, not `{wrong_key}`", written.name);
+            return self.refuse_rows(written.at.key(wrong_key).on_key(), message);
         }
         let forms = [("wrap", raw.wrap.is_some()), ("entries", raw.entries.is_some()), ("columns", raw.columns)];
-        let forms: Vec<&str> = forms.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
+        let forms: Vec<&str> = forms.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect();
         if let [first, rest @ ..] = forms.as_slice()
-            && (!rest.is_empty() || !of.kind.is_list())
+            && (!rest.is_empty() || !is_list)
         {
-            let message = format!("`{}`: at most one of `wrap`, `entries`, `columns`, and only for a list", of.name);
-            return self.misread(of.at.key(rest.first().unwrap_or(first)).here(), message);
+            let message =
+                format!("`{}`: at most one of `wrap`, `entries`, `columns`, and only for a list", written.name);
+            return self.refuse_rows(written.at.key(rest.first().unwrap_or(first)).on_key(), message);
         }
         for (key, field) in [("wrap", &raw.wrap), ("entries", &raw.entries)] {
             if let Some(field) = field
-                && !self.field_of(&of.at.key(key), of.target, field)
+                && !self.check_field(&written.at.key(key), written.entity, field)
             {
                 return None;
             }
         }
-        if raw.sparse && !(of.kind.is_list() && given.is_some()) {
+        if raw.sparse && !(is_list && paths.is_some()) {
             let message =
-                format!("`{}`: `sparse: true` is for a list with `rows` that the answer may leave out", of.name);
-            return self.misread(of.at.key("sparse").here(), message);
+                format!("`{}`: `sparse: true` is for a list with `rows` that the answer may leave out", written.name);
+            return self.refuse_rows(written.at.key("sparse").on_key(), message);
         }
-        let silent = raw.answer.is_some();
-        if silent && (given.is_some() || of.kind.is_read()) {
-            let message = format!("`{}`: `answer: none` is for a write whose answer holds no row", of.name);
-            return self.misread(of.at.key("answer").here(), message);
+        let has_no_answer = raw.answer.is_some();
+        if has_no_answer && (paths.is_some() || written.kind.is_read()) {
+            let message = format!("`{}`: `answer: none` is for a write whose answer holds no row", written.name);
+            return self.refuse_rows(written.at.key("answer").on_key(), message);
         }
-        // Deleting answers with nothing, an action with nothing of interest, unless the catalog says where its row is.
-        let unsaid = given.is_none() && raw.returns.is_none();
-        let quiet = silent || (matches!(of.kind, Kind::Delete | Kind::Action) && unsaid);
+        // The answer of a delete or an action holds a row only if the catalog says where it is.
+        let has_no_path = paths.is_none() && raw.returns.is_none();
+        let gives_nothing = has_no_answer || (matches!(written.kind, Kind::Delete | Kind::Action) && has_no_path);
         let form = match (&raw.wrap, &raw.entries) {
-            _ if quiet => RowForm::Nothing,
+            _ if gives_nothing => RowForm::Nothing,
             (Some(field), _) => RowForm::Wrap(field.clone()),
             (_, Some(field)) => RowForm::Entries(field.clone()),
             _ if raw.columns => RowForm::Columns,
-            _ if of.kind.is_list() => RowForm::List,
+            _ if is_list => RowForm::List,
             _ => RowForm::One,
         };
-        let at = self.row_paths(of, key, given.as_ref());
-        let item = raw.item.as_ref().map(|path| self.data_path(&of.at.key("item"), path));
+        let at = self.row_paths(written, key, paths.as_ref());
+        let item = raw.item.as_ref().map(|path| self.data_path(&written.at.key("item"), path));
         Some(Rows { at, item, form, sparse: raw.sparse })
     }
 
-    fn row_paths(&mut self, of: &Written<'_>, key: &str, given: Option<&Paths>) -> Vec<DataPath> {
-        let at = of.at.key(key);
-        let connection = of.raw.paging.as_ref().and_then(|p| p.connection.as_ref());
-        match (given, connection) {
+    fn row_paths(&mut self, written: &WrittenCapability<'_>, key: &str, paths: Option<&Paths>) -> Vec<DataPath> {
+        let at = written.at.key(key);
+        let connection = written.raw.paging.as_ref().and_then(|p| p.connection.as_ref());
+        match (paths, connection) {
             (Some(Paths::One(path)), _) => vec![self.data_path(&at, path)],
             (Some(Paths::Several(paths)), _) => {
                 if paths.is_empty() {
-                    let message = format!("`{}`: no path at all; write one, or leave `{key}` out", of.name);
-                    self.report(Mistake::new(codes::SHAPE, at.here(), message));
+                    let message = format!("`{}`: no path at all; write one, or leave `{key}` out", written.name);
+                    self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
                 }
                 paths.iter().enumerate().map(|(n, path)| self.data_path(&at.item(n), path)).collect()
             }
@@ -78,25 +82,27 @@ impl Cx<'_> {
         }
     }
 
-    fn misread(&mut self, spot: Spot, message: String) -> Option<Rows> {
-        self.report(Mistake::new(codes::SHAPE, spot, message));
+    fn refuse_rows(&mut self, target: YamlTarget, message: String) -> Option<Rows> {
+        self.report(Mistake::new(codes::SHAPE, target, message));
         None
     }
 
-    pub(super) fn returns(&mut self, of: &Written<'_>, entity: &str) -> Option<String> {
-        let Some(other) = &of.raw.returns else { return Some(entity.to_owned()) };
-        if of.kind.is_read() {
-            let message = format!("`{}` reads {entity}; only a write `returns` something else", of.name);
-            self.report(Mistake::new(codes::SHAPE, of.at.key("returns").here(), message));
+    /// Resolves the entity of the answer's rows. Returns `None` after a mistake.
+    pub(super) fn returns(&mut self, written: &WrittenCapability<'_>, entity: &str) -> Option<String> {
+        let Some(other) = &written.raw.returns else { return Some(entity.to_owned()) };
+        if written.kind.is_read() {
+            let message = format!("`{}` reads {entity}; only a write `returns` something else", written.name);
+            self.report(Mistake::new(codes::SHAPE, written.at.key("returns").on_key(), message));
             return None;
         }
-        self.entity_name(&of.at.key("returns"), other).then(|| other.clone())
+        self.check_entity_name(&written.at.key("returns"), other).then(|| other.clone())
     }
 
-    pub(super) fn gives(&mut self, of: &Written<'_>, fields: &[String]) -> Vec<String> {
-        let at = of.at.key("gives");
+    /// Resolves the fields that the answer carries.
+    pub(super) fn gives(&mut self, written: &WrittenCapability<'_>, fields: &[String]) -> Vec<String> {
+        let at = written.at.key("gives");
         for (n, field) in fields.iter().enumerate() {
-            self.field_of(&at.item(n), of.target, field);
+            self.check_field(&at.item(n), written.entity, field);
         }
         fields.to_vec()
     }

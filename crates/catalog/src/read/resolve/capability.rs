@@ -1,26 +1,31 @@
-//! Capabilities: what each does, to what, with which parameters.
-//! Invariant: exactly one kind and one transport; keys that belong to another of either are refused.
+//! Capabilities: the kind, the entity, the parameters and the transport of each.
+//! Invariant: a capability has exactly one kind and one transport, and keys that belong to another kind or transport are
+//! refused.
 
 use indexmap::IndexMap;
 
-use super::{Cx, Mistake, TOP};
+use super::{CatalogResolver, Mistake, TOP};
 use crate::codes;
 use crate::model::{Capability, Entity, Kind, Param, Role, Transport};
-use crate::read::places::At;
 use crate::read::raw;
+use crate::read::spans::YamlPath;
 use crate::types::{TextStyle, Type, Wire};
 
-/// One capability as written, and where.
+/// A capability of the file while it is resolved.
 #[derive(Clone, Copy)]
-pub(super) struct Written<'a> {
-    pub at: At<'a>,
+pub(super) struct WrittenCapability<'a> {
+    /// The path of the capability in the file.
+    pub at: YamlPath<'a>,
     pub name: &'a str,
     pub kind: Kind,
     pub raw: &'a raw::Capability,
-    pub target: &'a Entity,
+    /// The entity that it belongs to.
+    pub entity: &'a Entity,
 }
 
-impl Cx<'_> {
+impl CatalogResolver<'_> {
+    /// Resolves a capability. Returns `None` after a mistake that makes its meaning unclear, so that the checks of the whole
+    /// catalog do not report the same mistake again.
     pub(super) fn capability(
         &mut self,
         name: &str,
@@ -30,34 +35,34 @@ impl Cx<'_> {
         let all = TOP.key("capabilities");
         let at = all.key(name);
         let (kind, entity) = self.kind(&at, name, raw)?;
-        if !self.entity_name(&at.key(kind.word()), entity) {
+        if !self.check_entity_name(&at.key(kind.word()), entity) {
             return None;
         }
-        let of = Written { at, name, kind, raw, target: entities.get(entity)? };
-        let params = self.params(&of);
-        // Nothing can be held against a key that is wrong itself.
-        if !is_keyed(of.target) {
+        let written = WrittenCapability { at, name, kind, raw, entity: entities.get(entity)? };
+        let params = self.params(&written);
+        // The mapping cannot be compared with a key that has a mistake itself, which is reported already.
+        if !has_valid_key(written.entity) {
             return None;
         }
         let transport = match (&raw.http, &raw.graphql) {
-            (Some(text), None) => Transport::Http(self.http(&of, text)?),
-            (None, Some(text)) => Transport::Graphql(self.graphql(&of, text, &params)?),
+            (Some(text), None) => Transport::Http(self.http(&written, text)?),
+            (None, Some(text)) => Transport::Graphql(self.graphql(&written, text, &params)?),
             _ => {
                 let message = format!("`{name}` needs exactly one of `http` and `graphql`");
-                self.report(Mistake::new(codes::SHAPE, at.here(), message).write("http: GET /tickets"));
+                self.report(Mistake::new(codes::SHAPE, at.on_key(), message).with_copy("http: GET /tickets"));
                 return None;
             }
         };
-        self.misplaced(&of, &transport);
-        let anchor = self.mapping(&of, &params, &transport, entities);
+        self.check_transport_keys(&written, &transport);
+        let anchor = self.check_mapping(&written, &params, &transport, entities);
         let paging = match &raw.paging {
-            Some(paging) => Some(self.paging(&of, paging, &transport)?),
+            Some(paging) => Some(self.paging(&written, paging, &transport)?),
             None => None,
         };
-        let rows = self.rows(&of)?;
-        let returns = self.returns(&of, entity)?;
-        let gives = raw.gives.as_ref().map(|fields| self.gives(&of, fields));
-        let effect = self.effect(&of, &transport);
+        let rows = self.rows(&written)?;
+        let returns = self.returns(&written, entity)?;
+        let gives = raw.gives.as_ref().map(|fields| self.gives(&written, fields));
+        let effect = self.effect(&written, &transport);
         Some(Capability {
             name: name.to_owned(),
             kind,
@@ -76,61 +81,67 @@ impl Cx<'_> {
         })
     }
 
-    fn kind<'r>(&mut self, at: &At<'_>, name: &str, raw: &'r raw::Capability) -> Option<(Kind, &'r str)> {
-        let named =
+    fn kind<'r>(&mut self, at: &YamlPath<'_>, name: &str, raw: &'r raw::Capability) -> Option<(Kind, &'r str)> {
+        let entities =
             [&raw.query, &raw.search, &raw.get, &raw.singleton, &raw.create, &raw.update, &raw.delete, &raw.action];
-        let mut given = Kind::ALL.into_iter().zip(named).filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
-        let (first, second) = (given.next(), given.next());
-        let (spot, message) = match (first, second) {
+        let mut given = Kind::ALL.into_iter().zip(entities).filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
+        let first = given.next();
+        let second = given.next();
+        let (target, message) = match (first, second) {
             (Some(only), None) => return Some(only),
-            (Some((one, _)), Some((two, _))) => {
-                let message = format!("`{name}` is a {} and a {}; make it two capabilities", one.word(), two.word());
-                (at.key(two.word()).here(), message)
+            (Some((first_kind, _)), Some((second_kind, _))) => {
+                let message = format!(
+                    "`{name}` is a {} and a {}; make it two capabilities",
+                    first_kind.word(),
+                    second_kind.word()
+                );
+                (at.key(second_kind.word()).on_key(), message)
             }
-            _ => (at.here(), format!("`{name}` needs exactly one kind, with its entity")),
+            _ => (at.on_key(), format!("`{name}` needs exactly one kind, with its entity")),
         };
         let kinds = Kind::ALL.map(|kind| format!("{}: Entity", kind.word()));
         let kinds = kinds.into_iter().filter(|_| first.is_none());
-        self.report(Mistake::new(codes::SHAPE, spot, message).any_of(kinds));
+        self.report(Mistake::new(codes::SHAPE, target, message).with_alternatives(kinds));
         None
     }
 
-    fn params(&mut self, of: &Written<'_>) -> IndexMap<String, Param> {
+    fn params(&mut self, written: &WrittenCapability<'_>) -> IndexMap<String, Param> {
         let mut params: IndexMap<String, Param> = IndexMap::new();
-        // A get is asked for by key: the parts of the key are its parameters without being declared.
-        if of.kind == Kind::Get {
-            for field in of.target.key_fields() {
-                params.insert(field.name.clone(), required(&field.name, field.kind.clone(), field.wire));
+        // The parts of the key are parameters of a get without a declaration.
+        if written.kind == Kind::Get {
+            for field in written.entity.key_fields() {
+                params.insert(field.name.clone(), required_param(&field.name, field.kind.clone(), field.wire));
             }
         }
-        // A search has its words without their being declared.
-        match (&of.raw.text, of.kind) {
+        // The parameter for the words of a search needs no declaration either.
+        match (&written.raw.text, written.kind) {
             (Some(text), Kind::Search) => {
-                let words = required(text, Type::String(TextStyle::Short), Wire::Plain);
+                let words = required_param(text, Type::String(TextStyle::Short), Wire::Plain);
                 params.insert(text.clone(), words);
             }
             (None, Kind::Search) => {
-                let message = format!("`{}` is a search; `text: PARAM` says which parameter takes the words", of.name);
-                self.report(Mistake::new(codes::SHAPE, of.at.here(), message).write("text: q"));
+                let message =
+                    format!("`{}` is a search; `text: PARAM` says which parameter takes the words", written.name);
+                self.report(Mistake::new(codes::SHAPE, written.at.on_key(), message).with_copy("text: q"));
             }
             (Some(_), _) => {
-                let message = format!("`{}` is no search, so it has no `text`", of.name);
-                self.report(Mistake::new(codes::SHAPE, of.at.key("text").here(), message));
+                let message = format!("`{}` is no search, so it has no `text`", written.name);
+                self.report(Mistake::new(codes::SHAPE, written.at.key("text").on_key(), message));
             }
             (None, _) => {}
         }
-        let all = of.at.key("params");
-        for (param, slot) in &of.raw.params {
+        let all = written.at.key("params");
+        for (param, slot) in &written.raw.params {
             let declared = self.param(&all.key(param), param, slot);
             params.insert(param.clone(), declared);
         }
         params
     }
 
-    /// Keys that say something about the other transport.
-    fn misplaced(&mut self, of: &Written<'_>, transport: &Transport) {
-        let raw = of.raw;
-        let over_http = [
+    /// Reports a key that belongs to the other transport.
+    fn check_transport_keys(&mut self, written: &WrittenCapability<'_>, transport: &Transport) {
+        let raw = written.raw;
+        let http_keys = [
             ("headers", !raw.headers.is_empty()),
             ("body", raw.body.is_some()),
             ("form", raw.form.is_some()),
@@ -140,19 +151,19 @@ impl Cx<'_> {
         ];
         let (key, message) = match transport {
             Transport::Graphql(_) => {
-                let Some((key, _)) = over_http.into_iter().find(|(_, given)| *given) else { return };
-                (key, format!("`{}` is GraphQL, so it has no `{key}`; write `variables`", of.name))
+                let Some((key, _)) = http_keys.into_iter().find(|(_, given)| *given) else { return };
+                (key, format!("`{}` is GraphQL, so it has no `{key}`; write `variables`", written.name))
             }
             Transport::Http(_) if !raw.variables.is_empty() => {
-                ("variables", format!("`{}` is not GraphQL, so it has no `variables`; write `body`", of.name))
+                ("variables", format!("`{}` is not GraphQL, so it has no `variables`; write `body`", written.name))
             }
             Transport::Http(_) => return,
         };
-        self.report(Mistake::new(codes::SHAPE, of.at.key(key).here(), message));
+        self.report(Mistake::new(codes::SHAPE, written.at.key(key).on_key(), message));
     }
 }
 
-fn required(name: &str, kind: Type, wire: Wire) -> Param {
+fn required_param(name: &str, kind: Type, wire: Wire) -> Param {
     Param {
         name: name.to_owned(),
         kind,
@@ -164,7 +175,7 @@ fn required(name: &str, kind: Type, wire: Wire) -> Param {
     }
 }
 
-/// Whether it has a key, all of whose parts are fields.
-pub(super) fn is_keyed(entity: &Entity) -> bool {
+/// Returns whether the entity has a key and every part of it is a field.
+pub(super) fn has_valid_key(entity: &Entity) -> bool {
     !entity.key.is_empty() && entity.key.iter().all(|part| entity.fields.contains_key(part))
 }

@@ -1,20 +1,25 @@
-//! What makes a write safe: its idempotency, its probe, its undo.
-//! Invariant: only writes and actions have an effect; a probe compares what both sides have.
+//! Effects: the idempotency key, the probe and the undo of a write.
+//! Invariant: only writes and actions have an effect, and a probe compares fields that are also parameters of the write.
 
 use base::similar_names;
 use indexmap::IndexMap;
 
-use super::capability::Written;
-use super::{Cx, Mistake, TOP};
+use super::capability::WrittenCapability;
+use super::{CatalogResolver, Mistake, TOP};
 use crate::codes;
-use crate::model::{Body, Capability, Effect, Entity, Idempotency, Kind, Probe, Shape, Transport};
-use crate::read::places::At;
+use crate::model::{Body, Capability, EffectProperties, Entity, Idempotency, Kind, Probe, Transport, ValueTemplate};
 use crate::read::raw;
+use crate::read::spans::YamlPath;
 
-impl Cx<'_> {
-    pub(super) fn effect(&mut self, of: &Written<'_>, transport: &Transport) -> Option<Effect> {
-        let raw = of.raw;
-        if of.kind.is_read() {
+impl CatalogResolver<'_> {
+    /// Resolves the properties of a write, and reports keys of a write on a read.
+    pub(super) fn effect(
+        &mut self,
+        written: &WrittenCapability<'_>,
+        transport: &Transport,
+    ) -> Option<EffectProperties> {
+        let raw = written.raw;
+        if written.kind.is_read() {
             let keys = [
                 ("idempotency", raw.idempotency.is_some()),
                 ("probe", raw.probe.is_some()),
@@ -23,26 +28,26 @@ impl Cx<'_> {
                 ("concurrent", raw.concurrent),
             ];
             if let Some((key, _)) = keys.into_iter().find(|(_, given)| *given) {
-                let message = format!("`{}` is a read; `{key}` belongs to a write", of.name);
-                self.report(Mistake::new(codes::SHAPE, of.at.key(key).here(), message));
+                let message = format!("`{}` is a read; `{key}` belongs to a write", written.name);
+                self.report(Mistake::new(codes::SHAPE, written.at.key(key).on_key(), message));
             }
             return None;
         }
         let query = if let Transport::Http(http) = transport { http.query.as_slice() } else { &[] };
-        let idempotency = raw.idempotency.as_ref().map(|shape| self.once(of, shape, query));
+        let idempotency = raw.idempotency.as_ref().map(|shape| self.idempotency(written, shape, query));
         if let Some(Idempotency::Body(path)) = &idempotency {
-            self.once_in_body(of, transport, path);
+            self.check_key_in_body(written, transport, path);
         }
         let probe = raw.probe.as_ref().and_then(|probe| {
-            let ((Some(named), None) | (None, Some(named))) = (&probe.query, &probe.get) else {
-                let message = format!("the probe of `{}` needs exactly one of `query` and `get`", of.name);
-                self.report(Mistake::new(codes::SHAPE, of.at.key("probe").here(), message));
+            let ((Some(capability), None) | (None, Some(capability))) = (&probe.query, &probe.get) else {
+                let message = format!("the probe of `{}` needs exactly one of `query` and `get`", written.name);
+                self.report(Mistake::new(codes::SHAPE, written.at.key("probe").on_key(), message));
                 return None;
             };
-            Some(Probe { capability: named.clone(), fields: probe.fields.clone() })
+            Some(Probe { capability: capability.clone(), fields: probe.fields.clone() })
         });
-        Some(Effect {
-            says: raw.effect.clone().unwrap_or_default(),
+        Some(EffectProperties {
+            summary: raw.effect.clone().unwrap_or_default(),
             idempotency,
             probe,
             undo: raw.undo.clone(),
@@ -50,17 +55,17 @@ impl Cx<'_> {
         })
     }
 
-    /// The key needs a place in the body that nothing else has.
-    fn once_in_body(&mut self, of: &Written<'_>, transport: &Transport, path: &str) {
+    /// Reports an idempotency key whose place in the body or the variables is used for something else.
+    fn check_key_in_body(&mut self, written: &WrittenCapability<'_>, transport: &Transport, path: &str) {
         let first = path.split('.').next().unwrap_or_default();
         let message = match transport {
             Transport::Http(http) => match &http.body {
-                Some(Body::Raw { .. }) => format!("`{}` sends bytes, which have no place for a key", of.name),
-                Some(Body::Json { shape, .. } | Body::Form(shape)) if occupied(shape, path) => {
-                    format!("`{}` sends something at `{path}` already; the key needs a place of its own", of.name)
+                Some(Body::Raw { .. }) => format!("`{}` sends bytes, which have no place for a key", written.name),
+                Some(Body::Json { shape, .. } | Body::Form(shape)) if is_occupied(shape, path) => {
+                    format!("`{}` sends something at `{path}` already; the key needs a place of its own", written.name)
                 }
                 Some(Body::Multipart(parts)) if parts.iter().any(|p| p.name == path) => {
-                    format!("`{}` sends a part `{path}` already; the key needs one of its own", of.name)
+                    format!("`{}` sends a part `{path}` already; the key needs one of its own", written.name)
                 }
                 _ => return,
             },
@@ -68,41 +73,45 @@ impl Cx<'_> {
                 if graphql
                     .variables
                     .get(first)
-                    .is_some_and(|shape| path.split_once('.').is_none_or(|(_, rest)| occupied(shape, rest))) =>
+                    .is_some_and(|shape| path.split_once('.').is_none_or(|(_, rest)| is_occupied(shape, rest))) =>
             {
-                format!("`{}` fills `${first}` already; the key needs a variable of its own", of.name)
+                format!("`{}` fills `${first}` already; the key needs a variable of its own", written.name)
             }
             Transport::Graphql(_) => return,
         };
-        self.report(Mistake::new(codes::MAPPING, of.at.key("idempotency").here(), message));
+        self.report(Mistake::new(codes::MAPPING, written.at.key("idempotency").on_key(), message));
     }
 
-    /// What only shows when all capabilities are known: probes, undos, primary reads, names that collide.
-    pub(super) fn between(&mut self, entities: &IndexMap<String, Entity>, capabilities: &IndexMap<String, Capability>) {
+    /// Checks references between capabilities, after all of them are resolved.
+    pub(super) fn check_probes_and_undos(
+        &mut self,
+        entities: &IndexMap<String, Entity>,
+        capabilities: &IndexMap<String, Capability>,
+    ) {
         let all = TOP.key("capabilities");
         for capability in capabilities.values() {
             let Some(raw) = self.raw.capabilities.get(&capability.name) else { continue };
             let at = all.key(&capability.name);
             if let Some(raw) = &raw.probe {
-                self.probe(&at.key("probe"), capability, raw, (entities, capabilities));
+                self.check_probe(&at.key("probe"), capability, raw, entities, capabilities);
             }
             if let Some(undo) = &raw.undo {
-                self.undo(&at.key("undo"), undo, capabilities);
+                self.check_undo(&at.key("undo"), undo, capabilities);
             }
         }
-        self.twins(entities, capabilities);
     }
 
-    fn probe(
+    fn check_probe(
         &mut self,
-        at: &At<'_>,
+        at: &YamlPath<'_>,
         capability: &Capability,
         raw: &raw::Probe,
-        (entities, capabilities): (&IndexMap<String, Entity>, &IndexMap<String, Capability>),
+        entities: &IndexMap<String, Entity>,
+        capabilities: &IndexMap<String, Capability>,
     ) {
         let Some(probe) = capability.effect.as_ref().and_then(|effect| effect.probe.as_ref()) else { return };
         let kind = if raw.query.is_some() { Kind::Query } else { Kind::Get };
-        let named = at.key(kind.word());
+        let read_at = at.key(kind.word());
         if self.is_broken(&probe.capability, capabilities) {
             return;
         }
@@ -110,46 +119,46 @@ impl Cx<'_> {
             let known = capabilities.values().filter(|c| c.kind == kind).map(|c| c.name.as_str());
             let alternatives = similar_names(&probe.capability, known);
             let message = format!("`{}` is not a {} of this catalog", probe.capability, kind.word());
-            self.report(Mistake::new(codes::NAME, named.value(), message).any_of(alternatives));
+            self.report(Mistake::new(codes::NAME, read_at.on_value(), message).with_alternatives(alternatives));
             return;
         };
-        let known = |name: &String| capability.params.contains_key(name) || capability.anchor.contains(name);
-        for param in read.required().filter(|p| !known(&p.name)) {
+        let is_known = |name: &String| capability.params.contains_key(name) || capability.anchor.contains(name);
+        for param in read.required().filter(|p| !is_known(&p.name)) {
             let message =
                 format!("`{}` cannot be asked by `{}`: nothing fills `{}`", read.name, capability.name, param.name);
-            self.report(Mistake::new(codes::MAPPING, named.value(), message));
+            self.report(Mistake::new(codes::MAPPING, read_at.on_value(), message));
         }
         let fields = entities.get(&read.entity).map(|e| &e.fields);
         for (n, field) in raw.fields.iter().enumerate() {
-            if !known(field) || !fields.is_some_and(|f| f.contains_key(field)) {
+            if !is_known(field) || !fields.is_some_and(|f| f.contains_key(field)) {
                 let message =
                     format!("`{field}` must be a field of {} and a parameter of `{}`", read.entity, capability.name);
-                self.report(Mistake::new(codes::NAME, at.key("match").item(n).value(), message));
+                self.report(Mistake::new(codes::NAME, at.key("match").item(n).on_value(), message));
             }
         }
     }
 
-    /// There, with a mistake of its own: that is said there, and what leans on it is not wrong too.
+    /// Returns whether the capability exists with a mistake of its own. That mistake is reported, so references to it are not.
     fn is_broken(&self, name: &str, capabilities: &IndexMap<String, Capability>) -> bool {
         self.raw.capabilities.contains_key(name) && !capabilities.contains_key(name)
     }
 
-    fn undo(&mut self, at: &At<'_>, undo: &str, capabilities: &IndexMap<String, Capability>) {
-        let fits = |c: &&Capability| !c.kind.is_read();
-        if !self.is_broken(undo, capabilities) && capabilities.get(undo).filter(fits).is_none() {
-            let alternatives = similar_names(undo, capabilities.values().filter(fits).map(|c| c.name.as_str()));
+    fn check_undo(&mut self, at: &YamlPath<'_>, undo: &str, capabilities: &IndexMap<String, Capability>) {
+        let is_write = |c: &&Capability| !c.kind.is_read();
+        if !self.is_broken(undo, capabilities) && capabilities.get(undo).filter(is_write).is_none() {
+            let alternatives = similar_names(undo, capabilities.values().filter(is_write).map(|c| c.name.as_str()));
             let message = format!("`{undo}` is not a write of this catalog");
-            self.report(Mistake::new(codes::NAME, at.value(), message).any_of(alternatives));
+            self.report(Mistake::new(codes::NAME, at.on_value(), message).with_alternatives(alternatives));
         }
     }
 }
 
-/// Whether a dotted path ends at, or leads through, something that the shape sends.
-fn occupied(shape: &Shape, path: &str) -> bool {
-    match shape {
-        Shape::Object(parts) => {
+/// Returns whether the body already sends a value at a dotted path, or a value that is no object above it.
+fn is_occupied(body: &ValueTemplate, path: &str) -> bool {
+    match body {
+        ValueTemplate::Object(parts) => {
             let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
-            parts.get(first).is_some_and(|inner| rest.is_none_or(|rest| occupied(inner, rest)))
+            parts.get(first).is_some_and(|inner| rest.is_none_or(|rest| is_occupied(inner, rest)))
         }
         _ => true,
     }

@@ -1,133 +1,162 @@
-//! Holes and parameters, held against each other.
-//! Invariant: every hole has a parameter or a part of the key, and every parameter a hole; what stands in a path is required.
+//! The comparison of a mapping's holes with the capability's parameters and the entity's key.
+//! Invariants: every hole is a parameter or a part of the key, and every parameter is sent by a hole or as the page size. A
+//! parameter in a path is required.
 
 use indexmap::IndexMap;
 
-use super::capability::{Written, is_keyed};
-use super::{Cx, Mistake};
+use super::capability::{WrittenCapability, has_valid_key};
+use super::{CatalogResolver, Mistake};
 use crate::codes;
 use crate::model::{Entity, Http, Kind, Param, Role, Transport};
 use crate::template::Hole;
 use crate::types::Type;
 
-impl Cx<'_> {
-    /// Gives the parts of the key that the instance fills.
-    pub(super) fn mapping(
+impl CatalogResolver<'_> {
+    /// Checks the holes, and returns the parts of the key that the instance fills, in the order of the key.
+    pub(super) fn check_mapping(
         &mut self,
-        of: &Written<'_>,
+        written: &WrittenCapability<'_>,
         params: &IndexMap<String, Param>,
         transport: &Transport,
         entities: &IndexMap<String, Entity>,
     ) -> Vec<String> {
-        let (path_holes, others) = holes(transport);
-        for hole in others.iter().filter(|hole| hole.segments) {
+        let MappingHoles { in_path, elsewhere } = holes(transport);
+        for hole in elsewhere.iter().filter(|hole| hole.segments) {
             let message = format!("`{hole}` takes several segments, which only a path has; write `{{{}}}`", hole.param);
-            self.report(Mistake::new(codes::TEMPLATE, of.at.word(hole.to_string()), message));
+            self.report(Mistake::new(codes::TEMPLATE, written.at.on_word(hole.to_string()), message));
         }
-        let all: Vec<&Hole> = path_holes.iter().chain(&others).copied().collect();
+        let all: Vec<&Hole> = in_path.iter().chain(&elsewhere).copied().collect();
         let mut anchor: Vec<&str> = Vec::new();
-        let by_instance = matches!(of.kind, Kind::Update | Kind::Delete | Kind::Action);
+        let has_instance = matches!(written.kind, Kind::Update | Kind::Delete | Kind::Action);
         for hole in &all {
-            let instance = by_instance && of.target.key.contains(&hole.param);
+            let is_filled_by_instance = has_instance && written.entity.key.contains(&hole.param);
             let kind = match params.get(&hole.param) {
                 Some(param) => Some(&param.kind),
-                None if instance => {
+                None if is_filled_by_instance => {
                     anchor.push(&hole.param);
-                    of.target.fields.get(&hole.param).map(|field| &field.kind)
+                    written.entity.fields.get(&hole.param).map(|field| &field.kind)
                 }
                 None => {
                     let known = base::similar_names(&hole.param, params.keys().map(String::as_str));
-                    let message = format!("`{{{}}}` is not a parameter of `{}`", hole.param, of.name);
-                    let spot = of.at.word(hole.to_string());
-                    self.report(Mistake::new(codes::MAPPING, spot, message).any_of(known));
+                    let message = format!("`{{{}}}` is not a parameter of `{}`", hole.param, written.name);
+                    let target = written.at.on_word(hole.to_string());
+                    self.report(Mistake::new(codes::MAPPING, target, message).with_alternatives(known));
                     None
                 }
             };
             if let Some((message, parts)) = kind.and_then(|kind| hole_mistake(hole, kind, entities)) {
-                self.report(Mistake::new(codes::MAPPING, of.at.word(hole.to_string()), message).any_of(parts));
+                self.report(
+                    Mistake::new(codes::MAPPING, written.at.on_word(hole.to_string()), message)
+                        .with_alternatives(parts),
+                );
             }
         }
-        self.whole_key(of, params, &anchor);
-        self.in_path(of, params, &path_holes);
-        self.unsent(of, params, &all);
-        // In the order of the key, whatever the order of the holes.
-        of.target.key.iter().filter(|part| anchor.contains(&part.as_str())).cloned().collect()
+        self.check_whole_key(written, params, &anchor);
+        self.check_path_params(written, params, &in_path);
+        self.check_params_are_sent(written, params, &all);
+        written.entity.key.iter().filter(|part| anchor.contains(&part.as_str())).cloned().collect()
     }
 
-    fn whole_key(&mut self, of: &Written<'_>, params: &IndexMap<String, Param>, anchor: &[&str]) {
+    /// Reports parts of the key that no hole takes, if the instance fills other parts.
+    fn check_whole_key(&mut self, written: &WrittenCapability<'_>, params: &IndexMap<String, Param>, anchor: &[&str]) {
         if anchor.is_empty() {
             return;
         }
         let missing =
-            of.target.key.iter().filter(|part| !anchor.contains(&part.as_str()) && !params.contains_key(*part));
+            written.entity.key.iter().filter(|part| !anchor.contains(&part.as_str()) && !params.contains_key(*part));
         for part in missing {
-            let message = format!("`{}` misses `{{{part}}}`, which is part of the key of {}", of.name, of.target.name);
-            self.report(Mistake::new(codes::MAPPING, of.mapped().value(), message));
+            let message =
+                format!("`{}` misses `{{{part}}}`, which is part of the key of {}", written.name, written.entity.name);
+            self.report(Mistake::new(codes::MAPPING, written.mapping_path().on_value(), message));
         }
     }
 
-    fn in_path(&mut self, of: &Written<'_>, params: &IndexMap<String, Param>, path_holes: &[&Hole]) {
+    /// Reports parameters in the path that are optional or that no path can hold.
+    fn check_path_params(
+        &mut self,
+        written: &WrittenCapability<'_>,
+        params: &IndexMap<String, Param>,
+        path_holes: &[&Hole],
+    ) {
         for hole in path_holes {
             let Some(param) = params.get(&hole.param) else { continue };
             if !param.required {
-                let message = format!("`{}` stands in the path of `{}`; make it `required: true`", hole.param, of.name);
-                let spot = of.at.key("params").key(&hole.param).here();
-                self.report(Mistake::new(codes::MAPPING, spot, message));
+                let message =
+                    format!("`{}` stands in the path of `{}`; make it `required: true`", hole.param, written.name);
+                let target = written.at.key("params").key(&hole.param).on_key();
+                self.report(Mistake::new(codes::MAPPING, target, message));
             }
             if matches!(param.kind, Type::Object(_) | Type::Union(_) | Type::Json) {
                 let message = format!("`{}` is {}, which no path can hold", hole.param, param.kind.describe());
-                self.report(Mistake::new(codes::MAPPING, of.at.word(hole.to_string()), message));
+                self.report(Mistake::new(codes::MAPPING, written.at.on_word(hole.to_string()), message));
             }
         }
     }
 
-    fn unsent(&mut self, of: &Written<'_>, params: &IndexMap<String, Param>, all: &[&Hole]) {
-        let size = of.raw.paging.as_ref().and_then(|p| p.size.as_ref()).map(|size| size.send.as_str());
-        let sent = |param: &Param| {
-            let by_page = param.role == Role::PageSize && size == Some(param.name.as_str());
-            by_page || all.iter().any(|hole| hole.param == param.name)
+    /// Reports parameters that no hole sends.
+    fn check_params_are_sent(
+        &mut self,
+        written: &WrittenCapability<'_>,
+        params: &IndexMap<String, Param>,
+        all: &[&Hole],
+    ) {
+        let size = written.raw.paging.as_ref().and_then(|p| p.size.as_ref()).map(|size| size.send.as_str());
+        let is_sent = |param: &Param| {
+            let is_page_size = param.role == Role::PageSize && size == Some(param.name.as_str());
+            is_page_size || all.iter().any(|hole| hole.param == param.name)
         };
-        for param in params.values().filter(|param| !sent(param)) {
-            let declared = of.raw.params.contains_key(&param.name);
-            let spot = if declared { of.at.key("params").key(&param.name).here() } else { of.mapped().value() };
+        for param in params.values().filter(|param| !is_sent(param)) {
+            let target = if written.raw.params.contains_key(&param.name) {
+                written.at.key("params").key(&param.name).on_key()
+            } else {
+                written.mapping_path().on_value()
+            };
             let fix = format!("put `{{{}}}` into its mapping", param.name);
-            let message = format!("`{}` does not send its parameter `{}`; {fix}", of.name, param.name);
-            self.report(Mistake::new(codes::MAPPING, spot, message));
+            let message = format!("`{}` does not send its parameter `{}`; {fix}", written.name, param.name);
+            self.report(Mistake::new(codes::MAPPING, target, message));
         }
     }
 }
 
-impl Written<'_> {
-    /// Where its mapping stands.
-    pub(super) fn mapped(&self) -> crate::read::places::At<'_> {
+impl WrittenCapability<'_> {
+    /// Returns the path of the key that holds the mapping.
+    fn mapping_path(&self) -> crate::read::spans::YamlPath<'_> {
         self.at.key(if self.raw.http.is_some() { "http" } else { "graphql" })
     }
 }
 
-/// Those of the path, and all others.
-fn holes(transport: &Transport) -> (Vec<&Hole>, Vec<&Hole>) {
+/// The holes of a mapping.
+struct MappingHoles<'t> {
+    in_path: Vec<&'t Hole>,
+    elsewhere: Vec<&'t Hole>,
+}
+
+fn holes(transport: &Transport) -> MappingHoles<'_> {
     match transport {
         Transport::Http(Http { path, query, headers, body, .. }) => {
             let pairs = query.iter().chain(headers).flat_map(|(_, template)| template.holes());
-            (path.holes().collect(), pairs.chain(body.iter().flat_map(|body| body.holes())).collect())
+            let in_body = body.iter().flat_map(|body| body.holes());
+            MappingHoles { in_path: path.holes().collect(), elsewhere: pairs.chain(in_body).collect() }
         }
-        Transport::Graphql(graphql) => {
-            (Vec::new(), graphql.variables.values().flat_map(|shape| shape.holes()).collect())
-        }
+        Transport::Graphql(graphql) => MappingHoles {
+            in_path: Vec::new(),
+            elsewhere: graphql.variables.values().flat_map(|value| value.holes()).collect(),
+        },
     }
 }
 
-/// A hole must name a part of a reference with several, and nothing of a plain value.
+/// Returns the mistake of a hole, if it has one, with the holes that would be right. A hole for a reference whose key has
+/// several parts must name one of them, and any other hole must name none.
 fn hole_mistake(hole: &Hole, kind: &Type, entities: &IndexMap<String, Entity>) -> Option<(String, Vec<String>)> {
     let name = &hole.param;
     let key: &[String] = match kind {
-        Type::Ref(entity) => entities.get(entity).filter(|e| is_keyed(e))?.key.as_slice(),
+        Type::Ref(entity) => entities.get(entity).filter(|e| has_valid_key(e))?.key.as_slice(),
         _ => &[],
     };
-    let shown = || key.iter().map(|part| format!("{{{name}.{part}}}")).collect::<Vec<String>>();
+    let right_holes = || key.iter().map(|part| format!("{{{name}.{part}}}")).collect::<Vec<String>>();
     match &hole.part {
-        Some(part) if !key.contains(part) => Some((format!("`{name}` has no part `{part}`"), shown())),
-        None if key.len() > 1 => Some((format!("`{name}` has a key of {} parts; say which", key.len()), shown())),
+        Some(part) if !key.contains(part) => Some((format!("`{name}` has no part `{part}`"), right_holes())),
+        None if key.len() > 1 => Some((format!("`{name}` has a key of {} parts; say which", key.len()), right_holes())),
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
-//! Shape to meaning: every name is looked up, every mapping is checked against the keys it needs.
-//! Invariant: all mistakes of a file are found in one go; a catalog comes out only when there is none.
+//! The resolver: from the shape of a YAML file to a catalog. Every name is looked up, and every mapping is checked.
+//! Invariant: all mistakes of a file are found in one pass, and a catalog is made only if there is none.
 
-mod always;
 mod answer;
 mod body;
 mod capability;
@@ -10,52 +9,54 @@ mod graphql;
 mod http;
 mod mapping;
 mod paging;
-mod reach;
 mod relation;
-mod twins;
+mod text_rules;
+mod top_level;
 mod types;
-mod words;
+mod whole_catalog;
 
-pub use words::is_reserved_header;
+pub use text_rules::is_reserved_header;
 
 use base::{Code, Diagnostic, Pace, similar_names};
 use indexmap::IndexMap;
 
-use super::places::{At, Places, Spot};
 use super::raw;
+use super::spans::{SpanTree, YamlPath, YamlTarget};
 use crate::codes;
-use crate::model::{Capability, Catalog, Entity, Failure, Field, Source};
+use crate::model::{Capability, Catalog, Entity, FieldSource};
 use crate::types::Type;
 
-const TOP: At<'static> = At::TOP;
+const TOP: YamlPath<'static> = YamlPath::TOP;
 
+/// Makes the catalog, without its digest. `text` is only used for the positions of mistakes.
 pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>> {
-    let mut cx = Cx { raw, found: Vec::new(), slots: 0 };
-    let (id, aliases) = cx.ids();
-    let origin = cx.origin(&raw.origin);
-    cx.types();
+    let mut resolver = CatalogResolver { raw, mistakes: Vec::new(), slot_count: 0 };
+    let (id, aliases) = resolver.ids();
+    let origin = resolver.origin(&raw.origin);
+    resolver.check_named_types();
+    // Fields refer to entities by name only. Capabilities need the keys of all entities, and relations need the parameters of
+    // all queries, so they are resolved in this order.
     let mut entities: IndexMap<String, Entity> =
-        raw.entities.iter().map(|(name, entity)| (name.clone(), cx.entity(name, entity))).collect();
-    cx.parts(&entities);
+        raw.entities.iter().map(|(name, entity)| (name.clone(), resolver.entity(name, entity))).collect();
+    resolver.check_reference_parts(&entities);
     let capabilities: IndexMap<String, Capability> = raw
         .capabilities
         .iter()
-        .filter_map(|(name, capability)| Some((name.clone(), cx.capability(name, capability, &entities)?)))
+        .filter_map(|(name, capability)| Some((name.clone(), resolver.capability(name, capability, &entities)?)))
         .collect();
     for (name, entity) in &raw.entities {
-        let relations = cx.relations(name, entity, &entities, &capabilities);
+        let relations = resolver.relations(name, entity, &entities, &capabilities);
         if let Some(entity) = entities.get_mut(name) {
             entity.relations = relations;
         }
     }
-    cx.names();
-    cx.always(origin.as_ref());
-    cx.between(&entities, &capabilities);
-    cx.unreachable(&entities, &capabilities);
-    cx.key_rings(&entities);
-    let failure = cx.failure();
-    match (id, origin, cx.found) {
-        (Some(id), Some((origin, base_path)), found) if found.is_empty() => Ok(Catalog {
+    resolver.check_names();
+    resolver.check_settings(origin.as_ref());
+    resolver.check_probes_and_undos(&entities, &capabilities);
+    resolver.check_whole_catalog(&entities, &capabilities);
+    let failure = resolver.failure();
+    match (id, origin, resolver.mistakes) {
+        (Some(id), Some((origin, base_path)), mistakes) if mistakes.is_empty() => Ok(Catalog {
             id,
             version: raw.version,
             title: raw.title.clone(),
@@ -74,21 +75,22 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
             entities,
             capabilities,
             digest: base::Digest::of(b""),
-            hidden: Vec::new(),
+            hidden_entities: Vec::new(),
             by_entity: Default::default(),
         }),
-        (_, _, found) => Err(placed(found, text)),
+        (_, _, mistakes) => Err(diagnostics(mistakes, text)),
     }
 }
 
-/// In the order of their places; what is wrong in a type is said once, however often the type is used.
-fn placed(found: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
-    let places = Places::of(text);
-    let mut diagnostics: Vec<Diagnostic> = found
+/// Returns the diagnostics for the mistakes, in the order of their positions. A mistake in a named type is found at each use
+/// of the type, and is reported once.
+fn diagnostics(mistakes: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
+    let spans = SpanTree::new(text);
+    let mut diagnostics: Vec<Diagnostic> = mistakes
         .into_iter()
         .map(|mistake| Diagnostic {
             copy: mistake.copy,
-            ..Diagnostic::error(mistake.code, places.place(text, &mistake.spot), mistake.message)
+            ..Diagnostic::error(mistake.code, spans.span(text, &mistake.target), mistake.message)
                 .with_alternatives(mistake.alternatives)
         })
         .collect();
@@ -97,49 +99,54 @@ fn placed(found: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// What is wrong, and at which spot of the text: the place is looked up once everything is known.
+/// A mistake of the catalog's author, before its position in the text is looked up.
 struct Mistake {
     code: Code,
-    spot: Spot,
+    /// The key, value or word with the mistake.
+    target: YamlTarget,
     message: String,
+    /// The texts that the author may have meant.
     alternatives: Vec<String>,
+    /// A text that the author can copy to repair the mistake.
     copy: Option<String>,
 }
 
 impl Mistake {
-    fn new(code: Code, spot: Spot, message: impl Into<String>) -> Self {
-        Self { code, spot, message: message.into(), alternatives: Vec::new(), copy: None }
+    fn new(code: Code, target: YamlTarget, message: impl Into<String>) -> Self {
+        Self { code, target, message: message.into(), alternatives: Vec::new(), copy: None }
     }
 
-    fn any_of(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
+    fn with_alternatives(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
         self.alternatives = alternatives.into_iter().collect();
         self
     }
 
-    fn write(mut self, line: impl Into<String>) -> Self {
+    fn with_copy(mut self, line: impl Into<String>) -> Self {
         self.copy = Some(line.into());
         self
     }
 }
 
-struct Cx<'a> {
+/// The state of resolving one file. Its methods are in the modules of this folder, one module for each part of the format.
+struct CatalogResolver<'a> {
     raw: &'a raw::Catalog,
-    found: Vec<Mistake>,
-    /// Slots of all types so far, named types unfolded.
-    slots: usize,
+    mistakes: Vec<Mistake>,
+    /// The number of slots in all types so far, with named types expanded. It is bounded by `types::MAX_SLOTS`.
+    slot_count: usize,
 }
 
-impl Cx<'_> {
+impl CatalogResolver<'_> {
     fn report(&mut self, mistake: Mistake) {
-        self.found.push(mistake);
+        self.mistakes.push(mistake);
     }
 
-    fn entity_name(&mut self, at: &At<'_>, name: &str) -> bool {
+    /// Reports a name that is no entity of the catalog, and returns whether it is one.
+    fn check_entity_name(&mut self, at: &YamlPath<'_>, name: &str) -> bool {
         if self.raw.entities.contains_key(name) {
             return true;
         }
         let near = similar_names(name, self.raw.entities.keys().map(String::as_str));
-        self.report(Mistake::new(codes::NAME, at.value(), format!("no entity `{name}`")).any_of(near));
+        self.report(Mistake::new(codes::NAME, at.on_value(), format!("no entity `{name}`")).with_alternatives(near));
         false
     }
 
@@ -160,33 +167,33 @@ impl Cx<'_> {
             relations: IndexMap::new(),
             primary_read: raw.primary_read.clone(),
         };
-        self.key(&at.key("key"), &entity);
-        // What no answer holds must be known from what was asked, and only the key is.
-        let nowhere = |f: &&Field| matches!(&f.source, Source::Paths(paths) if paths.is_empty());
-        for field in entity.fields.values().filter(nowhere).filter(|f| !entity.key.contains(&f.name)) {
+        self.check_key(&at.key("key"), &entity);
+        // The value of a field without a path is taken from the call's arguments, which hold only the parts of the key.
+        let without_path = entity.fields.values().filter(|f| f.source == FieldSource::Paths(Vec::new()));
+        for field in without_path.filter(|f| !entity.key.contains(&f.name)) {
             let message =
                 format!("`{}` has no path at all; only a part of the key may be left to what was asked", field.name);
-            self.report(Mistake::new(codes::SHAPE, slots.key(&field.name).key("path").here(), message));
+            self.report(Mistake::new(codes::SHAPE, slots.key(&field.name).key("path").on_key(), message));
         }
         entity
     }
 
-    fn key(&mut self, at: &At<'_>, entity: &Entity) {
+    fn check_key(&mut self, at: &YamlPath<'_>, entity: &Entity) {
         let name = &entity.name;
         if entity.key.is_empty() {
             let message = format!("{name} has no key; name the fields that identify a row");
-            self.report(Mistake::new(codes::NAME, at.here(), message).write("key: [id]"));
+            self.report(Mistake::new(codes::NAME, at.on_key(), message).with_copy("key: [id]"));
         }
         for (n, part) in entity.key.iter().enumerate() {
-            let spot = || at.item(n).value();
+            let target = || at.item(n).on_value();
             let Some(field) = entity.fields.get(part) else {
                 let near = similar_names(part, entity.fields.keys().map(String::as_str));
                 let message = format!("key `{part}` is not a field of {name}");
-                self.report(Mistake::new(codes::NAME, spot(), message).any_of(near));
+                self.report(Mistake::new(codes::NAME, target(), message).with_alternatives(near));
                 continue;
             };
             if entity.key[..n].contains(part) {
-                self.report(Mistake::new(codes::NAME, spot(), format!("`{part}` is in the key of {name} twice")));
+                self.report(Mistake::new(codes::NAME, target(), format!("`{part}` is in the key of {name} twice")));
             }
             if matches!(
                 field.kind,
@@ -194,23 +201,8 @@ impl Cx<'_> {
             ) {
                 let message =
                     format!("`{part}` cannot identify a {name}: a key is text, a number, a moment or a reference");
-                self.report(Mistake::new(codes::MAPPING, spot(), message).write(format!("{part}: string")));
+                self.report(Mistake::new(codes::MAPPING, target(), message).with_copy(format!("{part}: string")));
             }
         }
-    }
-
-    fn failure(&mut self) -> Option<Failure> {
-        let raw = self.raw.failure.as_ref()?;
-        let at = TOP.key("failure");
-        for (key, path) in [("flag", &raw.flag), ("says", &raw.says)] {
-            if path.is_empty() {
-                let message = format!("`{key}` of `failure` is empty; write the path of it in the answer");
-                self.report(Mistake::new(codes::SHAPE, at.key(key).value(), message));
-            }
-        }
-        Some(Failure {
-            flag: self.data_path(&at.key("flag"), &raw.flag),
-            says: self.data_path(&at.key("says"), &raw.says),
-        })
     }
 }

@@ -1,17 +1,19 @@
-//! Paging: which of the forms it is.
-//! Invariant: a form has what it needs and nothing that another form needs; what asks for a page is asked for by nothing else.
+//! Paging: which of the known forms a capability's paging has.
+//! Invariants: a form has the keys that it needs and no key of another form. The parameters of a page have names that the
+//! request does not use for anything else.
 
 use base::Method;
 
-use super::capability::Written;
-use super::{Cx, Mistake};
+use super::capability::WrittenCapability;
+use super::{CatalogResolver, Mistake};
 use crate::codes;
-use crate::model::{Body, Shape, Transport};
-use crate::paging::{PageSize, Paging, PagingForm, Place};
+use crate::model::{Body, Transport, ValueTemplate};
+use crate::paging::{PageParamLocation, PageSize, Paging, PagingForm};
 use crate::path::DataPath;
-use crate::read::places::Spot;
 use crate::read::raw::{self, PagingPlace};
+use crate::read::spans::YamlTarget;
 
+/// The forms as an author writes them, in the order of the keys.
 const FORMS: [&str; 7] = [
     "{page: PARAM, from: 1}",
     "{offset: PARAM}",
@@ -22,123 +24,124 @@ const FORMS: [&str; 7] = [
     "{connection: PATH}",
 ];
 
-impl Cx<'_> {
-    pub(super) fn paging(&mut self, of: &Written<'_>, raw: &raw::Paging, transport: &Transport) -> Option<Paging> {
-        let at = of.at.key("paging");
-        if !of.kind.is_list() {
-            let message = format!("`{}` reads one row; only a `query` or a `search` has pages", of.name);
-            return self.unpaged(at.here(), message);
+impl CatalogResolver<'_> {
+    /// Resolves the paging of a capability. Returns `None` after a mistake that makes its form unclear.
+    pub(super) fn paging(
+        &mut self,
+        written: &WrittenCapability<'_>,
+        raw: &raw::Paging,
+        transport: &Transport,
+    ) -> Option<Paging> {
+        let at = written.at.key("paging");
+        if !written.kind.is_list() {
+            let message = format!("`{}` reads one row; only a `query` or a `search` has pages", written.name);
+            return self.refuse_paging(at.on_key(), message);
         }
         let form = match form(raw) {
             Ok(form) => form,
-            Err(Unformed { key, message, forms }) => {
-                let spot = key.map_or_else(|| at.here(), |key| at.key(key).here());
-                let forms = forms.then_some(FORMS).into_iter().flatten().map(str::to_owned);
-                self.report(Mistake::new(codes::PAGING, spot, format!("`{}`: {message}", of.name)).any_of(forms));
+            Err(FormMistake { key, message, show_forms }) => {
+                let target = key.map_or_else(|| at.on_key(), |key| at.key(key).on_key());
+                let forms = show_forms.then_some(FORMS).into_iter().flatten().map(str::to_owned);
+                let message = format!("`{}`: {message}", written.name);
+                self.report(Mistake::new(codes::PAGING, target, message).with_alternatives(forms));
                 return None;
             }
         };
-        let graphql = matches!(transport, Transport::Graphql(_));
-        let wrong = match (&form, &raw.size) {
+        let is_graphql = matches!(transport, Transport::Graphql(_));
+        let mistake = match (&form, &raw.size) {
             (_, Some(size)) if size.max == 0 => {
-                Some((at.key("size").key("max").value(), "a page has at least one row; write `max: 100`".to_owned()))
+                Some((at.key("size").key("max").on_value(), "a page has at least one row; write `max: 100`".to_owned()))
             }
-            (PagingForm::Last { field, .. }, _) if !of.target.fields.contains_key(field) => {
-                Some((at.key("last").value(), format!("`{field}` is not a field of {}", of.target.name)))
+            (PagingForm::Last { field, .. }, _) if !written.entity.fields.contains_key(field) => {
+                Some((at.key("last").on_value(), format!("`{field}` is not a field of {}", written.entity.name)))
             }
-            (PagingForm::Link | PagingForm::Next { .. }, _) if graphql => {
-                Some((at.here(), "GraphQL has no next address; write `{connection: PATH}`".to_owned()))
+            (PagingForm::Link | PagingForm::Next { .. }, _) if is_graphql => {
+                Some((at.on_key(), "GraphQL has no next address; write `{connection: PATH}`".to_owned()))
             }
-            _ if raw.connection.is_some() && !graphql => {
-                Some((at.key("connection").here(), "only GraphQL has connections".to_owned()))
+            _ if raw.connection.is_some() && !is_graphql => {
+                Some((at.key("connection").on_key(), "only GraphQL has connections".to_owned()))
             }
-            _ if graphql && raw.place.is_some() => {
-                Some((at.key("in").here(), "GraphQL asks for a page in its variables; take `in` out".to_owned()))
+            _ if is_graphql && raw.place.is_some() => {
+                Some((at.key("in").on_key(), "GraphQL asks for a page in its variables; take `in` out".to_owned()))
             }
             _ => None,
         };
-        if let Some((spot, message)) = wrong {
-            return self.unpaged(spot, format!("`{}`: {message}", of.name));
+        if let Some((target, message)) = mistake {
+            return self.refuse_paging(target, format!("`{}`: {message}", written.name));
         }
-        let place = match raw.place {
-            _ if graphql => Place::Variable,
-            Some(PagingPlace::Body) => Place::Body,
-            Some(PagingPlace::Query) | None => Place::Query,
+        let location = match raw.place {
+            _ if is_graphql => PageParamLocation::Variable,
+            Some(PagingPlace::Body) => PageParamLocation::Body,
+            Some(PagingPlace::Query) | None => PageParamLocation::Query,
         };
-        self.sent(of, raw, &form, (place, transport));
-        let path = |cx: &mut Self, key: &str, text: &Option<String>| {
-            text.as_ref().map(|text| cx.data_path(&at.key(key), text))
+        self.check_page_params(written, raw, &form, location, transport);
+        let path = |resolver: &mut Self, key: &str, text: &Option<String>| {
+            text.as_ref().map(|text| resolver.data_path(&at.key(key), text))
         };
+        // These paths are in `form` already. They are parsed here only to report their mistakes.
         for (key, text) in [("cursor", &raw.cursor), ("next", &raw.next), ("connection", &raw.connection)] {
             path(self, key, text);
         }
         let total = path(self, "total", &raw.total);
-        let flag = || raw.connection.as_ref().map(|c| DataPath::from(format!("{c}.pageInfo.hasNextPage")));
-        let more = path(self, "more", &raw.more).or_else(flag);
+        let connection_flag = || raw.connection.as_ref().map(|c| DataPath::from(format!("{c}.pageInfo.hasNextPage")));
+        let more = path(self, "more", &raw.more).or_else(connection_flag);
         let size = raw.size.as_ref().map(|s| PageSize { send: s.send.clone(), max: s.max });
-        Some(Paging { form, size, total, more, place })
+        Some(Paging { form, size, total, more, location })
     }
 
-    fn unpaged(&mut self, spot: Spot, message: String) -> Option<Paging> {
-        self.report(Mistake::new(codes::PAGING, spot, message));
+    fn refuse_paging(&mut self, target: YamlTarget, message: String) -> Option<Paging> {
+        self.report(Mistake::new(codes::PAGING, target, message));
         None
     }
 
-    /// What asks for a page has a name, a place that can carry it, and that name for itself.
-    fn sent(
+    /// Reports parameters of a page that are no valid name, that the request uses already, or that it cannot carry.
+    fn check_page_params(
         &mut self,
-        of: &Written<'_>,
+        written: &WrittenCapability<'_>,
         raw: &raw::Paging,
         form: &PagingForm,
-        (place, transport): (Place, &Transport),
+        location: PageParamLocation,
+        transport: &Transport,
     ) {
-        let at = of.at.key("paging");
-        let key = match form {
-            PagingForm::Page { .. } => "page",
-            PagingForm::Offset { .. } => "offset",
-            PagingForm::Cursor { .. } | PagingForm::Last { .. } => "send",
-            PagingForm::Link | PagingForm::Next { .. } => "",
-        };
-        let asked = match form {
-            PagingForm::Page { send, .. }
-            | PagingForm::Offset { send }
-            | PagingForm::Cursor { send, .. }
-            | PagingForm::Last { send, .. } => Some(send.as_str()),
+        let at = written.at.key("paging");
+        let position_param = match form {
+            PagingForm::Page { send, .. } => Some(("page", send.as_str())),
+            PagingForm::Offset { send } => Some(("offset", send.as_str())),
+            PagingForm::Cursor { send, .. } | PagingForm::Last { send, .. } => Some(("send", send.as_str())),
             PagingForm::Link | PagingForm::Next { .. } => None,
         };
-        let size = raw.size.as_ref().map(|size| size.send.as_str());
-        let taken = taken(transport, place);
-        let mut wrong: Vec<(Spot, String)> = Vec::new();
-        for (spot, name) in asked
-            .map(|name| (at.key(key).value(), name))
-            .into_iter()
-            .chain(size.map(|name| (at.key("size").key("send").value(), name)))
-        {
+        let position_name = position_param.map(|(_, name)| name);
+        let size_name = raw.size.as_ref().map(|size| size.send.as_str());
+        let used_names = used_names(transport, location);
+        let mut mistakes: Vec<(YamlTarget, String)> = Vec::new();
+        let position = position_param.map(|(key, name)| (at.key(key).on_value(), name));
+        let size = size_name.map(|name| (at.key("size").key("send").on_value(), name));
+        for (target, name) in position.into_iter().chain(size) {
             if name.is_empty() || name.chars().any(|c| c.is_control() || " &=#?{}".contains(c)) {
-                wrong.push((spot, format!("`{}` is not the name of a parameter", name.escape_debug())));
-            } else if taken.contains(&name) {
-                wrong.push((spot, format!("`{name}` is sent by the mapping already; take it out there")));
+                mistakes.push((target, format!("`{}` is not the name of a parameter", name.escape_debug())));
+            } else if used_names.contains(&name) {
+                mistakes.push((target, format!("`{name}` is sent by the mapping already; take it out there")));
             }
         }
-        if asked.is_some() && asked == size {
-            wrong.push((at.key("size").here(), "the page and its size need a parameter each".to_owned()));
+        if position_name.is_some() && position_name == size_name {
+            mistakes.push((at.key("size").on_key(), "the page and its size need a parameter each".to_owned()));
         }
-        if place == Place::Body && !carries(transport) {
+        if location == PageParamLocation::Body && !has_body_for_params(transport) {
             let message = "`in: body` needs a `POST` whose body is JSON, a form or parts".to_owned();
-            wrong.push((at.key("in").here(), message));
+            mistakes.push((at.key("in").on_key(), message));
         }
-        for (spot, message) in wrong {
-            self.report(Mistake::new(codes::PAGING, spot, format!("`{}`: {message}", of.name)));
+        for (target, message) in mistakes {
+            self.report(Mistake::new(codes::PAGING, target, format!("`{}`: {message}", written.name)));
         }
     }
 }
 
-/// Names that the mapping itself sends in that place.
-fn taken(transport: &Transport, place: Place) -> Vec<&str> {
-    match (transport, place) {
-        (Transport::Http(http), Place::Query) => http.query.iter().map(|(name, _)| name.as_str()).collect(),
+/// Returns the names that the mapping itself sends in this part of the request.
+fn used_names(transport: &Transport, location: PageParamLocation) -> Vec<&str> {
+    match (transport, location) {
+        (Transport::Http(http), PageParamLocation::Query) => http.query.iter().map(|(name, _)| name.as_str()).collect(),
         (Transport::Http(http), _) => match &http.body {
-            Some(Body::Json { shape: Shape::Object(parts), .. } | Body::Form(Shape::Object(parts))) => {
+            Some(Body::Json { shape: ValueTemplate::Object(parts), .. } | Body::Form(ValueTemplate::Object(parts))) => {
                 parts.keys().map(String::as_str).collect()
             }
             Some(Body::Multipart(parts)) => parts.iter().map(|p| p.name.as_str()).collect(),
@@ -148,31 +151,34 @@ fn taken(transport: &Transport, place: Place) -> Vec<&str> {
     }
 }
 
-fn carries(transport: &Transport) -> bool {
+/// Returns whether the request has a body to which named parameters can be added.
+fn has_body_for_params(transport: &Transport) -> bool {
     match transport {
         Transport::Http(http) => {
-            let map = match &http.body {
-                Some(Body::Json { shape, .. } | Body::Form(shape)) => matches!(shape, Shape::Object(_)),
+            let has_names = match &http.body {
+                Some(Body::Json { shape, .. } | Body::Form(shape)) => matches!(shape, ValueTemplate::Object(_)),
                 Some(Body::Raw { .. }) => false,
                 Some(Body::Multipart(_)) | None => true,
             };
-            http.method == Method::Post && map
+            http.method == Method::Post && has_names
         }
         Transport::Graphql(_) => false,
     }
 }
 
-/// Why a paging is none of the forms, and at which of its keys that shows.
-struct Unformed {
+/// Why a paging has none of the forms.
+struct FormMistake {
+    /// The key with the mistake, or `None` for the paging as a whole.
     key: Option<&'static str>,
     message: String,
-    forms: bool,
+    /// Whether the diagnostic lists all forms.
+    show_forms: bool,
 }
 
-/// Exactly one form is named, with what belongs to it.
-fn form(raw: &raw::Paging) -> Result<PagingForm, Unformed> {
+/// Returns the form whose key is written, if the keys that belong to it are written too and no others.
+fn form(raw: &raw::Paging) -> Result<PagingForm, FormMistake> {
     let raw::Paging { page, offset, cursor, link, next, last, connection, send, from, .. } = raw;
-    let named = [
+    let form_keys = [
         ("page", page.is_some()),
         ("offset", offset.is_some()),
         ("cursor", cursor.is_some()),
@@ -181,38 +187,51 @@ fn form(raw: &raw::Paging) -> Result<PagingForm, Unformed> {
         ("last", last.is_some()),
         ("connection", connection.is_some()),
     ];
-    let named: Vec<&'static str> = named.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
-    let wrong = |key, message: String| Err(Unformed { key: Some(key), message, forms: false });
-    match named.as_slice() {
-        [] => {
-            let message = "this paging is none of the forms".to_owned();
-            return Err(Unformed { key: None, message, forms: true });
+    let given: Vec<&'static str> =
+        form_keys.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key).collect();
+    let mistake = |key, message: String| Err(FormMistake { key: Some(key), message, show_forms: false });
+    match given.as_slice() {
+        [one, two, ..] => {
+            return mistake(two, format!("`{one}` and `{two}` are two forms of paging; write one of them"));
         }
-        [one, two, ..] => return wrong(two, format!("`{one}` and `{two}` are two forms of paging; write one of them")),
-        [_] => {}
+        [_] if from.is_some() && page.is_none() => {
+            return mistake("from", "`from` is the number of the first page; it goes with `page`".to_owned());
+        }
+        _ => {}
     }
-    if from.is_some() && page.is_none() {
-        return wrong("from", "`from` is the number of the first page; it goes with `page`".to_owned());
+    let without_send = |form: PagingForm| match send {
+        None => Ok(form),
+        Some(_) => mistake("send", "`send` belongs to `cursor`, `last` and `connection`".to_owned()),
+    };
+    if let Some(param) = page {
+        return without_send(PagingForm::Page { send: param.clone(), from: from.unwrap_or(1) });
     }
-    let path = |text: &String| DataPath::from(text.clone());
-    let stray = "`send` belongs to `cursor`, `last` and `connection`".to_owned();
-    Ok(match (page, offset, cursor, link, next, last, connection, send) {
-        (Some(send), .., None) => PagingForm::Page { send: send.clone(), from: from.unwrap_or(1) },
-        (_, Some(send), .., None) => PagingForm::Offset { send: send.clone() },
-        (_, _, Some(read), .., Some(send)) => PagingForm::Cursor { read: path(read), send: send.clone() },
-        (_, _, Some(_), .., None) => {
-            return wrong("cursor", "`send: PARAM` says which parameter takes the cursor".to_owned());
-        }
-        (_, _, _, Some(_), .., None) => PagingForm::Link,
-        (_, _, _, _, Some(read), .., None) => PagingForm::Next { read: path(read) },
-        (.., Some(field), _, Some(send)) => PagingForm::Last { field: field.clone(), send: send.clone() },
-        (.., Some(_), _, None) => {
-            return wrong("last", "`send: PARAM` says which parameter takes the field".to_owned());
-        }
-        (.., Some(connection), send) => PagingForm::Cursor {
+    if let Some(param) = offset {
+        return without_send(PagingForm::Offset { send: param.clone() });
+    }
+    if let Some(read) = cursor {
+        return match send {
+            Some(send) => Ok(PagingForm::Cursor { read: DataPath::from(read.clone()), send: send.clone() }),
+            None => mistake("cursor", "`send: PARAM` says which parameter takes the cursor".to_owned()),
+        };
+    }
+    if link.is_some() {
+        return without_send(PagingForm::Link);
+    }
+    if let Some(read) = next {
+        return without_send(PagingForm::Next { read: DataPath::from(read.clone()) });
+    }
+    if let Some(field) = last {
+        return match send {
+            Some(send) => Ok(PagingForm::Last { field: field.clone(), send: send.clone() }),
+            None => mistake("last", "`send: PARAM` says which parameter takes the field".to_owned()),
+        };
+    }
+    if let Some(connection) = connection {
+        return Ok(PagingForm::Cursor {
             read: DataPath::from(format!("{connection}.pageInfo.endCursor")),
             send: send.clone().unwrap_or_else(|| "after".to_owned()),
-        },
-        _ => return wrong("send", stray),
-    })
+        });
+    }
+    Err(FormMistake { key: None, message: "this paging is none of the forms".to_owned(), show_forms: true })
 }

@@ -1,26 +1,29 @@
-//! Relations: where each leads, and what fills the call that follows it.
-//! Invariant: a relation that comes out can be followed from any row of its parent.
+//! Relations: the entity that each leads to, and the source of each parameter of the call that follows it.
+//! Invariant: a resolved relation can be followed from every row of its parent.
 
 use base::similar_names;
 use indexmap::IndexMap;
 
-use super::{Cx, Mistake, TOP};
+use super::{CatalogResolver, Mistake, TOP};
 use crate::codes;
 use crate::model::{Capability, Entity, Kind, Relation, Via};
-use crate::read::places::At;
 use crate::read::raw;
+use crate::read::spans::YamlPath;
 use crate::types::Type;
 
-/// One relation as written, and where.
-struct Written<'a> {
-    at: At<'a>,
+/// A relation of the file while it is resolved.
+struct WrittenRelation<'a> {
+    /// The path of the relation in the file.
+    at: YamlPath<'a>,
     name: &'a str,
     parent: &'a Entity,
+    /// The name of the entity that it leads to.
     target: &'a str,
     raw: &'a raw::Relation,
 }
 
-impl Cx<'_> {
+impl CatalogResolver<'_> {
+    /// Resolves the relations of one entity. A relation with a mistake is left out.
     pub(super) fn relations(
         &mut self,
         parent: &str,
@@ -28,28 +31,28 @@ impl Cx<'_> {
         entities: &IndexMap<String, Entity>,
         capabilities: &IndexMap<String, Capability>,
     ) -> IndexMap<String, Relation> {
-        let all = TOP.key("entities");
-        let at = all.key(parent);
-        let all = at.key("relations");
+        let entities_at = TOP.key("entities");
+        let parent_at = entities_at.key(parent);
+        let relations_at = parent_at.key("relations");
         let mut relations = IndexMap::new();
         let Some(parent) = entities.get(parent) else { return relations };
         for (name, raw) in &raw.relations {
-            let at = all.key(name);
+            let at = relations_at.key(name);
             let (target, many) = match (&raw.many, &raw.one) {
                 (Some(target), None) => (target, true),
                 (None, Some(target)) => (target, false),
                 _ => {
                     let message =
                         format!("{}.{name} needs exactly one of `many: Entity` and `one: Entity`", parent.name);
-                    self.report(Mistake::new(codes::SHAPE, at.here(), message));
+                    self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
                     continue;
                 }
             };
-            if !self.entity_name(&at.key(if many { "many" } else { "one" }), target) {
+            if !self.check_entity_name(&at.key(if many { "many" } else { "one" }), target) {
                 continue;
             }
-            let written = Written { at, name, parent, target, raw };
-            self.beside_a_field(&written, many);
+            let written = WrittenRelation { at, name, parent, target, raw };
+            self.check_field_of_same_name(&written, many);
             if let Some(via) = self.via(&written, many, capabilities) {
                 let relation =
                     Relation { name: name.clone(), target: target.clone(), many, about: raw.about.clone(), via };
@@ -59,24 +62,30 @@ impl Cx<'_> {
         relations
     }
 
-    /// `.owner` is the field and the relation at once, which is only one thing when the field is the reference itself.
-    fn beside_a_field(&mut self, written: &Written<'_>, many: bool) {
+    /// Reports a relation with the name of a field. In a program `.owner` would mean both, which is only allowed if the field
+    /// is the reference that the relation follows.
+    fn check_field_of_same_name(&mut self, written: &WrittenRelation<'_>, many: bool) {
         let Some(field) = written.parent.fields.get(written.name) else { return };
-        let same = match &field.kind {
+        let is_same_reference = match &field.kind {
             Type::Ref(target) => !many && target == written.target,
-            Type::Array(of) => many && **of == Type::Ref(written.target.to_owned()),
+            Type::Array(item) => many && **item == Type::Ref(written.target.to_owned()),
             _ => false,
         };
-        // That the field is no such reference is said of the key.
-        let by_it = written.raw.key.as_deref() == Some(written.name);
-        if written.raw.embedded.is_some() || !(same || by_it) {
+        // A relation by this field is checked in `via_key`, which reports a field that is no such reference.
+        let follows_field = written.raw.key.as_deref() == Some(written.name);
+        if written.raw.embedded.is_some() || !(is_same_reference || follows_field) {
             let message =
                 format!("{}.{} is a field too; give the relation another name", written.parent.name, written.name);
-            self.report(Mistake::new(codes::NAME, written.at.here(), message));
+            self.report(Mistake::new(codes::NAME, written.at.on_key(), message));
         }
     }
 
-    fn via(&mut self, written: &Written<'_>, many: bool, capabilities: &IndexMap<String, Capability>) -> Option<Via> {
+    fn via(
+        &mut self,
+        written: &WrittenRelation<'_>,
+        many: bool,
+        capabilities: &IndexMap<String, Capability>,
+    ) -> Option<Via> {
         let raw = written.raw;
         let via = match (&raw.by, &raw.key, &raw.embedded) {
             (Some(by), None, None) => return self.via_call(written, by, capabilities),
@@ -87,32 +96,33 @@ impl Cx<'_> {
                     "{}.{} needs exactly one of `by: capability`, `key: field` and `in: path`",
                     written.parent.name, written.name
                 );
-                self.report(Mistake::new(codes::SHAPE, written.at.here(), message));
+                self.report(Mistake::new(codes::SHAPE, written.at.on_key(), message));
                 None
             }
         };
         if !raw.with.is_empty() {
             let message = "`with` fills the parameters of a query; it goes with `by`";
-            self.report(Mistake::new(codes::SHAPE, written.at.key("with").here(), message));
+            self.report(Mistake::new(codes::SHAPE, written.at.key("with").on_key(), message));
         }
         via
     }
 
     fn via_call(
         &mut self,
-        written: &Written<'_>,
+        written: &WrittenRelation<'_>,
         by: &str,
         capabilities: &IndexMap<String, Capability>,
     ) -> Option<Via> {
-        let Written { at, name, parent, target, raw } = written;
-        let fits = |c: &&Capability| c.kind == Kind::Query && c.entity == *target;
-        let Some(capability) = capabilities.get(by).filter(fits) else {
-            // One that is there and has a mistake of its own says so itself.
-            let broken = self.raw.capabilities.get(by).is_some_and(|c| c.query.as_deref() == Some(*target));
-            if !broken {
-                let known = similar_names(by, capabilities.values().filter(fits).map(|c| c.name.as_str()));
+        let WrittenRelation { at, name, parent, target, raw } = written;
+        let is_query_of_target = |c: &&Capability| c.kind == Kind::Query && c.entity == *target;
+        let Some(capability) = capabilities.get(by).filter(is_query_of_target) else {
+            // A query with a mistake of its own is reported already.
+            let is_broken = self.raw.capabilities.get(by).is_some_and(|c| c.query.as_deref() == Some(*target));
+            if !is_broken {
+                let known =
+                    similar_names(by, capabilities.values().filter(is_query_of_target).map(|c| c.name.as_str()));
                 let message = format!("`{by}` is not a query of {target}");
-                self.report(Mistake::new(codes::NAME, at.key("by").value(), message).any_of(known));
+                self.report(Mistake::new(codes::NAME, at.key("by").on_value(), message).with_alternatives(known));
             }
             return None;
         };
@@ -121,12 +131,13 @@ impl Cx<'_> {
             if !capability.params.contains_key(param) {
                 let known = similar_names(param, capability.params.keys().map(String::as_str));
                 let message = format!("`{by}` has no parameter `{param}`");
-                self.report(Mistake::new(codes::NAME, with.key(param).here(), message).any_of(known));
+                self.report(Mistake::new(codes::NAME, with.key(param).on_key(), message).with_alternatives(known));
             }
-            self.field_of(&with.key(param), parent, field);
+            self.check_field(&with.key(param), parent, field);
         }
         let mut fill = IndexMap::new();
         for param in capability.params.values() {
+            // `Some(None)` stands for the reference to the parent itself, as in `Via::Call`.
             let source = match raw.with.get(&param.name) {
                 Some(field) => Some(Some(field.clone())),
                 None if param.kind == Type::Ref(parent.name.clone()) => Some(None),
@@ -138,7 +149,7 @@ impl Cx<'_> {
             } else if param.required {
                 let message = format!("{}.{name}: nothing fills `{}` of `{by}`", parent.name, param.name);
                 let copy = format!("with: {{{}: {}}}", param.name, parent.key.first().map_or("field", String::as_str));
-                self.report(Mistake::new(codes::MAPPING, at.key("by").value(), message).write(copy));
+                self.report(Mistake::new(codes::MAPPING, at.key("by").on_value(), message).with_copy(copy));
             }
         }
         Some(Via::Call { capability: capability.name.clone(), fill })
@@ -146,31 +157,32 @@ impl Cx<'_> {
 
     fn via_key(
         &mut self,
-        written: &Written<'_>,
+        written: &WrittenRelation<'_>,
         many: bool,
         field: &str,
         capabilities: &IndexMap<String, Capability>,
     ) -> Option<Via> {
-        let Written { at, name, parent, target, .. } = written;
-        let spot = at.key("key").value();
-        let whole = format!("{}.{name}", parent.name);
-        let refers = |kind: &Type| *kind == Type::Ref((*target).to_owned());
-        if parent.fields.get(field).is_none_or(|f| !refers(&f.kind)) {
-            let fitting = parent.fields.values().filter(|f| refers(&f.kind)).map(|f| f.name.clone());
-            let message = format!("{whole}: `{field}` is not a field `{{ref: {target}}}`");
-            self.report(Mistake::new(codes::NAME, spot, message).any_of(fitting));
+        let WrittenRelation { at, name, parent, target, .. } = written;
+        let key_value = at.key("key").on_value();
+        let full_name = format!("{}.{name}", parent.name);
+        let refers_to_target = |kind: &Type| *kind == Type::Ref((*target).to_owned());
+        if parent.fields.get(field).is_none_or(|f| !refers_to_target(&f.kind)) {
+            let fitting = parent.fields.values().filter(|f| refers_to_target(&f.kind)).map(|f| f.name.clone());
+            let message = format!("{full_name}: `{field}` is not a field `{{ref: {target}}}`");
+            self.report(Mistake::new(codes::NAME, key_value, message).with_alternatives(fitting));
             return None;
         }
         if many {
-            let message = format!("{whole}: the reference in `{field}` leads to one row; write `one: {target}`");
-            self.report(Mistake::new(codes::SHAPE, at.key("many").here(), message));
+            let message = format!("{full_name}: the reference in `{field}` leads to one row; write `one: {target}`");
+            self.report(Mistake::new(codes::SHAPE, at.key("many").on_key(), message));
             return None;
         }
-        let got = |c: &Capability| c.kind == Kind::Get && c.entity == *target;
-        let meant = |c: &raw::Capability| c.get.as_deref() == Some(*target);
-        if !capabilities.values().any(got) && !self.raw.capabilities.values().any(meant) {
-            let message = format!("{whole}: {target} has no `get` to follow the key with");
-            self.report(Mistake::new(codes::MAPPING, spot, message));
+        let is_get = |c: &Capability| c.kind == Kind::Get && c.entity == *target;
+        // A get with a mistake of its own is reported already.
+        let is_written_get = |c: &raw::Capability| c.get.as_deref() == Some(*target);
+        if !capabilities.values().any(is_get) && !self.raw.capabilities.values().any(is_written_get) {
+            let message = format!("{full_name}: {target} has no `get` to follow the key with");
+            self.report(Mistake::new(codes::MAPPING, key_value, message));
             return None;
         }
         Some(Via::Key { field: field.to_owned() })

@@ -1,20 +1,23 @@
-//! Slots to types: names looked up, fields and parameters with everything that belongs to them.
-//! Invariant: a named type is resolved where it is used; one that names itself is refused, for a value of it would never end.
+//! Types: declarations of fields, parameters and slots with the names of types looked up.
+//! Invariant: a named type is resolved at each use. A type that contains itself is refused, because a value of it would have
+//! no end.
 
 use base::similar_names;
 use indexmap::IndexMap;
 
-use super::capability::is_keyed;
-use super::{Cx, Mistake, TOP};
+use super::capability::has_valid_key;
+use super::{CatalogResolver, Mistake, TOP};
 use crate::codes;
-use crate::model::{Entity, Field, Param, Source};
-use crate::read::places::At;
-use crate::read::raw::{FieldPath, Slot, SlotType, UnionShape};
+use crate::model::{Entity, Field, FieldSource, Param};
+use crate::read::raw::{Declaration, FieldPath, SlotType, UnionShape};
+use crate::read::spans::YamlPath;
 use crate::types::{self, DateFormat, TextStyle, Type, Union, Wire};
 
-/// Slots of all types of a catalog, named types unfolded: a few types that hold one another twice would be millions.
+/// The largest number of slots in all types of a catalog, with named types expanded. Without a limit, a few types that each
+/// contain the next one twice would expand to millions.
 const MAX_SLOTS: usize = 200_000;
 
+/// The names of the types that every catalog has.
 const BUILTIN: [&str; 15] = [
     "string",
     "markdown",
@@ -33,110 +36,112 @@ const BUILTIN: [&str; 15] = [
     "json",
 ];
 
-impl Cx<'_> {
-    /// Every type with a name, used or not.
-    pub(super) fn types(&mut self) {
+impl CatalogResolver<'_> {
+    /// Checks every type with a name, also those that are not used.
+    pub(super) fn check_named_types(&mut self) {
         let raw = self.raw;
         let all = TOP.key("types");
         for (name, slot) in &raw.types {
             let at = all.key(name);
             if BUILTIN.contains(&name.as_str()) {
                 let message = format!("`{name}` is a type already; choose another name");
-                self.report(Mistake::new(codes::NAME, at.here(), message));
+                self.report(Mistake::new(codes::NAME, at.on_key(), message));
             }
             self.slot_type_in(&at, slot, &mut vec![name.clone()]);
         }
     }
 
-    fn slot_type(&mut self, at: &At<'_>, slot: &SlotType) -> Type {
+    fn slot_type(&mut self, at: &YamlPath<'_>, slot: &SlotType) -> Type {
         self.slot_type_in(at, slot, &mut Vec::new())
     }
 
-    /// `within` are the named types being resolved, outermost first.
-    fn slot_type_in(&mut self, at: &At<'_>, slot: &SlotType, within: &mut Vec<String>) -> Type {
-        self.slots += 1;
-        if self.slots > MAX_SLOTS {
-            if self.slots == MAX_SLOTS + 1 {
+    /// Resolves a type. `within` has the named types that are being resolved, outermost first.
+    fn slot_type_in(&mut self, at: &YamlPath<'_>, slot: &SlotType, within: &mut Vec<String>) -> Type {
+        self.slot_count += 1;
+        if self.slot_count > MAX_SLOTS {
+            // One report is enough, since every further slot is over the limit too.
+            if self.slot_count == MAX_SLOTS + 1 {
                 let message = format!("the types here unfold to more than {MAX_SLOTS} slots; make some of them `json`");
-                self.report(Mistake::new(codes::NAME, at.here(), message));
+                self.report(Mistake::new(codes::NAME, at.on_key(), message));
             }
             return Type::Json;
         }
         match slot {
             SlotType::Named(name) => self.named_type(at, name, within),
-            SlotType::Array(of) => Type::Array(Box::new(self.slot_type_in(&at.key("array"), of, within))),
+            SlotType::Array(item) => Type::Array(Box::new(self.slot_type_in(&at.key("array"), item, within))),
             SlotType::Select(choices) => {
-                self.choices(&at.key("select"), choices);
+                self.check_choices(&at.key("select"), choices);
                 Type::Select(choices.clone())
             }
             SlotType::MultiSelect(choices) => {
-                self.choices(&at.key("multi_select"), choices);
+                self.check_choices(&at.key("multi_select"), choices);
                 Type::MultiSelect(choices.clone())
             }
             SlotType::Object(slots) => Type::Object(self.slots(&at.key("object"), slots, within)),
             SlotType::Union(union) => self.union(&at.key("union"), union, within),
             SlotType::Ref(entity) => {
-                self.entity_name(&at.key("ref"), entity);
+                self.check_entity_name(&at.key("ref"), entity);
                 Type::Ref(entity.clone())
             }
         }
     }
 
-    fn union(&mut self, at: &At<'_>, union: &UnionShape, within: &mut Vec<String>) -> Type {
+    fn union(&mut self, at: &YamlPath<'_>, union: &UnionShape, within: &mut Vec<String>) -> Type {
         let UnionShape { tag, nest, arms } = union;
         if arms.is_empty() || (tag.is_none() && !nest) || tag.as_ref().is_some_and(String::is_empty) {
             let message = "a union has arms, and `tag: KEY`, `nest: true` or both to tell them apart";
-            self.report(Mistake::new(codes::SHAPE, at.here(), message));
+            self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
         }
         let all = at.key("arms");
-        let mut out = IndexMap::new();
+        let mut resolved_arms = IndexMap::new();
         for (name, slots) in arms {
             let arm = all.key(name);
             if let Some(tag) = tag.as_ref().filter(|tag| !nest && slots.contains_key(*tag)) {
                 let message = format!("the arm `{name}` has a slot `{tag}`, which is the tag; take it out");
-                self.report(Mistake::new(codes::SHAPE, arm.key(tag).here(), message));
+                self.report(Mistake::new(codes::SHAPE, arm.key(tag).on_key(), message));
             }
-            out.insert(name.clone(), self.slots(&arm, slots, within));
+            resolved_arms.insert(name.clone(), self.slots(&arm, slots, within));
         }
-        Type::Union(Union { tag: tag.clone(), nest: *nest, arms: out })
+        Type::Union(Union { tag: tag.clone(), nest: *nest, arms: resolved_arms })
     }
 
     fn slots(
         &mut self,
-        at: &At<'_>,
-        slots: &IndexMap<String, Slot>,
+        at: &YamlPath<'_>,
+        slots: &IndexMap<String, Declaration>,
         within: &mut Vec<String>,
-    ) -> IndexMap<String, types::Slot> {
-        let mut out = IndexMap::new();
+    ) -> IndexMap<String, types::ObjectSlot> {
+        let mut resolved = IndexMap::new();
         for (name, slot) in slots {
-            let here = at.key(name);
-            let bare = slot.path.is_none() && slot.header.is_none() && slot.role.is_none() && slot.list.is_none();
-            if !bare || slot.show.is_some() || slot.wire.is_some() {
+            let slot_at = at.key(name);
+            let has_no_source =
+                slot.path.is_none() && slot.header.is_none() && slot.role.is_none() && slot.list.is_none();
+            if !has_no_source || slot.show.is_some() || slot.wire.is_some() {
                 let message = format!("`{name}` is a slot inside a value: it has a type, `required` and `about`");
-                self.report(Mistake::new(codes::SHAPE, here.here(), message));
+                self.report(Mistake::new(codes::SHAPE, slot_at.on_key(), message));
             }
-            let kind = self.slot_type_in(&type_at(&here, &slot.kind), &slot.kind, within);
-            out.insert(name.clone(), types::Slot { kind, required: slot.required });
+            let kind = self.slot_type_in(&type_at(&slot_at, &slot.kind), &slot.kind, within);
+            resolved.insert(name.clone(), types::ObjectSlot { kind, required: slot.required });
         }
-        out
+        resolved
     }
 
-    fn choices(&mut self, at: &At<'_>, choices: &[String]) {
-        let twice = choices.iter().enumerate().find(|(n, choice)| choices[..*n].contains(choice));
-        match (choices, twice) {
+    fn check_choices(&mut self, at: &YamlPath<'_>, choices: &[String]) {
+        let repeated = choices.iter().enumerate().find(|(n, choice)| choices[..*n].contains(choice));
+        match (choices, repeated) {
             ([], _) => {
                 let message = "a select has at least one choice";
-                self.report(Mistake::new(codes::NAME, at.here(), message).write("{select: [open, done]}"));
+                self.report(Mistake::new(codes::NAME, at.on_key(), message).with_copy("{select: [open, done]}"));
             }
             (_, Some((n, choice))) => {
                 let message = format!("the choice `{choice}` is there twice; take one out");
-                self.report(Mistake::new(codes::NAME, at.item(n).value(), message));
+                self.report(Mistake::new(codes::NAME, at.item(n).on_value(), message));
             }
             _ => {}
         }
     }
 
-    fn named_type(&mut self, at: &At<'_>, name: &str, within: &mut Vec<String>) -> Type {
+    fn named_type(&mut self, at: &YamlPath<'_>, name: &str, within: &mut Vec<String>) -> Type {
         match name {
             "string" => Type::String(TextStyle::Short),
             "markdown" => Type::String(TextStyle::Markdown),
@@ -155,50 +160,52 @@ impl Cx<'_> {
             "json" => Type::Json,
             other if within.iter().any(|outer| outer == other) => {
                 let message = format!("type `{other}` contains itself; make one of its slots `json`");
-                self.report(Mistake::new(codes::NAME, at.value(), message));
+                self.report(Mistake::new(codes::NAME, at.on_value(), message));
                 Type::Json
             }
-            other => self.own_type(at, other, within),
+            other => self.catalog_type(at, other, within),
         }
     }
 
-    fn own_type(&mut self, at: &At<'_>, other: &str, within: &mut Vec<String>) -> Type {
+    /// Resolves the name of a type from `types`.
+    fn catalog_type(&mut self, at: &YamlPath<'_>, name: &str, within: &mut Vec<String>) -> Type {
         let raw = self.raw;
-        if let Some(named) = raw.types.get(other) {
-            within.push(other.to_owned());
-            let kind = self.slot_type_in(&TOP.key("types").key(other), named, within);
+        if let Some(named) = raw.types.get(name) {
+            within.push(name.to_owned());
+            let kind = self.slot_type_in(&TOP.key("types").key(name), named, within);
             within.pop();
             return kind;
         }
         let known = BUILTIN.into_iter().chain(raw.types.keys().map(String::as_str));
-        let alternatives = similar_names(other, known);
-        let message = if raw.entities.contains_key(other) {
-            format!("no type `{other}`; to refer to the entity write `{{ref: {other}}}`")
+        let alternatives = similar_names(name, known);
+        let message = if raw.entities.contains_key(name) {
+            format!("no type `{name}`; to refer to the entity write `{{ref: {name}}}`")
         } else {
-            format!("no type `{other}`")
+            format!("no type `{name}`")
         };
-        self.report(Mistake::new(codes::NAME, at.value(), message).any_of(alternatives));
+        self.report(Mistake::new(codes::NAME, at.on_value(), message).with_alternatives(alternatives));
         Type::Json
     }
 
-    pub(super) fn field(&mut self, at: &At<'_>, name: &str, slot: &Slot) -> Field {
+    /// Resolves the declaration of a field.
+    pub(super) fn field(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Field {
         let kind = self.slot_type(&type_at(at, &slot.kind), &slot.kind);
         if slot.required || slot.role.is_some() || slot.list.is_some() {
             let message = format!("`{name}` is a field: `required`, `role` and `list` belong to parameters");
-            self.report(Mistake::new(codes::SHAPE, at.here(), message));
+            self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
         }
-        self.wire(at, name, slot, &kind);
+        self.check_wire(at, name, slot, &kind);
         let source = match (&slot.path, &slot.header) {
-            (None, None) => Source::Paths(vec![name.to_owned().into()]),
+            (None, None) => FieldSource::Paths(vec![name.to_owned().into()]),
             (Some(path), None) => self.source(&at.key("path"), path, &kind),
             (None, Some(header)) => {
-                self.header_read(&at.key("header"), header);
-                Source::Header(header.to_ascii_lowercase())
+                self.check_answer_header(&at.key("header"), header);
+                FieldSource::Header(header.to_ascii_lowercase())
             }
             (Some(_), Some(header)) => {
                 let message = format!("`{name}` has a `path` and a `header`; it comes from one of them");
-                self.report(Mistake::new(codes::SHAPE, at.key("header").here(), message));
-                Source::Header(header.to_ascii_lowercase())
+                self.report(Mistake::new(codes::SHAPE, at.key("header").on_key(), message));
+                FieldSource::Header(header.to_ascii_lowercase())
             }
         };
         Field {
@@ -211,39 +218,40 @@ impl Cx<'_> {
         }
     }
 
-    fn header_read(&mut self, at: &At<'_>, header: &str) {
-        if !super::words::is_token(header) {
+    fn check_answer_header(&mut self, at: &YamlPath<'_>, header: &str) {
+        if !super::text_rules::is_token(header) {
             let message = format!("`{}` is not the name of a header", header.escape_debug());
-            self.report(Mistake::new(codes::SHAPE, at.value(), message).write("header: etag"));
+            self.report(Mistake::new(codes::SHAPE, at.on_value(), message).with_copy("header: etag"));
         }
     }
 
-    fn source(&mut self, at: &At<'_>, path: &FieldPath, kind: &Type) -> Source {
+    fn source(&mut self, at: &YamlPath<'_>, path: &FieldPath, kind: &Type) -> FieldSource {
         match path {
-            FieldPath::One(path) => Source::Paths(vec![self.data_path(at, path)]),
-            FieldPath::Several(paths) => {
-                Source::Paths(paths.iter().enumerate().map(|(n, path)| self.data_path(&at.item(n), path)).collect())
-            }
+            FieldPath::One(path) => FieldSource::Paths(vec![self.data_path(at, path)]),
+            FieldPath::Several(paths) => FieldSource::Paths(
+                paths.iter().enumerate().map(|(n, path)| self.data_path(&at.item(n), path)).collect(),
+            ),
             FieldPath::Parts(parts) => {
                 if !matches!(kind, Type::Ref(_)) {
                     let message = "only a reference has a path for each part of its key; write one path";
-                    self.report(Mistake::new(codes::SHAPE, at.here(), message));
+                    self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
                 }
-                let one = |(part, path): (&String, &String)| (part.clone(), self.data_path(&at.key(part), path));
-                Source::Parts(parts.iter().map(one).collect())
+                let resolve_part =
+                    |(part, path): (&String, &String)| (part.clone(), self.data_path(&at.key(part), path));
+                FieldSource::Parts(parts.iter().map(resolve_part).collect())
             }
         }
     }
 
-    /// A reference that is put together must have exactly the parts of its entity's key.
-    pub(super) fn parts(&mut self, entities: &IndexMap<String, Entity>) {
+    /// Checks that a reference with a path for each part has exactly the parts of its entity's key.
+    pub(super) fn check_reference_parts(&mut self, entities: &IndexMap<String, Entity>) {
         for (name, entity) in entities {
             for field in entity.fields.values() {
-                let (Source::Parts(parts), Type::Ref(target)) = (&field.source, &field.kind) else { continue };
-                let Some(target) = entities.get(target).filter(|e| is_keyed(e)) else { continue };
+                let (FieldSource::Parts(parts), Type::Ref(target)) = (&field.source, &field.kind) else { continue };
+                let Some(target) = entities.get(target).filter(|e| has_valid_key(e)) else { continue };
                 let missing: Vec<&String> = target.key.iter().filter(|part| !parts.contains_key(*part)).collect();
-                let stray: Vec<&String> = parts.keys().filter(|part| !target.key.contains(part)).collect();
-                let message = match (target.key.as_slice(), missing.as_slice(), stray.as_slice()) {
+                let unknown: Vec<&String> = parts.keys().filter(|part| !target.key.contains(part)).collect();
+                let message = match (target.key.as_slice(), missing.as_slice(), unknown.as_slice()) {
                     ([_], ..) => format!("the key of {} is one field, so the reference has one path", target.name),
                     (_, [], []) => continue,
                     (_, [part, ..], _) => {
@@ -251,28 +259,30 @@ impl Cx<'_> {
                     }
                     (_, _, [part, ..]) => format!("`{part}` is not part of the key of {}", target.name),
                 };
-                let whole: Vec<String> = target.key.iter().map(|part| format!("{part}: PATH")).collect();
-                let copy =
-                    if whole.len() == 1 { "path: PATH".to_owned() } else { format!("path: {{{}}}", whole.join(", ")) };
-                let all = TOP.key("entities");
-                let at = all.key(name);
-                let (at, slot) = (at.key("fields"), &field.name);
-                self.report(Mistake::new(codes::MAPPING, at.key(slot).key("path").here(), message).write(copy));
+                let parts_to_write: Vec<String> = target.key.iter().map(|part| format!("{part}: PATH")).collect();
+                let copy = if parts_to_write.len() == 1 {
+                    "path: PATH".to_owned()
+                } else {
+                    format!("path: {{{}}}", parts_to_write.join(", "))
+                };
+                let target = TOP.key("entities").key(name).key("fields").key(&field.name).key("path").on_key();
+                self.report(Mistake::new(codes::MAPPING, target, message).with_copy(copy));
             }
         }
     }
 
-    pub(super) fn param(&mut self, at: &At<'_>, name: &str, slot: &Slot) -> Param {
+    /// Resolves the declaration of a parameter.
+    pub(super) fn param(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Param {
         let kind = self.slot_type(&type_at(at, &slot.kind), &slot.kind);
         if slot.path.is_some() || slot.header.is_some() || slot.show.is_some() {
             let message = format!("`{name}` is a parameter: `path`, `header` and `show` belong to fields");
-            self.report(Mistake::new(codes::SHAPE, at.here(), message));
+            self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
         }
         if slot.list.is_some() && !matches!(kind, Type::Array(_) | Type::MultiSelect(_) | Type::Json) {
             let message = format!("`{name}` is one value; `list` says how several travel");
-            self.report(Mistake::new(codes::SHAPE, at.key("list").here(), message).write("{array: string}"));
+            self.report(Mistake::new(codes::SHAPE, at.key("list").on_key(), message).with_copy("{array: string}"));
         }
-        self.wire(at, name, slot, &kind);
+        self.check_wire(at, name, slot, &kind);
         Param {
             name: name.to_owned(),
             kind,
@@ -284,7 +294,7 @@ impl Cx<'_> {
         }
     }
 
-    fn wire(&mut self, at: &At<'_>, name: &str, slot: &Slot, kind: &Type) {
+    fn check_wire(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration, kind: &Type) {
         let fits = match slot.wire.unwrap_or_default() {
             Wire::Plain => return,
             Wire::Base64 => matches!(kind, Type::String(style) if *style != TextStyle::Blob),
@@ -293,13 +303,13 @@ impl Cx<'_> {
         if !fits {
             let message =
                 format!("`{name}` is {}; `base64` is for text, `text` for numbers; take `wire` out", kind.describe());
-            self.report(Mistake::new(codes::SHAPE, at.key("wire").here(), message));
+            self.report(Mistake::new(codes::SHAPE, at.key("wire").on_key(), message));
         }
     }
 }
 
-/// Where a slot says its type: at `type` in the long form, at itself in the short one.
-fn type_at<'q>(at: &'q At<'q>, kind: &SlotType) -> At<'q> {
-    // In the short form the slot's own value is the name, and a way that leads nowhere ends there.
+/// Returns the path at which a declaration says its type: at `type` in the long form, at itself in the short form.
+fn type_at<'q>(at: &'q YamlPath<'q>, kind: &SlotType) -> YamlPath<'q> {
+    // In the short form there is no key `type`. The span of a path to a missing key is that of the scalar above it, as wanted.
     if matches!(kind, SlotType::Named(_)) { at.key("type") } else { *at }
 }

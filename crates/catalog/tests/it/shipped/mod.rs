@@ -1,6 +1,6 @@
-//! The shipped catalogs: each reads, and each of its capabilities has a recorded case in `catalogs/cases`.
-//! Invariant: a capability without a recorded answer, a field that no answer ever fills, a list whose next page no case asks
-//! for and a catalog without a hostile value fail here.
+//! Tests of the shipped catalogs: each is valid, and each of its capabilities has a recorded case in `catalogs/cases`.
+//! Invariant: these tests fail for a capability without a recorded answer, a field that no answer fills, a catalog with pages
+//! of which no case requests a second one, and a catalog without a case with a hostile value.
 
 mod recorded;
 
@@ -14,13 +14,13 @@ use testkit::golden::Case;
 const FOLDER: &str = "../../catalogs";
 const CASES: &str = "../../catalogs/cases";
 
-/// A value that would be another address if anything read it as one.
+/// A value that would change the address if it were put there without encoding.
 const HOSTILE: &str = "../x?y#z";
 
-/// Fields that no recorded answer fills, and why.
+/// The catalog and name of each field that no recorded answer fills. A comment beside it gives the reason.
 const NEVER_FILLED: &[(&str, &str)] = &[];
 
-/// The id in the file's name, to the catalog.
+/// Returns the shipped catalogs by the id in the name of their file.
 fn shipped() -> BTreeMap<String, Catalog> {
     let files = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
     let catalogs = files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).map(|path| {
@@ -38,14 +38,14 @@ fn catalog_of<'c>(catalogs: &'c BTreeMap<String, Catalog>, case: &Case) -> &'c C
 }
 
 #[test]
-fn every_shipped_catalog_reads_and_is_named_by_its_file() {
+fn every_shipped_catalog_is_valid_and_named_by_its_file() {
     let catalogs = shipped();
     assert!(!catalogs.is_empty());
     for (stem, catalog) in &catalogs {
         assert_eq!(catalog.id.as_str(), stem);
-        let silent = catalog.capabilities.values().filter(|c| !c.kind.is_read() && c.about.is_empty());
+        let undescribed_writes = catalog.capabilities.values().filter(|c| !c.kind.is_read() && c.about.is_empty());
         assert_eq!(
-            silent.map(|c| c.name.as_str()).collect::<Vec<_>>(),
+            undescribed_writes.map(|c| c.name.as_str()).collect::<Vec<_>>(),
             Vec::<&str>::new(),
             "{stem}: writes say what they do"
         );
@@ -59,33 +59,37 @@ fn golden_recorded_cases() {
     testkit::golden::run(CASES, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
 }
 
-/// What the cases of one catalog have shown.
+/// The parts of one catalog that its cases cover.
 #[derive(Default)]
-struct Shown {
+struct CaseCoverage {
+    /// The capabilities with a recorded answer.
     answered: BTreeSet<String>,
-    led_on: BTreeSet<String>,
+    /// The capabilities with an answer that has a next page.
+    with_next_page: BTreeSet<String>,
+    /// The fields with a value in some answer, as `Entity.field`.
     filled: BTreeSet<String>,
-    hostile: bool,
+    has_hostile_value: bool,
 }
 
-fn shown(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, Shown> {
-    let mut all: BTreeMap<String, Shown> = catalogs.keys().map(|id| (id.clone(), Shown::default())).collect();
+fn coverage(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, CaseCoverage> {
+    let mut all: BTreeMap<String, CaseCoverage> =
+        catalogs.keys().map(|id| (id.clone(), CaseCoverage::default())).collect();
     for case in testkit::golden::cases(CASES) {
         let catalog = catalog_of(catalogs, &case);
         let recorded = Recorded::read(catalog, &case);
-        let Some(shown) = all.get_mut(catalog.id.as_str()) else { continue };
+        let Some(coverage) = all.get_mut(catalog.id.as_str()) else { continue };
         let name = &recorded.capability.name;
-        shown.hostile |= case.input.contains(HOSTILE);
+        coverage.has_hostile_value |= case.input.contains(HOSTILE);
         if recorded.response.is_some() {
-            shown.answered.insert(name.clone());
+            coverage.answered.insert(name.clone());
         }
         if recorded.shown().contains("\nnext ") {
-            shown.led_on.insert(name.clone());
+            coverage.with_next_page.insert(name.clone());
         }
         recorded
             .rows()
             .iter()
-            .for_each(|row| note_filled(catalog, &recorded.capability.returns, row, &mut shown.filled));
+            .for_each(|row| note_filled(catalog, &recorded.capability.returns, row, &mut coverage.filled));
     }
     all
 }
@@ -104,11 +108,11 @@ fn note_filled(catalog: &Catalog, entity: &str, row: &Row, filled: &mut BTreeSet
 #[test]
 fn every_capability_has_a_recorded_answer() {
     let catalogs = shipped();
-    let shown = shown(&catalogs);
+    let coverage = coverage(&catalogs);
     let lacking: Vec<String> = catalogs
         .iter()
         .flat_map(|(id, c)| c.capabilities.keys().map(move |name| (id, name)))
-        .filter(|(id, name)| !shown[*id].answered.contains(*name))
+        .filter(|(id, name)| !coverage[*id].answered.contains(*name))
         .map(|(id, name)| format!("{id}: {name}"))
         .collect();
     assert_eq!(lacking, Vec::<String>::new());
@@ -117,23 +121,24 @@ fn every_capability_has_a_recorded_answer() {
 #[test]
 fn every_field_is_filled_by_some_answer() {
     let catalogs = shipped();
-    let shown = shown(&catalogs);
+    let coverage = coverage(&catalogs);
     let mut lacking = Vec::new();
     for (id, catalog) in &catalogs {
         let fields = catalog.entities.values().flat_map(|e| e.fields.keys().map(move |f| format!("{}.{f}", e.name)));
         let excepted = |field: &String| NEVER_FILLED.contains(&(id.as_str(), field.as_str()));
-        lacking.extend(fields.filter(|f| !shown[id].filled.contains(f) && !excepted(f)).map(|f| format!("{id}: {f}")));
+        lacking
+            .extend(fields.filter(|f| !coverage[id].filled.contains(f) && !excepted(f)).map(|f| format!("{id}: {f}")));
     }
     assert_eq!(lacking, Vec::<String>::new());
 }
 
 #[test]
-fn every_paged_catalog_is_followed_and_every_catalog_is_attacked() {
+fn every_catalog_has_a_next_page_if_it_has_pages_and_a_hostile_value() {
     let catalogs = shipped();
-    let shown = shown(&catalogs);
+    let coverage = coverage(&catalogs);
     for (id, catalog) in &catalogs {
         let pages = catalog.capabilities.values().any(|c| c.paging.is_some() && c.rows.form != RowForm::Nothing);
-        assert!(!pages || !shown[id].led_on.is_empty(), "{id}: no case asks for a second page");
-        assert!(shown[id].hostile, "{id}: no case has the value `{HOSTILE}`");
+        assert!(!pages || !coverage[id].with_next_page.is_empty(), "{id}: no case asks for a second page");
+        assert!(coverage[id].has_hostile_value, "{id}: no case has the value `{HOSTILE}`");
     }
 }

@@ -1,4 +1,4 @@
-//! One recorded case: a call, the answer that was recorded, and what the catalog makes of both, as text.
+//! A recorded case: a call and its recorded answer, and the request and the rows that the catalog makes of them, as text.
 //!
 //! ```text
 //! ticket_list {"state": "open"}            the capability and its arguments
@@ -7,25 +7,30 @@
 //!
 //! {"data": [{"project": "OPS", "number": 7}]}
 //! ```
-//! Without an answer the case is only about the request. `#! size = 2` asks for pages of two rows, `#! fields = id lines`
-//! for these fields only; a page that leads to another shows the request for it.
-//! Invariant: arguments are checked as a program's are, so that no case shows a request that no program could make.
+//! A case without an answer is only about the request. `#! size = 2` requests pages of two rows, and `#! fields = id lines`
+//! only these fields. A page that has a next one shows the request for it.
+//! Invariant: the arguments are checked like those of a program, so each case shows a request that a program can make.
 
 use base::{Auth, Payload, Request, Response};
 use catalog::{
-    After, Answer, Args, Ask, Asked, Capability, Catalog, Decoded, PageAt, PageRequest, Row, Type, Window, bind,
+    Args, BindInput, Capability, Catalog, DecodeInput, Decoded, NextPage, PagePosition, PageRequest, RequestedPage,
+    Row, RowWindow, Type, bind,
 };
 use serde_json::Value;
 
-/// What a write is recognised by, in every case.
-const ONCE: &str = "once-1";
+/// The idempotency key of each write.
+const IDEMPOTENCY_KEY: &str = "once-1";
 
+/// A parsed case.
 pub struct Recorded<'a> {
     pub catalog: &'a Catalog,
     pub capability: &'a Capability,
     args: Args,
+    /// The first page, if the capability has pages.
     page: Option<PageRequest>,
+    /// The needed fields, or `None` for all.
     fields: Option<Vec<String>>,
+    /// The recorded answer, if the case has one.
     pub response: Option<Response>,
 }
 
@@ -38,12 +43,12 @@ impl<'a> Recorded<'a> {
         check_args(catalog, capability, &args);
         let most = capability.paging.as_ref().and_then(|p| p.size.as_ref()).map_or(100, |size| size.max);
         let size = case.attribute("size").map_or(most, |size| size.parse().unwrap());
-        let page = capability.paging.is_some().then_some(PageRequest { at: PageAt::First, size });
+        let page = capability.paging.is_some().then_some(PageRequest { at: PagePosition::First, size });
         let fields = case.attribute("fields").map(|names| names.split(' ').map(str::to_owned).collect());
         Self { catalog, capability, args, page, fields, response: response(answer) }
     }
 
-    /// The request, the rows, and where the page leads.
+    /// Returns the expectation of the case: the request, the rows, and the request for the next page.
     pub fn shown(&self) -> String {
         let mut out = match self.request(self.page.as_ref()) {
             Ok(request) => shown_request(&request),
@@ -54,7 +59,7 @@ impl<'a> Recorded<'a> {
             Some(Err(error)) => out.push(format!("error: {error}")),
             Some(Ok(decoded)) => {
                 out.extend(decoded.rows.iter().map(|row| format!("row {}", Value::Object(row.clone()))));
-                out.extend(self.shown_after(&decoded.after));
+                out.extend(self.shown_next_page(&decoded.next));
             }
         }
         out.join("\n")
@@ -65,26 +70,30 @@ impl<'a> Recorded<'a> {
     }
 
     fn request(&self, page: Option<&PageRequest>) -> Result<Request, catalog::BindError> {
-        let once = (!self.capability.kind.is_read()).then_some(ONCE);
-        bind(self.catalog, self.capability, &Ask { args: &self.args, page, fields: self.fields.as_deref(), once })
+        let idempotency_key = (!self.capability.kind.is_read()).then_some(IDEMPOTENCY_KEY);
+        bind(
+            self.catalog,
+            self.capability,
+            &BindInput { args: &self.args, page, fields: self.fields.as_deref(), idempotency_key },
+        )
     }
 
     fn decoded(&self) -> Option<Result<Decoded, catalog::DecodeError>> {
         let response = self.response.as_ref()?;
-        let asked = self.page.as_ref().map(|page| Asked { page, seen: 0 });
+        let requested = self.page.as_ref().map(|page| RequestedPage { page, rows_before: 0 });
         Some(catalog::decode(
             self.catalog,
             self.capability,
-            &Answer { response, args: &self.args, asked, nesting: 64, window: Window::ALL },
+            &DecodeInput { response, args: &self.args, page: requested, max_depth: 64, window: RowWindow::ALL },
         ))
     }
 
-    fn shown_after(&self, after: &After) -> Vec<String> {
+    fn shown_next_page(&self, next: &NextPage) -> Vec<String> {
         let Some(first) = &self.page else { return Vec::new() };
-        match after {
-            After::End => vec!["end".to_owned()],
-            After::Lost => vec!["lost".to_owned()],
-            After::Next(at) => {
+        match next {
+            NextPage::End => vec!["end".to_owned()],
+            NextPage::Lost => vec!["lost".to_owned()],
+            NextPage::At(at) => {
                 let request = self.request(Some(&PageRequest { at: at.clone(), size: first.size })).unwrap();
                 let carried = request.body.as_ref().map(|body| format!("next {}", shown_body(body)));
                 std::iter::once(format!("next {}", shown_line(&request))).chain(carried).collect()
@@ -145,7 +154,7 @@ fn shown_line(request: &Request) -> String {
     format!("{} {}{}{mark}{query}", request.method.as_str(), request.origin, request.path)
 }
 
-/// As the network's side encodes it.
+/// Returns the pairs as `upstream` encodes them in a request.
 fn encoded(pairs: &[(String, String)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish().replace('+', "%20")
 }

@@ -55,7 +55,7 @@ pub struct EffectStep<'a> {
 }
 
 impl EffectStep<'_> {
-    fn effect(&self) -> Option<&catalog::Effect> {
+    fn effect(&self) -> Option<&catalog::EffectProperties> {
         self.target.capability.effect.as_ref()
     }
 
@@ -77,7 +77,7 @@ pub async fn apply(doing: &EffectStep<'_>, each: Vec<Args>, input: &Rowset) -> R
     }
     // A value that cannot be sent is reported before the first effect leaves, not after some rows were changed.
     for args in &each {
-        catalog::bind(doing.target.catalog, doing.target.capability, &catalog::Ask::new(args))?;
+        catalog::bind(doing.target.catalog, doing.target.capability, &catalog::BindInput::new(args))?;
     }
     let (of, stopped) = (each.len(), AtomicBool::new(false));
     let concurrent = doing.effect().is_some_and(|e| e.concurrent);

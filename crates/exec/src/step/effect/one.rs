@@ -3,7 +3,7 @@
 //! possible, even if the run is cancelled; an effect that an earlier attempt of the run completed is not repeated.
 
 use base::{Digest, Response};
-use catalog::{Args, Ask, DecodeError, Row, Transport, bind};
+use catalog::{Args, BindInput, DecodeError, Row, Transport, bind};
 use ports::receipts::{EffectId, Intent, Receipt, Resolved, State};
 use ports::upstream::Call;
 use serde_json::{Value, json};
@@ -32,9 +32,9 @@ pub async fn perform(doing: &EffectStep<'_>, row: usize, args: &Args) -> EffectR
     let Some(effects) = doing.reads.ctx.effects else { return StepError::NoReceipts.into() };
     let id = EffectId { run: effects.run, step: doing.at, row };
     let once = doing.keyed().then(|| id.once());
-    let ask = Ask { fields: doing.reads.fields, once: once.as_deref(), ..Ask::new(args) };
+    let input = BindInput { fields: doing.reads.fields, idempotency_key: once.as_deref(), ..BindInput::new(args) };
     let Target { catalog, capability } = doing.target;
-    let request = match bind(catalog, capability, &ask) {
+    let request = match bind(catalog, capability, &input) {
         Ok(request) => request,
         Err(error) => return StepError::from(error).into(),
     };

@@ -2,7 +2,7 @@
 //! Invariant: every slot is known and every required one given; an arm has the form that the API wants.
 
 use base::{Diagnostic, Edit, Span, similar_names};
-use catalog::{Slot, TextStyle, Type, Union};
+use catalog::{ObjectSlot, TextStyle, Type, Union};
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
@@ -13,7 +13,7 @@ use crate::codes;
 use crate::ir::Expr;
 use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
 
-type Slots = IndexMap<String, Slot>;
+type Slots = IndexMap<String, ObjectSlot>;
 
 impl<'s> Checker<'s> {
     /// The union that a slot takes an arm of.
@@ -185,7 +185,7 @@ impl<'s> Checker<'s> {
                 None => is_valid = false,
             }
         }
-        let lacking = |(name, slot): &(&String, &Slot)| slot.required && !given.iter().any(|(g, _)| g == *name);
+        let lacking = |(name, slot): &(&String, &ObjectSlot)| slot.required && !given.iter().any(|(g, _)| g == *name);
         let missing: Vec<&String> = slots.iter().filter(lacking).map(|(name, _)| name).collect();
         if is_valid && !missing.is_empty() {
             let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();

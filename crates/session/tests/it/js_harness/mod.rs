@@ -21,14 +21,14 @@ pub struct JsHarness {
     pub settings: JsSettings,
     pub retention: Retention,
     /// The rights of the tenant.
-    pub allow: catalog::Allow,
+    pub allow: catalog::Permissions,
 }
 
 impl JsHarness {
     pub fn new() -> Self {
         let settings = JsSettings { at_once: 4, ..JsSettings::default() };
         let (time, retention) = (SharedTime::at(START), Retention::default());
-        let (processes, allow) = (Processes::default(), catalog::Allow::default());
+        let (processes, allow) = (Processes::default(), catalog::Permissions::default());
         Self { house: Harness::working(), time, processes, settings, retention, allow }
     }
 

@@ -5,7 +5,10 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use base::TenantId;
-use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, PageAt, PageRequest, Row, Window, bind, decode};
+use catalog::{
+    Args, BindInput, Capability, Catalog, DecodeInput, NextPage, PagePosition, PageRequest, RequestedPage, Row,
+    RowWindow, bind, decode,
+};
 use exec::StepError;
 use ports::Upstream;
 use ports::upstream::{Call, Error};
@@ -69,13 +72,14 @@ impl Driver<'_> {
             error: None,
         };
         let size = capability.paging.as_ref().and_then(|p| p.size.as_ref()).map_or(0, |size| size.max);
-        let mut page = PageRequest { at: PageAt::First, size };
+        let mut page = PageRequest { at: PagePosition::First, size };
         for _ in 0..PAGES {
             if self.calls_left.get() == 0 {
                 break;
             }
             driven.calls += 1;
-            let asked = capability.paging.is_some().then_some(Asked { page: &page, seen: driven.rows.len() });
+            let asked =
+                capability.paging.is_some().then_some(RequestedPage { page: &page, rows_before: driven.rows.len() });
             match self.call(capability, args, asked).await {
                 Err(error) => {
                     driven.error = Some(error);
@@ -85,9 +89,9 @@ impl Driver<'_> {
                     driven.fields.count(self.catalog, capability, &rows);
                     driven.rows.extend(rows);
                     match after {
-                        After::Next(at) => page = PageRequest { at, size },
-                        After::End => break,
-                        After::Lost => {
+                        NextPage::At(at) => page = PageRequest { at, size },
+                        NextPage::End => break,
+                        NextPage::Lost => {
                             driven.lost = true;
                             break;
                         }
@@ -103,9 +107,10 @@ impl Driver<'_> {
         &self,
         capability: &Capability,
         args: &Args,
-        asked: Option<Asked<'_>>,
-    ) -> Result<(Vec<Row>, After), StepError> {
-        let request = bind(self.catalog, capability, &Ask { page: asked.map(|a| a.page), ..Ask::new(args) })?;
+        asked: Option<RequestedPage<'_>>,
+    ) -> Result<(Vec<Row>, NextPage), StepError> {
+        let request =
+            bind(self.catalog, capability, &BindInput { page: asked.map(|a| a.page), ..BindInput::new(args) })?;
         let label = request.label();
         self.calls_left.set(self.calls_left.get().saturating_sub(1));
         let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: self.catalog.pace };
@@ -115,9 +120,10 @@ impl Driver<'_> {
         if !response.is_success() {
             return Err(StepError::from_status(label, &response));
         }
-        let answer = Answer { response: &response, args, asked, nesting: self.nesting, window: Window::ALL };
+        let answer =
+            DecodeInput { response: &response, args, page: asked, max_depth: self.nesting, window: RowWindow::ALL };
         let decoded = decode(self.catalog, capability, &answer)
             .map_err(|source| StepError::Decode { label, source: Box::new(source) })?;
-        Ok((decoded.rows, decoded.after))
+        Ok((decoded.rows, decoded.next))
     }
 }

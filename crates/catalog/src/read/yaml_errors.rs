@@ -1,110 +1,126 @@
-//! A text that has not the shape of a catalog: what is wrong, where, and what to write.
-//! Invariant: the place is that of the key or value at fault; the words are for the author of a catalog, not of this reader.
+//! Diagnostics for a text that does not have the shape of a catalog, made from the errors of the YAML parser and of serde.
+//! Invariant: a diagnostic points at the key or value with the mistake, and uses the words of the format, not those of serde.
 
 use base::{Diagnostic, Span, closest_name, similar_names};
 use serde_path_to_error::Segment;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-use super::places::{Places, Spot, Way};
 use super::raw;
+use super::spans::{SpanTree, YamlPathBuf, YamlTarget};
 use crate::codes;
 
+/// Returns the diagnostic for an error of reading `text`.
 pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
     let error = error.without_snippet();
-    let mut way = way(text);
+    let mut path = path_of_error(text);
+    // The path of an unknown key ends with that key, but the message is about the value that contains it.
     if let Error::SerdeUnknownField { field, .. } = error {
-        way.leave(field);
+        path.pop_key(field);
     }
-    let places = Places::of(text);
-    let inside = place_of_error(text, error);
-    let key = |name: &str| {
-        let mut steps = way.steps().to_vec();
+    let spans = SpanTree::new(text);
+    let error_span = span_of_error(text, error);
+    let or_error_span = |span: Span| if span == Span::default() { error_span } else { span };
+    let key_span = || or_error_span(spans.span(text, &YamlTarget::Key(path.clone())));
+    let value_span = || or_error_span(spans.span(text, &YamlTarget::Value(path.clone())));
+    let inner_key_span = |name: &str| {
+        let mut steps = path.steps().to_vec();
         steps.push(name.to_owned());
-        places.place(text, &Spot::Key(Way::new(steps)))
+        or_error_span(spans.span(text, &YamlTarget::Key(YamlPathBuf::new(steps))))
     };
-    let value = || places.place(text, &Spot::Value(way.clone()));
-    let of = whose(&way);
-    let at = |place: Span, message: String| Diagnostic::error(codes::SHAPE, place, message);
-    let fallback = |place: Span| if place == Span::default() { inside } else { place };
+    let subject = describe_path(&path);
     match error {
-        Error::AliasError { error, .. } => diagnose_inner(text, error, inside),
+        Error::AliasError { error, .. } => diagnose_in_alias(text, error, error_span),
         Error::SerdeUnknownField { field, expected, .. } => {
-            at(fallback(key(field)), format!("{of} has no key `{}`", clipped(field)))
-                .with_alternatives(meant(field, expected))
+            shape_mistake(inner_key_span(field), format!("{subject} has no key `{}`", clipped(field)))
+                .with_alternatives(likely_words(field, expected))
         }
         Error::SerdeMissingField { field, .. } => {
-            at(fallback(places.place(text, &Spot::Key(way.clone()))), format!("{of} lacks the key `{field}`"))
-                .with_copy(example(field))
+            shape_mistake(key_span(), format!("{subject} lacks the key `{field}`")).with_copy(example(field))
         }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
-            at(fallback(value()), format!("{of} cannot be `{}`", clipped(variant)))
-                .with_alternatives(meant(variant, expected))
+            shape_mistake(value_span(), format!("{subject} cannot be `{}`", clipped(variant)))
+                .with_alternatives(likely_words(variant, expected))
         }
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-            let message = format!("{of} must be {}, found {}", plain(expected), plain(&clipped(unexpected)));
-            at(fallback(value()), message)
+            let expected = plain_words(expected);
+            let message = format!("{subject} must be {expected}, found {}", plain_words(&clipped(unexpected)));
+            shape_mistake(value_span(), message)
         }
-        Error::Message { msg, .. } => at(fallback(value()), format!("{of}: {}", clipped(msg))),
-        Error::InvalidScalar { ty, .. } => at(fallback(value()), format!("{of} must be {}", plain(ty))),
-        Error::Unexpected { expected, .. } => at(fallback(value()), format!("{of} must be {}", plain(expected))),
-        Error::InvalidBooleanStrict { .. } => at(fallback(value()), format!("{of} must be `true` or `false`")),
-        Error::NullIntoString { .. } => at(fallback(value()), format!("{of} must be text, found nothing")),
-        other => of_the_text(other, inside),
+        Error::Message { msg, .. } => shape_mistake(value_span(), format!("{subject}: {}", clipped(msg))),
+        Error::InvalidScalar { ty, .. } => {
+            shape_mistake(value_span(), format!("{subject} must be {}", plain_words(ty)))
+        }
+        Error::Unexpected { expected, .. } => {
+            shape_mistake(value_span(), format!("{subject} must be {}", plain_words(expected)))
+        }
+        Error::InvalidBooleanStrict { .. } => {
+            shape_mistake(value_span(), format!("{subject} must be `true` or `false`"))
+        }
+        Error::NullIntoString { .. } => shape_mistake(value_span(), format!("{subject} must be text, found nothing")),
+        other => diagnose_text(other, error_span),
     }
 }
 
-/// What is wrong with the text as a whole, or with the YAML in it.
-fn of_the_text(error: &Error, inside: Span) -> Diagnostic {
-    let at = |place: Span, message: String| Diagnostic::error(codes::SHAPE, place, message);
+fn shape_mistake(span: Span, message: String) -> Diagnostic {
+    Diagnostic::error(codes::SHAPE, span, message)
+}
+
+/// Returns the diagnostic for a mistake in the YAML syntax, or in the text as a whole.
+fn diagnose_text(error: &Error, error_span: Span) -> Diagnostic {
     match error {
         Error::DuplicateMappingKey { key, .. } => {
             let shown = key.as_deref().map(clipped).unwrap_or_default();
-            at(inside, format!("the key `{shown}` is there twice; take one out"))
+            shape_mistake(error_span, format!("the key `{shown}` is there twice; take one out"))
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
             let most = super::MAX_DEPTH;
-            at(inside, format!("this is nested deeper than {most}; give what is inside a name of its own in `types`"))
+            let message =
+                format!("this is nested deeper than {most}; give what is inside a name of its own in `types`");
+            shape_mistake(error_span, message)
         }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            at(inside, format!("this is more than a catalog may hold ({}); make it smaller", bare(error)))
+            let message =
+                format!("this is more than a catalog may hold ({}); make it smaller", without_position(error));
+            shape_mistake(error_span, message)
         }
         Error::Eof { .. } => {
-            at(Span::default(), "there is nothing in this file".to_owned()).with_copy(example("catalog"))
+            shape_mistake(Span::default(), "there is nothing in this file".to_owned()).with_copy(example("catalog"))
         }
-        _ => at(inside, bare(error)),
+        _ => shape_mistake(error_span, without_position(error)),
     }
 }
 
-/// What an alias led to.
-fn diagnose_inner(text: &str, error: &Error, place: Span) -> Diagnostic {
+/// Returns the diagnostic for a mistake in the value that an alias stands for. It points at the alias if the value has no
+/// span.
+fn diagnose_in_alias(text: &str, error: &Error, alias_span: Span) -> Diagnostic {
     let inner = diagnose(text, error);
-    Diagnostic { span: if inner.span == Span::default() { place } else { inner.span }, ..inner }
+    Diagnostic { span: if inner.span == Span::default() { alias_span } else { inner.span }, ..inner }
 }
 
-/// A mistake in the YAML itself has a line and a column only.
-fn place_of_error(text: &str, error: &Error) -> Span {
+/// Returns the position of an error. An error of the YAML syntax has only a line and a column, from which it is computed.
+fn span_of_error(text: &str, error: &Error) -> Span {
     let Some(location) = error.location() else { return Span::default() };
     if location.span().byte_offset().is_some() {
-        return super::place_of(location);
+        return super::span_of(location);
     }
-    let line_at = |line: u64| match line {
+    let line_start = match location.line() {
         0 | 1 => 0,
         line => text.match_indices('\n').nth(line as usize - 2).map_or(text.len(), |(at, _)| at + 1),
     };
-    let start = line_at(location.line());
-    let line = text[start..].lines().next().unwrap_or_default();
+    let line = text[line_start..].lines().next().unwrap_or_default();
     let column = (location.column() as usize).saturating_sub(1);
-    let inside = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-    Span::new(start + inside, start + inside)
+    let offset = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    Span::new(line_start + offset, line_start + offset)
 }
 
-/// The way to the value that does not fit: the text is read once more, by a reader that keeps count.
-fn way(text: &str) -> Way {
+/// Returns the path of the value that does not fit. The text is read once more for it, by a slower deserializer that tracks
+/// the path.
+fn path_of_error(text: &str) -> YamlPathBuf {
     let mut steps = Vec::new();
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, super::options(), |deserializer| {
         serde_path_to_error::deserialize::<_, raw::Catalog>(deserializer).map(drop).map_err(|error| {
@@ -113,7 +129,7 @@ fn way(text: &str) -> Way {
         })
     });
     drop(read);
-    Way::new(steps)
+    YamlPathBuf::new(steps)
 }
 
 fn step(segment: &Segment) -> Option<String> {
@@ -125,10 +141,11 @@ fn step(segment: &Segment) -> Option<String> {
     }
 }
 
-/// ``capability `ticket_list` ``, `` `paging.size` of capability `ticket_list` ``, `the catalog`.
-fn whose(way: &Way) -> String {
+/// Returns words for the value at a path: ``capability `ticket_list` ``, `` `paging.size` of capability `ticket_list` ``,
+/// `the catalog`.
+fn describe_path(path: &YamlPathBuf) -> String {
     let names = |steps: &[String]| steps.iter().map(|s| clipped(s)).collect::<Vec<_>>().join(".");
-    match way.steps() {
+    match path.steps() {
         [] => "the catalog".to_owned(),
         [section, name] if section == "capabilities" => format!("capability `{}`", clipped(name)),
         [section, name, rest @ ..] if section == "capabilities" => {
@@ -154,15 +171,15 @@ fn member(entity: &str, kind: &str, name: &str) -> String {
     format!("{kind} `{}.{}`", clipped(entity), clipped(name))
 }
 
-/// The one that was surely meant, or those that are near.
-fn meant(word: &str, known: &[&'static str]) -> Vec<String> {
+/// Returns the known word that the author surely meant, or else all similar ones.
+fn likely_words(word: &str, known: &[&'static str]) -> Vec<String> {
     match closest_name(word, known.iter().copied()) {
-        Some(sure) => vec![sure.to_owned()],
+        Some(closest) => vec![closest.to_owned()],
         None => similar_names(word, known.iter().copied()),
     }
 }
 
-/// A line to copy where a key is lacking.
+/// Returns a line that an author can copy for a missing key.
 fn example(field: &str) -> String {
     let value = match field {
         "catalog" => "tracker",
@@ -181,8 +198,8 @@ fn example(field: &str) -> String {
     format!("{field}: {value}")
 }
 
-/// Serde's words for shapes, as an author knows them.
-fn plain(words: &str) -> String {
+/// Translates the words of serde for a shape to the words of the format.
+fn plain_words(words: &str) -> String {
     match words {
         "unit" | "unit value" | "null" => "nothing".to_owned(),
         "map" | "a map" => "a map".to_owned(),
@@ -197,14 +214,15 @@ fn plain(words: &str) -> String {
     }
 }
 
-/// The error without its place, which stands before it.
-fn bare(error: &Error) -> String {
+/// Returns the text of an error without its position, because a diagnostic shows the position already.
+fn without_position(error: &Error) -> String {
     let text = error.to_string();
     let text = text.lines().next().unwrap_or_default();
     let end = text.find(" at line ").or_else(|| text.find(" (line ")).unwrap_or(text.len());
     clipped(text[..end].trim_end_matches([':', ',', ' ']))
 }
 
+/// Returns a text of the author on one line, without control characters and shortened.
 fn clipped(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if line.chars().count() <= 200 { line } else { line.chars().take(199).chain(['…']).collect() }

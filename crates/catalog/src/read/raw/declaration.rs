@@ -1,4 +1,4 @@
-//! A field, a parameter or a slot of an object, in its short and its long form.
+//! The declaration of a field, a parameter or a slot of an object, in its short and its long form.
 //! Invariant: exactly one key says the type.
 
 use std::fmt;
@@ -12,9 +12,10 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use crate::model::{ListStyle, Role, Show};
 use crate::types::Wire;
 
-/// `string`, or `{type: date, path: created_at}`, or `{ref: Person, required: true}`.
+/// A declaration such as `string`, `{type: date, path: created_at}` or `{ref: Person, required: true}`. The keys that are not
+/// written are `None`, empty or `false`; the reader checks which of them a field, a parameter or a slot may have.
 #[derive(Debug)]
-pub struct Slot {
+pub struct Declaration {
     pub kind: SlotType,
     pub path: Option<FieldPath>,
     pub header: Option<String>,
@@ -26,19 +27,21 @@ pub struct Slot {
     pub list: Option<ListStyle>,
 }
 
+/// A type as it is written.
 #[derive(Debug)]
 pub enum SlotType {
+    /// The name of a built-in type or of a type from `types`.
     Named(String),
     Ref(String),
     Array(Box<SlotType>),
     Select(Vec<String>),
     MultiSelect(Vec<String>),
-    Object(IndexMap<String, Slot>),
+    Object(IndexMap<String, Declaration>),
     Union(UnionShape),
 }
 
-/// Where a field lies in the answer: one path, several of which the first that leads to something counts, or one for each part
-/// of a reference's key.
+/// Where a field is in the answer: one path, alternative paths of which the first one that leads to a value counts, or a path
+/// for each part of a reference's key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
@@ -50,7 +53,7 @@ pub enum FieldPath {
     Parts(IndexMap<String, String>),
 }
 
-/// One of several objects, told apart by a tag.
+/// One of several objects, which are distinguished by a tag.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnionShape {
@@ -59,17 +62,18 @@ pub struct UnionShape {
     /// The arm's slots stand under a key of the arm's name.
     #[serde(default)]
     pub nest: bool,
+    /// The slots of each arm, by the arm's name.
     #[schemars(with = "IndexMap<String, IndexMap<String, SlotShape>>")]
-    pub arms: IndexMap<String, IndexMap<String, Slot>>,
+    pub arms: IndexMap<String, IndexMap<String, Declaration>>,
 }
 
-/// Every key that a slot can have; which of them fit where is for the reader to say.
+/// The long form, with every key that a field, a parameter or a slot can have. The reader checks which keys go together.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LongSlot")]
 pub struct LongSlot {
-    /// `string`, `markdown`, `document`, `html`, `json_text`, `blob`, `integer`, `number`, `boolean`, `time` (RFC 3339), `date`,
-    /// `unix` (seconds), `unix_ms`, `uuid`, `json`, or a name from `types`.
+    /// `string`, `markdown`, `document`, `html`, `json_text`, `blob`, `integer`, `number`, `boolean`, `time` (RFC 3339),
+    /// `date`, `unix` (seconds), `unix_ms`, `uuid`, `json`, or a name from `types`.
     #[serde(rename = "type")]
     kind: Option<String>,
     /// A reference to an entity.
@@ -80,9 +84,9 @@ pub struct LongSlot {
     select: Option<Vec<String>>,
     multi_select: Option<Vec<String>>,
     #[schemars(with = "Option<IndexMap<String, SlotShape>>")]
-    object: Option<IndexMap<String, Slot>>,
+    object: Option<IndexMap<String, Declaration>>,
     union: Option<UnionShape>,
-    /// Of a field: where it lies in the answer; its own name unless said otherwise.
+    /// Of a field: where it is in the answer. The default is the field's name.
     path: Option<FieldPath>,
     /// Of a field: the header of the answer that holds it.
     header: Option<String>,
@@ -92,13 +96,13 @@ pub struct LongSlot {
     about: String,
     #[serde(default)]
     required: bool,
-    /// Of a parameter: what it is for.
+    /// Of a parameter: its purpose.
     role: Option<Role>,
-    /// Of a parameter: how several values travel in a query.
+    /// Of a parameter: how several values are written in a query.
     list: Option<ListStyle>,
 }
 
-/// For the schema: a type's name, or the long form.
+/// The name of a type, or the long form.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its schema is used")]
@@ -107,14 +111,15 @@ pub enum SlotShape {
     Long(Box<LongSlot>),
 }
 
+/// The schema of a field, which is that of any slot.
 pub use SlotShape as FieldShape;
 
-/// For the schema: a type under a name.
+/// The schema of a type with a name.
 pub type LongType = LongSlot;
 
 impl LongSlot {
-    /// `None` unless exactly one key says the type.
-    fn into_slot(self) -> Option<Slot> {
+    /// Returns `None` unless exactly one key says the type.
+    fn into_declaration(self) -> Option<Declaration> {
         let kinds = [
             self.kind.map(SlotType::Named),
             self.reference.map(SlotType::Ref),
@@ -128,7 +133,7 @@ impl LongSlot {
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
             return None;
         };
-        Some(Slot {
+        Some(Declaration {
             kind,
             path: self.path,
             header: self.header,
@@ -142,19 +147,19 @@ impl LongSlot {
     }
 }
 
-impl<'de> Deserialize<'de> for Slot {
+impl<'de> Deserialize<'de> for Declaration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Shapes;
-        impl<'de> Visitor<'de> for Shapes {
-            type Value = Slot;
+        struct DeclarationVisitor;
+        impl<'de> Visitor<'de> for DeclarationVisitor {
+            type Value = Declaration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a type (`string`, `integer`, `date`, a name from `types`) or `{type: …}`, `{ref: Entity}`, `{array: …}`")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Slot, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<Declaration, E> {
                 let kind = SlotType::Named(text.to_owned());
-                Ok(Slot {
+                Ok(Declaration {
                     kind,
                     path: None,
                     header: None,
@@ -167,23 +172,32 @@ impl<'de> Deserialize<'de> for Slot {
                 })
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot, A::Error> {
-                let one = "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
-                LongSlot::deserialize(MapAccessDeserializer::new(map))?.into_slot().ok_or_else(|| A::Error::custom(one))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Declaration, A::Error> {
+                let expected =
+                    "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
+                LongSlot::deserialize(MapAccessDeserializer::new(map))?
+                    .into_declaration()
+                    .ok_or_else(|| A::Error::custom(expected))
             }
         }
-        deserializer.deserialize_any(Shapes)
+        deserializer.deserialize_any(DeclarationVisitor)
     }
 }
 
-/// A type alone: what says where a value lies or how it travels belongs to a field or a parameter.
+// A place for a type accepts no other keys, because they would have no effect there.
 impl<'de> Deserialize<'de> for SlotType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let slot = Slot::deserialize(deserializer)?;
-        let bare = slot.path.is_none() && slot.header.is_none() && slot.role.is_none() && slot.list.is_none();
-        if !bare || slot.required || slot.show.is_some() || slot.wire.is_some() {
+        let declaration = Declaration::deserialize(deserializer)?;
+        let has_only_type = declaration.path.is_none()
+            && declaration.header.is_none()
+            && declaration.role.is_none()
+            && declaration.list.is_none()
+            && !declaration.required
+            && declaration.show.is_none()
+            && declaration.wire.is_none();
+        if !has_only_type {
             return Err(D::Error::custom("only a type goes here: no `path`, `required`, `show`, `role`, …"));
         }
-        Ok(slot.kind)
+        Ok(declaration.kind)
     }
 }

@@ -1,0 +1,193 @@
+//! The layout of an entity's rows, computed once for all rows of an answer: which members of an item hold which field.
+//! Invariant: a field whose value is moved out of its item has one path, and no other path ends on it, leads through it or
+//! ends below it.
+
+use serde_json::Value;
+
+use crate::model::{Catalog, Entity, Field, FieldSource, Relation, Row, Via};
+use crate::path::{DataPath, NextStep};
+use crate::types::Type;
+
+/// How the rows of an entity are read from the items of an answer.
+pub(super) struct RowLayout<'a> {
+    pub entity: &'a Entity,
+    /// The fields of the entity, in its order.
+    pub columns: Vec<ColumnLayout<'a>>,
+    /// A row with every field and no value. Cloning it gives a row whose field names need not be hashed again.
+    pub blank: Row,
+    /// The members of an item that are read, or `None` if a path reads the item itself, so that all of it is needed.
+    pub members: Option<MemberPlan<'a>>,
+    pub embedded: Vec<EmbeddedLayout<'a>>,
+}
+
+/// How the value of one field is read.
+pub(super) struct ColumnLayout<'a> {
+    pub field: &'a Field,
+    pub is_key: bool,
+    /// The name and the key of the entity that the field refers to, if it is a reference or a list of references.
+    pub refers_to: Option<(&'a str, &'a [String])>,
+    /// The path from which the value is moved out of the item. `None` means that the value is searched in the kept members.
+    pub exclusive_path: Option<&'a DataPath>,
+}
+
+/// How the rows of an embedded relation are read.
+pub(super) struct EmbeddedLayout<'a> {
+    pub relation: &'a Relation,
+    /// The path of these rows in the parent's item.
+    pub path: &'a DataPath,
+    pub layout: RowLayout<'a>,
+}
+
+/// The members of an object that are read, by name. All others are skipped.
+#[derive(Default)]
+pub(super) struct MemberPlan<'a>(pub Vec<(&'a str, MemberUse<'a>)>);
+
+/// How a member of an object is read.
+pub(super) enum MemberUse<'a> {
+    /// The member is the value of the field with this number.
+    Field(usize),
+    /// The member is kept whole, because several paths lead into it or one path leads to several values in it.
+    Keep,
+    /// The member is an object of which these members are read.
+    Object(MemberPlan<'a>),
+}
+
+impl<'a> RowLayout<'a> {
+    pub(super) fn new(catalog: &'a Catalog, entity: &'a Entity) -> Self {
+        let embedded = embedded_relations(entity).filter_map(|(relation, path)| {
+            let target = catalog.entity(&relation.target)?;
+            // Only one level is embedded, since entities may embed each other. A get of the embedded row reads what it embeds.
+            Some(EmbeddedLayout { relation, path, layout: Self::with_embedded(catalog, target, Vec::new()) })
+        });
+        Self::with_embedded(catalog, entity, embedded.collect())
+    }
+
+    fn with_embedded(catalog: &'a Catalog, entity: &'a Entity, embedded: Vec<EmbeddedLayout<'a>>) -> Self {
+        let members = MemberPlan::new(entity, &embedded);
+        let is_kept = |path: &DataPath| members.as_ref().is_none_or(|members| members.keeps(path));
+        let columns = entity.fields.values().map(|field| ColumnLayout {
+            field,
+            is_key: entity.key.contains(&field.name),
+            refers_to: reference_target(catalog, &field.kind),
+            exclusive_path: only_path(field).filter(|path| !is_kept(path)),
+        });
+        let columns = columns.collect();
+        let blank = entity.fields.keys().map(|name| (name.clone(), Value::Null)).collect();
+        Self { entity, columns, blank, members, embedded }
+    }
+}
+
+impl<'a> MemberPlan<'a> {
+    /// Returns `None` if a path reads the item itself.
+    fn new(entity: &'a Entity, embedded: &[EmbeddedLayout<'a>]) -> Option<Self> {
+        let mut plan = Self::default();
+        for path in entity.fields.values().flat_map(paths).chain(embedded.iter().map(|e| e.path)) {
+            match path.step_after(&[]) {
+                Some(NextStep::Member(name)) => plan.add(name, MemberUse::Keep),
+                _ => return None,
+            }
+        }
+        for (name, member) in &mut plan.0 {
+            if let Some(split) = Self::split(name, entity, embedded) {
+                *member = split;
+            }
+        }
+        Some(plan)
+    }
+
+    /// Returns how the member `name` of an item can be split into values of single fields, or `None` if it must be kept whole.
+    fn split(name: &str, entity: &'a Entity, embedded: &[EmbeddedLayout<'a>]) -> Option<MemberUse<'a>> {
+        let leads_through = |path: &DataPath| path.step_after(&[name]).is_some();
+        if embedded.iter().any(|e| leads_through(e.path)) {
+            return None;
+        }
+        let mut field_paths: Vec<(usize, Vec<&'a str>)> = Vec::new();
+        for (number, field) in entity.fields.values().enumerate().filter(|(_, f)| paths(f).any(leads_through)) {
+            field_paths.push((number, only_path(field)?.members()?));
+        }
+        // Two paths overlap if one of them begins with the other. Then one value would have to be moved to two fields.
+        let overlap = |a: &[&str], b: &[&str]| a.iter().zip(b).all(|(a, b)| a == b);
+        let are_disjoint = field_paths
+            .iter()
+            .enumerate()
+            .all(|(n, (_, path))| field_paths[..n].iter().all(|(_, earlier)| !overlap(path, earlier)));
+        are_disjoint.then(|| Self::split_at(&field_paths, 1))
+    }
+
+    /// Builds the plan below a prefix of `depth` names, which all of `field_paths` share. No path begins with another.
+    fn split_at(field_paths: &[(usize, Vec<&'a str>)], depth: usize) -> MemberUse<'a> {
+        if let [(field, names)] = field_paths
+            && names.len() == depth
+        {
+            return MemberUse::Field(*field);
+        }
+        let mut plan = Self::default();
+        for name in field_paths.iter().filter_map(|(_, names)| names.get(depth)) {
+            let through_name: Vec<_> =
+                field_paths.iter().filter(|(_, names)| names.get(depth) == Some(name)).cloned().collect();
+            plan.add(name, Self::split_at(&through_name, depth + 1));
+        }
+        MemberUse::Object(plan)
+    }
+
+    /// Adds a member unless it is known already.
+    fn add(&mut self, name: &'a str, member: MemberUse<'a>) {
+        if !self.0.iter().any(|(known, _)| *known == name) {
+            self.0.push((name, member));
+        }
+    }
+
+    /// Returns whether the value at this path is in a member that is kept whole.
+    fn keeps(&self, path: &DataPath) -> bool {
+        self.0.iter().any(|(name, member)| matches!(member, MemberUse::Keep) && path.step_after(&[name]).is_some())
+    }
+
+    /// Returns the position of the member `name`, searching from `start` on. Members come in the same order in every item, and
+    /// mostly in the catalog's order, so the first comparison usually succeeds.
+    pub(super) fn position(&self, name: &str, start: usize) -> Option<usize> {
+        let is_member = |at: &usize| self.0[*at].0 == name;
+        (start..self.0.len()).chain(0..start.min(self.0.len())).find(is_member)
+    }
+}
+
+/// Returns the path of a field that has exactly one.
+fn only_path(field: &Field) -> Option<&DataPath> {
+    match &field.source {
+        FieldSource::Paths(paths) => match paths.as_slice() {
+            [path] => Some(path),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns every path of a field in the body.
+fn paths(field: &Field) -> impl Iterator<Item = &DataPath> {
+    let alternatives: &[DataPath] = match &field.source {
+        FieldSource::Paths(paths) => paths.as_slice(),
+        FieldSource::Parts(_) | FieldSource::Header(_) => &[],
+    };
+    let parts = match &field.source {
+        FieldSource::Parts(parts) => Some(parts),
+        FieldSource::Paths(_) | FieldSource::Header(_) => None,
+    };
+    alternatives.iter().chain(parts.into_iter().flat_map(|parts| parts.values()))
+}
+
+fn embedded_relations(entity: &Entity) -> impl Iterator<Item = (&Relation, &DataPath)> {
+    entity.relations.values().filter_map(|relation| match &relation.via {
+        Via::Embedded { path } => Some((relation, path)),
+        _ => None,
+    })
+}
+
+fn reference_target<'a>(catalog: &'a Catalog, kind: &'a Type) -> Option<(&'a str, &'a [String])> {
+    match kind {
+        Type::Ref(target) => Some((target, catalog.entity(target).map(|e| e.key.as_slice()).unwrap_or_default())),
+        Type::Array(item) => match item.as_ref() {
+            item @ Type::Ref(_) => reference_target(catalog, item),
+            _ => None,
+        },
+        _ => None,
+    }
+}

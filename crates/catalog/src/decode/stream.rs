@@ -1,0 +1,261 @@
+//! Rows read while the answer is parsed. Outside of the rows, only the members that paging and refusals need are stored, and
+//! of an item only the members that its row needs.
+//! Invariants: the result is the one that `tree` gives, with the same error if there are several mistakes. Text that is not
+//! needed is checked and never stored, so an answer costs memory for the rows in its window and not for the others.
+
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess};
+use serde_json::{Map, Value};
+
+use super::item::{ItemValues, ItemVisitor};
+use super::row::RowReader;
+use super::tree::wrapped;
+use super::visitor::{JsonScalar, JsonVisitor, MemberName, SkipValue, Visit};
+use super::{DecodeError, RowsAndBody, find_refusal, no_rows_error};
+use crate::model::{Capability, Catalog, Row, RowForm, Transport};
+use crate::paging::PagingForm;
+use crate::path::{DataPath, NextStep};
+
+/// The way to the rows of an answer, for answers whose rows can be read while they are parsed.
+pub(super) struct StreamPlan<'a> {
+    /// The names from the body to the rows, each inside the one before.
+    names: Vec<&'a str>,
+    /// The members that paging and refusals need, at each level: first of the body, then inside each of `names`.
+    wanted: Vec<Vec<&'a str>>,
+    /// The names from an item of the list to its row.
+    item: Vec<&'a str>,
+}
+
+impl<'a> StreamPlan<'a> {
+    /// Returns `None` if the answer must be parsed as a whole first.
+    pub(super) fn new(catalog: &'a Catalog, capability: &'a Capability) -> Option<Self> {
+        let rows = &capability.rows;
+        let [at] = rows.at.as_slice() else { return None };
+        let item = match (&rows.item, &rows.form) {
+            (None, RowForm::List | RowForm::One | RowForm::Wrap(_)) => Vec::new(),
+            (Some(item), RowForm::List) => item.members().filter(|names| !names.is_empty())?,
+            _ => return None,
+        };
+        let names = at.members()?;
+        let mut wanted = vec![Vec::new(); names.len() + 1];
+        if let Transport::Graphql(_) = capability.transport {
+            if names.first() == Some(&"errors") {
+                return None;
+            }
+            wanted[0].push("errors");
+        }
+        for path in paths_outside_rows(catalog, capability) {
+            for (depth, wanted) in wanted.iter_mut().enumerate() {
+                match path.step_after(&names[..depth]) {
+                    // The path leads into the row itself, which is not kept.
+                    Some(NextStep::Member(_)) if rows.form == RowForm::One && depth == names.len() => return None,
+                    Some(NextStep::Member(name)) => wanted.push(name),
+                    // The path may lead into the rows by a number.
+                    Some(NextStep::Items) => return None,
+                    Some(NextStep::End) | None => {}
+                }
+            }
+        }
+        Some(Self { names, wanted, item })
+    }
+}
+
+/// Returns the paths that paging and refusals read.
+fn paths_outside_rows<'a>(catalog: &'a Catalog, capability: &'a Capability) -> impl Iterator<Item = &'a DataPath> {
+    let failure = catalog.failure.iter().flat_map(|failure| [&failure.flag, &failure.message]);
+    let paging = capability.paging.iter().flat_map(|paging| {
+        let next = match &paging.form {
+            PagingForm::Cursor { read, .. } | PagingForm::Next { read } => Some(read),
+            PagingForm::Page { .. } | PagingForm::Offset { .. } | PagingForm::Link | PagingForm::Last { .. } => None,
+        };
+        paging.total.iter().chain(&paging.more).chain(next)
+    });
+    failure.chain(paging)
+}
+
+pub(super) fn read(
+    plan: &StreamPlan<'_>,
+    catalog: &Catalog,
+    capability: &Capability,
+    reader: &RowReader<'_>,
+) -> Result<RowsAndBody, DecodeError> {
+    let rows = &capability.rows;
+    let item_values = ItemValues {
+        members: reader.layout.members.as_ref(),
+        fields: vec![Value::Null; reader.layout.columns.len()],
+        kept: Value::Null,
+    };
+    let mut state = StreamState { plan, reader, form: &rows.form, rows: FoundRows::Missing, item_values };
+    let mut text = serde_json::Deserializer::from_slice(&reader.input.response.body);
+    let body =
+        Visit(LevelVisitor { state: &mut state, depth: 0 }).deserialize(&mut text).map_err(DecodeError::NotJson)?;
+    text.end().map_err(DecodeError::NotJson)?;
+    if let Some(refusal) = find_refusal(catalog, capability, &body) {
+        return Err(DecodeError::Refused(refusal));
+    }
+    match state.rows {
+        FoundRows::Rows(list) => match list.error {
+            Some(error) => Err(error),
+            None => Ok(RowsAndBody { rows: list.rows, row_count: list.row_count, body }),
+        },
+        FoundRows::Missing if rows.sparse && body.is_object() => {
+            Ok(RowsAndBody { rows: Vec::new(), row_count: 0, body })
+        }
+        FoundRows::Missing | FoundRows::WrongKind => Err(no_rows_error(rows)),
+    }
+}
+
+/// The value at the place of the rows.
+enum FoundRows {
+    /// There is no value, or it is `null`.
+    Missing,
+    /// The value cannot hold rows of this form, such as a number.
+    WrongKind,
+    Rows(RowList),
+}
+
+#[derive(Default)]
+struct RowList {
+    /// The rows in the window.
+    rows: Vec<Row>,
+    /// The number of rows so far, in the window or not.
+    row_count: usize,
+    /// The first mistake in a row. It is reported only when the whole answer is known to be JSON and no refusal, because
+    /// `tree` reports those first.
+    error: Option<DecodeError>,
+}
+
+/// The state that the visitors of one answer share.
+struct StreamState<'w> {
+    plan: &'w StreamPlan<'w>,
+    reader: &'w RowReader<'w>,
+    form: &'w RowForm,
+    rows: FoundRows,
+    /// The values of the current item.
+    item_values: ItemValues<'w>,
+}
+
+/// Reads the value at one level of the way to the rows. The output has only the members that paging and refusals need, and an
+/// empty value in place of the rows.
+struct LevelVisitor<'s, 'w> {
+    state: &'s mut StreamState<'w>,
+    /// The number of names that lead here.
+    depth: usize,
+}
+
+impl LevelVisitor<'_, '_> {
+    /// Returns whether the value here is the one that should hold the rows.
+    fn is_at_rows(&self) -> bool {
+        self.depth == self.state.plan.names.len()
+    }
+}
+
+impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
+    type Output = Value;
+
+    fn scalar(self, value: JsonScalar<'_>) -> Value {
+        if self.is_at_rows() && !matches!(value, JsonScalar::Null) {
+            self.state.rows = FoundRows::WrongKind;
+        }
+        Value::from(value)
+    }
+
+    fn array<A: SeqAccess<'de>>(self, items: A) -> Result<Value, A::Error> {
+        if self.is_at_rows() && *self.state.form != RowForm::One {
+            self.state.read_list(items)?;
+            return Ok(Value::Array(Vec::new()));
+        }
+        if self.is_at_rows() {
+            self.state.rows = FoundRows::WrongKind;
+        }
+        SkipValue.array(items)?;
+        Ok(Value::Array(Vec::new()))
+    }
+
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
+        if self.is_at_rows() && *self.state.form == RowForm::One {
+            self.state.read_one(object)?;
+            return Ok(Value::Object(Map::new()));
+        }
+        if self.is_at_rows() {
+            self.state.rows = FoundRows::WrongKind;
+        }
+        let plan = self.state.plan;
+        let next_name = plan.names.get(self.depth).copied();
+        let wanted = &plan.wanted[self.depth];
+        let known_name = |name: &str| next_name.into_iter().chain(wanted.iter().copied()).find(|known| *known == name);
+        let mut kept = Map::new();
+        while let Some(name) = object.next_key_seed(MemberName(known_name))? {
+            let Some(name) = name else {
+                object.next_value_seed(Visit(SkipValue))?;
+                continue;
+            };
+            let value = if Some(name) == next_name {
+                // If an object has two members of one name, the last one counts, so rows of an earlier one are forgotten.
+                self.state.rows = FoundRows::Missing;
+                object.next_value_seed(Visit(LevelVisitor { state: self.state, depth: self.depth + 1 }))?
+            } else {
+                object.next_value()?
+            };
+            kept.insert(name.to_owned(), value);
+        }
+        Ok(Value::Object(kept))
+    }
+}
+
+impl StreamState<'_> {
+    fn read_list<'de, A: SeqAccess<'de>>(&mut self, mut items: A) -> Result<(), A::Error> {
+        let mut list = RowList::default();
+        let names = self.plan.item.as_slice();
+        let window = self.reader.input.window;
+        loop {
+            // An item outside of the window, or after a mistake, is only read as far as counting it needs.
+            let is_needed = list.error.is_none() && window.contains(list.row_count);
+            let item = match self.form {
+                RowForm::Wrap(field) if is_needed => items.next_element::<Value>()?.map(|item| {
+                    self.item_values.kept = wrapped(field, item);
+                    true
+                }),
+                _ => {
+                    let values = is_needed.then_some(&mut self.item_values);
+                    items.next_element_seed(Visit(ItemVisitor { names, values }))?
+                }
+            };
+            let Some(has_row) = item else { break };
+            if !has_row && !names.is_empty() {
+                continue;
+            }
+            if is_needed {
+                self.push_row(&mut list);
+            }
+            list.row_count += 1;
+        }
+        self.rows = FoundRows::Rows(list);
+        Ok(())
+    }
+
+    fn read_one<'de, A: MapAccess<'de>>(&mut self, object: A) -> Result<(), A::Error> {
+        let mut list = RowList::default();
+        (&mut self.item_values).object(object)?;
+        if self.reader.input.window.contains(0) {
+            self.push_row(&mut list);
+        }
+        list.row_count = 1;
+        self.rows = FoundRows::Rows(list);
+        Ok(())
+    }
+
+    /// Makes a row from the values of the current item.
+    fn push_row(&mut self, list: &mut RowList) {
+        let Self { reader, item_values, .. } = self;
+        let has_whole_item = item_values.members.is_none() || matches!(self.form, RowForm::Wrap(_));
+        let row = if has_whole_item {
+            reader.row_from_item(list.row_count, &mut item_values.kept)
+        } else {
+            reader.row_from_values(list.row_count, &mut item_values.fields, &item_values.kept)
+        };
+        match row {
+            Ok(row) => list.rows.push(row),
+            Err(error) => list.error = Some(error),
+        }
+    }
+}
