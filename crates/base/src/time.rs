@@ -1,5 +1,5 @@
-//! A moment, as stored and shown.
-//! Invariant: milliseconds since 1970 UTC; shown as RFC 3339. Only `ports::Clock` makes the current one.
+//! Timestamps: milliseconds since 1970 UTC, shown as RFC 3339.
+//! Invariant: only `ports::Clock` makes the timestamp of the current moment.
 
 use std::fmt;
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// Returns the timestamp this many milliseconds later. It stops at the largest value instead of overflowing.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
