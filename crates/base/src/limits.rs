@@ -29,9 +29,9 @@ pub struct Limits {
     pub response_bytes: usize,
     /// The time of one try of a request.
     pub request_timeout_ms: u64,
-    /// Requests that one run may have under way at one time.
+    /// Requests that all runs of one session may have under way at one time.
     pub calls_per_session: usize,
-    /// Requests that all callers together may have under way to one origin.
+    /// Requests that may be under way to one origin at one time.
     pub calls_per_origin: usize,
     /// Calls that one step may make because it makes one for each row.
     pub fan_out: usize,

@@ -1,4 +1,4 @@
-//! Which of the processes that share a store are alive.
+//! The port that tells which of the processes that share a store are alive.
 //! Invariant: a process that has ended is never reported as alive. A living process may be reported as dead only by
 //! an implementation that keeps it from writing.
 
@@ -6,9 +6,9 @@ use base::InstanceId;
 
 /// Tells which processes are alive, so that runs of dead ones can be taken over.
 pub trait Presence: Send + Sync {
-    /// Returns the id of this process, for as long as it lives.
-    fn me(&self) -> InstanceId;
+    /// Returns the id of this process. It stays the same for as long as the process lives.
+    fn this_process(&self) -> InstanceId;
 
-    /// Whether another process is alive.
+    /// Returns whether another process is alive.
     fn is_alive(&self, instance: InstanceId) -> bool;
 }

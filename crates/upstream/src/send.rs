@@ -60,7 +60,7 @@ impl fmt::Debug for HttpUpstream {
 
 #[async_trait]
 impl Upstream for HttpUpstream {
-    async fn lacking(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
+    async fn missing_secrets(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
         let mut lacking = Vec::new();
         for name in auth.secret_names() {
             if self.secrets.get(tenant, name).await.is_err() {

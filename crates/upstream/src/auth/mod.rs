@@ -132,7 +132,7 @@ impl Signer<'_> {
 const CHARACTER: &str = "its value has a character that no header can carry, such as a line break; set it again";
 
 fn unfit(name: &str, hint: &str) -> secrets::Error {
-    secrets::Error::Unfit { name: name.to_owned(), hint: hint.to_owned() }
+    secrets::Error::Unusable { name: name.to_owned(), hint: hint.to_owned() }
 }
 
 // In a `Secret` again, so that these copies are overwritten too.

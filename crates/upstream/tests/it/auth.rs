@@ -89,7 +89,7 @@ async fn a_user_with_a_colon_is_unfit() {
     for (user, password) in [("COLON", "TOKEN"), ("TOKEN", "BROKEN"), ("BROKEN", "TOKEN")] {
         let auth = Auth::Basic { user: user.to_owned(), password: password.to_owned() };
         let error = World::new().read(with(auth, get(&server.origin, "/"))).await.unwrap_err();
-        let Error::Secret { source: ports::secrets::Error::Unfit { name, .. }, .. } = &error else {
+        let Error::Secret { source: ports::secrets::Error::Unusable { name, .. }, .. } = &error else {
             panic!("{error:?}")
         };
         assert!(name == "COLON" || name == "BROKEN");
