@@ -39,7 +39,7 @@ pub struct StoredBlob {
 pub enum Error {
     #[error("blob {0} does not exist")]
     Missing(Digest),
-    /// The stored bytes differ from those that were put. The blob is set aside, and other blobs stay usable.
+    /// The stored bytes differ from those that were put. Other blobs stay usable.
     #[error("blob {0} is damaged")]
     Damaged(Digest),
     #[error("blob storage is full")]

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn stored(data: &std::path::Path, key: Option<&str>) -> Arc<SecretStore> {
-        let cheap = store::secrets::Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        let cheap = store::secrets::KeyCost { memory_kib: 64, passes: 1, lanes: 1 };
         Arc::new(SecretStore::with_cost(data, key.map(Secret::new), cheap))
     }
 
