@@ -9,9 +9,7 @@
 //!   receipts are stored by `session`, in `Store`.
 
 pub mod blobs;
-pub mod clock;
-pub mod entropy;
-pub mod presence;
+mod environment;
 pub mod receipts;
 pub mod scripts;
 pub mod secrets;
@@ -19,9 +17,7 @@ pub mod store;
 pub mod upstream;
 
 pub use blobs::Blobs;
-pub use clock::Clock;
-pub use entropy::Entropy;
-pub use presence::Presence;
+pub use environment::{Clock, Entropy, Presence};
 pub use receipts::Receipts;
 pub use scripts::Scripts;
 pub use secrets::Secrets;

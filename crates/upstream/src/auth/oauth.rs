@@ -234,6 +234,7 @@ fn read_token(answer: &Response, requested_at: Timestamp) -> Result<Token, Token
         Some(Value::String(text)) => text.trim().parse().ok(),
         _ => None,
     };
+    // why: the conversion saturates, and the value is clamped below.
     #[allow(clippy::cast_possible_truncation)]
     let life_seconds = seconds.map_or(DEFAULT_LIFE_SECONDS, |seconds: f64| seconds as i64);
     let life_ms = life_seconds.clamp(0, 366 * 24 * 3600) * 1000;

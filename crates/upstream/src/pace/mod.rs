@@ -82,6 +82,7 @@ impl Pacer {
     }
 }
 
+// why: milliseconds since 1970 need 41 bits, and an `f64` holds 53.
 #[allow(clippy::cast_precision_loss)]
 fn millis(moment: Timestamp) -> f64 {
     moment.0 as f64

@@ -61,6 +61,7 @@ fn first_number(text: &str) -> Option<f64> {
 }
 
 /// Returns the time until a reset, which may be a moment or a number of seconds.
+// why: milliseconds since 1970 need 41 bits, and an `f64` holds 53.
 #[allow(clippy::cast_precision_loss)]
 fn time_until(reset: f64, now: Timestamp) -> Option<Duration> {
     let now = now.0 as f64 / 1000.0;
