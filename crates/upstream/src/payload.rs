@@ -4,7 +4,7 @@
 use base::{Digest, FormPart, Payload};
 use reqwest::header::HeaderValue;
 
-use crate::address::encode as encode_pairs;
+use crate::address::encode_pairs;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");

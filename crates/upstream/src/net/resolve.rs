@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::public::Reach;
+use super::reach::Reach;
 
 /// A source of the addresses of host names.
 #[async_trait]
