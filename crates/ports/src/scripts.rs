@@ -1,5 +1,5 @@
-//! The port of scripts. JavaScript is a step function: a heap and an input go in; the next heap, an outcome and the
-//! pending calls come out.
+//! The port of scripts: a JavaScript engine whose step takes a heap and an input, and returns the next heap, an outcome and
+//! the pending calls.
 //!
 //! Invariant: a step makes no call and touches no store. `session` makes the pending calls and commits the heap, so a
 //! run is a continuation that any process can resume, and no thread holds it.

@@ -1,4 +1,4 @@
-//! The port of rows: durable, and the only mutable data of the server.
+//! The port of rows: the durable and only mutable data of the server.
 //!
 //! A row is bytes under `(tenant, table, id)` with a version. Writing is one [`Batch`], which is applied whole or not
 //! at all; each write may require the version that was read. The trait has nothing else, so that memory, SQLite and

@@ -1,4 +1,4 @@
-//! ScriptedNames that resolve to private addresses, and disguised private addresses.
+//! Host names that resolve to private addresses, and disguised private addresses.
 //! Invariant: a refused request opens no connection.
 
 use std::collections::{BTreeMap, VecDeque};

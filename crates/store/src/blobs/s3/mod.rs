@@ -7,7 +7,7 @@
 //! Invariants:
 //! - `put` returns only after the object was read back and has the bytes that were put.
 //! - Bytes leave `get` only after their digest was verified.
-//! - Only objects under the prefix whose name is a digest are listed or deleted.
+//! - Only objects under the prefix whose name is a digest are listed or deleted as blobs.
 
 mod errors;
 mod http_client;
