@@ -103,7 +103,7 @@ impl Fixture {
     }
 
     /// Uses `lookup` to resolve names.
-    pub fn looking(options: Options, lookup: Arc<dyn NameLookup>) -> Self {
+    pub fn with_lookup(options: Options, lookup: Arc<dyn NameLookup>) -> Self {
         LazyLock::force(&LOG);
         let clock = clock();
         let upstream = HttpUpstream::with_lookup(options, Arc::new(FixedSecrets), Arc::clone(&clock) as Arc<_>, lookup);

@@ -123,7 +123,7 @@ async fn a_read_that_timed_out_is_retried_and_a_write_is_not() {
             _ => vec![reply(&ok("yes"))],
         })
     };
-    let options = || Options { retries: 3, request_timeout: Duration::from_millis(400), ..once() };
+    let options = || Options { retries: 3, request_timeout: Duration::from_millis(400), ..single_try() };
     let server = silent().await;
     assert_eq!(Fixture::with(options()).read(get(&server.origin, "/")).await.unwrap().body, b"yes");
     assert_eq!(server.received().len(), 2);

@@ -36,7 +36,7 @@ impl Received {
 /// A step of the answer to a request.
 pub enum Action {
     /// Sends these bytes.
-    Say(Vec<u8>),
+    Reply(Vec<u8>),
     Pause(Duration),
     /// Sends the same bytes again and again, with a pause after each, until the client closes the connection.
     Flood(Vec<u8>, Duration),

@@ -74,7 +74,7 @@ impl Known {
             }
         }
         ways.truncate(WAYS);
-        if ways.is_empty() { Err(self.missing_secrets(catalog, capability, &missing)) } else { Ok(ways) }
+        if ways.is_empty() { Err(self.lacking(catalog, capability, &missing)) } else { Ok(ways) }
     }
 
     /// Values that belong together: of a parent whose relation this capability serves, of a row of its own entity, of none.
