@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn execution_ids_sort_by_their_time() {
         let execution_at = |ms| ExecutionId::new_at(crate::Timestamp(ms), [7; 16]);
-        let (early, late) = (execution_at(1_767_225_600_000), execution_at(1_767_225_600_001));
+        let early = execution_at(1_767_225_600_000);
+        let late = execution_at(1_767_225_600_001);
         assert!(late > early && late.to_newest_first_key() < early.to_newest_first_key());
         assert_eq!(ExecutionId::from_newest_first_key(&early.to_newest_first_key()), Ok(early));
         assert_eq!(ExecutionId::parse(&early.to_string()), Ok(early));

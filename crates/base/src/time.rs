@@ -21,7 +21,9 @@ impl fmt::Display for Timestamp {
         let days = self.0.div_euclid(86_400_000);
         let ms = self.0.rem_euclid(86_400_000);
         let (year, month, day) = date_of(days);
-        let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+        let hour = ms / 3_600_000;
+        let minute = ms / 60_000 % 60;
+        let second = ms / 1000 % 60;
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1000)
     }
 }

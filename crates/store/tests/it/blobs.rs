@@ -83,7 +83,8 @@ async fn a_put_replaces_a_damaged_blob() {
 #[tokio::test]
 async fn a_folder_that_was_moved_away_and_back_is_used_again() {
     let dir = tempfile::tempdir().unwrap();
-    let (root, away) = (dir.path().join("blobs"), dir.path().join("away"));
+    let root = dir.path().join("blobs");
+    let away = dir.path().join("away");
     let blobs = FileBlobs::open(&root).unwrap();
     let digest = blobs.put(b"x").await.unwrap();
     fs::rename(&root, &away).unwrap();

@@ -37,7 +37,8 @@ fn child_that_commits() {
         let store = Arc::new(SqliteStore::open(&Path::new(&folder).join(FILE_NAME)).unwrap());
         let tasks: Vec<_> = (0..TASKS)
             .map(|task| {
-                let (store, round) = (Arc::clone(&store), round.clone());
+                let store = Arc::clone(&store);
+                let round = round.clone();
                 tokio::spawn(async move {
                     for number in 0u64.. {
                         commit_one(&store, &format!("{round}/{task}/{number:06}")).await;
@@ -83,7 +84,8 @@ fn kill_9_loses_nothing_that_was_answered() {
 fn a_killed_process_does_not_stop_another_one_on_the_same_folder() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (first, second) = (Running::start(dir.path(), 0), Running::start(dir.path(), 1));
+    let first = Running::start(dir.path(), 0);
+    let second = Running::start(dir.path(), 1);
     first.wait_for_answers(1);
     second.wait_for_answers(1);
     let mut answered: BTreeSet<String> = first.kill().into_iter().collect();
@@ -161,7 +163,8 @@ fn random(below: u64) -> u64 {
 /// Returns the number of stored batches, after checking that each is whole and that every answered one is among them.
 async fn check(folder: &Path, answered: &BTreeSet<String>) -> usize {
     let store = SqliteStore::open(&folder.join(FILE_NAME)).unwrap();
-    let (runs, slots) = (stored(&store, Table::Run).await, stored(&store, Table::Connection).await);
+    let runs = stored(&store, Table::Run).await;
+    let slots = stored(&store, Table::Connection).await;
     let halves: Vec<_> = runs.symmetric_difference(&slots).collect();
     assert!(halves.is_empty(), "half a batch is there: {halves:?}");
     check_answered(&runs, answered);

@@ -54,7 +54,8 @@ fn a_secret_is_found_by_tenant_and_name() {
 #[test]
 fn the_next_call_sees_a_change_by_another_process() {
     let dir = tempfile::tempdir().unwrap();
-    let (server, tool) = (open(dir.path(), "key"), open(dir.path(), "key"));
+    let server = open(dir.path(), "key");
+    let tool = open(dir.path(), "key");
     assert_eq!(get(&server, "A"), None);
     set(&tool, "A", "one");
     assert_eq!(get(&server, "A").unwrap(), "one");

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_wrapped_address_has_the_class_of_the_ipv4_address() {
-        // The test takes the first and the last address of every /16 of IPv4 in every wrapping.
+        // The test takes the first two addresses and the last one of every /16 of IPv4 in every wrapping.
         for high in 0..=u16::MAX {
             for low in [0, 1, u16::MAX] {
                 let inner = Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
@@ -185,15 +185,15 @@ mod tests {
                     Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low),
                 ];
                 for outer in wrapped {
-                    // `::` and `::1` are themselves.
+                    // `::` and `::1` contain no IPv4 address.
                     if high != 0 || low > 1 {
-                        assert_eq!(v6(outer), v4(inner), "{outer}");
+                        assert_eq!(reach_of_ipv6(outer), reach_of_ipv4(inner), "{outer}");
                     }
-                    assert!(v4(inner) == Reach::Public || v6(outer) != Reach::Public, "{outer}");
+                    assert!(reach_of_ipv4(inner) == Reach::Public || reach_of_ipv6(outer) != Reach::Public, "{outer}");
                 }
-                let plainly =
+                let is_special =
                     inner.is_private() || inner.is_loopback() || inner.is_link_local() || inner.is_multicast();
-                assert!(!plainly || v4(inner) != Reach::Public, "{inner}");
+                assert!(!is_special || reach_of_ipv4(inner) != Reach::Public, "{inner}");
             }
         }
     }

@@ -103,7 +103,8 @@ async fn one_fetched_token_serves_concurrent_and_later_calls() {
     let fixture = Arc::new(Fixture::new());
     let calls: Vec<_> = (0..20)
         .map(|_| {
-            let (fixture, request) = (Arc::clone(&fixture), with(oauth(&demo), get(&demo, "/auth/oauth2")));
+            let fixture = Arc::clone(&fixture);
+            let request = with(oauth(&demo), get(&demo, "/auth/oauth2"));
             tokio::spawn(async move { fixture.read(request).await.unwrap().status })
         })
         .collect();
@@ -208,7 +209,8 @@ async fn a_failed_fetch_is_the_answer_to_all_calls_that_waited_for_it() {
     let fixture = Arc::new(Fixture::new());
     let calls: Vec<_> = (0..10)
         .map(|_| {
-            let (fixture, request) = (Arc::clone(&fixture), with(oauth(&tokens.origin), get(&tokens.origin, "/w")));
+            let fixture = Arc::clone(&fixture);
+            let request = with(oauth(&tokens.origin), get(&tokens.origin, "/w"));
             tokio::spawn(async move { fixture.read(request).await.unwrap_err() })
         })
         .collect();

@@ -143,7 +143,8 @@ async fn an_unknown_name_is_a_failed_connect() {
 #[tokio::test]
 async fn an_origin_never_has_more_calls_than_its_limit() {
     let script = |_, _: &_| vec![Action::Pause(Duration::from_millis(30)), reply(&ok(""))];
-    let (one, other) = (Server::start(script).await, Server::start(script).await);
+    let one = Server::start(script).await;
+    let other = Server::start(script).await;
     let fixture = Arc::new(Fixture::with(Options { calls_per_origin: 3, ..Options::default() }));
     let calls: Vec<_> = (0..40)
         .map(|n| {

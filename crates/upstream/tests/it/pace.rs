@@ -47,7 +47,8 @@ async fn an_origin_has_no_more_calls_at_once_than_the_catalog_allows() {
     let pace = Pace { per_second: 1000.0, burst: 1000, concurrent: Some(2) };
     let calls: Vec<_> = (0..12)
         .map(|_| {
-            let (fixture, request) = (Arc::clone(&fixture), get(&server.origin, "/"));
+            let fixture = Arc::clone(&fixture);
+            let request = get(&server.origin, "/");
             tokio::spawn(async move { fixture.read_at(pace, request).await.unwrap() })
         })
         .collect();
@@ -97,7 +98,8 @@ async fn an_origin_whose_limit_is_always_spent_delays_no_call_forever() {
     let fixture = Arc::new(Fixture::with(upstream::Options { calls_per_origin: 1, ..upstream::Options::default() }));
     let calls: Vec<_> = (0..12)
         .map(|_| {
-            let (fixture, request) = (Arc::clone(&fixture), get(&server.origin, "/"));
+            let fixture = Arc::clone(&fixture);
+            let request = get(&server.origin, "/");
             tokio::spawn(async move { fixture.read(request).await.unwrap().status })
         })
         .collect();

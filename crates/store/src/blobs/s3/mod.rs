@@ -214,7 +214,8 @@ impl Blobs for S3Blobs {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
         owner::check(self).await?;
         let digest = Digest::of(bytes);
-        let (name, payload) = (digest.to_string(), PutPayload::from(bytes.to_vec()));
+        let name = digest.to_string();
+        let payload = PutPayload::from(bytes.to_vec());
         let mut attempt = 0;
         while attempt < ATTEMPTS {
             self.upload(&name, payload.clone()).await?;

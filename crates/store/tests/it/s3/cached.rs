@@ -28,7 +28,8 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn a_copy_is_made_only_of_a_kept_blob_and_is_read_without_the_storage() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 1 << 20);
     storage.inject("PUT", Fault::Swallow, usize::MAX);
     assert!(blobs.put(b"not kept").await.is_err());
@@ -44,7 +45,8 @@ async fn a_copy_is_made_only_of_a_kept_blob_and_is_read_without_the_storage() {
 
 #[tokio::test]
 async fn a_damaged_or_missing_copy_is_read_from_the_storage() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 1 << 20);
     let digest = blobs.put(b"precious").await.unwrap();
     let copy = copy_of(folder.path(), &digest);
@@ -67,7 +69,8 @@ async fn a_damaged_or_missing_copy_is_read_from_the_storage() {
 
 #[tokio::test]
 async fn without_a_usable_folder_blobs_are_read_from_the_storage() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("copies");
     let blobs = open(&storage, &root, 1 << 20);
     std::fs::remove_dir_all(&root).unwrap();
@@ -80,7 +83,8 @@ async fn without_a_usable_folder_blobs_are_read_from_the_storage() {
 
 #[tokio::test]
 async fn copies_stay_within_their_bound_and_the_least_recently_read_are_deleted_first() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 100_000);
     let often_read = blobs.put(&[255; 5_000]).await.unwrap();
     for n in 0..60u8 {
@@ -101,7 +105,8 @@ async fn copies_stay_within_their_bound_and_the_least_recently_read_are_deleted_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_caches_may_share_a_folder() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     // The bound is so low that each cache deletes copies that another one reads.
     let tasks: Vec<_> = (0..4u8)
         .map(|_| {
@@ -123,7 +128,8 @@ async fn several_caches_may_share_a_folder() {
 
 #[tokio::test]
 async fn a_deleted_blob_has_no_copy() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 1 << 20);
     let digest = blobs.put(b"x").await.unwrap();
     assert!(!blobs.delete(&digest, Duration::from_secs(60)).await.unwrap());

@@ -48,7 +48,8 @@ async fn s3_with_copies_conforms() {
 #[tokio::test]
 async fn only_blobs_under_the_prefix_are_listed_and_deleted() {
     let storage = Storage::start().await;
-    let (ours, others) = (storage.blobs("s3://heaps/ours"), storage.blobs("s3://heaps/others"));
+    let ours = storage.blobs("s3://heaps/ours");
+    let others = storage.blobs("s3://heaps/others");
     let digest = ours.put(b"ours").await.unwrap();
     let foreign = others.put(b"another tenant's").await.unwrap();
     for n in 0..1_500 {

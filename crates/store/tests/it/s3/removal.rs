@@ -87,7 +87,8 @@ async fn a_storage_that_does_not_keep_the_marker_deletes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_wins_over_a_concurrent_removal() {
     let storage = Arc::new(Storage::start().await);
-    let (ours, theirs) = (storage.blobs("s3://heaps/a"), Arc::new(storage.blobs("s3://heaps/a")));
+    let ours = storage.blobs("s3://heaps/a");
+    let theirs = Arc::new(storage.blobs("s3://heaps/a"));
     let digest = ours.put(b"contended").await.unwrap();
     let mut removed = 0;
     for round in 0..60u64 {
