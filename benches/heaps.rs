@@ -76,7 +76,7 @@ impl Run {
         let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
         cached.row("cached, not alive, new guest", "0.5", v8.0);
         self.passed_on(make, work).row("cached, not alive, passed on", "0.5", v8.0);
-        let whole = wait(self.engine.whole(head)).unwrap();
+        let whole = wait(self.engine.standalone_object(head)).unwrap();
         println!("  whole heap as one object       {:>9.0} bytes", whole.len());
         self.cold(head, &whole, work).row("from a stored object, verified", "20", v8.0);
         for (which, bytes) in [("mean", bytes.iter().sum::<f64>() / bytes.len() as f64), ("median", median(&mut bytes))]

@@ -253,7 +253,7 @@ struct Here {
 }
 
 impl Presence for Here {
-    fn me(&self) -> InstanceId {
+    fn this_process(&self) -> InstanceId {
         self.me
     }
 

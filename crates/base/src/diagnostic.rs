@@ -1,4 +1,4 @@
-//! A mistake of a program's or catalog's author as data, and its two renderings: one line for a model, a picture for a
+//! Mistakes of a program's or catalog's author as data, and their two renderings: one line for a model, a picture for a
 //! person.
 //! Invariant: a diagnostic has a stable code; code branches on the code, never on the words.
 
@@ -27,6 +27,7 @@ impl Serialize for Code {
     }
 }
 
+/// Tells whether a diagnostic refuses the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -39,12 +40,14 @@ pub enum Severity {
 /// One mistake or note about a text, with a correction where one is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
+    /// The kind of mistake. Code branches on it.
     pub code: Code,
     pub severity: Severity,
+    /// The part of the text that the message is about.
     pub span: Span,
     /// One sentence that uses symbols or names, as the author did.
     pub message: String,
-    /// What would be legal at this span: at most five, the most similar first.
+    /// The names that are legal at this span: at most five, the most similar first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
     /// One line that the author may copy as it stands.
@@ -56,25 +59,37 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// Returns a mistake, which refuses the text.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { code, severity: Severity::Error, span, message, alternatives: Vec::new(), copy: None, fix: Vec::new() }
+        Self {
+            code,
+            severity: Severity::Error,
+            span,
+            message: message.into(),
+            alternatives: Vec::new(),
+            copy: None,
+            fix: Vec::new(),
+        }
     }
 
+    /// Returns a note about a correction that was applied.
     pub fn note(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
 
+    /// Adds legal names for the span. Only the first five are kept, so the caller passes the most similar first.
     pub fn with_alternatives(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
         self.alternatives = alternatives.into_iter().take(5).collect();
         self
     }
 
+    /// Adds a line that the author may copy as it stands.
     pub fn with_copy(mut self, line: impl Into<String>) -> Self {
         self.copy = Some(line.into());
         self
     }
 
+    /// Adds edits that correct the text.
     pub fn with_fix(mut self, fix: impl IntoIterator<Item = Edit>) -> Self {
         self.fix.extend(fix);
         self
@@ -89,8 +104,8 @@ impl Diagnostic {
 pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
     let index = LineIndex::new(text);
     let mut ordered: Vec<&Diagnostic> = diagnostics.iter().collect();
-    ordered.sort_by_key(|d| (d.span.start, d.code));
-    let lines: Vec<String> = ordered.into_iter().map(|d| model_line(&index, d)).collect();
+    ordered.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
+    let lines: Vec<String> = ordered.into_iter().map(|diagnostic| model_line(&index, diagnostic)).collect();
     lines.join("\n")
 }
 
@@ -126,7 +141,7 @@ pub fn render_for_people(name: &str, text: &str, diagnostics: &[Diagnostic], col
     let mut out = Vec::new();
     for diagnostic in diagnostics {
         let report = people_report(name, text, diagnostic, colour);
-        // Writing into a Vec cannot fail. Should the renderer refuse a span, the line for models still says everything.
+        // Writing into a `Vec` cannot fail. If the renderer refuses a span, the line for models still says everything.
         if report.write((name, Source::from(text)), &mut out).is_err() {
             out.extend_from_slice(model_line(&LineIndex::new(text), diagnostic).as_bytes());
             out.push(b'\n');

@@ -1,4 +1,4 @@
-//! SHA-256 digests, which name immutable things.
+//! SHA-256 digests, which name immutable data such as blobs, catalogs and plans.
 //! Invariant: as text, a `Digest` is 64 lowercase hex characters and is read from nothing else.
 
 use std::fmt;
@@ -11,15 +11,18 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
+/// The text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a digest: a digest is 64 lowercase hex characters")]
 pub struct DigestError;
 
 impl Digest {
+    /// Returns the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Reads the text form. Upper case is refused, so that a digest has exactly one name: it is a key in storage.
     pub fn parse(text: &str) -> Result<Self, DigestError> {
         let hex = text.as_bytes();
         if hex.len() != 64 {
@@ -43,12 +46,13 @@ impl Digest {
 
     /// Compares in constant time, so that the duration does not reveal how many leading bytes match.
     pub fn constant_time_eq(&self, other: &Self) -> bool {
+        // `black_box` keeps the compiler from ending the loop at the first difference.
         std::hint::black_box(
-            self.0.iter().zip(other.0).fold(0, |difference, (own, theirs)| difference | (own ^ theirs)),
+            self.0.iter().zip(other.0).fold(0, |difference, (left, right)| difference | (left ^ right)),
         ) == 0
     }
 
-    /// The first twelve hex characters, for people to read.
+    /// Returns the first twelve hex characters, for people to read.
     pub fn short(&self) -> String {
         self.to_string().chars().take(12).collect()
     }

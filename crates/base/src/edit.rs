@@ -8,53 +8,59 @@ use crate::span::Span;
 /// Replaces the text of `span` by `replacement`. An empty span inserts, an empty replacement deletes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
+    /// The part of the text that is replaced.
     pub span: Span,
-    pub replacement: Vec<Piece>,
+    /// The new text, in order.
+    pub replacement: Vec<ReplacementPart>,
 }
 
 /// A part of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum ReplacementPart {
+    /// Text that the author did not write.
     New(String),
     /// The author's own text at this span.
     Original(Span),
 }
 
 impl Edit {
+    /// Returns an edit that puts `text` in the place of `span`.
     pub fn replace(span: Span, text: impl Into<String>) -> Self {
-        Self { span, replacement: vec![Piece::New(text.into())] }
+        Self { span, replacement: vec![ReplacementPart::New(text.into())] }
     }
 
-    pub fn insert(at: u32, text: impl Into<String>) -> Self {
-        Self::replace(Span { start: at, end: at }, text)
+    /// Returns an edit that puts `text` before the byte `offset`.
+    pub fn insert(offset: u32, text: impl Into<String>) -> Self {
+        Self::replace(Span { start: offset, end: offset }, text)
     }
 
+    /// Returns an edit that removes the text of `span`.
     pub fn delete(span: Span) -> Self {
         Self { span, replacement: Vec::new() }
     }
 
     /// Adds new text to the end of the replacement.
     pub fn append(mut self, text: impl Into<String>) -> Self {
-        self.replacement.push(Piece::New(text.into()));
+        self.replacement.push(ReplacementPart::New(text.into()));
         self
     }
 
     /// Adds the author's text at `span` to the end of the replacement.
     pub fn append_original(mut self, span: Span) -> Self {
-        self.replacement.push(Piece::Original(span));
+        self.replacement.push(ReplacementPart::Original(span));
         self
     }
 
-    /// The replacement, with the author's words taken from `text`.
+    /// Returns the replacement, with the author's words taken from `text`.
     pub fn replacement_in(&self, text: &str) -> String {
-        let piece_text = |piece: &Piece| match piece {
-            Piece::New(new) => new.clone(),
-            Piece::Original(span) => span.of(text).to_owned(),
+        let part_text = |part: &ReplacementPart| match part {
+            ReplacementPart::New(new) => new.clone(),
+            ReplacementPart::Original(span) => span.of(text).to_owned(),
         };
-        self.replacement.iter().map(piece_text).collect()
+        self.replacement.iter().map(part_text).collect()
     }
 
-    /// Whether both edits can be applied: their spans do not overlap.
+    /// Returns whether both edits can be applied: their spans do not overlap.
     pub fn is_disjoint_from(&self, other: &Edit) -> bool {
         self.span.start >= other.span.end || self.span.end <= other.span.start
     }
@@ -63,10 +69,12 @@ impl Edit {
 /// Returns the part `range` of a text with disjoint edits applied. Edits at the same position keep their order.
 pub fn apply_edits<'e>(text: &str, range: Range<usize>, edits: impl IntoIterator<Item = &'e Edit>) -> String {
     let mut ordered: Vec<&Edit> = edits.into_iter().collect();
+    // The sort is stable, which keeps the order of insertions at one position.
     ordered.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let mut out = String::new();
     let mut copied_to = range.start;
     for edit in ordered {
+        // `get` instead of an index: a span that does not fit the text must not panic.
         out.push_str(text.get(copied_to..edit.span.start as usize).unwrap_or(""));
         out.push_str(&edit.replacement_in(text));
         copied_to = edit.span.end as usize;

@@ -1,4 +1,4 @@
-//! An outgoing request and its answer as data, so that binding and decoding are pure.
+//! Outgoing requests and their answers as data, so that binding and decoding are pure.
 //! Invariant: a request names its origin and a secret's *name*; the secret's value enters only in `upstream`.
 
 use std::fmt;
@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The methods of HTTP that a catalog may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
@@ -17,6 +18,7 @@ pub enum Method {
 }
 
 impl Method {
+    /// Reads a method in upper case. Methods are case-sensitive (RFC 9110, section 9.1).
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "GET" => Self::Get,
@@ -44,6 +46,7 @@ impl Method {
 #[serde(try_from = "String", into = "String")]
 pub struct Origin(String);
 
+/// Why a text was refused as an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     #[error("an origin starts with `https://` or `http://`")]
@@ -57,7 +60,7 @@ pub enum OriginError {
 }
 
 impl Origin {
-    /// Whether a credential may be sent to this origin: it uses TLS or is on this machine.
+    /// Returns whether a credential may be sent to this origin: it uses TLS or is on this machine.
     pub fn is_safe_for_secrets(&self) -> bool {
         let Some(host) = self.0.strip_prefix("http://") else { return true };
         let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or(host) };
@@ -90,26 +93,28 @@ impl Origin {
     }
 }
 
+/// Splits an authority into its host and its port. Characters that could begin a user, a path or a query are refused.
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), OriginError> {
     let (host, port) = match authority.strip_prefix('[') {
-        Some(v6) => {
-            let end = v6.find(']').ok_or(OriginError::Host)?;
-            if let Some(bad) = v6[..end].chars().find(|c| !(c.is_ascii_hexdigit() || *c == ':' || *c == '.')) {
+        Some(ipv6) => {
+            let end = ipv6.find(']').ok_or(OriginError::Host)?;
+            if let Some(bad) = ipv6[..end].chars().find(|c| !(c.is_ascii_hexdigit() || *c == ':' || *c == '.')) {
                 return Err(OriginError::Character(bad));
             }
+            // The brackets belong to the host.
             let (host, rest) = authority.split_at(end + 2);
             (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or(OriginError::Host)?) })
         }
         None => {
-            let (host, port) = authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
+            let (host, port) = authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
             if let Some(bad) = host.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))) {
                 return Err(OriginError::Character(bad));
             }
             (host, port)
         }
     };
-    let parsed = port.map(|p| p.parse::<u16>().map_err(|_| OriginError::Port(p.to_owned()))).transpose()?;
-    Ok((host, parsed))
+    let port = port.map(|text| text.parse::<u16>().map_err(|_| OriginError::Port(text.to_owned()))).transpose()?;
+    Ok((host, port))
 }
 
 impl fmt::Display for Origin {
@@ -162,7 +167,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// The names of the secrets that signing asks for.
+    /// Returns the names of the secrets that signing asks for.
     pub fn secret_names(&self) -> Vec<&str> {
         match self {
             Self::Bearer(secret) | Self::Header { secret, .. } | Self::Query { secret, .. } => vec![secret],
@@ -176,13 +181,16 @@ impl Auth {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub method: Method,
+    /// The only origin that the request may be sent to.
     pub origin: Origin,
     /// Percent-encoded; starts with `/` and has no `?`.
     pub path: String,
     /// Names and values before encoding; the sender encodes them.
     pub query: Vec<(String, String)>,
+    /// Headers that the catalog sets. Those that choose host, framing or encoding are refused by the sender.
     pub headers: Vec<(String, String)>,
     pub body: Option<Payload>,
+    /// How to sign the request. It holds names of secrets, never their values.
     pub auth: Option<Auth>,
     /// The request is sent without its credential if that secret is not set.
     pub anonymous: bool,
@@ -198,17 +206,18 @@ pub enum Payload {
     },
     /// `application/x-www-form-urlencoded`
     Form(Vec<(String, String)>),
+    /// `multipart/form-data`
     Multipart(Vec<FormPart>),
-    Bytes {
-        content_type: String,
-        bytes: Vec<u8>,
-    },
+    /// The bytes of a file, as they are.
+    Bytes { content_type: String, bytes: Vec<u8> },
 }
 
 /// One part of `multipart/form-data`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormPart {
+    /// The name of the form field.
     pub name: String,
+    /// The name of the file, if the part is a file.
     pub file_name: Option<String>,
     pub content_type: Option<String>,
     pub bytes: Vec<u8>,
@@ -226,6 +235,7 @@ pub struct Pace {
 }
 
 impl Payload {
+    /// Returns a JSON body with the content type `application/json`.
     pub fn json(value: Value) -> Self {
         Self::Json { value, content_type: None }
     }
@@ -239,7 +249,8 @@ impl Payload {
 }
 
 impl Request {
-    /// Method, origin and path, for plans, logs and errors. Query values and credentials are left out.
+    /// Returns method, origin and path, for plans, logs and errors. Query values and credentials are left out, since they
+    /// may be private.
     pub fn label(&self) -> String {
         format!("{} {}{}", self.method.as_str(), self.origin, self.path)
     }
@@ -255,10 +266,12 @@ pub struct Response {
 }
 
 impl Response {
+    /// Returns the first header of this name. `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns whether the status is 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -303,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_only_scheme_host_and_port() {
-        let origin = |text: &str| Origin::parse(text).map(|o| o.to_string());
+        let origin = |text: &str| Origin::parse(text).map(|origin| origin.to_string());
         assert_eq!(origin("HTTPS://Api.Example.com:443"), Ok("https://api.example.com".into()));
         assert_eq!(origin("http://127.0.0.1:8080"), Ok("http://127.0.0.1:8080".into()));
         assert_eq!(origin("http://[::1]:90"), Ok("http://[::1]:90".into()));

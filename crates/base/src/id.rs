@@ -1,4 +1,4 @@
-//! Names of things that outlive a call.
+//! The ids of tenants, catalogs, sessions and runs, and the slots of a caller.
 //! Invariant: an id that exists is well formed; text from outside becomes an id only through `parse`.
 
 use std::fmt;
@@ -31,6 +31,8 @@ macro_rules! name_id {
         pub struct $name(SmolStr);
 
         impl $name {
+            /// Checks a text. Only characters that mean nothing in a path, a URL or a log line are accepted, because ids
+            /// appear in all three.
             pub fn parse(text: &str) -> Result<Self, IdError> {
                 if text.is_empty() {
                     return Err(IdError::Empty);
@@ -83,6 +85,7 @@ macro_rules! uuid_id {
                 Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
             }
 
+            /// Reads a UUID in any of its usual forms.
             pub fn parse(text: &str) -> Result<Self, IdError> {
                 Uuid::from_str(text).map(Self).map_err(|_| IdError::NotUuid(text.chars().take(64).collect()))
             }
@@ -129,7 +132,6 @@ uuid_id!(
     /// The id of one run of a program. Two runs of the same program have different ids, so both results are kept.
     RunId
 );
-
 uuid_id!(
     /// The id of one run of a script.
     ExecutionId
@@ -142,14 +144,16 @@ uuid_id!(
 impl ExecutionId {
     /// Makes an id that sorts after every id of an earlier time.
     pub fn new_at(now: crate::Timestamp, random: [u8; 16]) -> Self {
-        let mut tail = [0; 10];
-        tail.copy_from_slice(&random[6..]);
+        // A UUID of version 7 holds 48 bits of time and takes 10 random bytes.
+        let mut random_tail = [0; 10];
+        random_tail.copy_from_slice(&random[6..]);
         let ms = u64::try_from(now.0).unwrap_or_default();
-        Self(uuid::Builder::from_unix_timestamp_millis(ms, &tail).into_uuid())
+        Self(uuid::Builder::from_unix_timestamp_millis(ms, &random_tail).into_uuid())
     }
 
-    /// The id as a store key. Keys sort in reverse order of time, so that a scan returns the newest run first.
+    /// Returns the id as a store key. Keys sort in reverse order of time, so that a scan returns the newest run first.
     pub fn to_newest_first_key(&self) -> String {
+        // A scan has one direction, and inverted bits reverse the order of ids.
         format!("{:032x}", !self.0.as_u128())
     }
 
@@ -161,14 +165,14 @@ impl ExecutionId {
 }
 
 impl TenantId {
-    /// The tenant of a server without authentication, which listens on loopback only.
+    /// Returns the tenant of a server without authentication, which listens on loopback only.
     pub fn local() -> Self {
         Self(SmolStr::new_static("local"))
     }
 }
 
 impl Principal {
-    /// The only principal of a server without authentication.
+    /// Returns the only principal of a server without authentication.
     pub fn local() -> Self {
         Self(SmolStr::new_static("local"))
     }
@@ -178,6 +182,7 @@ impl Principal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slot(pub u32);
 
+/// The text is not a slot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a slot; a slot is `s` and a number, like `s0`")]
 pub struct SlotError(String);
@@ -185,8 +190,12 @@ pub struct SlotError(String);
 impl FromStr for Slot {
     type Err = SlotError;
     fn from_str(text: &str) -> Result<Self, SlotError> {
-        let digits = text.strip_prefix('s').filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
-        digits.and_then(|d| d.parse().ok()).map(Slot).ok_or_else(|| SlotError(text.chars().take(64).collect()))
+        // `u32::from_str` accepts a leading `+`, so the digits are checked first.
+        let digits = text
+            .strip_prefix('s')
+            .filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|digits| digits.parse().ok());
+        number.map(Slot).ok_or_else(|| SlotError(text.chars().take(64).collect()))
     }
 }
 
@@ -219,7 +228,8 @@ mod tests {
     #[test]
     fn execution_ids_sort_by_their_time() {
         let execution_at = |ms| ExecutionId::new_at(crate::Timestamp(ms), [7; 16]);
-        let (early, late) = (execution_at(1_767_225_600_000), execution_at(1_767_225_600_001));
+        let early = execution_at(1_767_225_600_000);
+        let late = execution_at(1_767_225_600_001);
         assert!(late > early && late.to_newest_first_key() < early.to_newest_first_key());
         assert_eq!(ExecutionId::from_newest_first_key(&early.to_newest_first_key()), Ok(early));
         assert_eq!(ExecutionId::parse(&early.to_string()), Ok(early));

@@ -1,4 +1,4 @@
-//! Canonical JSON for digests, and a bound on nesting.
+//! Canonical JSON for digests, and a check of how deeply a JSON text is nested.
 //! Invariant: equal values have equal canonical bytes, whatever the order of their keys; no function here recurses.
 
 use serde_json::Value;
@@ -7,6 +7,7 @@ use serde_json::Value;
 /// allows.
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
+    // A stack: each branch pushes its parts in reverse, so that the first part is on top.
     let mut pending = vec![Output::Value(value)];
     while let Some(item) = pending.pop() {
         match item {
@@ -17,9 +18,9 @@ pub fn canonical(value: &Value) -> String {
             }
             Output::Value(Value::Array(items)) => {
                 pending.push(Output::Text("]"));
-                for (at, item) in items.iter().enumerate().rev() {
+                for (index, item) in items.iter().enumerate().rev() {
                     pending.push(Output::Value(item));
-                    pending.push(Output::Text(if at == 0 { "[" } else { "," }));
+                    pending.push(Output::Text(if index == 0 { "[" } else { "," }));
                 }
                 if items.is_empty() {
                     pending.push(Output::Text("["));
@@ -29,10 +30,10 @@ pub fn canonical(value: &Value) -> String {
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
                 pending.push(Output::Text("}"));
-                for (at, (key, value)) in entries.iter().enumerate().rev() {
+                for (index, (key, value)) in entries.iter().enumerate().rev() {
                     pending.push(Output::Value(value));
                     pending.push(Output::Key(key));
-                    pending.push(Output::Text(if at == 0 { "{" } else { "," }));
+                    pending.push(Output::Text(if index == 0 { "{" } else { "," }));
                 }
                 if entries.is_empty() {
                     pending.push(Output::Text("{"));
@@ -45,9 +46,11 @@ pub fn canonical(value: &Value) -> String {
     out
 }
 
-/// What is still to be written, the next one last.
+/// A part that is still to be written.
 enum Output<'a> {
+    /// A bracket or comma.
     Text(&'static str),
+    /// The key of an object, with its colon.
     Key(&'a str),
     Value(&'a Value),
 }
@@ -56,14 +59,15 @@ fn push_string(out: &mut String, text: &str) {
     out.push_str(&Value::String(text.to_owned()).to_string());
 }
 
-/// Whether a JSON text nests brackets deeper than `limit`. The text is scanned, not parsed, so that a hostile answer is
-/// refused before it costs memory.
+/// Returns whether a JSON text nests brackets deeper than `limit`. The text is scanned, not parsed, so that a hostile
+/// answer is refused before it costs memory.
 pub fn depth_exceeds(text: &[u8], limit: usize) -> bool {
-    let (mut depth, mut at) = (0usize, 0usize);
-    while let Some(byte) = text.get(at) {
-        at += 1;
+    let mut depth = 0usize;
+    let mut offset = 0usize;
+    while let Some(byte) = text.get(offset) {
+        offset += 1;
         match byte {
-            b'"' => at = after_string(text, at),
+            b'"' => offset = after_string(text, offset),
             b'[' | b'{' => {
                 depth += 1;
                 if depth > limit {
@@ -77,16 +81,16 @@ pub fn depth_exceeds(text: &[u8], limit: usize) -> bool {
     false
 }
 
-/// Returns the offset after the quote that ends the string at `at`. Strings make up most of an answer, so `memchr`
-/// skips them.
-fn after_string(text: &[u8], mut at: usize) -> usize {
-    while let Some(offset) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += offset + 1;
-        if text[at - 1] == b'"' {
-            return at;
+/// Returns the offset after the quote that ends the string which starts at `offset`. Strings make up most of an answer,
+/// so `memchr` skips them.
+fn after_string(text: &[u8], mut offset: usize) -> usize {
+    while let Some(distance) = text.get(offset..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        offset += distance + 1;
+        if text[offset - 1] == b'"' {
+            return offset;
         }
         // The escaped character belongs to the string, even if it is a quote.
-        at += 1;
+        offset += 1;
     }
     text.len()
 }

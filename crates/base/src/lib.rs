@@ -1,5 +1,6 @@
 //! The types that every crate uses: ids, digests, positions in a text, diagnostics, limits, and HTTP requests as data.
-//! // Invariants:
+//!
+//! Invariants:
 //! - No I/O, no async, no clock, no randomness, no global state.
 //! - Nothing here panics, whatever the input.
 //! - A [`Secret`] can be used but not printed, logged or serialised.
@@ -19,7 +20,7 @@ mod time;
 
 pub use diagnostic::{Code, Diagnostic, Severity, render_for_model, render_for_people};
 pub use digest::{Digest, DigestError};
-pub use edit::{Edit, Piece, apply_edits};
+pub use edit::{Edit, ReplacementPart, apply_edits};
 pub use http::{Auth, FormPart, Method, Origin, OriginError, Pace, Payload, Request, Response};
 pub use id::{
     CatalogId, ExecuteSessionId, ExecutionId, IdError, InstanceId, LogicalSessionId, Principal, RequestId, RunId, Slot,

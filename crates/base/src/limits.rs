@@ -1,31 +1,43 @@
-//! Every bound on input and work, with its default.
+//! The bounds on input and work of one server, with their defaults.
 //! Invariant: a limit is checked where the input enters, before memory or time is spent on it.
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds of one server; a setting may lower or raise each.
+/// The bounds of one server. A setting may lower or raise each of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
+    /// The length of one program's text.
     pub program_bytes: usize,
+    /// Statements of one program.
     pub statements: usize,
     /// Steps of one program: reads, relations, projections, limits and so on.
     pub steps: usize,
     /// Results that one program may return.
     pub returns: usize,
+    /// How deeply brackets of a program, and the levels of an answer, may be nested.
     pub nesting: usize,
+    /// The length of one intent.
     pub intent_bytes: usize,
+    /// Seeds of one call that opens a session.
     pub seeds: usize,
     /// Rows that one list read may return, whatever its `.limit` says.
     pub rows: usize,
+    /// Pages that one list read may request.
     pub pages: usize,
+    /// The size of one answer's body, after it is decompressed.
     pub response_bytes: usize,
+    /// The time of one try of a request.
     pub request_timeout_ms: u64,
+    /// Requests that all runs of one session may have under way at one time.
     pub calls_per_session: usize,
+    /// Requests that may be under way to one origin at one time.
     pub calls_per_origin: usize,
     /// Calls that one step may make because it makes one for each row.
     pub fan_out: usize,
+    /// The length of one template's text.
     pub template_bytes: usize,
+    /// The length of one rendering of a template.
     pub template_output_bytes: usize,
     /// Instructions that one rendering of a template may execute.
     pub template_fuel: u64,

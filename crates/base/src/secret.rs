@@ -1,4 +1,4 @@
-//! A credential in memory.
+//! The value of a credential in memory.
 //! Invariant: a secret has no `Display` and no `Serialize`, and its `Debug` hides the value; only `expose` returns it.
 
 use std::fmt;
@@ -12,7 +12,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value, for the request that is sent and nothing else.
+    /// Returns the value. A caller must not put it into a log line, an error or anything that is stored unencrypted.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -26,7 +26,8 @@ impl fmt::Debug for Secret {
 
 impl Drop for Secret {
     fn drop(&mut self) {
-        // Best effort without `unsafe`: the buffer is overwritten before it is freed.
+        // Best effort without `unsafe`: `clear` keeps the buffer, so the zeros overwrite the value before it is freed.
+        // `black_box` keeps the compiler from removing the write as unused.
         let length = self.0.len();
         self.0.clear();
         self.0.extend(std::iter::repeat_n('\0', length));

@@ -1,32 +1,35 @@
 //! Suggests known names for a misspelled one.
 //! Invariant: the most similar name comes first; a single suggestion is made only when no other name is as close.
 
-/// At most five candidates, ordered by edit distance.
+/// Returns at most five candidates, ordered by edit distance.
 pub fn similar_names<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     by_distance(wrong, candidates).into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// The one candidate that the author must have meant: few letters differ, and no other candidate is as close.
+/// Returns the one candidate that the author must have meant: few letters differ, and no other candidate is as close.
 pub fn closest_name<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let by_distance = by_distance(wrong, candidates);
     let (best, name) = *by_distance.first()?;
+    // At most one letter in three may differ.
     let is_close = best <= wrong.chars().count().div_ceil(3);
     let is_unique = by_distance.get(1).is_none_or(|(second, _)| *second > best);
     (is_close && is_unique).then_some(name)
 }
 
+/// Returns each candidate once with its distance, the closest first. Equal distances are in alphabetical order, so that a
+/// message is the same each time.
 fn by_distance<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
-    let mut scored: Vec<(usize, &str)> = candidates.into_iter().map(|c| (distance(wrong, c), c)).collect();
+    let mut scored: Vec<(usize, &str)> = candidates.into_iter().map(|name| (distance(wrong, name), name)).collect();
     scored.sort();
     scored.dedup();
     scored
 }
 
-/// Edit distance that counts swapped neighbours as one mistake and ignores case. Only the first 64 letters are
-/// compared, since the cost is quadratic.
-fn distance(a: &str, b: &str) -> usize {
+/// Returns the edit distance, where swapped neighbours count as one mistake and case is ignored. Only the first 64
+/// letters are compared, since the cost is quadratic.
+fn distance(left: &str, right: &str) -> usize {
     let clipped = |text: &str| text.to_lowercase().chars().take(64).collect::<String>();
-    strsim::osa_distance(&clipped(a), &clipped(b))
+    strsim::osa_distance(&clipped(left), &clipped(right))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Positions in a text.
+//! Positions in a text: byte ranges, and their lines and columns.
 //! Invariant: a span holds byte offsets with `start <= end`; every offset has a location, even past the end or inside a
 //! character.
 
@@ -7,23 +7,27 @@ use serde::{Deserialize, Serialize};
 /// A half-open range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Span {
+    /// The offset of the first byte.
     pub start: u32,
+    /// The offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
+    /// Returns the span of these offsets. An end before the start becomes an empty span, and an offset that does not fit
+    /// 32 bits the largest one, so that no input can cause a panic.
     pub fn new(start: usize, end: usize) -> Self {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
         Self { start, end: end.max(start) }
     }
 
-    /// The smallest span that contains both.
+    /// Returns the smallest span that contains both.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The part of `text` that the span covers; empty if the span does not fit the text.
+    /// Returns the part of `text` that the span covers. It is empty if the span does not fit the text.
     pub fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or("")
     }
@@ -36,24 +40,28 @@ pub struct SourceLocation {
     pub column: u32,
 }
 
-/// Converts offsets of one text to locations. The line starts are found once.
+/// Converts offsets of one text to locations.
 #[derive(Debug)]
 pub struct LineIndex<'a> {
     text: &'a str,
+    /// The offset of each line's first byte, found once, because a text may have many diagnostics.
     line_starts: Vec<usize>,
 }
 
 impl<'a> LineIndex<'a> {
     pub fn new(text: &'a str) -> Self {
-        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(newline, _)| newline + 1)).collect();
         Self { text, line_starts }
     }
 
+    /// Returns the location of an offset. An offset past the end has the location of the end.
     pub fn location(&self, offset: u32) -> SourceLocation {
         let offset = (offset as usize).min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
         let before = self.text.as_bytes().get(start..offset).unwrap_or_default();
+        // Continuation bytes of UTF-8 begin with the bits 10. Counting the others counts characters, and it works on bytes,
+        // so an offset inside a character does no harm.
         let column = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count() + 1;
         SourceLocation { line: line as u32, column: column as u32 }
     }

@@ -1,5 +1,5 @@
-//! A moment, as stored and shown.
-//! Invariant: milliseconds since 1970 UTC; shown as RFC 3339. Only `ports::Clock` makes the current one.
+//! Timestamps: milliseconds since 1970 UTC, shown as RFC 3339.
+//! Invariant: only `ports::Clock` makes the timestamp of the current moment.
 
 use std::fmt;
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// Returns the timestamp this many milliseconds later. It stops at the largest value instead of overflowing.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
@@ -20,7 +21,9 @@ impl fmt::Display for Timestamp {
         let days = self.0.div_euclid(86_400_000);
         let ms = self.0.rem_euclid(86_400_000);
         let (year, month, day) = date_of(days);
-        let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+        let hour = ms / 3_600_000;
+        let minute = ms / 60_000 % 60;
+        let second = ms / 1000 % 60;
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1000)
     }
 }

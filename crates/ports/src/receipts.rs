@@ -1,4 +1,4 @@
-//! Receipts: the durable evidence of each effect.
+//! The port of receipts: the durable evidence of each effect.
 //! Invariant: when `open` returns, the receipt survives a power cut, so an effect that may have left is never
 //! forgotten; a receipt that is still open after a crash means that the outcome is unknown.
 
@@ -16,13 +16,14 @@ pub trait Receipts: Send + Sync {
     /// run: it is returned unchanged, and nothing is written.
     async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, Error>;
 
-    /// Records the outcome.
+    /// Records the outcome of an effect whose receipt is open.
     async fn close(&self, receipt: &Receipt) -> Result<(), Error>;
 }
 
 /// Identifies one effect of one run. The id stays the same when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EffectId {
+    /// The run of the program.
     pub run: RunId,
     /// The step's number in the plan, from 0.
     pub step: usize,
@@ -31,8 +32,9 @@ pub struct EffectId {
 }
 
 impl EffectId {
-    /// Returns the idempotency key, by which an API recognises a repetition.
-    pub fn once(&self) -> String {
+    /// Returns the idempotency key, by which an API recognises a repetition. It is made of the id alone, so a resumed run
+    /// sends the same key.
+    pub fn idempotency_key(&self) -> String {
         format!("{}-{}-{}", self.run, self.step, self.row)
     }
 }
@@ -47,15 +49,17 @@ impl fmt::Display for EffectId {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
     pub id: EffectId,
+    /// The catalog of the capability.
     pub catalog: CatalogId,
+    /// The name of the capability that is called.
     pub capability: String,
-    /// The name the program gave the step.
+    /// The name that the program gave to the step.
     pub label: Option<String>,
     /// Method and address, without query values.
     pub request: String,
     /// The digest of the arguments. Receipts with equal digests did the same thing.
     pub args: Digest,
-    /// The idempotency key, if the API takes one.
+    /// The idempotency key, if the API takes one. A key makes it safe to send the request again.
     pub once: Option<String>,
     /// The capability that undoes this effect.
     pub undo: Option<String>,
@@ -64,9 +68,10 @@ pub struct Intent {
 /// The evidence of one effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
+    /// The effect, as it was recorded before the request left.
     pub intent: Intent,
     pub state: State,
-    /// The API's answer, or the row that the probe found.
+    /// The rows of the API's answer, or the row that the probe found.
     pub rows: Vec<Map<String, Value>>,
     /// How the outcome was found out, if the API's own answer did not say.
     pub resolved: Option<Resolved>,
@@ -78,17 +83,12 @@ pub struct Receipt {
 pub enum State {
     /// The request may be under way, or a crash interrupted it.
     Open,
+    /// The effect happened.
     Done,
     /// The effect did not happen.
-    Failed {
-        status: Option<u16>,
-        why: String,
-    },
+    Failed { status: Option<u16>, why: String },
     /// The effect may have happened: the answer was lost or is inconclusive.
-    Unknown {
-        status: Option<u16>,
-        why: String,
-    },
+    Unknown { status: Option<u16>, why: String },
 }
 
 /// How the outcome of an effect was found out.
@@ -104,6 +104,7 @@ pub enum Resolved {
 }
 
 impl Receipt {
+    /// Returns the receipt of an effect that is about to happen.
     pub fn open(intent: Intent) -> Self {
         Self { intent, state: State::Open, rows: Vec::new(), resolved: None }
     }

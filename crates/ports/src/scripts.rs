@@ -1,5 +1,6 @@
-//! JavaScript as a step function: a heap and an input go in; the next heap, an outcome and the pending calls come
-//! out.
+//! The port of scripts: a JavaScript engine whose step takes a heap and an input, and returns the next heap, an outcome and
+//! the pending calls.
+//!
 //! Invariant: a step makes no call and touches no store. `session` makes the pending calls and commits the heap, so a
 //! run is a continuation that any process can resume, and no thread holds it.
 //!
@@ -21,19 +22,20 @@ use serde_json::Value;
 #[async_trait]
 pub trait Scripts: Send + Sync {
     /// Returns the engine that makes new heaps.
+    /// Heaps name their engine, because a heap runs only on the engine that made it.
     fn engine(&self) -> Digest;
 
     /// Returns the program of that engine. It must be stored for as long as a heap needs it.
     fn guest(&self) -> &[u8];
 
     /// Translates TypeScript to JavaScript without moving any line. JavaScript is returned unchanged.
-    fn plain(&self, source: &str) -> Result<String, Thrown>;
+    fn to_javascript(&self, source: &str) -> Result<String, Thrown>;
 
     /// Returns the header of a stored object. Only the header is checked here; `admit` checks the content.
-    fn frame(&self, object: &[u8]) -> Result<Frame, Error>;
+    fn header(&self, object: &[u8]) -> Result<ObjectHeader, Error>;
 
-    /// Whether a heap is in memory at this moment. It may be evicted at any time.
-    fn is_here(&self, key: Digest) -> bool;
+    /// Returns whether a heap is in memory at this moment. It may be evicted at any time.
+    fn is_in_memory(&self, key: Digest) -> bool;
 
     /// Loads the objects of a heap, the oldest ancestor first, and verifies each one; the last object's key is `key`.
     /// The first object's parent must be the base image or a heap in memory, or else this returns [`Error::Absent`].
@@ -56,12 +58,12 @@ pub trait Scripts: Send + Sync {
 
     /// Prepares an instance for the next step on this heap, to save time later. Doing nothing is a valid
     /// implementation.
-    async fn ready(&self, _key: Digest) -> Result<(), Error> {
+    async fn prepare(&self, _key: Digest) -> Result<(), Error> {
         Ok(())
     }
 
     /// Returns one object that holds the whole heap and needs no parent.
-    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error>;
+    async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error>;
 
     /// Returns the global names in a heap, each with a digest of its value, for comparing heaps.
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error>;
@@ -69,7 +71,7 @@ pub trait Scripts: Send + Sync {
 
 /// The header of a stored object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
+pub struct ObjectHeader {
     /// The key of the heap that the object holds.
     pub key: Digest,
     /// The heap that the object is a difference to. `None` is the engine's base image.
@@ -81,14 +83,16 @@ pub struct Frame {
 /// One step to run.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// The heap to start from. `None` starts fresh.
+    /// The heap to start from. `None` starts with the base image of the engine.
     pub heap: Option<Digest>,
+    /// The first action of the step.
     pub input: Input,
     pub limits: Limits,
     /// The environment that the code sees. It is never part of a heap.
     pub surroundings: Arc<Surroundings>,
+    /// Stops this step from outside.
     pub stop: Stop,
-    /// Asked regularly during the step whether other steps go first. `None` if steps do not share processors.
+    /// Lets other steps run in between. `None` if steps do not share processors.
     pub turns: Option<Arc<dyn Turns>>,
 }
 
@@ -108,7 +112,7 @@ impl std::fmt::Debug for dyn Turns {
 /// The first action of a step.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// Evaluates JavaScript, as [`Scripts::plain`] returned it.
+    /// Evaluates JavaScript, as [`Scripts::to_javascript`] returned it.
     Evaluate { code: String },
     /// Settles pending calls of earlier steps, by call id.
     Settle { answers: Vec<(u64, Result<Value, Thrown>)> },
@@ -117,6 +121,7 @@ pub enum Input {
 /// The limits of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
+    /// The size that the heap's memory may reach.
     pub memory_bytes: u64,
     /// The limit of this step in wall clock time.
     pub deadline_ms: u64,
@@ -140,10 +145,12 @@ pub struct Surroundings {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
+    /// Ends the step soon. All clones of this value mean the same step.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Release);
     }
 
+    /// Returns whether the step was asked to end.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -152,6 +159,7 @@ impl Stop {
 /// The result of a step.
 #[derive(Debug, Clone)]
 pub struct Stepped {
+    /// The memory after the step.
     pub heap: Heap,
     pub outcome: Outcome,
     /// The step's console output, in order and not cut at line ends.
@@ -166,7 +174,9 @@ pub struct Heap {
     pub key: Digest,
     /// The heap that the object is a difference to. `None` is the engine's base image.
     pub parent: Option<Digest>,
+    /// The engine that the heap needs.
     pub engine: Digest,
+    /// The bytes to store.
     pub object: Arc<[u8]>,
     /// The size of the heap's memory.
     pub memory_bytes: u64,
@@ -177,7 +187,9 @@ pub struct Heap {
 /// How a step ended.
 #[derive(Debug, Clone)]
 pub enum Outcome {
+    /// The script ended with a value.
     Completed(Completion),
+    /// The script ended with an exception that it did not catch.
     Threw(Thrown),
     /// The code waits for calls. Its stack is empty, so the heap is the complete continuation.
     Waiting {
@@ -190,6 +202,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
+    /// A value that JSON can represent.
     Json(Value),
     /// A value that JSON cannot represent, as text for a person.
     Inspected(String),
@@ -208,7 +221,7 @@ pub struct HostCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
-    /// A timer. It is settled without a value, this many milliseconds after it was first requested.
+    /// A timer. It is settled without a value, this many milliseconds after the code first requested it.
     Timer { ms: u64 },
     /// A program to run. It is settled with the program's results.
     Plasm { program: String },
@@ -221,6 +234,7 @@ pub enum Call {
 /// An exception.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thrown {
+    /// The name of the error's class, such as `TypeError`.
     pub name: String,
     pub message: String,
     /// The stack trace, in the line numbers of the caller's source.

@@ -1,4 +1,4 @@
-//! Credentials by name.
+//! The port of secrets: credentials by name.
 //! Invariant: a name is not a secret and may be logged; a value leaves only as [`base::Secret`].
 
 use async_trait::async_trait;
@@ -7,16 +7,18 @@ use base::{Secret, TenantId};
 /// Storage of secrets.
 #[async_trait]
 pub trait Secrets: Send + Sync {
+    /// Returns the value of a tenant's secret.
     async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error>;
 }
 
 /// The rule for names, for error messages.
 pub const NAME_RULE: &str = "a name has letters, digits, `_`, `-` and `.`, and does not start with `.`";
 
-/// Whether a text is a valid name. A valid name is never a path, and every storage of secrets accepts the same names.
+/// Returns whether a text is a valid name. A valid name is never a path, because one storage of secrets is a folder with a
+/// file for each name; every storage accepts the same names.
 pub fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    (1..=128).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=128).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_allowed)
 }
 
 /// Why there is no secret.
@@ -27,7 +29,7 @@ pub enum Error {
     NotSet { name: String, hint: String },
     /// The secret is set to an unusable value. The operator can act.
     #[error("secret `{name}` cannot be used; {hint}")]
-    Unfit { name: String, hint: String },
+    Unusable { name: String, hint: String },
     #[error("secrets are unavailable")]
     Unavailable(#[source] crate::Cause),
 }

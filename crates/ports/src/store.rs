@@ -1,4 +1,4 @@
-//! Durable rows: the only mutable data of the server.
+//! The port of rows: the durable and only mutable data of the server.
 //!
 //! A row is bytes under `(tenant, table, id)` with a version. Writing is one [`Batch`], which is applied whole or not
 //! at all; each write may require the version that was read. The trait has nothing else, so that memory, SQLite and
@@ -17,21 +17,21 @@ use serde::{Deserialize, Serialize};
 /// Storage of rows.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// Returns the row of a key, if there is one.
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error>;
 
-    /// Returns rows of one table of one tenant whose id starts with `prefix`, in the order of their ids, after
-    /// `after` (exclusive).
+    /// Returns the rows of a range with their ids, in the order of the ids.
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error>;
 
-    /// Returns the ids that a scan finds, each with the row of another table under the same id. Stores that can do
+    /// Returns the ids that a scan finds, each with the row of the table `other` under the same id. Stores that can do
     /// this in one read override it.
     async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
-        let mut found = Vec::new();
+        let mut pairs = Vec::new();
         for (id, _) in self.scan(range).await? {
             let row = self.get(&Key::new(&range.tenant, other, id.as_str())).await?;
-            found.push((id, row));
+            pairs.push((id, row));
         }
-        Ok(found)
+        Ok(pairs)
     }
 
     /// Applies a batch. When this returns `Ok`, the batch is durable.
@@ -44,7 +44,7 @@ pub trait Store: Send + Sync {
     async fn ping(&self) -> Result<(), Error>;
 }
 
-/// Every table.
+/// The tables, each with its key and its rows: `key -> row`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
@@ -104,6 +104,7 @@ pub enum Table {
 }
 
 impl Table {
+    /// Every table. Collection reads all of them before it deletes a blob.
     pub const ALL: [Table; 26] = [
         Table::Intent,
         Table::LogicalSession,
@@ -138,7 +139,8 @@ impl Table {
         Self::ALL.into_iter().filter(|table| table.is_of_session())
     }
 
-    /// Whether the table's rows belong to a session. The match has no wildcard, so a new table must decide.
+    /// Returns whether the table's rows belong to a session. The match has no wildcard, so the author of a new table must
+    /// decide.
     fn is_of_session(self) -> bool {
         match self {
             Table::Run
@@ -170,7 +172,7 @@ impl Table {
         }
     }
 
-    /// Returns the name in storage. It never changes.
+    /// Returns the name in storage. It never changes, because stored rows are found by it.
     pub fn name(self) -> &'static str {
         match self {
             Table::Intent => "intent",
@@ -206,9 +208,10 @@ impl Table {
 /// The name of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
+    /// The tenant that owns the row.
     pub tenant: TenantId,
     pub table: Table,
-    /// Any text without NUL, at most 1 KiB.
+    /// The name within the table: any text without NUL, at most 1 KiB.
     pub id: String,
 }
 
@@ -223,6 +226,7 @@ impl Key {
 pub struct Row {
     /// 1 when first written, and one more with each write of this key. A deleted key starts at 1 again.
     pub version: u64,
+    /// The content. Its meaning is the caller's.
     pub value: Vec<u8>,
 }
 
@@ -231,16 +235,22 @@ pub struct Row {
 pub struct Range {
     pub tenant: TenantId,
     pub table: Table,
+    /// The beginning of every id of the page.
     pub prefix: String,
+    /// The last id of the page before (exclusive). `None` starts with the first id.
     pub after: Option<String>,
+    /// The largest number of rows to return.
     pub limit: usize,
 }
 
 /// The state that a write requires of the row it replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
+    /// Nothing is required.
     Any,
+    /// The row does not exist.
     Absent,
+    /// The row has this version, as the caller read it.
     Version(u64),
 }
 
@@ -252,12 +262,14 @@ pub enum Write {
 }
 
 impl Write {
+    /// Returns the key that is written.
     pub fn key(&self) -> &Key {
         match self {
             Write::Put { key, .. } | Write::Delete { key, .. } => key,
         }
     }
 
+    /// Returns the state that the write requires.
     pub fn expect(&self) -> Expect {
         match self {
             Write::Put { expect, .. } | Write::Delete { expect, .. } => *expect,
@@ -268,15 +280,18 @@ impl Write {
 /// A set of writes that is applied whole or not at all. Two writes of one key are applied in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
+    /// The writes, in the order in which they are applied.
     pub writes: Vec<Write>,
 }
 
 impl Batch {
+    /// Adds a write of a row.
     pub fn put(mut self, key: Key, value: Vec<u8>, expect: Expect) -> Self {
         self.writes.push(Write::Put { key, value, expect });
         self
     }
 
+    /// Adds the deletion of a row. Deleting a row that does not exist is allowed, if the write does not expect it.
     pub fn delete(mut self, key: Key, expect: Expect) -> Self {
         self.writes.push(Write::Delete { key, expect });
         self

@@ -1,4 +1,4 @@
-//! Calls to the APIs that catalogs describe.
+//! The port of outgoing HTTP: calls to the APIs that catalogs describe.
 //! Invariant: a request leaves only for the origin it names. Credentials are added behind this trait and appear in no
 //! answer and no error.
 
@@ -14,7 +14,7 @@ pub trait Upstream: Send + Sync {
     async fn send(&self, call: Call) -> Result<Response, Error>;
 
     /// Returns the names of the secrets that a call with this auth needs and that are not set.
-    async fn lacking(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
+    async fn missing_secrets(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
         Vec::new()
     }
 }
@@ -22,15 +22,17 @@ pub trait Upstream: Send + Sync {
 /// One request and how it may be sent.
 #[derive(Debug, Clone)]
 pub struct Call {
+    /// The tenant whose secrets sign the request.
     pub tenant: TenantId,
     pub request: Request,
-    /// A read: sending it twice changes nothing.
+    /// Whether the request is a read, so that sending it twice changes nothing. Other requests are sent again only if
+    /// nothing of them left.
     pub repeatable: bool,
     /// The rate that the origin allows, if its catalog says so.
     pub pace: Option<Pace>,
 }
 
-/// Why there is no token. The error is cloned for every call that waited for the same token.
+/// Why there is no OAuth token. The error is cloned for every call that waited for the same token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// `kind` is a word for the failure, such as `timeout`.
@@ -44,7 +46,7 @@ pub enum TokenError {
     Unreadable,
 }
 
-/// Why there is no response.
+/// Why there is no response. `label` is method and address of the request, without query values.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{label}: no answer within {ms} ms")]

@@ -147,7 +147,7 @@ impl Upstream for MeteredUpstream {
         answered
     }
 
-    async fn lacking(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
-        self.inner.lacking(tenant, auth).await
+    async fn missing_secrets(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
+        self.inner.missing_secrets(tenant, auth).await
     }
 }

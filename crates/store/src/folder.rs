@@ -1,37 +1,38 @@
-//! Folders whose entries survive a power cut.
-//! Invariant: when `create` returns, the folder and every parent it had to make are on disk.
+//! Creates and flushes folders, so that their entries survive a power cut.
+//! Invariant: when `create` returns, the folder and every parent that it created are on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Makes the folder and its parents where they are missing.
+/// Creates the folder and those of its parents that are missing, durably.
 pub fn create(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
     let missing: Vec<PathBuf> =
-        folder.ancestors().take_while(|ancestor| !here(ancestor).is_dir()).map(Path::to_owned).collect();
+        folder.ancestors().take_while(|ancestor| !openable(ancestor).is_dir()).map(Path::to_owned).collect();
     std::fs::create_dir_all(folder)?;
-    for made in missing {
-        sync(&made)?;
-        sync(made.parent().unwrap_or(Path::new("/")))?;
+    // `create_dir_all` flushes nothing. Each new folder is an entry of its parent, so both are flushed.
+    for created in missing {
+        sync(&created)?;
+        sync(created.parent().unwrap_or(Path::new("/")))?;
     }
     Ok(())
 }
 
 /// Makes the changes to the folder's list of entries durable.
 pub fn sync(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file, and the file system keeps its own order.
-    if cfg!(unix) { std::fs::File::open(here(folder))?.sync_all() } else { Ok(()) }
+    // Other systems than Unix cannot open a folder as a file.
+    if cfg!(unix) { std::fs::File::open(openable(folder))?.sync_all() } else { Ok(()) }
 }
 
-/// No space or no quota: the operator can act.
+/// Returns whether there was no space or no quota. The operator can act on that.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The parent of `data` is the empty path, which names the current folder.
-fn here(folder: &Path) -> &Path {
+/// Returns a path that the system can open: the parent of `data` is the empty path, which means the current folder.
+fn openable(folder: &Path) -> &Path {
     if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_made_with_their_parents() {
+    fn folders_are_created_with_their_parents() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("a/b/c");
         create(&deep).unwrap();
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_known_by_its_error() {
+    fn a_full_disk_is_recognised_by_the_kind_of_its_error() {
         assert!(is_full(&io::Error::from(io::ErrorKind::StorageFull)));
         assert!(is_full(&io::Error::from(io::ErrorKind::QuotaExceeded)));
         assert!(!is_full(&io::Error::from(io::ErrorKind::PermissionDenied)));

@@ -1,11 +1,10 @@
-//! Where rows, blobs and secrets are kept: the embedded default, one data folder with SQLite, blob files and one
-//! encrypted file of secrets.
+//! Storage of rows (SQLite), blobs (files or S3) and secrets (an encrypted file) in one data folder.
 //!
 //! Invariants:
-//! - What was answered with `Ok` survives kill -9 and a power cut; what was answered with an error may have happened only
-//!   where the error is `Unavailable`.
-//! - Several processes may share one data folder; none needs repair after another was killed.
-//! - A fault (full, locked, read-only, gone) is an error of the call; when the fault is gone, the same handle goes on.
+//! - A write that returned `Ok` survives kill -9 and a power cut. A write that returned an error may have happened only if
+//!   the error is `Unavailable` or `Remote`.
+//! - Several processes may share one data folder. None needs a repair after another was killed.
+//! - A fault (full, locked, read-only, missing) is an error of the call. When the fault is gone, the same handle works again.
 //! - Rows and blobs pass `testkit::conformance`.
 
 pub mod blobs;

@@ -1,11 +1,12 @@
-//! Why storage could not be opened.
-//! Invariant: each variant is something a different person can do something about, and its message says what.
+//! The error of opening a database or a blob folder.
+//! Invariant: each variant needs a different action, and its message names that action.
 
 use std::path::{Path, PathBuf};
 
 use ports::Cause;
 use rusqlite::ErrorCode;
 
+/// Why a database or a blob folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("`{path}` is a folder; name the database file inside it, such as `{example}`", path = .path.display(), example = .path.join(crate::sqlite::FILE_NAME).display())]
@@ -48,7 +49,8 @@ pub enum OpenError {
 
 impl OpenError {
     pub(crate) fn from_sqlite(path: &Path, error: rusqlite::Error) -> Self {
-        let (path, code) = (path.to_owned(), error.sqlite_error_code());
+        let path = path.to_owned();
+        let code = error.sqlite_error_code();
         let source: Cause = Box::new(error);
         match code {
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
@@ -62,8 +64,9 @@ impl OpenError {
     }
 
     pub(crate) fn from_io(path: &Path, error: std::io::Error) -> Self {
-        let full = crate::folder::is_full(&error);
-        let (path, source): (_, Cause) = (path.to_owned(), Box::new(error));
-        if full { Self::Full { path, source } } else { Self::Unwritable { path, source } }
+        let is_full = crate::folder::is_full(&error);
+        let path = path.to_owned();
+        let source: Cause = Box::new(error);
+        if is_full { Self::Full { path, source } } else { Self::Unwritable { path, source } }
     }
 }

@@ -231,7 +231,7 @@ impl<B: Blobs + ?Sized> Blobs for FaultyBlobs<B> {
         after_blob(Operation::GetBlob, fault).map(|()| bytes)
     }
 
-    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::Stored>, blobs::Error> {
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::StoredBlob>, blobs::Error> {
         let fault = before_blob(&self.faults, Operation::GetBlob)?;
         let found = self.inner.list(after, limit).await?;
         after_blob(Operation::GetBlob, fault).map(|()| found)

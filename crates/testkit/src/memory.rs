@@ -153,11 +153,11 @@ impl blobs::Blobs for MemoryBlobs {
         Err(blobs::Error::Damaged(*digest))
     }
 
-    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::Stored>, blobs::Error> {
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::StoredBlob>, blobs::Error> {
         let (blobs, idle) = (lock(&self.blobs), lock(&self.idle));
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let found = blobs.range((start, Bound::Unbounded)).take(limit);
-        let stored = |(digest, bytes): (&Digest, &Vec<u8>)| blobs::Stored {
+        let stored = |(digest, bytes): (&Digest, &Vec<u8>)| blobs::StoredBlob {
             digest: *digest,
             bytes: bytes.len() as u64,
             idle: idle.get(digest).copied().unwrap_or_default(),

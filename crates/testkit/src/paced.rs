@@ -82,7 +82,7 @@ pub struct MemoryPresence {
 }
 
 impl ports::Presence for MemoryPresence {
-    fn me(&self) -> InstanceId {
+    fn this_process(&self) -> InstanceId {
         self.me
     }
 

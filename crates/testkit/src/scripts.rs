@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use base::Digest;
 use ports::Scripts;
-use ports::scripts::{Error, Frame, Global, Heap, Outcome, Step, Stepped, Thrown};
+use ports::scripts::{Error, Global, Heap, ObjectHeader, Outcome, Step, Stepped, Thrown};
 
 #[derive(Default)]
 pub struct ScriptedScripts {
@@ -57,15 +57,15 @@ impl Scripts for ScriptedScripts {
         GUEST
     }
 
-    fn plain(&self, source: &str) -> Result<String, Thrown> {
+    fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
         Ok(source.to_owned())
     }
 
-    fn frame(&self, object: &[u8]) -> Result<Frame, Error> {
-        Ok(Frame { key: Digest::of(object), parent: None, memory_bytes: 0 })
+    fn header(&self, object: &[u8]) -> Result<ObjectHeader, Error> {
+        Ok(ObjectHeader { key: Digest::of(object), parent: None, memory_bytes: 0 })
     }
 
-    fn is_here(&self, _key: Digest) -> bool {
+    fn is_in_memory(&self, _key: Digest) -> bool {
         false
     }
 
@@ -86,7 +86,7 @@ impl Scripts for ScriptedScripts {
         next.unwrap_or_else(|| Err(Error::Engine("a step that the test did not script".into())))
     }
 
-    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+    async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error> {
         Err(Error::Absent(key))
     }
 

@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::Digest;
 use ports::Scripts;
-use ports::scripts::{Call, Completion, Error, Frame, Global, Heap, HostCall, Input, Outcome, Step, Stepped, Thrown};
+use ports::scripts::{
+    Call, Completion, Error, Global, Heap, HostCall, Input, ObjectHeader, Outcome, Step, Stepped, Thrown,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -280,7 +282,7 @@ impl Scripts for TinyScripts {
     }
 
     /// A program that begins with `type` is refused, as a mistake in TypeScript is.
-    fn plain(&self, source: &str) -> Result<String, Thrown> {
+    fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
         if source.starts_with("type ") {
             Err(thrown("SyntaxError", "a type without an end"))
         } else {
@@ -288,12 +290,12 @@ impl Scripts for TinyScripts {
         }
     }
 
-    fn frame(&self, bytes: &[u8]) -> Result<Frame, Error> {
+    fn header(&self, bytes: &[u8]) -> Result<ObjectHeader, Error> {
         let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(Digest::of(bytes)))?;
-        Ok(Frame { key: object.key, parent: object.parent, memory_bytes: MEMORY })
+        Ok(ObjectHeader { key: object.key, parent: object.parent, memory_bytes: MEMORY })
     }
 
-    fn is_here(&self, key: Digest) -> bool {
+    fn is_in_memory(&self, key: Digest) -> bool {
         lock(&self.heaps).contains_key(&key)
     }
 
@@ -344,13 +346,13 @@ impl Scripts for TinyScripts {
         stepped
     }
 
-    async fn ready(&self, key: Digest) -> Result<(), Error> {
+    async fn prepare(&self, key: Digest) -> Result<(), Error> {
         self.state_of(key)?;
         lock(&self.made_ready).push(key);
         Ok(())
     }
 
-    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+    async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error> {
         let (state, engine) = self.state_of(key)?;
         let changed = state.vars.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
         let state = State { vars: BTreeMap::new(), ..state };

@@ -1,15 +1,16 @@
-//! The address of a request, from an origin, an encoded path and query pairs.
-//! Invariant: the result has the origin's scheme, host and port, no user, and exactly the path that was asked for:
-//! whatever the URL parser would have rewritten (`..`, `\`, control characters) is refused instead.
+//! Builds the URL of a request from an origin, an encoded path and query pairs.
+//! Invariant: the URL has the origin's scheme, host and port, no user, and exactly the given path. A path that the URL parser
+//! would rewrite (`..`, `\`, control characters) is refused instead.
 
 use base::Origin;
 use url::{Url, form_urlencoded};
 
+/// Why a request has no URL.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AddressError {
     #[error("the origin is not a web address")]
     Origin,
-    /// What follows would be read as part of the host, or as another one.
+    /// The path would be read as part of the host, or as another host.
     #[error("the path does not start with one `/`")]
     Start,
     #[error("the path is not encoded, or climbs with `..`")]
@@ -19,15 +20,16 @@ pub(crate) enum AddressError {
 }
 
 impl AddressError {
-    /// The request would have left its origin, rather than being merely unreadable.
-    pub(crate) fn leaves(&self) -> bool {
+    /// Returns whether the request would have left its origin. The other mistakes only make it unreadable.
+    pub(crate) fn leaves_origin(&self) -> bool {
         matches!(self, Self::Start | Self::Moved)
     }
 }
 
-pub(crate) fn address(origin: &Origin, path: &str, query: &[(String, String)]) -> Result<Url, AddressError> {
-    let home = Url::parse(origin.as_str()).map_err(|_| AddressError::Origin)?;
-    // A second slash would make the path a network address to whatever resolves it as a reference.
+/// Returns the URL of a request to `origin`. `path` is percent-encoded, and the pairs of `query` are not.
+pub(crate) fn request_url(origin: &Origin, path: &str, query: &[(String, String)]) -> Result<Url, AddressError> {
+    let origin_url = Url::parse(origin.as_str()).map_err(|_| AddressError::Origin)?;
+    // Software that resolves the path as a reference would read the text after two slashes as a host.
     if !path.starts_with('/') || path.starts_with("//") {
         return Err(AddressError::Start);
     }
@@ -36,19 +38,22 @@ pub(crate) fn address(origin: &Origin, path: &str, query: &[(String, String)]) -
         return Err(AddressError::Path);
     }
     if !query.is_empty() {
-        url.set_query(Some(&encode(query)));
+        url.set_query(Some(&encode_pairs(query)));
     }
-    let stays = url.scheme() == home.scheme()
-        && url.host() == home.host()
-        && url.port_or_known_default() == home.port_or_known_default()
+    // The checks above imply this. It is checked on the result all the same, because a request with a credential must not
+    // depend on the details of a URL parser.
+    let is_on_origin = url.scheme() == origin_url.scheme()
+        && url.host() == origin_url.host()
+        && url.port_or_known_default() == origin_url.port_or_known_default()
         && url.username().is_empty()
         && url.password().is_none();
-    if stays { Ok(url) } else { Err(AddressError::Moved) }
+    if is_on_origin { Ok(url) } else { Err(AddressError::Moved) }
 }
 
-pub(crate) fn encode(query: &[(String, String)]) -> String {
-    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
-    // A form writes a space as `+` (and a plus as `%2B`); `%20` is read as a space by servers of either school.
+/// Returns the pairs as a query or a form.
+pub(crate) fn encode_pairs(pairs: &[(String, String)]) -> String {
+    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    // The serializer writes a space as `+`, and a plus as `%2B`. Not every server reads `+` as a space, but each reads `%20`.
     form.replace('+', "%20")
 }
 
@@ -56,18 +61,18 @@ pub(crate) fn encode(query: &[(String, String)]) -> String {
 mod tests {
     use super::*;
 
-    fn at(path: &str) -> Result<String, AddressError> {
+    fn url_of_path(path: &str) -> Result<String, AddressError> {
         let origin = Origin::parse("https://api.example.com:8443").unwrap();
-        address(&origin, path, &[]).map(|url| url.to_string())
+        request_url(&origin, path, &[]).map(|url| url.to_string())
     }
 
     #[test]
-    fn the_path_is_sent_as_it_is_or_not_at_all() {
+    fn a_path_is_sent_unchanged_or_refused() {
         for good in ["/", "/a/b", "/a%2Fb/%2E%2Ex", "/@evil", "/a//b", "/a:b;c=d,e", "/%E2%82%AC"] {
-            assert_eq!(at(good), Ok(format!("https://api.example.com:8443{good}")));
+            assert_eq!(url_of_path(good), Ok(format!("https://api.example.com:8443{good}")));
         }
         for bad in ["", "a", "@evil.example/x", ":1/x", ".evil.example/", "//evil.example/x", "//"] {
-            assert_eq!(at(bad), Err(AddressError::Start), "{bad:?}");
+            assert_eq!(url_of_path(bad), Err(AddressError::Start), "{bad:?}");
         }
         for bad in [
             "/\\evil.example",
@@ -88,18 +93,18 @@ mod tests {
             "/é",
             "/\u{ff0f}x",
         ] {
-            assert_eq!(at(bad), Err(AddressError::Path), "{bad:?}");
+            assert_eq!(url_of_path(bad), Err(AddressError::Path), "{bad:?}");
         }
     }
 
     #[test]
-    fn query_values_stay_values() {
+    fn query_values_cannot_add_pairs_or_a_fragment() {
         let origin = Origin::parse("http://x").unwrap();
         let pairs = |items: &[(&str, &str)]| -> Vec<(String, String)> {
             items.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
         let query = pairs(&[("q", "a b&c=d#e"), ("plus+", "1+1"), ("x[]", "é/?"), ("empty", ""), ("q", "again")]);
-        let url = address(&origin, "/s", &query).unwrap();
+        let url = request_url(&origin, "/s", &query).unwrap();
         assert_eq!(url.as_str(), "http://x/s?q=a%20b%26c%3Dd%23e&plus%2B=1%2B1&x%5B%5D=%C3%A9%2F%3F&empty=&q=again");
         assert_eq!(url.query_pairs().into_owned().collect::<Vec<_>>(), query);
     }

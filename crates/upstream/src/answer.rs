@@ -1,6 +1,6 @@
-//! A response from the wire to data, within bounds.
-//! Invariant: no more of a body than the limit is ever held, whatever its announced length or compression; a redirect is an error and
-//! its target is never contacted.
+//! Reads an answer into a `Response`, within bounds.
+//! Invariant: never more of a body than the limit is in memory, whatever its announced length or compression. A redirect is
+//! an error, and its target is never contacted.
 
 use base::Response;
 use reqwest::StatusCode;
@@ -10,57 +10,61 @@ use reqwest::header::{
 };
 use url::{Position, Url};
 
-use crate::body::Body;
+use crate::body::BodyDecoder;
 use crate::failure::{EncodedError, Failure};
 
-/// Set on an answer that was kept and is confirmed; no server's to set.
-pub(crate) const MARK: &str = "x-tokamak-cache";
+/// The header of an answer that was kept and that its origin has confirmed. A server cannot set it.
+pub(crate) const CACHE_MARK: &str = "x-tokamak-cache";
 
-/// Reserved before the first byte has come: an announced length is only a claim. Enough for a page of a hundred long rows,
-/// which is then never copied to grow.
-const RESERVE: usize = 256 * 1024;
+/// The largest buffer that is reserved before the first byte has arrived, since an announced length is only a claim. It is
+/// enough for a page of a hundred long rows, so that such a body is not copied while it grows.
+const MAX_RESERVED_BYTES: usize = 256 * 1024;
 
+/// Reads the whole answer. `limit` bounds its body.
 pub(crate) async fn read(mut response: reqwest::Response, limit: usize) -> Result<Response, Failure> {
     let status = response.status();
-    if let Some(location) = redirect(status, response.headers()) {
+    if let Some(location) = redirect_location(status, response.headers()) {
         return Err(Failure::Redirect(location));
     }
-    let gzip = encoded(response.headers())?;
+    let is_gzip = is_gzip(response.headers())?;
     let announced = response.content_length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > limit) {
         return Err(Failure::TooLarge);
     }
-    let headers = plain(response.headers(), gzip);
-    let mut body = Body::new(gzip, limit, announced.unwrap_or(0).min(RESERVE));
+    let headers = headers_to_keep(response.headers(), is_gzip);
+    let mut body = BodyDecoder::new(is_gzip, limit, announced.unwrap_or(0).min(MAX_RESERVED_BYTES));
     while let Some(chunk) = response.chunk().await.map_err(|error| Failure::of(error, true))? {
-        body.take(&chunk)?;
+        body.push(&chunk)?;
     }
-    Ok(Response { status: status.as_u16(), headers, body: body.end()? })
+    Ok(Response { status: status.as_u16(), headers, body: body.finish()? })
 }
 
-/// Whether an answer may be kept and asked for conditionally.
-pub(crate) fn keepable(response: &reqwest::Response) -> bool {
+/// Returns whether an answer may be kept for a conditional request: it has a validator, and its origin does not forbid it.
+pub(crate) fn is_cacheable(response: &reqwest::Response) -> bool {
     let headers = response.headers();
-    let says = |name: HeaderName, word: &str| {
+    let has_directive = |name: HeaderName, directive: &str| {
         let texts = headers.get_all(name).into_iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
-        texts.into_iter().any(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
+        texts.into_iter().any(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(directive)))
     };
     response.status() == StatusCode::OK
         && (headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED))
+        // A cookie is a credential of one answer, so the answer must not be used for another call.
         && !headers.contains_key(SET_COOKIE)
-        && !says(CACHE_CONTROL, "no-store")
-        && !says(VARY, "*")
+        && !has_directive(CACHE_CONTROL, "no-store")
+        && !has_directive(VARY, "*")
 }
 
-fn redirect(status: StatusCode, headers: &HeaderMap) -> Option<String> {
+/// Returns the target of a redirect. A 304 is none, and a 3xx without a location is an ordinary answer.
+fn redirect_location(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
         return None;
     }
-    headers.get(LOCATION).map(|value| shown(&String::from_utf8_lossy(value.as_bytes())))
+    headers.get(LOCATION).map(|value| shown_location(&String::from_utf8_lossy(value.as_bytes())))
 }
 
-/// A location without user, query and fragment, which may hold a credential, and not longer than a line.
-fn shown(location: &str) -> String {
+/// Returns a location for an error message: without user, query and fragment, which may hold a credential, and not longer
+/// than a line.
+fn shown_location(location: &str) -> String {
     let text = match Url::parse(location) {
         Ok(url) if url.has_host() => {
             format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPath])
@@ -70,47 +74,47 @@ fn shown(location: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-/// Whether the body is compressed, in the one way that was asked for.
-fn encoded(headers: &HeaderMap) -> Result<bool, Failure> {
-    let mut gzip = false;
+/// Returns whether the body is compressed. Gzip is the only encoding that requests ask for, so any other one is an error.
+fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
+    let mut is_gzip = false;
     for value in headers.get_all(CONTENT_ENCODING) {
         let text = String::from_utf8_lossy(value.as_bytes());
         let encoding = text.trim();
         if encoding.is_empty() || encoding.eq_ignore_ascii_case("identity") {
             continue;
         }
-        let known = encoding.eq_ignore_ascii_case("gzip") || encoding.eq_ignore_ascii_case("x-gzip");
-        // Twice compressed is what only an attack is.
-        if !known || std::mem::replace(&mut gzip, true) {
+        let is_known = encoding.eq_ignore_ascii_case("gzip") || encoding.eq_ignore_ascii_case("x-gzip");
+        // No honest server compresses an answer twice. An attack does, to multiply the compression.
+        if !is_known || std::mem::replace(&mut is_gzip, true) {
             return Err(Failure::Encoded(EncodedError::Unknown(encoding.chars().take(40).collect())));
         }
     }
-    Ok(gzip)
+    Ok(is_gzip)
 }
 
-/// Cookies stay out: they are credentials, and no later request carries them. So does a mark that only this adapter sets,
-/// and what was true of the compressed body only.
-fn plain(headers: &HeaderMap, decoded: bool) -> Vec<(String, String)> {
-    let dropped = |name: &HeaderName| {
+/// Returns the headers that a caller may see. Cookies are left out: they are credentials, and no later request carries them.
+/// The mark that only this adapter sets is left out, and headers that describe the compressed body only.
+fn headers_to_keep(headers: &HeaderMap, is_decoded: bool) -> Vec<(String, String)> {
+    let is_dropped = |name: &HeaderName| {
         *name == SET_COOKIE
-            || name.as_str() == MARK
-            || decoded && (*name == CONTENT_ENCODING || *name == CONTENT_LENGTH)
+            || name.as_str() == CACHE_MARK
+            || is_decoded && (*name == CONTENT_ENCODING || *name == CONTENT_LENGTH)
     };
-    let kept = headers.iter().filter(|(name, _)| !dropped(name));
+    let kept = headers.iter().filter(|(name, _)| !is_dropped(name));
     kept.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::shown_location;
 
     #[test]
-    fn a_location_is_shown_without_what_may_be_secret() {
-        assert_eq!(shown("https://user:pw@evil.example:81/a/b?token=t#f"), "https://evil.example:81/a/b");
-        assert_eq!(shown("/next?token=t"), "/next");
-        assert_eq!(shown("//evil.example/x?y"), "//evil.example/x");
-        assert_eq!(shown("data:text/plain,hello#x"), "data:text/plain,hello");
-        assert_eq!(shown(&format!("/{}", "a".repeat(1000))).len(), 200);
+    fn a_location_is_shown_without_parts_that_may_be_secret() {
+        assert_eq!(shown_location("https://user:pw@evil.example:81/a/b?token=t#f"), "https://evil.example:81/a/b");
+        assert_eq!(shown_location("/next?token=t"), "/next");
+        assert_eq!(shown_location("//evil.example/x?y"), "//evil.example/x");
+        assert_eq!(shown_location("data:text/plain,hello#x"), "data:text/plain,hello");
+        assert_eq!(shown_location(&format!("/{}", "a".repeat(1000))).len(), 200);
     }
 }

@@ -1,5 +1,6 @@
-//! The bytes of an answer as they come, inflated if they are compressed.
-//! Invariant: the limit counts what comes out, while it comes out: at most one buffer more than the limit is ever inflated.
+//! Collects the body of an answer as it arrives, and decompresses it.
+//! Invariant: the limit counts decompressed bytes while they come out of the decoder, so at most one buffer more than the
+//! limit is ever decompressed. A small answer that decompresses to gigabytes is refused early.
 
 use std::io::{self, Write};
 
@@ -7,65 +8,72 @@ use flate2::write::MultiGzDecoder;
 
 use crate::failure::{EncodedError, Failure};
 
-pub(crate) enum Body {
-    Plain(Bounded),
+/// The body so far.
+pub(crate) enum BodyDecoder {
+    Plain(BoundedBuffer),
     Gzip {
-        inflate: Box<MultiGzDecoder<Bounded>>,
-        /// Compressed bytes so far: a stream that inflates to nothing must end as well.
-        came: usize,
+        decoder: Box<MultiGzDecoder<BoundedBuffer>>,
+        /// The number of compressed bytes so far. It has the same limit, because a stream that decompresses to nothing must
+        /// end as well.
+        compressed_bytes: usize,
     },
 }
 
-pub(crate) struct Bounded {
+/// A buffer that refuses bytes beyond its limit.
+pub(crate) struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
-    full: bool,
+    /// Whether bytes were refused. The decoder reports a refusal like a broken stream, and this tells them apart.
+    is_full: bool,
 }
 
-impl Body {
-    pub(crate) fn new(gzip: bool, limit: usize, reserve: usize) -> Self {
-        let bounded = Bounded { bytes: Vec::with_capacity(reserve), limit, full: false };
-        if gzip {
-            Self::Gzip { inflate: Box::new(MultiGzDecoder::new(bounded)), came: 0 }
+impl BodyDecoder {
+    /// Returns an empty body. `reserved_bytes` is the size of its first buffer.
+    pub(crate) fn new(is_gzip: bool, limit: usize, reserved_bytes: usize) -> Self {
+        let buffer = BoundedBuffer { bytes: Vec::with_capacity(reserved_bytes), limit, is_full: false };
+        if is_gzip {
+            Self::Gzip { decoder: Box::new(MultiGzDecoder::new(buffer)), compressed_bytes: 0 }
         } else {
-            Self::Plain(bounded)
+            Self::Plain(buffer)
         }
     }
 
-    pub(crate) fn take(&mut self, chunk: &[u8]) -> Result<(), Failure> {
+    /// Adds bytes as they came from the connection.
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<(), Failure> {
         match self {
-            Self::Plain(bounded) => bounded.write_all(chunk).map_err(|_| Failure::TooLarge),
-            Self::Gzip { inflate, came } => {
-                *came = came.saturating_add(chunk.len());
-                if *came > inflate.get_ref().limit {
+            Self::Plain(buffer) => buffer.write_all(chunk).map_err(|_| Failure::TooLarge),
+            Self::Gzip { decoder, compressed_bytes } => {
+                *compressed_bytes = compressed_bytes.saturating_add(chunk.len());
+                if *compressed_bytes > decoder.get_ref().limit {
                     return Err(Failure::TooLarge);
                 }
-                inflate.write_all(chunk).map_err(|_| problem(inflate.get_ref()))
+                decoder.write_all(chunk).map_err(|_| failure_of(decoder.get_ref()))
             }
         }
     }
 
-    pub(crate) fn end(self) -> Result<Vec<u8>, Failure> {
+    /// Returns the whole body. A compressed stream that is cut off or has a wrong checksum is an error.
+    pub(crate) fn finish(self) -> Result<Vec<u8>, Failure> {
         match self {
-            Self::Plain(bounded) => Ok(bounded.bytes),
+            Self::Plain(buffer) => Ok(buffer.bytes),
             // A 304 or 204 names the encoding of a body that it does not have.
-            Self::Gzip { came: 0, .. } => Ok(Vec::new()),
-            Self::Gzip { mut inflate, .. } => {
-                inflate.try_finish().map_err(|_| problem(inflate.get_ref()))?;
-                Ok(std::mem::take(&mut inflate.get_mut().bytes))
+            Self::Gzip { compressed_bytes: 0, .. } => Ok(Vec::new()),
+            Self::Gzip { mut decoder, .. } => {
+                decoder.try_finish().map_err(|_| failure_of(decoder.get_ref()))?;
+                Ok(std::mem::take(&mut decoder.get_mut().bytes))
             }
         }
     }
 }
 
-fn problem(bounded: &Bounded) -> Failure {
-    if bounded.full { Failure::TooLarge } else { Failure::Encoded(EncodedError::Broken) }
+fn failure_of(buffer: &BoundedBuffer) -> Failure {
+    if buffer.is_full { Failure::TooLarge } else { Failure::Encoded(EncodedError::Broken) }
 }
 
-impl Write for Bounded {
+impl Write for BoundedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.limit - self.bytes.len() {
-            self.full = true;
+            self.is_full = true;
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.bytes.extend_from_slice(bytes);
@@ -89,47 +97,47 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn inflate(file: &[u8], limit: usize, chunk: usize) -> Result<Vec<u8>, Failure> {
-        let mut body = Body::new(true, limit, 0);
+    fn decompress(file: &[u8], limit: usize, chunk: usize) -> Result<Vec<u8>, Failure> {
+        let mut body = BodyDecoder::new(true, limit, 0);
         for part in file.chunks(chunk) {
-            body.take(part)?;
+            body.push(part)?;
         }
-        body.end()
+        body.finish()
     }
 
     #[test]
-    fn the_limit_counts_what_comes_out() {
+    fn the_limit_counts_decompressed_bytes() {
         let file = gzip(&vec![b'a'; 10_000]);
         for chunk in [1, 7, file.len()] {
-            assert_eq!(inflate(&file, 10_000, chunk).unwrap().len(), 10_000);
-            assert!(matches!(inflate(&file, 9_999, chunk), Err(Failure::TooLarge)));
+            assert_eq!(decompress(&file, 10_000, chunk).unwrap().len(), 10_000);
+            assert!(matches!(decompress(&file, 9_999, chunk), Err(Failure::TooLarge)));
         }
         let both = [gzip(b"one "), gzip(b"two")].concat();
-        assert_eq!(inflate(&both, 1000, 5).unwrap(), b"one two");
+        assert_eq!(decompress(&both, 1000, 5).unwrap(), b"one two");
     }
 
     #[test]
-    fn a_bomb_inflates_to_no_more_than_the_limit() {
+    fn a_gzip_bomb_is_decompressed_up_to_the_limit_only() {
         let file = gzip(&vec![0; 20_000_000]);
-        let mut body = Body::new(true, 100_000, 0);
-        let failed = file.chunks(4096).find_map(|part| body.take(part).err());
-        assert!(matches!(failed, Some(Failure::TooLarge)));
-        let Body::Gzip { inflate, .. } = body else { panic!() };
-        assert!(inflate.get_ref().bytes.capacity() <= 2 * 100_000 + 65_536);
+        let mut body = BodyDecoder::new(true, 100_000, 0);
+        let failure = file.chunks(4096).find_map(|part| body.push(part).err());
+        assert!(matches!(failure, Some(Failure::TooLarge)));
+        let BodyDecoder::Gzip { decoder, .. } = body else { panic!() };
+        assert!(decoder.get_ref().bytes.capacity() <= 2 * 100_000 + 65_536);
     }
 
     #[test]
-    fn broken_and_endless_streams_are_told_apart_from_large_ones() {
+    fn broken_streams_and_streams_without_content_have_errors_of_their_own() {
         let file = gzip(b"hello, hello, hello");
         for bad in [&file[..file.len() - 1], &file[..5], b"not gzip at all", &[0x1f]] {
-            assert!(matches!(inflate(bad, 1000, 3), Err(Failure::Encoded(EncodedError::Broken))), "{bad:?}");
+            assert!(matches!(decompress(bad, 1000, 3), Err(Failure::Encoded(EncodedError::Broken))), "{bad:?}");
         }
         let mut wrong = file.clone();
-        let at = wrong.len() - 6;
-        wrong[at] ^= 1;
-        assert!(matches!(inflate(&wrong, 1000, 100), Err(Failure::Encoded(EncodedError::Broken))), "its checksum");
+        let checksum_offset = wrong.len() - 6;
+        wrong[checksum_offset] ^= 1;
+        assert!(matches!(decompress(&wrong, 1000, 100), Err(Failure::Encoded(EncodedError::Broken))), "its checksum");
         let nothing = gzip(b"").repeat(1000);
-        assert!(matches!(inflate(&nothing, 1000, 100), Err(Failure::TooLarge)));
-        assert_eq!(inflate(b"", 10, 1).unwrap(), b"");
+        assert!(matches!(decompress(&nothing, 1000, 100), Err(Failure::TooLarge)));
+        assert_eq!(decompress(b"", 10, 1).unwrap(), b"");
     }
 }

@@ -1,7 +1,10 @@
-//! Answers that can be asked for again cheaply: kept with their validators, and used only when their origin says that they
-//! still hold.
-//! Invariants: nothing is answered from here without asking the origin; an answer serves its own tenant and credential
-//! only; what an origin forbids to keep, and what sets a cookie, is not kept; entries and bytes are bounded.
+//! The cache of answers for conditional requests. A kept answer is used only after its origin has confirmed it with a 304.
+//!
+//! Invariants:
+//! - No answer is returned from here without a request to its origin.
+//! - An answer is used only for the tenant and the credential that it was given to.
+//! - An answer that its origin forbids to keep, or that sets a cookie, is not kept.
+//! - The numbers of entries and bytes are bounded.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,45 +14,51 @@ use base::{Auth, Method, Origin, Response, TenantId};
 use ports::upstream::Call;
 use reqwest::header::{HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 
-use crate::answer::MARK;
+use crate::answer::CACHE_MARK;
 use crate::auth::Signed;
 
-/// A larger body is not kept.
-const BODY_BYTES: usize = 1024 * 1024;
+/// The largest body that is kept.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// What an entry costs beside its texts, about.
-const OVERHEAD: usize = 512;
+/// The approximate memory of an entry without its texts.
+const ENTRY_OVERHEAD_BYTES: usize = 512;
 
-/// With one of these the caller handles validity itself, or wants something else than the whole answer.
-const OWN: [&str; 7] =
+/// With one of these headers the caller handles validity itself, or asks for a part of the answer.
+const CONDITIONAL_HEADERS: [&str; 7] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range", "cache-control"];
 
-pub(crate) struct Cache {
-    entries: usize,
-    bytes: usize,
+/// The kept answers.
+pub(crate) struct AnswerCache {
+    max_entries: usize,
+    max_bytes: usize,
+    /// Hashes credentials with a random key, so that the hash says nothing outside of this process.
     hasher: RandomState,
-    kept: Mutex<Kept>,
+    entries: Mutex<Entries>,
 }
 
 #[derive(Default)]
-struct Kept {
-    by_key: HashMap<Key, Entry>,
+struct Entries {
+    by_key: HashMap<CacheKey, Entry>,
+    /// The sum of the entries' sizes.
     bytes: usize,
+    /// Counts reads and writes: the time for the order of use.
     uses: u64,
 }
 
 struct Entry {
     answer: Arc<Response>,
+    /// The approximate memory of this entry.
     size: usize,
-    used: u64,
+    /// The count of uses at the last use. The entry with the smallest one is removed first.
+    last_use: u64,
 }
 
-/// Everything that an answer may depend on. Headers of the request are among it, so `Vary` needs no attention.
+/// Everything that an answer may depend on. The headers of the request are part of it, so `Vary` needs no code.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     tenant: TenantId,
     auth: Option<Auth>,
-    /// A keyed hash of the credential's value: after a change of it nothing of before is found.
+    /// A keyed hash of the credential's value. After a change of the value, older answers are not found.
     credential: Option<u64>,
     origin: Origin,
     path: String,
@@ -57,21 +66,23 @@ pub(crate) struct Key {
     headers: Vec<(String, String)>,
 }
 
-impl Cache {
-    /// Zero of either keeps nothing.
-    pub(crate) fn new(entries: usize, bytes: usize) -> Self {
-        Self { entries, bytes, hasher: RandomState::new(), kept: Mutex::default() }
+impl AnswerCache {
+    /// Returns an empty cache. If one of the bounds is zero, nothing is kept.
+    pub(crate) fn new(max_entries: usize, max_bytes: usize) -> Self {
+        Self { max_entries, max_bytes, hasher: RandomState::new(), entries: Mutex::default() }
     }
 
-    /// `None` for a call whose answer is not kept.
-    pub(crate) fn key(&self, call: &Call, signed: &Signed) -> Option<Key> {
+    /// Returns the key of a call, or `None` if its answer is not kept.
+    pub(crate) fn key(&self, call: &Call, signed: &Signed) -> Option<CacheKey> {
         let request = &call.request;
-        let own = |(name, _): &(String, String)| OWN.iter().any(|own| name.eq_ignore_ascii_case(own));
-        let plain = request.method == Method::Get && call.repeatable && request.body.is_none();
-        if !plain || self.entries == 0 || self.bytes == 0 || request.headers.iter().any(own) {
+        let is_conditional =
+            |(name, _): &(String, String)| CONDITIONAL_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header));
+        let is_plain_read = request.method == Method::Get && call.repeatable && request.body.is_none();
+        let is_off = self.max_entries == 0 || self.max_bytes == 0;
+        if !is_plain_read || is_off || request.headers.iter().any(is_conditional) {
             return None;
         }
-        Some(Key {
+        Some(CacheKey {
             tenant: call.tenant.clone(),
             auth: request.auth.clone(),
             credential: signed.credential.as_ref().map(|secret| self.hasher.hash_one(secret.expose())),
@@ -82,69 +93,71 @@ impl Cache {
         })
     }
 
-    pub(crate) fn find(&self, key: &Key) -> Option<Arc<Response>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.uses += 1;
-        let now = kept.uses;
-        let entry = kept.by_key.get_mut(key)?;
-        entry.used = now;
+    pub(crate) fn find(&self, key: &CacheKey) -> Option<Arc<Response>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.uses += 1;
+        let now = entries.uses;
+        let entry = entries.by_key.get_mut(key)?;
+        entry.last_use = now;
         Some(Arc::clone(&entry.answer))
     }
 
-    /// `keep`: the origin allows it.
-    pub(crate) fn put(&self, key: Key, answer: &Response, keep: bool) {
-        let texts = answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        let size = answer.body.len() + texts + key.size() + OVERHEAD;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.remove(&key);
-        if !keep || answer.body.len() > BODY_BYTES || size > self.bytes {
+    /// Replaces the answer of a key. `is_cacheable` says whether the origin allows to keep the new answer; the old one is
+    /// removed in each case, since it is no longer valid.
+    pub(crate) fn put(&self, key: CacheKey, answer: &Response, is_cacheable: bool) {
+        let header_bytes = answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        let size = answer.body.len() + header_bytes + key.size() + ENTRY_OVERHEAD_BYTES;
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.remove(&key);
+        if !is_cacheable || answer.body.len() > MAX_BODY_BYTES || size > self.max_bytes {
             return;
         }
-        while kept.by_key.len() >= self.entries || kept.bytes + size > self.bytes {
-            let oldest = kept.by_key.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+        while entries.by_key.len() >= self.max_entries || entries.bytes + size > self.max_bytes {
+            let oldest = entries.by_key.iter().min_by_key(|(_, entry)| entry.last_use).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { return };
-            kept.remove(&oldest);
+            entries.remove(&oldest);
         }
-        kept.uses += 1;
-        let used = kept.uses;
-        kept.bytes += size;
-        kept.by_key.insert(key, Entry { answer: Arc::new(answer.clone()), size, used });
+        entries.uses += 1;
+        let last_use = entries.uses;
+        entries.bytes += size;
+        entries.by_key.insert(key, Entry { answer: Arc::new(answer.clone()), size, last_use });
     }
 }
 
-impl Kept {
-    fn remove(&mut self, key: &Key) {
+impl Entries {
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.by_key.remove(key) {
             self.bytes -= entry.size;
         }
     }
 }
 
-impl Key {
+impl CacheKey {
     fn size(&self) -> usize {
         let pairs = self.query.iter().chain(&self.headers);
         self.path.len() + pairs.map(|(name, value)| name.len() + value.len()).sum::<usize>()
     }
 }
 
-/// Asks only for what differs from `known`.
-pub(crate) fn ask(headers: &mut HeaderMap, known: &Response) {
+/// Makes a request conditional: the origin sends an answer only if it differs from `kept`.
+pub(crate) fn add_validators(headers: &mut HeaderMap, kept: &Response) {
     for (name, validator) in [(IF_NONE_MATCH, "etag"), (IF_MODIFIED_SINCE, "last-modified")] {
-        if let Some(value) = known.header(validator).and_then(|text| HeaderValue::from_str(text).ok()) {
+        if let Some(value) = kept.header(validator).and_then(|text| HeaderValue::from_str(text).ok()) {
             headers.insert(name, value);
         }
     }
 }
 
-/// The known answer, with what its confirmation says anew (a date, what is left of a limit).
-pub(crate) fn revalidated(known: &Response, confirmation: &Response) -> Response {
-    let renewed = |name: &str| !name.starts_with("content-") && name != "transfer-encoding";
-    let newer: Vec<_> = confirmation.headers.iter().filter(|(name, _)| renewed(name)).cloned().collect();
-    let older = known.headers.iter().filter(|(name, _)| newer.iter().all(|(other, _)| other != name)).cloned();
-    let mut headers: Vec<_> = older.collect();
-    headers.extend(newer);
-    headers.push((MARK.to_owned(), "revalidated".to_owned()));
-    Response { status: known.status, headers, body: known.body.clone() }
+/// Returns the kept answer with the new headers of its confirmation, such as a date or a remaining rate. Headers about the
+/// body stay those of the kept answer, because the confirmation has no body.
+pub(crate) fn revalidated(kept: &Response, confirmation: &Response) -> Response {
+    let is_about_body = |name: &str| name.starts_with("content-") || name == "transfer-encoding";
+    let new: Vec<_> = confirmation.headers.iter().filter(|(name, _)| !is_about_body(name)).cloned().collect();
+    let old = kept.headers.iter().filter(|(name, _)| new.iter().all(|(new_name, _)| new_name != name)).cloned();
+    let mut headers: Vec<_> = old.collect();
+    headers.extend(new);
+    headers.push((CACHE_MARK.to_owned(), "revalidated".to_owned()));
+    Response { status: kept.status, headers, body: kept.body.clone() }
 }
 
 #[cfg(test)]
@@ -167,7 +180,7 @@ mod tests {
         (call, Signed { token: None, credential: Some(Secret::new(secret)), values: Vec::new() })
     }
 
-    fn key(cache: &Cache, tenant: &str, path: &str, secret: &str) -> Key {
+    fn key(cache: &AnswerCache, tenant: &str, path: &str, secret: &str) -> CacheKey {
         let (call, signed) = call(tenant, path, secret);
         cache.key(&call, &signed).unwrap()
     }
@@ -177,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn tenants_credentials_and_addresses_share_nothing() {
-        let cache = Cache::new(10, 10_000);
+    fn tenants_credentials_and_addresses_share_no_answers() {
+        let cache = AnswerCache::new(10, 10_000);
         cache.put(key(&cache, "a", "/x", "s"), &answer(1), true);
         assert!(cache.find(&key(&cache, "a", "/x", "s")).is_some());
         for other in [("b", "/x", "s"), ("a", "/y", "s"), ("a", "/x", "t")] {
@@ -193,31 +206,31 @@ mod tests {
 
     #[test]
     fn entries_and_bytes_stay_within_their_bounds() {
-        let cache = Cache::new(3, 10_000);
+        let cache = AnswerCache::new(3, 10_000);
         for n in 0..20 {
             cache.put(key(&cache, "a", &format!("/{n}"), "s"), &answer(100), true);
             cache.find(&key(&cache, "a", "/0", "s"));
-            assert!(cache.kept.lock().unwrap().by_key.len() <= 3);
+            assert!(cache.entries.lock().unwrap().by_key.len() <= 3);
         }
-        assert!(cache.find(&key(&cache, "a", "/0", "s")).is_some(), "what is used stays");
-        let cache = Cache::new(1000, 10_000);
+        assert!(cache.find(&key(&cache, "a", "/0", "s")).is_some(), "the entry that is used stays");
+        let cache = AnswerCache::new(1000, 10_000);
         for n in 0..200 {
             cache.put(key(&cache, "a", &format!("/{n}"), "s"), &answer(n * 37 % 3000), true);
-            let kept = cache.kept.lock().unwrap();
-            assert!(kept.bytes <= 10_000);
-            assert_eq!(kept.bytes, kept.by_key.values().map(|entry| entry.size).sum::<usize>());
+            let entries = cache.entries.lock().unwrap();
+            assert!(entries.bytes <= 10_000);
+            assert_eq!(entries.bytes, entries.by_key.values().map(|entry| entry.size).sum::<usize>());
         }
     }
 
     #[test]
-    fn what_may_not_be_kept_is_not_and_takes_the_old_with_it() {
-        let cache = Cache::new(10, 100_000_000);
+    fn an_answer_that_may_not_be_kept_removes_the_older_one() {
+        let cache = AnswerCache::new(10, 100_000_000);
         let key = key(&cache, "a", "/x", "s");
-        for (size, keep, found) in
-            [(BODY_BYTES, true, true), (BODY_BYTES + 1, true, false), (1, true, true), (1, false, false)]
+        for (size, is_cacheable, is_kept) in
+            [(MAX_BODY_BYTES, true, true), (MAX_BODY_BYTES + 1, true, false), (1, true, true), (1, false, false)]
         {
-            cache.put(key.clone(), &answer(size), keep);
-            assert_eq!(cache.find(&key).is_some(), found, "{size} {keep}");
+            cache.put(key.clone(), &answer(size), is_cacheable);
+            assert_eq!(cache.find(&key).is_some(), is_kept, "{size} {is_cacheable}");
         }
     }
 }

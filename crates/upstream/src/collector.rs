@@ -1,27 +1,30 @@
-//! Where telemetry goes: one address of the operator's, which takes JSON.
-//! Invariant: nothing of a catalog or a secret goes here; a failure is told and costs nothing else.
+//! Sends telemetry as JSON to the one address that the operator has set.
+//! Invariant: nothing of a catalog and no secret is sent there. A failure is returned and has no other effect.
 
 use std::time::Duration;
 
+/// A server that takes telemetry.
 #[derive(Debug, Clone)]
 pub struct Collector {
     client: reqwest::Client,
-    to: String,
+    url: String,
 }
 
-/// Why a collector did not take what it was sent.
+/// Why the collector did not accept the telemetry.
 #[derive(Debug, thiserror::Error)]
 #[error("the collector did not take it: {0}")]
-pub struct NotTaken(#[source] reqwest::Error);
+pub struct CollectorError(#[source] reqwest::Error);
 
 impl Collector {
-    pub fn new(to: &str, timeout: Duration) -> Result<Self, NotTaken> {
-        let client = reqwest::Client::builder().no_proxy().timeout(timeout).build().map_err(NotTaken)?;
-        Ok(Self { client, to: to.to_owned() })
+    /// Returns a client for the collector at `url`. Each request has `timeout`.
+    pub fn new(url: &str, timeout: Duration) -> Result<Self, CollectorError> {
+        let client = reqwest::Client::builder().no_proxy().timeout(timeout).build().map_err(CollectorError)?;
+        Ok(Self { client, url: url.to_owned() })
     }
 
-    pub async fn post(&self, json: String) -> Result<(), NotTaken> {
-        let request = self.client.post(&self.to).header("content-type", "application/json").body(json);
-        request.send().await.and_then(reqwest::Response::error_for_status).map(drop).map_err(NotTaken)
+    /// Sends one message. It is not sent again after a failure.
+    pub async fn post(&self, json: String) -> Result<(), CollectorError> {
+        let request = self.client.post(&self.url).header("content-type", "application/json").body(json);
+        request.send().await.and_then(reqwest::Response::error_for_status).map(drop).map_err(CollectorError)
     }
 }

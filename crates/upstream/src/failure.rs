@@ -1,6 +1,6 @@
-//! How one try can end without an answer, and what a caller is told of it.
-//! Invariant: a failure is told apart by where it happened and by the client's predicates, never by its words; no address
-//! with query values stays inside it.
+//! The ways in which one try ends without an answer, and the errors that callers get for them.
+//! Invariant: failures are classified by types and by the client's predicates, never by words. No failure holds a URL, because
+//! its query may hold private values.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,28 +8,34 @@ use std::time::Duration;
 use base::Request;
 use ports::{Cause, upstream};
 
-use crate::net::PrivateError;
+use crate::net::PrivateAddressError;
 use crate::outgoing::Refusal;
 
+/// The failure of one try. Whether anything of the request left decides about another try of a write.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nothing left.
+    /// There was no connection, so nothing left.
     Connect(Cause),
-    /// It left, or may have.
+    /// The connection broke. The request left, or parts of it may have.
     Lost(Cause),
+    /// The time was over. The request may have left.
     TimedOut {
+        /// Whether the head of the answer had arrived.
         answering: bool,
     },
+    /// The body is larger than the limit.
     TooLarge,
+    /// The answer is a redirect to this location.
     Redirect(String),
-    /// An encoding that is not understood.
+    /// The body cannot be decoded.
     Encoded(EncodedError),
-    /// The client did not accept the request as one: nothing left.
+    /// The client did not accept the request, so nothing left.
     Refused(Cause),
-    /// The host leads to where its catalog may not: nothing left.
+    /// The host has an address that its catalog may not reach, so nothing left.
     PrivateAddress,
 }
 
+/// Why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EncodedError {
     #[error("the answer came encoded as `{0}`, which was not asked for")]
@@ -39,12 +45,12 @@ pub(crate) enum EncodedError {
 }
 
 impl Failure {
-    /// `answering`: the head of the answer had come.
+    /// Classifies an error of the client. `answering` says whether the head of the answer had arrived.
     pub(crate) fn of(error: reqwest::Error, answering: bool) -> Self {
-        if caused_by::<PrivateError>(&error) {
+        if is_caused_by::<PrivateAddressError>(&error) {
             return Self::PrivateAddress;
         }
-        // A connect that timed out is both: nothing left is what matters.
+        // `is_connect` is asked first: a connect that timed out is a timeout too, but nothing has left.
         if error.is_connect() {
             Self::Connect(Box::new(error.without_url()))
         } else if error.is_timeout() {
@@ -56,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// For events.
+    /// Returns a word for log lines.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",
@@ -70,7 +76,8 @@ impl Failure {
         }
     }
 
-    pub(crate) fn told(self, label: String, timeout: Duration, limit: usize) -> upstream::Error {
+    /// Returns the error for the caller. `timeout` and `limit` are the bounds of the try.
+    pub(crate) fn into_error(self, label: String, timeout: Duration, limit: usize) -> upstream::Error {
         match self {
             Self::Connect(cause) => upstream::Error::Connect { label, cause },
             Self::Lost(cause) => upstream::Error::Lost { label, cause },
@@ -87,28 +94,29 @@ impl Failure {
     }
 }
 
-fn caused_by<E: Error + 'static>(error: &dyn Error) -> bool {
-    let mut at = error.source();
-    while let Some(cause) = at {
+fn is_caused_by<E: Error + 'static>(error: &dyn Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
         if cause.is::<E>() {
             return true;
         }
-        at = cause.source();
+        source = cause.source();
     }
     false
 }
 
-/// What a caller is told of a request that is not sent.
-pub(crate) fn refused(label: &str, refusal: Refusal) -> upstream::Error {
+/// Returns the error for the caller of a request that is not sent.
+pub(crate) fn refusal_error(label: &str, refusal: Refusal) -> upstream::Error {
     tracing::warn!(label, %refusal, "a request was refused before it left");
     let label = label.to_owned();
     match refusal {
-        Refusal::Address(cause) if cause.leaves() => upstream::Error::ForeignOrigin { label },
+        Refusal::Address(cause) if cause.leaves_origin() => upstream::Error::ForeignOrigin { label },
         other => upstream::Error::Invalid { label, cause: Box::new(other) },
     }
 }
 
-/// The request's label, fit for a log even if its path is not a path: nothing after `?`, no control characters.
+/// Returns the label of a request, safe for a log even if its path was not checked yet: it has no text after `?` and no
+/// control characters.
 pub(crate) fn label(request: &Request) -> String {
     let mut label = request.label();
     if let Some(end) = label.find(['?', '#']) {

@@ -1,14 +1,14 @@
-//! Outgoing HTTP: the one place where a request as data becomes bytes on a wire, and where credentials enter.
+//! Sends HTTP requests to APIs: the only place where credentials enter.
 //!
 //! Invariants:
-//! - A request leaves only for the origin it names, or for the address that origin is routed to. No redirect is followed,
-//!   no proxy is taken from the environment, and nothing in a path, a query or a header can choose another host.
-//! - A public name leads to public addresses only, checked where the connection is made (`net`).
-//! - A secret's value is read here, put into one header marked sensitive or one parameter, and appears in no error, event
-//!   or `Debug`.
-//! - Every call is bounded: time for the whole request, bytes of the answer, calls at once per origin, number of tries.
-//! - What may change something is sent once. Only a failed connect, where nothing left, is tried again for it.
-//! - What went wrong is told by types and predicates, never by reading an error's words.
+//! - A request leaves only for the origin that it names, or for the route that the operator set for that origin. No redirect
+//!   is followed, no proxy is taken from the environment, and no part of a path, a query or a header can choose another host.
+//! - A public name leads to public addresses only. This is checked where the connection is made (`net/`).
+//! - The value of a secret is read here, put into one header (marked as sensitive) or one query parameter, and appears in no
+//!   error, log line or `Debug`. It is removed from answers (`redact.rs`).
+//! - Every call is bounded: the time of the whole call, the bytes of the answer, calls at one time for each origin, and tries.
+//! - A request that may change something is sent once. After a failed connect it is sent again, because nothing left.
+//! - Errors are classified by types and predicates, never by the words of a message.
 
 mod address;
 mod answer;
@@ -25,9 +25,9 @@ mod payload;
 mod redact;
 mod retry;
 mod send;
-mod wire;
+mod transport;
 
-pub use collector::{Collector, NotTaken};
-pub use net::Lookup;
+pub use collector::{Collector, CollectorError};
+pub use net::NameLookup;
 pub use options::{BuildError, Options};
 pub use send::HttpUpstream;

@@ -1,25 +1,30 @@
-//! What an upstream is built with.
-//! Invariant: no bound is zero, since a call that may take no time, or of which none may run, could never end well.
+//! The options of an upstream: timeouts, limits, retries, cache and routes.
+//! Invariant: no bound of a call is zero, since no call could succeed then.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::{Limits, Origin};
 
+/// The options of an [`HttpUpstream`](crate::HttpUpstream).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// For one try, from connecting to the last byte of the body. All tries of a call together may take twice this.
+    /// The time of one try, from connecting to the last byte of the body. All tries of a call together may take twice this.
     pub request_timeout: Duration,
+    /// The time to make a connection. It is part of the time of the try.
     pub connect_timeout: Duration,
-    /// Of one answer's body.
+    /// The largest body of an answer, after it is decompressed.
     pub response_bytes: usize,
+    /// The largest number of calls to one origin at one time.
     pub calls_per_origin: usize,
-    /// Tries after the first.
+    /// The number of tries after the first.
     pub retries: u32,
-    /// Answers kept to be asked for conditionally, and their bytes; zero of either keeps none.
+    /// The number of answers that are kept for conditional requests. Zero keeps none.
     pub cache_entries: usize,
+    /// The memory of all kept answers. Zero keeps none.
     pub cache_bytes: usize,
-    /// Where an origin is really reached. Requests are checked against the origin they name; a route changes the address only.
+    /// Other addresses for origins, set by the operator. Requests are checked against the origin that they name; a route
+    /// changes only where the connection goes.
     pub routes: BTreeMap<Origin, Origin>,
 }
 
@@ -45,20 +50,22 @@ impl From<&Limits> for Options {
 }
 
 impl Options {
+    /// Refuses bounds of zero.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
-        let zero = [
+        let bounds = [
             ("request_timeout", self.request_timeout.is_zero()),
             ("connect_timeout", self.connect_timeout.is_zero()),
             ("response_bytes", self.response_bytes == 0),
             ("calls_per_origin", self.calls_per_origin == 0),
         ];
-        match zero.into_iter().find(|(_, is_zero)| *is_zero) {
+        match bounds.into_iter().find(|(_, is_zero)| *is_zero) {
             Some((name, _)) => Err(BuildError::Zero(name)),
             None => Ok(()),
         }
     }
 }
 
+/// Why an upstream could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The operator's mistake.

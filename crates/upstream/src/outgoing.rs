@@ -1,6 +1,6 @@
-//! One request, ready to be sent any number of times.
-//! Invariant: a header of the request chooses neither host, framing, connection nor encoding, and every name and value is
-//! one that cannot start another header. The credential's value is marked sensitive.
+//! A checked request that is ready to be signed and sent any number of times.
+//! Invariant: no header of the request chooses the host, the framing, the connection or the encoding, and no name or value can
+//! start another header. The value of a credential is marked as sensitive, so that no `Debug` shows it.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use base::{Method, Origin, Request, Secret};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use crate::address::{AddressError, address, encode};
-use crate::payload::{self, Encoded, FORM, JSON, NotAContentType};
+use crate::address::{AddressError, encode_pairs, request_url};
+use crate::payload::{self, EncodedBody, FORM, JSON, NotAContentType};
 
-/// Headers that decide where a request goes, where it ends, or what this adapter must be able to read back.
-const RESERVED: [HeaderName; 10] = [
+/// Headers that a catalog may not set: they decide where a request goes, where it ends, or how its answer is encoded.
+const RESERVED_HEADERS: [HeaderName; 10] = [
     header::HOST,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -27,7 +27,7 @@ const RESERVED: [HeaderName; 10] = [
 
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-/// Why a request is not sent. Nothing of a value is in it: a value may be private.
+/// Why a request is not sent. It holds no value, because a value may be private.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(transparent)]
@@ -52,10 +52,12 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The request as its catalog means it, addressed to `place`: its origin, or where that is routed to.
-    pub(crate) fn new(request: &Request, place: &Origin) -> Result<Self, Refusal> {
-        let asked = address(&request.origin, &request.path, &request.query)?;
-        let url = if *place == request.origin { asked } else { address(place, &request.path, &request.query)? };
+    /// Checks a request and addresses it to `target`, which is its origin or the route of that origin.
+    pub(crate) fn new(request: &Request, target: &Origin) -> Result<Self, Refusal> {
+        // The URL of the named origin is built in each case, since the request must be valid for it even if it is routed.
+        let origin_url = request_url(&request.origin, &request.path, &request.query)?;
+        let url =
+            if *target == request.origin { origin_url } else { request_url(target, &request.path, &request.query)? };
         let body = request.body.as_ref().map(payload::encode).transpose()?;
         let mut headers = HeaderMap::new();
         for (name, text) in &request.headers {
@@ -65,38 +67,38 @@ impl Outgoing {
         }
         headers.entry(header::ACCEPT).or_insert(JSON);
         headers.insert(header::ACCEPT_ENCODING, GZIP);
-        let body = body.map(|Encoded { bytes, content_type }| {
+        let body = body.map(|EncodedBody { bytes, content_type }| {
             headers.entry(header::CONTENT_TYPE).or_insert(content_type);
             bytes
         });
         Ok(Self { method: method(request.method), url, headers, body })
     }
 
-    /// A form, as a token endpoint wants it: not what a catalog asks for, so it has no `Request`.
+    /// Returns a POST of a form to a token endpoint. This adapter sends it by itself, so there is no `Request`.
     pub(crate) fn form(origin: &Origin, path: &str, fields: &[(String, String)]) -> Result<Self, Refusal> {
-        let url = address(origin, path, &[])?;
+        let url = request_url(origin, path, &[])?;
         let headers = HeaderMap::from_iter([
             (header::ACCEPT, JSON),
             (header::ACCEPT_ENCODING, GZIP),
             (header::CONTENT_TYPE, FORM),
         ]);
-        Ok(Self { method: reqwest::Method::POST, url, headers, body: Some(encode(fields).into_bytes()) })
+        Ok(Self { method: reqwest::Method::POST, url, headers, body: Some(encode_pairs(fields).into_bytes()) })
     }
 
-    /// Adds a credential, in place of any header of that name.
-    pub(crate) fn put_header(&mut self, name: &str, text: &Secret) -> Result<(), Refusal> {
+    /// Adds a credential as a header and removes other headers of that name.
+    pub(crate) fn set_secret_header(&mut self, name: &str, secret: &Secret) -> Result<(), Refusal> {
         let name = header_name(name)?;
-        let mut value = HeaderValue::from_str(text.expose()).map_err(|_| Refusal::Value(name.clone()))?;
+        let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| Refusal::Value(name.clone()))?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(())
     }
 
-    /// Adds a credential, in place of any parameter of that name.
-    pub(crate) fn put_query(&mut self, name: &str, text: &Secret) {
+    /// Adds a credential as a query parameter and removes other parameters of that name.
+    pub(crate) fn set_secret_parameter(&mut self, name: &str, secret: &Secret) {
         let mut pairs: Vec<_> = self.url.query_pairs().into_owned().filter(|(key, _)| key != name).collect();
-        pairs.push((name.to_owned(), text.expose().to_owned()));
-        self.url.set_query(Some(&encode(&pairs)));
+        pairs.push((name.to_owned(), secret.expose().to_owned()));
+        self.url.set_query(Some(&encode_pairs(&pairs)));
     }
 
     pub(crate) fn url(&self) -> &Url {
@@ -107,6 +109,7 @@ impl Outgoing {
         &mut self.headers
     }
 
+    /// Returns the request for one try.
     pub(crate) fn request(&self, timeout: Duration) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
         *request.headers_mut() = self.headers.clone();
@@ -118,7 +121,7 @@ impl Outgoing {
 
 fn header_name(text: &str) -> Result<HeaderName, Refusal> {
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| Refusal::Name(text.escape_debug().to_string()))?;
-    if RESERVED.contains(&name) { Err(Refusal::Reserved(name)) } else { Ok(name) }
+    if RESERVED_HEADERS.contains(&name) { Err(Refusal::Reserved(name)) } else { Ok(name) }
 }
 
 fn method(method: Method) -> reqwest::Method {

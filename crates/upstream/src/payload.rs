@@ -1,24 +1,27 @@
-//! What a request carries, as bytes and a content type.
-//! Invariant: a value cannot end its part or start another: the boundary occurs in none of them, and names are escaped.
+//! Encodes the body of a request as JSON, a form or multipart, with its content type.
+//! Invariant: a value cannot end its part or start another one: the boundary occurs in no value, and names are escaped.
 
 use base::{Digest, FormPart, Payload};
 use reqwest::header::HeaderValue;
 
-use crate::address::encode as encode_pairs;
+use crate::address::encode_pairs;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
+/// The text cannot be the value of a header.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a content type")]
 pub(crate) struct NotAContentType(String);
 
-pub(crate) struct Encoded {
+/// A body as it is sent.
+pub(crate) struct EncodedBody {
     pub bytes: Vec<u8>,
     pub content_type: HeaderValue,
 }
 
-pub(crate) fn encode(payload: &Payload) -> Result<Encoded, NotAContentType> {
+/// Returns the bytes and the content type of a body.
+pub(crate) fn encode(payload: &Payload) -> Result<EncodedBody, NotAContentType> {
     let (bytes, content_type) = match payload {
         Payload::Json { value, content_type: None } => (value.to_string().into_bytes(), JSON),
         Payload::Json { value, content_type: Some(kind) } => (value.to_string().into_bytes(), media_type(kind)?),
@@ -30,7 +33,7 @@ pub(crate) fn encode(payload: &Payload) -> Result<Encoded, NotAContentType> {
             (multipart(parts, &boundary)?, kind)
         }
     };
-    Ok(Encoded { bytes, content_type })
+    Ok(EncodedBody { bytes, content_type })
 }
 
 fn media_type(text: &str) -> Result<HeaderValue, NotAContentType> {
@@ -56,18 +59,19 @@ fn multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, NotAContentT
     Ok(out)
 }
 
-/// As browsers do: what would end the quoted name is percent-encoded.
+/// Escapes a quoted name as browsers do: characters that would end it are percent-encoded.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Made from the parts, so that a request is the same each time it is sent; made again should a part contain it.
+/// Returns a boundary that no part contains. It is derived from the parts and is not random, so that a request has the same
+/// bytes each time it is sent.
 fn boundary(parts: &[FormPart]) -> String {
-    let all: Vec<u8> = parts.iter().flat_map(|p| p.bytes.iter().copied()).collect();
-    let mut seed = Digest::of(&all).to_string();
+    let contents: Vec<u8> = parts.iter().flat_map(|part| part.bytes.iter().copied()).collect();
+    let mut seed = Digest::of(&contents).to_string();
     loop {
         let boundary = Digest::of(seed.as_bytes()).to_string()[..32].to_owned();
-        if memchr::memmem::find(&all, boundary.as_bytes()).is_none() {
+        if memchr::memmem::find(&contents, boundary.as_bytes()).is_none() {
             return boundary;
         }
         seed = boundary;
@@ -80,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_form_has_its_type_and_bytes() {
+    fn each_kind_of_body_has_its_content_type_and_bytes() {
         let form = Payload::Form(vec![("a".into(), "1&b=2".into()), ("c d".into(), "é".into())]);
         let encoded = encode(&form).unwrap();
         assert_eq!(String::from_utf8(encoded.bytes).unwrap(), "a=1%26b%3D2&c%20d=%C3%A9");
@@ -92,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_cannot_end_itself() {
+    fn no_value_can_end_its_part() {
         let part = |name: &str, bytes: &str, file: Option<&str>| FormPart {
             name: name.into(),
             file_name: file.map(str::to_owned),

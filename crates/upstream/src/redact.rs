@@ -1,61 +1,69 @@
-//! Takes credentials out of answers: an API that echoes what it was sent must not carry them further.
-//! Invariant: no value that a call was signed with leaves this crate in a header or body of its answer.
+//! Removes credentials from answers, because an API may echo the credential that it was sent.
+//! Invariant: no secret value that signed a call leaves this crate in a header or in the body of the answer. Values that
+//! are shorter than `MIN_SECRET_LENGTH` bytes are excepted.
 
 use base::{Response, Secret};
 use memchr::memmem;
 
-/// Shorter values would be found everywhere, and guard nothing.
-const SHORTEST: usize = 6;
-const MARK: &[u8] = b"[secret]";
+/// Shorter values occur in ordinary text, so replacing them would damage most answers.
+const MIN_SECRET_LENGTH: usize = 6;
+const REPLACEMENT: &str = "[secret]";
 
+/// Replaces every occurrence of the values in the headers and the body, in each form in which an API could echo them.
 pub(crate) fn redact(answer: &mut Response, values: &[Secret]) {
-    for value in values.iter().map(Secret::expose).filter(|value| value.len() >= SHORTEST) {
-        for form in forms(value) {
-            replace(&mut answer.body, form.as_bytes());
+    for value in values.iter().map(Secret::expose).filter(|value| value.len() >= MIN_SECRET_LENGTH) {
+        for form in echoed_forms(value) {
+            replace_in_body(&mut answer.body, form.as_bytes());
             for (_, text) in answer.headers.iter_mut().filter(|(_, text)| text.contains(&form)) {
-                *text = text.replace(&form, "[secret]");
+                *text = text.replace(&form, REPLACEMENT);
             }
         }
     }
 }
 
-/// As it is; inside a JSON string, with slashes escaped or not; in a URL or a form, in digits of either case. Each where it is
-/// another one.
-fn forms(value: &str) -> Vec<String> {
+/// Returns the value as it is, as text of a JSON string with slashes escaped or not, and percent-encoded as in a URL or a
+/// form with hex digits in upper or lower case.
+fn echoed_forms(value: &str) -> Vec<String> {
     let json = serde_json::Value::from(value).to_string();
     let json = json.trim_matches('"').to_owned();
-    let slashed = json.replace('/', "\\/");
+    let json_with_escaped_slashes = json.replace('/', "\\/");
     let form: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
     let percent = form.replace('+', "%20");
-    let lower = |text: &str| {
-        let mut parts = text.split('%');
-        let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |all, part| {
-            let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
-            all + "%" + &digits.to_ascii_lowercase() + rest
-        })
-    };
-    let mut forms = vec![value.to_owned(), json, slashed, lower(&form), lower(&percent), form, percent];
-    // The longest first, or what is left of one would not be found.
+    let form_lower = with_lower_case_hex(&form);
+    let percent_lower = with_lower_case_hex(&percent);
+    let mut forms = vec![value.to_owned(), json, json_with_escaped_slashes, form_lower, percent_lower, form, percent];
+    // The longest form comes first. A shorter form may be a part of it, and after its replacement the rest of the longer
+    // form would stay in the answer.
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms.dedup();
     forms
 }
 
-fn replace(body: &mut Vec<u8>, value: &[u8]) {
-    let found: Vec<usize> = memmem::find_iter(body, value).collect();
-    if found.is_empty() {
+/// Writes the hex digits of `%2F` in lower case. The other letters keep their case.
+fn with_lower_case_hex(text: &str) -> String {
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |result, part| {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        result + "%" + &digits.to_ascii_lowercase() + rest
+    })
+}
+
+fn replace_in_body(body: &mut Vec<u8>, value: &[u8]) {
+    let occurrences: Vec<usize> = memmem::find_iter(body, value).collect();
+    // Most answers echo nothing and are not copied.
+    if occurrences.is_empty() {
         return;
     }
-    let mut out = Vec::with_capacity(body.len());
-    let mut from = 0;
-    for at in found {
-        out.extend_from_slice(&body[from..at]);
-        out.extend_from_slice(MARK);
-        from = at + value.len();
+    let mut redacted = Vec::with_capacity(body.len());
+    let mut copied_to = 0;
+    for offset in occurrences {
+        redacted.extend_from_slice(&body[copied_to..offset]);
+        redacted.extend_from_slice(REPLACEMENT.as_bytes());
+        copied_to = offset + value.len();
     }
-    out.extend_from_slice(&body[from..]);
-    *body = out;
+    redacted.extend_from_slice(&body[copied_to..]);
+    *body = redacted;
 }
 
 #[cfg(test)]
@@ -63,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_echo_is_taken_out() {
+    fn every_echo_in_headers_and_body_is_replaced() {
         let body = br#"{"a": "bad Bearer sk-12345678", "b": "sk-12345678sk-12345678", "c": "q\"uote1"}"#.to_vec();
         let headers = vec![("x-echo".to_owned(), "Bearer sk-12345678".to_owned())];
         let mut answer = Response { status: 500, headers, body };
@@ -77,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_in_a_url_or_with_escaped_slashes_is_taken_out() {
+    fn an_echo_in_a_url_or_with_escaped_slashes_is_replaced() {
         let secret = "ab/cd+ef== gh";
         let link = "https://a.example/?key=ab%2Fcd%2Bef%3D%3D+gh&next=ab%2fcd%2bef%3d%3d%20gh";
         let headers = vec![("link".to_owned(), link.to_owned())];

@@ -1,5 +1,6 @@
-//! Sends a call: checks it, signs it, tries it, and tries it again where that is allowed.
-//! Invariant: the address is checked before a secret is asked for; nothing leaves if either fails.
+//! The adapter of the port `Upstream`: checks a call, signs it, sends it at the origin's pace, and retries where that is
+//! allowed.
+//! Invariant: the address is checked before a secret is read, and nothing leaves if either fails.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,27 +11,36 @@ use base::{Auth, Response, TenantId, Timestamp};
 use ports::upstream::{Call, Error};
 use ports::{Clock, Secrets, Upstream};
 
-use crate::auth::{Signed, Signer, Tokens};
-use crate::cache::{self, Cache};
-use crate::failure::{Failure, label, refused};
-use crate::net::{Lookup, SystemLookup};
+use crate::auth::{Signed, Signer, TokenCache};
+use crate::cache::{self, AnswerCache};
+use crate::failure::{Failure, label, refusal_error};
+use crate::net::{NameLookup, SystemLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
-use crate::pace::{self, InFlight, Pacer, Place};
+use crate::pace::{self, CallPermit, InFlight, Pacer};
 use crate::redact::redact;
-use crate::retry::Retries;
-use crate::wire::Wire;
+use crate::retry::RetryPolicy;
+use crate::transport::{Attempt, Transport};
 
-/// A call that an origin has put off so often goes out all the same, and gets the origin's answer.
-const PAUSES: u32 = 3;
+/// The number of pauses that one call waits for. After that it is sent all the same and gets the origin's answer, so that an
+/// origin that always asks for pauses cannot hold a call forever.
+const MAX_PAUSES: u32 = 3;
 
+/// Calls to APIs over HTTP. One value serves the whole process, because pools, rates, tokens and kept answers are shared.
 pub struct HttpUpstream {
-    wire: Wire,
+    transport: Transport,
     in_flight: InFlight,
     pacer: Pacer,
-    tokens: Tokens,
-    cache: Cache,
+    tokens: TokenCache,
+    cache: AnswerCache,
     secrets: Arc<dyn Secrets>,
+}
+
+/// The final answer of a call.
+struct FinalAnswer {
+    response: Response,
+    /// Whether the origin allows to keep the answer.
+    is_cacheable: bool,
 }
 
 impl HttpUpstream {
@@ -38,152 +48,162 @@ impl HttpUpstream {
         Self::with_lookup(options, secrets, clock, Arc::new(SystemLookup))
     }
 
-    /// With another way from names to addresses than the operating system's. What it finds is checked all the same.
+    /// Returns an upstream with another source of addresses than the operating system. Its addresses are checked in the same
+    /// way.
     pub fn with_lookup(
         options: Options,
         secrets: Arc<dyn Secrets>,
         clock: Arc<dyn Clock>,
-        lookup: Arc<dyn Lookup>,
+        lookup: Arc<dyn NameLookup>,
     ) -> Result<Self, BuildError> {
         let in_flight = InFlight::new(options.calls_per_origin);
-        let cache = Cache::new(options.cache_entries, options.cache_bytes);
-        let wire = Wire::new(options, clock, lookup)?;
-        Ok(Self { wire, in_flight, pacer: Pacer::default(), tokens: Tokens::default(), cache, secrets })
+        let cache = AnswerCache::new(options.cache_entries, options.cache_bytes);
+        let transport = Transport::new(options, clock, lookup)?;
+        Ok(Self { transport, in_flight, pacer: Pacer::default(), tokens: TokenCache::default(), cache, secrets })
     }
 }
 
+// Written by hand, so that no credential in a cache is printed.
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpUpstream").field("options", &self.wire.options).finish_non_exhaustive()
+        f.debug_struct("HttpUpstream").field("options", &self.transport.options).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl Upstream for HttpUpstream {
-    async fn lacking(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
-        let mut lacking = Vec::new();
+    async fn missing_secrets(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
+        let mut missing = Vec::new();
         for name in auth.secret_names() {
             if self.secrets.get(tenant, name).await.is_err() {
-                lacking.push(name.to_owned());
+                missing.push(name.to_owned());
             }
         }
-        lacking.dedup();
-        lacking
+        missing.dedup();
+        missing
     }
 
     async fn send(&self, call: Call) -> Result<Response, Error> {
         let label = label(&call.request);
-        let mut outgoing = self.wire.outgoing(&call.request).map_err(|refusal| refused(&label, refusal))?;
-        if call.pace.as_ref().is_some_and(|pace| !pace::usable(pace)) {
-            return Err(refused(&label, Refusal::Pace));
+        let outgoing = self.transport.outgoing(&call.request);
+        let mut outgoing = outgoing.map_err(|refusal| refusal_error(&label, refusal))?;
+        if call.pace.as_ref().is_some_and(|pace| !pace::is_possible(pace)) {
+            return Err(refusal_error(&label, Refusal::Pace));
         }
         let signed = self.signer(&call, &label).sign(&mut outgoing, None).await?;
-        let key = self.cache.key(&call, &signed);
-        let known = key.as_ref().and_then(|key| self.cache.find(key));
-        if let Some(known) = &known {
-            cache::ask(outgoing.headers_mut(), known);
+        let cache_key = self.cache.key(&call, &signed);
+        let kept = cache_key.as_ref().and_then(|key| self.cache.find(key));
+        if let Some(kept) = &kept {
+            cache::add_validators(outgoing.headers_mut(), kept);
         }
-        let (answer, keep) = self.paced(&call, &label, outgoing, signed).await?;
-        if let Some(known) = known.as_ref().filter(|_| answer.status == 304) {
-            return Ok(cache::revalidated(known, &answer));
+        let answer = self.send_with_retries(&call, &label, outgoing, signed).await?;
+        if let Some(kept) = kept.as_ref().filter(|_| answer.response.status == 304) {
+            return Ok(cache::revalidated(kept, &answer.response));
         }
-        // What may not be kept still takes the place of what was.
-        if let Some(key) = key.filter(|_| answer.status == 200 && (keep || known.is_some())) {
-            self.cache.put(key, &answer, keep);
+        // An answer that may not be kept is put as well if there is a kept one, which it makes invalid.
+        let changes_cache = answer.response.status == 200 && (answer.is_cacheable || kept.is_some());
+        if let Some(key) = cache_key.filter(|_| changes_cache) {
+            self.cache.put(key, &answer.response, answer.is_cacheable);
         }
-        Ok(answer)
+        Ok(answer.response)
     }
 }
 
 impl HttpUpstream {
     fn signer<'a>(&'a self, call: &'a Call, label: &'a str) -> Signer<'a> {
-        Signer { wire: &self.wire, secrets: self.secrets.as_ref(), tokens: &self.tokens, call, label }
+        Signer { transport: &self.transport, secrets: self.secrets.as_ref(), tokens: &self.tokens, call, label }
     }
 
-    /// All tries of a call, at its origin's pace.
-    async fn paced(
+    /// Makes all tries of a call, at its origin's pace, and removes its credentials from the answer.
+    async fn send_with_retries(
         &self,
         call: &Call,
         label: &str,
         mut outgoing: Outgoing,
         mut signed: Signed,
-    ) -> Result<(Response, bool), Error> {
+    ) -> Result<FinalAnswer, Error> {
         let origin = &call.request.origin;
-        let retries = Retries::of(call, self.wire.options.retries);
-        let _place = self.enter(call).await;
-        self.sleep(self.turn(call, Duration::ZERO)).await;
-        // Time spent waiting for a place and a turn is not the origin's: the deadline starts here.
-        let started = self.wire.now();
-        let mut tried = 0;
+        let policy = RetryPolicy::of_call(call, self.transport.options.retries);
+        let _permit = self.acquire_permit(call).await;
+        self.sleep(self.take_turn(call, Duration::ZERO)).await;
+        // The deadline starts here, because the wait for a permit and a turn is not the origin's fault.
+        let started = self.transport.now();
+        let mut tries = 0;
         loop {
-            let timeout = self.wire.options.request_timeout.min(self.wire.left(started));
-            let (outcome, keep) = self.wire.attempt(&outgoing, origin, label, timeout).await;
-            let now = self.wire.now();
+            let timeout = self.transport.options.request_timeout.min(self.transport.remaining_time(started));
+            let Attempt { outcome, is_cacheable } = self.transport.attempt(&outgoing, origin, label, timeout).await;
             if let Ok(answer) = &outcome {
-                self.pacer.heed(&call.tenant, origin, answer, now);
+                self.pacer.record_answer(&call.tenant, origin, answer, self.transport.now());
             }
-            // A refused token means that nothing was done, so a write may go again; but once, and with another token.
-            if let Some(stale) = signed.token.filter(|_| refreshes(&outcome) && !self.wire.left(started).is_zero()) {
-                let renewed = self.signer(call, label).sign(&mut outgoing, Some(stale)).await?;
+            // A 401 for a token means that nothing was done, so even a write may be sent again. This happens once for a call:
+            // an origin that refuses a new token too will refuse every token.
+            let has_time = !self.transport.remaining_time(started).is_zero();
+            if let Some(refused_token) = signed.token.filter(|_| is_unauthorized(&outcome) && has_time) {
+                let renewed = self.signer(call, label).sign(&mut outgoing, Some(refused_token)).await?;
                 signed.token = None;
+                // The answer may echo the older token as well.
                 signed.values.extend(renewed.values);
-                self.sleep(self.turn(call, Duration::ZERO)).await;
+                self.sleep(self.take_turn(call, Duration::ZERO)).await;
                 continue;
             }
-            tried += 1;
-            match self.again(call, &retries, (tried, &outcome), started) {
+            tries += 1;
+            match self.wait_before_retry(call, &policy, tries, &outcome, started) {
                 Some(wait) => self.sleep(wait).await,
                 None => {
-                    let told = |f: Failure| f.told(label.to_owned(), timeout, self.wire.options.response_bytes);
-                    return outcome.map_err(told).map(|mut answer| {
-                        redact(&mut answer, &signed.values);
-                        (answer, keep)
+                    let limit = self.transport.options.response_bytes;
+                    let outcome = outcome.map_err(|failure| failure.into_error(label.to_owned(), timeout, limit));
+                    return outcome.map(|mut response| {
+                        redact(&mut response, &signed.values);
+                        FinalAnswer { response, is_cacheable }
                     });
                 }
             }
         }
     }
 
-    /// A place at the origin, when it does not want to be left alone. That pause is slept through without a place: it is
-    /// this tenant's, and others need not wait for it.
-    async fn enter(&self, call: &Call) -> Place {
+    /// Waits for the origin's pauses and then for a permit. A pause is waited for without a permit: it holds for this tenant
+    /// only, and calls of other tenants must not wait for it.
+    async fn acquire_permit(&self, call: &Call) -> CallPermit {
         let origin = &call.request.origin;
-        let pause = || self.pacer.pause(&call.tenant, origin, self.wire.now());
+        let remaining_pause = || self.pacer.remaining_pause(&call.tenant, origin, self.transport.now());
         let concurrent = call.pace.and_then(|pace| pace.concurrent);
-        for _ in 0..PAUSES {
-            self.sleep(pause()).await;
-            let place = self.in_flight.enter(origin, concurrent).await;
-            if pause().is_zero() {
-                return place;
+        for _ in 0..MAX_PAUSES {
+            self.sleep(remaining_pause()).await;
+            let permit = self.in_flight.acquire(origin, concurrent).await;
+            // An answer may have asked for another pause while this call waited for its permit.
+            if remaining_pause().is_zero() {
+                return permit;
             }
         }
-        self.in_flight.enter(origin, concurrent).await
+        self.in_flight.acquire(origin, concurrent).await
     }
 
-    /// The wait before the next try, if there is one: what the outcome asks for, and then the origin's pace.
-    fn again(
+    /// Returns the wait before the next try, or `None` if the outcome is final. The wait is at least as long as the policy
+    /// and the origin's rate demand.
+    fn wait_before_retry(
         &self,
         call: &Call,
-        retries: &Retries,
-        (tried, outcome): (u32, &Result<Response, Failure>),
+        policy: &RetryPolicy,
+        tries: u32,
+        outcome: &Result<Response, Failure>,
         started: Timestamp,
     ) -> Option<Duration> {
-        let left = self.wire.left(started);
-        let wait = retries.wait(tried, outcome, self.wire.now(), left)?;
-        Some(self.turn(call, wait)).filter(|wait| *wait < left)
+        let remaining = self.transport.remaining_time(started);
+        let wait = policy.wait_before_retry(tries, outcome, self.transport.now(), remaining)?;
+        Some(self.take_turn(call, wait)).filter(|wait| *wait < remaining)
     }
 
-    fn turn(&self, call: &Call, delay: Duration) -> Duration {
-        self.pacer.turn(&call.request.origin, call.pace.as_ref(), self.wire.now(), delay)
+    fn take_turn(&self, call: &Call, delay: Duration) -> Duration {
+        self.pacer.take_turn(&call.request.origin, call.pace.as_ref(), self.transport.now(), delay)
     }
 
     async fn sleep(&self, wait: Duration) {
         if !wait.is_zero() {
-            self.wire.clock.sleep(wait).await;
+            self.transport.clock.sleep(wait).await;
         }
     }
 }
 
-fn refreshes(outcome: &Result<Response, Failure>) -> bool {
+fn is_unauthorized(outcome: &Result<Response, Failure>) -> bool {
     matches!(outcome, Ok(answer) if answer.status == 401)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use base::{Secret, TenantId};
 use serde_json::json;
-use store::secrets::{Change, MOST_SECRET_BYTES, SecretStore};
+use store::secrets::{MAX_SECRET_BYTES, SecretStore, SetEffect};
 use zeroize::Zeroizing;
 
 use crate::args::{Secret as Args, SecretAction, Settings};
@@ -45,11 +45,11 @@ fn set(store: &SecretStore, tenant: &TenantId, name: &str, output: &Output) -> R
     store.names(tenant)?;
     let change = store.set(tenant, name, &value(name)?)?;
     if output.json {
-        output.value(&json!({"name": name, "replaced": change == Change::Replaced}));
+        output.value(&json!({"name": name, "replaced": change == SetEffect::Replaced}));
     } else {
         output.line(&match change {
-            Change::Added => format!("{name} is set"),
-            Change::Replaced => format!("{name} is set to another value"),
+            SetEffect::Added => format!("{name} is set"),
+            SetEffect::Replaced => format!("{name} is set to another value"),
         });
     }
     Ok(())
@@ -88,8 +88,8 @@ fn value(name: &str) -> Result<Secret, Failure> {
         return rpassword::prompt_password(format!("Value of {name}: ")).map(Secret::new).map_err(unreadable);
     }
     // At its full size from the start: a buffer that grows leaves copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_SECRET_BYTES + 3));
-    std::io::stdin().take(MOST_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES + 3));
+    std::io::stdin().take(MAX_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
     ports::line(std::mem::take(&mut *bytes))
         .ok_or(Failure::SecretInput { what: "the value is not UTF-8 text", hint: "encode it, for example as base64" })
 }

@@ -55,7 +55,7 @@ fn sweep(folder: &Path) {
 }
 
 impl Presence for FilePresence {
-    fn me(&self) -> InstanceId {
+    fn this_process(&self) -> InstanceId {
         self.me
     }
 
@@ -92,8 +92,10 @@ mod tests {
     fn a_process_is_alive_until_it_ends() {
         let data = tempfile::tempdir().unwrap();
         let (one, two) = (FilePresence::join(data.path()).unwrap(), FilePresence::join(data.path()).unwrap());
-        assert!(one.is_alive(two.me()) && two.is_alive(one.me()) && one.is_alive(one.me()));
-        let gone = two.me();
+        assert!(
+            one.is_alive(two.this_process()) && two.is_alive(one.this_process()) && one.is_alive(one.this_process())
+        );
+        let gone = two.this_process();
         // As after a kill: the lock goes, the file stays.
         std::fs::write(data.path().join("processes").join(InstanceId::from_random([7; 16]).to_string()), b"").unwrap();
         assert!(!one.is_alive(InstanceId::from_random([7; 16])));
@@ -106,7 +108,7 @@ mod tests {
                 .unwrap();
         }
         let three = FilePresence::join(data.path()).unwrap();
-        assert!(three.is_alive(one.me()));
+        assert!(three.is_alive(one.this_process()));
         assert_eq!(std::fs::read_dir(data.path().join("processes")).unwrap().count(), 2);
     }
 }

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn stored(data: &std::path::Path, key: Option<&str>) -> Arc<SecretStore> {
-        let cheap = store::secrets::Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        let cheap = store::secrets::KeyCost { memory_kib: 64, passes: 1, lanes: 1 };
         Arc::new(SecretStore::with_cost(data, key.map(Secret::new), cheap))
     }
 
@@ -131,7 +131,7 @@ mod tests {
         stored(folder.path(), Some("right")).set(&tenant, "TOKAMAK_TEST", &Secret::new("hunter2")).unwrap();
         for (key, word) in [(Some("wrong"), "does not open"), (None, "TOKAMAK_SECRETS_KEY")] {
             let told = OperatorSecrets::new(None, stored(folder.path(), key)).get(&tenant, "TOKAMAK_TEST").await;
-            assert!(matches!(&told, Err(Error::Unfit { hint, .. }) if hint.contains(word)), "{told:?}");
+            assert!(matches!(&told, Err(Error::Unusable { hint, .. }) if hint.contains(word)), "{told:?}");
         }
     }
 
@@ -139,6 +139,6 @@ mod tests {
     async fn a_catalog_cannot_have_the_key() {
         let folder = tempfile::tempdir().unwrap();
         let secrets = OperatorSecrets::new(None, stored(folder.path(), Some("key")));
-        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unfit { .. })));
+        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unusable { .. })));
     }
 }

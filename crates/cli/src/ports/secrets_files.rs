@@ -96,7 +96,7 @@ fn open_to_all(_about: &std::fs::Metadata) -> bool {
 }
 
 pub fn unfit(name: &str, hint: &str) -> Error {
-    Error::Unfit { name: name.escape_debug().to_string(), hint: hint.to_owned() }
+    Error::Unusable { name: name.escape_debug().to_string(), hint: hint.to_owned() }
 }
 
 fn unavailable(cause: std::io::Error) -> Error {
@@ -139,7 +139,7 @@ mod tests {
         for mode in [0o644, 0o604, 0o602, 0o666, 0o601] {
             put(folder.path(), "OPEN", b"hunter2", mode);
             let error = read(folder.path(), "OPEN").unwrap_err();
-            assert!(matches!(&error, Error::Unfit { hint, .. } if hint.contains("chmod 600")), "{error:?}");
+            assert!(matches!(&error, Error::Unusable { hint, .. } if hint.contains("chmod 600")), "{error:?}");
             assert!(!format!("{error:?} {error}").contains("hunter2"));
             std::fs::remove_file(folder.path().join("OPEN")).unwrap();
         }
@@ -148,7 +148,7 @@ mod tests {
         put(folder.path(), "LARGE", &vec![b'a'; 64 * 1024 + 1], 0o600);
         std::fs::create_dir(folder.path().join("FOLDER")).unwrap();
         for name in ["EMPTY", "BYTES", "LARGE", "FOLDER"] {
-            assert!(matches!(read(folder.path(), name), Err(Error::Unfit { .. })), "{name}");
+            assert!(matches!(read(folder.path(), name), Err(Error::Unusable { .. })), "{name}");
         }
         assert!(read(folder.path(), "MISSING").unwrap().is_none());
         assert!(read(&folder.path().join("none"), "X").unwrap().is_none());
@@ -176,7 +176,7 @@ mod tests {
         let inside = folder.path().join("in");
         for name in ["../out", "..", ".", "", "/etc/passwd", "a/b", "a\\b", ".hidden", "a\0b", "é", "a b", "a\n", &long]
         {
-            assert!(matches!(read(&inside, name), Err(Error::Unfit { .. })), "{name:?}");
+            assert!(matches!(read(&inside, name), Err(Error::Unusable { .. })), "{name:?}");
         }
     }
 }

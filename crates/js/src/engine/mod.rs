@@ -145,16 +145,16 @@ impl Scripts for Engine {
         &self.core.ours.guest
     }
 
-    fn plain(&self, source: &str) -> Result<String, Thrown> {
+    fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
         crate::typescript::plain(source)
     }
 
-    fn frame(&self, object: &[u8]) -> Result<scripts::Frame, Error> {
+    fn header(&self, object: &[u8]) -> Result<scripts::ObjectHeader, Error> {
         let frame = Frame::read(object).map_err(|error| admit::refused(Digest::of(object), error))?;
-        Ok(scripts::Frame { key: frame.key, parent: frame.parent, memory_bytes: frame.memory_bytes })
+        Ok(scripts::ObjectHeader { key: frame.key, parent: frame.parent, memory_bytes: frame.memory_bytes })
     }
 
-    fn is_here(&self, key: Digest) -> bool {
+    fn is_in_memory(&self, key: Digest) -> bool {
         self.core.shelf.has(&key)
     }
 
@@ -180,11 +180,11 @@ impl Scripts for Engine {
         .await
     }
 
-    async fn ready(&self, key: Digest) -> Result<(), Error> {
+    async fn prepare(&self, key: Digest) -> Result<(), Error> {
         self.there(move |core, bench| core.ready(bench, key)).await
     }
 
-    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+    async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error> {
         self.there(move |core, bench| core.whole(bench, key)).await
     }
 

@@ -45,8 +45,8 @@ fn one_object_holds_the_whole() {
         session.run(&format!("kept.push({i})"));
     }
     let key = session.head.unwrap();
-    let whole = wait(session.engine.whole(key)).unwrap();
-    assert_eq!(session.engine.frame(&whole).unwrap().parent, None);
+    let whole = wait(session.engine.standalone_object(key)).unwrap();
+    assert_eq!(session.engine.header(&whole).unwrap().parent, None);
     let fresh = Arc::new(Engine::start(&settings()).unwrap());
     wait(fresh.admit(key, vec![whole])).unwrap();
     session.engine = fresh;

@@ -62,12 +62,12 @@ fn a_heap_made_ready_is_the_heap_it_is() {
         Session::on(shared.clone()).run(&program(other, 1));
     }
     for _ in 0..3 {
-        wait(shared.ready(made)).unwrap();
+        wait(shared.prepare(made)).unwrap();
     }
     for session in [&mut apart, &mut ready] {
         session.run("rows[7].i = ++n");
     }
     assert_eq!(apart.head, ready.head);
     let missing = base::Digest::of(b"no heap");
-    assert!(matches!(wait(shared.ready(missing)), Err(ports::scripts::Error::Absent(key)) if key == missing));
+    assert!(matches!(wait(shared.prepare(missing)), Err(ports::scripts::Error::Absent(key)) if key == missing));
 }

@@ -86,6 +86,6 @@ fn a_heap_that_is_not_here_is_absent_not_fresh() {
     session.head = Some(unknown);
     assert!(matches!(session.fails("1"), Error::Absent(key) if key == unknown));
     assert!(matches!(wait(session.engine.admit(unknown, Vec::new())), Err(Error::Absent(key)) if key == unknown));
-    assert!(matches!(wait(session.engine.whole(unknown)), Err(Error::Absent(key)) if key == unknown));
+    assert!(matches!(wait(session.engine.standalone_object(unknown)), Err(Error::Absent(key)) if key == unknown));
     assert!(matches!(wait(session.engine.globals(unknown)), Err(Error::Absent(key)) if key == unknown));
 }

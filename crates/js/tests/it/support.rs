@@ -129,7 +129,7 @@ impl Session {
         let mut at = self.head;
         while let Some(key) = at {
             let object = self.objects[&key].clone();
-            at = self.engine.frame(&object).unwrap().parent;
+            at = self.engine.header(&object).unwrap().parent;
             chain.insert(0, object);
         }
         chain

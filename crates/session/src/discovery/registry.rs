@@ -50,7 +50,7 @@ impl Service {
 
     async fn access(&self, caller: &Caller, catalog: &Catalog) -> ApiAccess {
         let Some(auth) = &catalog.auth else { return ApiAccess::Open };
-        match self.ports.upstream.lacking(&caller.tenant, auth).await {
+        match self.ports.upstream.missing_secrets(&caller.tenant, auth).await {
             lacking if lacking.is_empty() => ApiAccess::Signed,
             lacking if catalog.anonymous => ApiAccess::Anonymous(lacking),
             lacking => ApiAccess::Lacking(lacking),

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::{Digest, TenantId, Timestamp};
-use ports::scripts::{self, Frame, Heap};
+use ports::scripts::{self, Heap, ObjectHeader};
 use ports::store::{self, Batch, Expect, Write};
 
 use crate::commit::TRIES;
@@ -103,7 +103,7 @@ impl Service {
         let scripts = &self.js()?.scripts;
         let (mut load_all, mut tried) = (false, 0);
         loop {
-            let objects = self.heap_chain(tenant, key, |heap| !load_all && scripts.is_here(heap)).await?;
+            let objects = self.heap_chain(tenant, key, |heap| !load_all && scripts.is_in_memory(heap)).await?;
             // The engine names the first missing thing. Both an engine and an ancestor may be missing, so two retries
             // are needed.
             match scripts.admit(key, objects).await {
@@ -123,9 +123,9 @@ impl Service {
     pub(super) async fn prepare_heap(&self, tenant: &TenantId, key: Digest) {
         let Ok(js) = self.js() else { return };
         let Ok(_permit) = js.preparations.try_acquire() else { return };
-        let loaded = if js.scripts.is_here(key) { Ok(()) } else { self.load_heap(tenant, key).await };
+        let loaded = if js.scripts.is_in_memory(key) { Ok(()) } else { self.load_heap(tenant, key).await };
         let ready = match loaded {
-            Ok(()) => js.scripts.ready(key).await.map_err(|error| engine_error(error).into()),
+            Ok(()) => js.scripts.prepare(key).await.map_err(|error| engine_error(error).into()),
             Err(error) => Err(error),
         };
         if let Err(error) = ready {
@@ -155,8 +155,8 @@ impl Service {
             };
             let links = stored.row.condemned.is_none().then_some(stored.row.links);
             let object = self.object_of(current, stored).await?;
-            let Frame { key: object_key, parent, .. } =
-                scripts.frame(&object).map_err(|_| JsError::DamagedHeap(current))?;
+            let ObjectHeader { key: object_key, parent, .. } =
+                scripts.header(&object).map_err(|_| JsError::DamagedHeap(current))?;
             if object_key != current {
                 return Err(JsError::DamagedHeap(current).into());
             }
@@ -296,7 +296,7 @@ impl Service {
         let (object, parent, links): (Arc<[u8]>, _, _) = match parent_links {
             Some(parent_links) => (heap.object.clone(), heap.parent, parent_links + 1),
             // The engine made the object against a heap of another tenant, which this tenant cannot read.
-            None => (self.js()?.scripts.whole(heap.key).await.map_err(engine_error)?.into(), None, 1),
+            None => (self.js()?.scripts.standalone_object(heap.key).await.map_err(engine_error)?.into(), None, 1),
         };
         let row = HeapRow { parent, links, ..self.new_heap(heap, from, &object).await? };
         let write = Write::Put { key, value: row.write(&object), expect: Expect::Absent };
@@ -335,7 +335,7 @@ impl Service {
         from: Option<Digest>,
     ) -> Result<HeapWrite, Error> {
         tracing::warn!(heap = heap.key.short(), "a damaged heap is replaced");
-        let object = self.js()?.scripts.whole(heap.key).await.map_err(engine_error)?;
+        let object = self.js()?.scripts.standalone_object(heap.key).await.map_err(engine_error)?;
         let mut row = self.new_heap(heap, from, &object).await?;
         // Perhaps only an ancestor is damaged. The intact row then keeps its pin, its date and its origin.
         let expect = match self.stored_heap(tenant, heap.key).await {
@@ -398,7 +398,7 @@ impl Service {
             return Ok(());
         };
         let Some(stored) = self.stored_heap(tenant, key).await? else { return Ok(()) };
-        let object = js.scripts.whole(key).await.map_err(engine_error)?;
+        let object = js.scripts.standalone_object(key).await.map_err(engine_error)?;
         let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
         let row = HeapRow { parent: None, links: 1, blob, stored_bytes: object.len() as u64, ..stored.row.clone() };
         let expect = Expect::Version(stored.version);

@@ -33,7 +33,7 @@ impl Service {
 
     /// Returns the id of this process, if it has a JavaScript engine.
     pub(crate) fn instance(&self) -> Option<InstanceId> {
-        self.js.as_ref().map(|js| js.presence.me())
+        self.js.as_ref().map(|js| js.presence.this_process())
     }
 
     /// Returns the engine, or an error if the server has none.

@@ -49,6 +49,6 @@ impl Service {
     /// counts as dead.
     pub(crate) fn has_died(&self, claim: &ClaimRow) -> bool {
         let (Some(owner), Some(js)) = (claim.owner, &self.js) else { return false };
-        owner == js.presence.me() || !js.presence.is_alive(owner)
+        owner == js.presence.this_process() || !js.presence.is_alive(owner)
     }
 }

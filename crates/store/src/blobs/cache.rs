@@ -1,9 +1,14 @@
-//! Copies of blobs in a local folder, before storage that is far away: `ab/cdef…` by digest, `tmp/` while they are written.
+//! Copies of blobs in a local folder, for storage that is far away.
 //!
-//! Invariants: a copy is made only of what the storage keeps (after its `put` returned, or as it came from there), and read only
-//! with its digest verified; a copy that is missing, damaged or cannot be written changes nothing but the time a read takes.
-//! Several processes may share a folder: a copy gets its name whole, and any of them may remove any copy. Together the copies
-//! stay near the bound: whoever has written a sixteenth of it looks how much there is, and removes what was not read for longest.
+//! A copy is the file `ab/cdef…` by digest. `tmp/` holds files that are being written. The folder has an upper bound, which
+//! is checked whenever this process has written a sixteenth of it; then the copies that were not read for the longest time
+//! are deleted.
+//!
+//! Invariants:
+//! - A copy is made only of a blob that the storage keeps: after its `put` returned, or as it came from there.
+//! - A copy is returned only after its digest was verified. A missing, damaged or unwritable copy makes a read slower and has
+//!   no other effect, so no function here returns an error for it.
+//! - Several processes may share a folder: a copy gets its name only when it is whole, and any process may delete any copy.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,153 +20,170 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use base::Digest;
 use ports::Blobs;
-use ports::blobs::{Error, Stored};
+use ports::blobs::{Error, StoredBlob};
 
 use crate::{OpenError, folder};
 
 const TEMPORARY: &str = "tmp";
-/// A temporary file this old belongs to a process that was killed.
+/// A temporary file of this age belongs to a process that was killed.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
-/// A copy that was read counts as read for so long, without another write to the disk.
-const READ_LATELY: Duration = Duration::from_secs(60);
+/// A read does not renew the date of a copy that is younger than this, to save a write to the disk for each read.
+const DATE_PRECISION: Duration = Duration::from_secs(60);
 
+/// Blobs of another storage, with copies in a local folder.
 pub struct CachedBlobs {
-    far: Arc<dyn Blobs>,
-    near: Arc<Copies>,
+    /// The storage that keeps the blobs.
+    storage: Arc<dyn Blobs>,
+    copies: Arc<Copies>,
 }
 
+/// The folder of copies. Its functions block, so they run on blocking threads.
 #[derive(Debug)]
 struct Copies {
     root: PathBuf,
-    most_bytes: u64,
-    /// Since the folder was last looked through; at first as if it were full.
-    written: AtomicU64,
+    /// The size that all copies together may have.
+    max_bytes: u64,
+    /// The bytes that this process has written since it last compared the folder with its bound.
+    written_bytes: AtomicU64,
+    /// Makes the names of temporary files unique within this process.
     next_temporary: AtomicU64,
 }
 
 impl CachedBlobs {
-    /// Keeps copies of what is in `far` in the folder `dir`, made where there is none, up to about `most_bytes`.
-    pub fn open(far: Arc<dyn Blobs>, dir: &Path, most_bytes: u64) -> Result<Self, OpenError> {
-        let wrong = |error| OpenError::from_io(dir, error);
-        folder::create(&dir.join(TEMPORARY)).map_err(wrong)?;
-        let root = dir.canonicalize().map_err(wrong)?;
-        let (written, next_temporary) = (AtomicU64::new(most_bytes), AtomicU64::new(0));
-        let copies = Copies { root, most_bytes, written, next_temporary };
-        let (probe, _file) = copies.temporary().map_err(wrong)?;
-        std::fs::remove_file(probe).map_err(wrong)?;
-        Ok(Self { far, near: Arc::new(copies) })
+    /// Opens the folder `dir` for copies of about `max_bytes` in all. The folder is created if it does not exist.
+    pub fn open(storage: Arc<dyn Blobs>, dir: &Path, max_bytes: u64) -> Result<Self, OpenError> {
+        let open_error = |error| OpenError::from_io(dir, error);
+        folder::create(&dir.join(TEMPORARY)).map_err(open_error)?;
+        let copies = Copies {
+            root: dir.canonicalize().map_err(open_error)?,
+            max_bytes,
+            // As if the bound were reached: another process may have filled the folder, so the first copy checks it.
+            written_bytes: AtomicU64::new(max_bytes),
+            next_temporary: AtomicU64::new(0),
+        };
+        // A folder that cannot be written is the operator's mistake, so it is reported now and not at each copy.
+        let (probe, _file) = copies.new_temporary_file().map_err(open_error)?;
+        std::fs::remove_file(probe).map_err(open_error)?;
+        Ok(Self { storage, copies: Arc::new(copies) })
     }
 
-    async fn near<T: Send + 'static>(&self, work: impl FnOnce(&Copies) -> T + Send + 'static) -> Option<T> {
-        let near = Arc::clone(&self.near);
-        tokio::task::spawn_blocking(move || work(&near)).await.ok()
+    /// Runs `work` on a blocking thread. `None` means that the runtime is shutting down.
+    async fn with_copies<T: Send + 'static>(&self, work: impl FnOnce(&Copies) -> T + Send + 'static) -> Option<T> {
+        let copies = Arc::clone(&self.copies);
+        tokio::task::spawn_blocking(move || work(&copies)).await.ok()
     }
 }
 
 #[async_trait]
 impl Blobs for CachedBlobs {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
-        let digest = self.far.put(bytes).await?;
+        // The storage comes first: a copy is never the only place of a blob.
+        let digest = self.storage.put(bytes).await?;
         let bytes = bytes.to_vec();
-        self.near(move |near| near.keep(&digest, &bytes)).await;
+        self.with_copies(move |copies| copies.add(&digest, &bytes)).await;
         Ok(digest)
     }
 
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
-        let wanted = *digest;
-        if let Some(Some(bytes)) = self.near(move |near| near.read(&wanted)).await {
+        let digest = *digest;
+        if let Some(Some(bytes)) = self.with_copies(move |copies| copies.read(&digest)).await {
             return Ok(bytes);
         }
-        let bytes = Arc::new(self.far.get(digest).await?);
-        let copied = Arc::clone(&bytes);
-        self.near(move |near| near.keep(&wanted, &copied)).await;
+        let bytes = Arc::new(self.storage.get(&digest).await?);
+        let bytes_to_copy = Arc::clone(&bytes);
+        self.with_copies(move |copies| copies.add(&digest, &bytes_to_copy)).await;
         Ok(Arc::unwrap_or_clone(bytes))
     }
 
-    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Stored>, Error> {
-        self.far.list(after, limit).await
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>, Error> {
+        self.storage.list(after, limit).await
     }
 
-    async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, Error> {
-        let removed = self.far.delete(digest, idle).await?;
-        if removed {
-            let gone = *digest;
-            self.near(move |near| near.forget(&gone)).await;
+    async fn delete(&self, digest: &Digest, min_idle: Duration) -> Result<bool, Error> {
+        let deleted = self.storage.delete(digest, min_idle).await?;
+        if deleted {
+            let digest = *digest;
+            self.with_copies(move |copies| copies.remove(&digest)).await;
         }
-        Ok(removed)
+        Ok(deleted)
     }
 }
 
 impl Copies {
-    fn place(&self, digest: &Digest) -> PathBuf {
+    fn path_of(&self, digest: &Digest) -> PathBuf {
         let name = digest.to_string();
         let (first, rest) = name.split_at(2);
         self.root.join(first).join(rest)
     }
 
-    /// The copy, where there is a sound one. A damaged one goes: the storage has the bytes.
+    /// Returns the copy, if there is an intact one. A damaged copy is deleted, since the storage has the bytes.
     fn read(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let path = self.place(digest);
+        let path = self.path_of(digest);
         let bytes = std::fs::read(&path).ok()?;
         if Digest::of(&bytes) != *digest {
-            tracing::warn!(path = %path.display(), "a copy of a blob is damaged; the storage is asked");
-            self.forget(digest);
+            tracing::warn!(path = %path.display(), "the copy of a blob is damaged; the blob is read from the storage");
+            self.remove(digest);
             return None;
         }
-        let lately = std::fs::metadata(&path).and_then(|found| found.modified()).is_ok_and(|at| age(at) < READ_LATELY);
-        if !lately {
-            // Only the order in which copies go depends on it.
+        let modified = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
+        if !modified.is_ok_and(|modified| age(modified) < DATE_PRECISION) {
+            // An error has no effect but the order in which copies are deleted.
             let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
         Some(bytes)
     }
 
-    fn keep(&self, digest: &Digest, bytes: &[u8]) {
+    /// Writes a copy, and then deletes old copies if it is time to check the bound.
+    fn add(&self, digest: &Digest, bytes: &[u8]) {
         let size = bytes.len() as u64;
-        if size > self.most_bytes {
+        // Such a copy would push out all others and then itself.
+        if size > self.max_bytes {
             return;
         }
-        let path = self.place(digest);
+        let path = self.path_of(digest);
         if let Err(error) = self.write(&path, bytes) {
-            tracing::warn!(%error, path = %path.display(), "a copy of a blob cannot be written");
+            tracing::warn!(%error, path = %path.display(), "the copy of a blob could not be written");
             return;
         }
-        let written = self.written.fetch_add(size, Ordering::Relaxed) + size;
-        if written >= self.most_bytes / 16 {
-            self.written.store(0, Ordering::Relaxed);
-            if let Err(error) = self.bound() {
-                tracing::warn!(%error, folder = %self.root.display(), "copies of blobs cannot be looked through");
+        let written_bytes = self.written_bytes.fetch_add(size, Ordering::Relaxed) + size;
+        // Not at every copy, because measuring reads the whole folder.
+        if written_bytes >= self.max_bytes / 16 {
+            self.written_bytes.store(0, Ordering::Relaxed);
+            if let Err(error) = self.delete_least_recently_read() {
+                tracing::warn!(%error, folder = %self.root.display(), "the folder of copies of blobs could not be read");
             }
         }
     }
 
-    /// Not flushed: after a power cut a copy may be damaged, and is then not taken.
+    /// Writes the file under a temporary name and renames it, so that no reader sees half a copy. The file is not flushed:
+    /// a copy that a power cut damages is recognised by its digest.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(path.parent().unwrap_or(&self.root))?;
-        let (temporary, mut file) = self.temporary()?;
+        let (temporary, mut file) = self.new_temporary_file()?;
         let written = file.write_all(bytes);
         drop(file);
-        let named = written.and_then(|()| std::fs::rename(&temporary, path));
-        if named.is_err() {
+        let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
+        if renamed.is_err() {
             // On a full disk the half-written file must not stay.
             let _ = std::fs::remove_file(&temporary);
         }
-        named
+        renamed
     }
 
-    fn forget(&self, digest: &Digest) {
-        // Another process may be faster.
-        let _ = std::fs::remove_file(self.place(digest));
+    fn remove(&self, digest: &Digest) {
+        // An error is no problem: another process may have deleted the copy first.
+        let _ = std::fs::remove_file(self.path_of(digest));
     }
 
-    /// A new file that no other thread or process has.
-    fn temporary(&self) -> io::Result<(PathBuf, File)> {
+    /// Creates a file that no other thread or process has.
+    fn new_temporary_file(&self) -> io::Result<(PathBuf, File)> {
         loop {
             let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
             let path = self.root.join(TEMPORARY).join(format!("{}-{number}", std::process::id()));
             match File::options().write(true).create_new(true).open(&path) {
-                // Process ids repeat, over time and between containers.
+                // Process ids repeat, over time and between containers that share the folder.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // The folder may be deleted at any moment.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     std::fs::create_dir_all(self.root.join(TEMPORARY))?;
                 }
@@ -170,29 +192,31 @@ impl Copies {
         }
     }
 
-    /// Removes the copies that were not read for longest, until there is a little room.
-    fn bound(&self) -> io::Result<()> {
+    /// Deletes the copies that were not read for the longest time, if all copies together exceed the bound. Abandoned
+    /// temporary files are deleted as well.
+    fn delete_least_recently_read(&self) -> io::Result<()> {
         let mut copies = Vec::new();
-        for shelf in std::fs::read_dir(&self.root)?.flatten() {
-            let temporary = shelf.file_name() == TEMPORARY;
-            for file in std::fs::read_dir(shelf.path()).into_iter().flatten().flatten() {
-                // One that was removed in between is not there.
-                let Ok(found) = file.metadata() else { continue };
-                let at = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                if !temporary {
-                    copies.push((at, found.len(), file.path()));
-                } else if age(at) > ABANDONED_AFTER {
+        for subfolder in std::fs::read_dir(&self.root)?.flatten() {
+            let is_temporary = subfolder.file_name() == TEMPORARY;
+            for file in std::fs::read_dir(subfolder.path()).into_iter().flatten().flatten() {
+                // Another process may have deleted the file in between.
+                let Ok(metadata) = file.metadata() else { continue };
+                let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                if !is_temporary {
+                    copies.push((modified, metadata.len(), file.path()));
+                } else if age(modified) > ABANDONED_AFTER {
                     let _ = std::fs::remove_file(file.path());
                 }
             }
         }
         let mut total: u64 = copies.iter().map(|(_, bytes, _)| bytes).sum();
-        if total <= self.most_bytes {
+        if total <= self.max_bytes {
             return Ok(());
         }
         copies.sort();
         for (_, bytes, path) in copies {
-            if total <= self.most_bytes / 10 * 9 {
+            // A tenth below the bound, so that the next copy does not exceed it at once.
+            if total <= self.max_bytes / 10 * 9 {
                 break;
             }
             let _ = std::fs::remove_file(path);
@@ -202,7 +226,7 @@ impl Copies {
     }
 }
 
-/// A date in the future is now.
-fn age(at: SystemTime) -> Duration {
-    at.elapsed().unwrap_or_default()
+/// Returns the time since `modified`. A date in the future, from another clock, counts as now.
+fn age(modified: SystemTime) -> Duration {
+    modified.elapsed().unwrap_or_default()
 }

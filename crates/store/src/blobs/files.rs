@@ -1,68 +1,79 @@
-//! Blobs as files: `ab/cdef…` by digest, `tmp/` while they are written, `damaged/` for what was set aside.
+//! Blobs as files: `ab/cdef…` by digest, `tmp/` for files that are being written, `damaged/` for damaged ones.
 //!
-//! Plain files and not `object_store::LocalFileSystem`, though the latter can flush files and folders (`with_fsync`): it
-//! cannot flush the folder of an object that is there already, so a second `put` of equal bytes could be answered before
-//! the first one's folder entry is durable; and it would bring a dozen crates for the forty lines below that write a file.
-//! S3 and its like are another implementation of `ports::Blobs`, for which that crate is the right one.
+//! Plain files are used and not `object_store::LocalFileSystem`, though the latter can flush files and folders
+//! (`with_fsync`). It cannot flush the folder of an object that exists already, so a second `put` of equal bytes could
+//! return before the first one's folder entry is durable. It would also bring a dozen crates in place of the forty lines
+//! below that write a file. For S3 (`s3/`) that crate is the right one.
 //!
-//! Invariants: a file under its digest's name was written whole and flushed before it got that name; bytes leave only after
-//! their digest was verified; a damaged file is moved, never deleted.
+//! Invariants:
+//! - A file under its digest's name was written whole and flushed before it got that name.
+//! - Bytes leave only after their digest was verified.
+//! - A damaged file is moved to `damaged/`, never deleted: its bytes may be all that is left of the data.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use base::Digest;
-use ports::blobs::{Blobs, Error, Stored};
+use ports::blobs::{Blobs, Error, StoredBlob};
 
-use super::shelves;
+use super::BlobRead;
 use crate::{OpenError, folder};
 
 const TEMPORARY: &str = "tmp";
 const DAMAGED: &str = "damaged";
 
-/// A temporary file this old belongs to a process that was killed.
+/// A temporary file of this age belongs to a process that was killed.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Blobs in a folder of files.
 #[derive(Debug)]
 pub struct FileBlobs {
-    inner: Arc<Inner>,
+    files: Arc<BlobFiles>,
 }
 
+/// The folder. Its functions block, so they run on blocking threads.
 #[derive(Debug)]
-struct Inner {
+struct BlobFiles {
     root: PathBuf,
+    /// Makes the names of temporary files unique within this process.
     next_temporary: AtomicU64,
-    /// Held while a damaged file is set aside, so that the sound one that replaces it is not.
-    setting_aside: Mutex<()>,
+    /// Locked while a damaged file is moved away. Without it, a second thread that read the damaged bytes earlier could move
+    /// the intact file that has replaced them.
+    moving_damaged: Mutex<()>,
 }
 
 impl FileBlobs {
-    /// Opens the blob folder at `dir`, made where there is none.
+    /// Opens the blob folder at `dir`, which is created if it does not exist.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        let wrong = |error| OpenError::from_io(dir, error);
+        let open_error = |error| OpenError::from_io(dir, error);
         for name in [TEMPORARY, DAMAGED] {
-            folder::create(&dir.join(name)).map_err(wrong)?;
+            folder::create(&dir.join(name)).map_err(open_error)?;
         }
-        let root = dir.canonicalize().map_err(wrong)?;
-        let inner = Inner { root, next_temporary: AtomicU64::new(0), setting_aside: Mutex::new(()) };
-        inner.sweep();
-        let (probe, _file) = inner.temporary().map_err(wrong)?;
-        std::fs::remove_file(probe).map_err(wrong)?;
-        Ok(Self { inner: Arc::new(inner) })
+        let files = BlobFiles {
+            root: dir.canonicalize().map_err(open_error)?,
+            next_temporary: AtomicU64::new(0),
+            moving_damaged: Mutex::new(()),
+        };
+        files.remove_abandoned_files();
+        // A folder that cannot be written is the operator's mistake, so it is reported now and not at the first `put`.
+        let (probe, _file) = files.new_temporary_file().map_err(open_error)?;
+        std::fs::remove_file(probe).map_err(open_error)?;
+        Ok(Self { files: Arc::new(files) })
     }
 
+    /// Runs `work` on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&BlobFiles) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let inner = Arc::clone(&self.inner);
-        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
-        done.map_err(|error| Error::Unavailable(error.into()))?
+        let files = Arc::clone(&self.files);
+        let result = tokio::task::spawn_blocking(move || work(&files)).await;
+        result.map_err(|error| Error::Unavailable(error.into()))?
     }
 }
 
@@ -70,135 +81,90 @@ impl FileBlobs {
 impl Blobs for FileBlobs {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
         let bytes = bytes.to_vec();
-        self.blocking(move |inner| inner.put(&bytes)).await
+        self.blocking(move |files| files.put(&bytes)).await
     }
 
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         let digest = *digest;
-        self.blocking(move |inner| inner.get(&digest)).await
+        self.blocking(move |files| files.get(&digest)).await
     }
 
-    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Stored>, Error> {
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>, Error> {
         let after = after.copied();
-        self.blocking(move |inner| shelves::list(&inner.root, after.as_ref(), limit).map_err(fault)).await
+        self.blocking(move |files| files.list(after.as_ref(), limit).map_err(error_of)).await
     }
 
-    async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, Error> {
+    async fn delete(&self, digest: &Digest, min_idle: Duration) -> Result<bool, Error> {
         let digest = *digest;
-        self.blocking(move |inner| inner.delete(&digest, idle).map_err(fault)).await
+        self.blocking(move |files| files.delete(&digest, min_idle).map_err(error_of)).await
     }
 }
 
-impl Inner {
+impl BlobFiles {
     fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
         let digest = Digest::of(bytes);
-        let (shelf, path) = self.place(&digest);
+        let path = self.path_of(&digest);
         match std::fs::read(&path) {
-            Ok(found) if found == bytes => match renew(&path) {
-                Ok(()) => self.settle(&shelf).map_err(fault)?,
-                // Someone has just removed it as too old.
-                Err(error) if is_absent(&error) => self.write(bytes, &shelf, &path).map_err(fault)?,
-                Err(error) => return Err(fault(error)),
+            Ok(existing) if existing == bytes => match renew_date(&path) {
+                // The process that wrote the file may not have flushed the folder yet, and this `put` promises durability.
+                Ok(()) => self.sync_entry_of(&path).map_err(error_of)?,
+                // A concurrent `delete` has just removed the file.
+                Err(error) if is_absent(&error) => self.write(bytes, &path).map_err(error_of)?,
+                Err(error) => return Err(error_of(error)),
             },
             Ok(_) => {
-                self.set_aside(&digest);
-                self.write(bytes, &shelf, &path).map_err(fault)?;
+                self.move_damaged(&digest);
+                self.write(bytes, &path).map_err(error_of)?;
             }
-            Err(error) if is_absent(&error) => self.write(bytes, &shelf, &path).map_err(fault)?,
-            Err(error) => return Err(fault(error)),
+            Err(error) if is_absent(&error) => self.write(bytes, &path).map_err(error_of)?,
+            Err(error) => return Err(error_of(error)),
         }
         Ok(digest)
     }
 
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
-        match self.read_sound(digest).map_err(fault)? {
-            Found::Sound(bytes) => Ok(bytes),
-            Found::Nothing => Err(Error::Missing(*digest)),
-            Found::Damaged => self.set_aside(digest).ok_or(Error::Damaged(*digest)),
+        match self.read(digest).map_err(error_of)? {
+            BlobRead::Intact(bytes) => Ok(bytes),
+            BlobRead::Missing => Err(Error::Missing(*digest)),
+            BlobRead::Damaged => self.move_damaged(digest).ok_or(Error::Damaged(*digest)),
         }
     }
 
-    fn place(&self, digest: &Digest) -> (PathBuf, PathBuf) {
-        let name = digest.to_string();
-        let (first, rest) = name.split_at(2);
-        let shelf = self.root.join(first);
-        let path = shelf.join(rest);
-        (shelf, path)
-    }
-
-    fn read_sound(&self, digest: &Digest) -> io::Result<Found> {
-        match std::fs::read(self.place(digest).1) {
-            Ok(bytes) if Digest::of(&bytes) == *digest => Ok(Found::Sound(bytes)),
-            Ok(_) => Ok(Found::Damaged),
-            Err(error) if is_absent(&error) => Ok(Found::Nothing),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn write(&self, bytes: &[u8], shelf: &Path, path: &Path) -> io::Result<()> {
-        folder::create(shelf)?;
-        let (temporary, mut file) = self.temporary()?;
-        let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        drop(file);
-        if let Err(error) = written.and_then(|()| std::fs::rename(&temporary, path)) {
-            // On a full disk the half-written file must not stay; that it cannot be removed changes nothing.
-            let _ = std::fs::remove_file(&temporary);
-            return Err(error);
-        }
-        self.settle(shelf)
-    }
-
-    /// Makes the entry of a file in `shelf`, and of `shelf` itself, durable; whoever wrote them may not have come so far.
-    fn settle(&self, shelf: &Path) -> io::Result<()> {
-        folder::sync(shelf)?;
-        folder::sync(&self.root)
-    }
-
-    /// A new file that no other thread or process has.
-    fn temporary(&self) -> io::Result<(PathBuf, File)> {
-        loop {
-            let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-            let path = self.root.join(TEMPORARY).join(format!("{}-{number}", std::process::id()));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                // Process ids repeat, over time and between containers.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) if is_absent(&error) => folder::create(&self.root.join(TEMPORARY))?,
-                opened => return opened.map(|file| (path, file)),
+    /// Returns the blobs after `after`. Files whose path is not a digest are not blobs.
+    fn list(&self, after: Option<&Digest>, limit: usize) -> io::Result<Vec<StoredBlob>> {
+        let after = after.map(ToString::to_string).unwrap_or_default();
+        let first_subfolder = after.get(..2).unwrap_or_default();
+        let mut blobs = Vec::new();
+        let subfolders = sorted_names(&self.root)?;
+        for subfolder in subfolders.iter().filter(|name| name.len() == 2 && name.as_str() >= first_subfolder) {
+            let folder = self.root.join(subfolder);
+            for name in sorted_names(&folder)? {
+                let Ok(digest) = Digest::parse(&format!("{subfolder}{name}")) else { continue };
+                if digest.to_string() <= after {
+                    continue;
+                }
+                if blobs.len() == limit {
+                    return Ok(blobs);
+                }
+                // The blob may have been deleted in between.
+                let Ok(metadata) = std::fs::metadata(folder.join(&name)) else { continue };
+                blobs.push(StoredBlob { digest, bytes: metadata.len(), idle: idle_time(&metadata) });
             }
         }
+        Ok(blobs)
     }
 
-    /// Moves the damaged file of this digest away; gives its bytes where they turn out to be sound by now.
-    fn set_aside(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let _guard = self.setting_aside.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.read_sound(digest) {
-            Ok(Found::Sound(bytes)) => return Some(bytes),
-            // Another has set it aside; what comes to its place from here on is not to be moved.
-            Ok(Found::Nothing) => return None,
-            Ok(Found::Damaged) | Err(_) => {}
-        }
-        let aside = self.root.join(DAMAGED);
-        let moved = folder::create(&aside)
-            .and_then(|()| std::fs::rename(self.place(digest).1, aside.join(digest.to_string())))
-            .and_then(|()| folder::sync(&aside));
-        match moved {
-            Ok(()) => tracing::error!(%digest, folder = %aside.display(), "a damaged blob was set aside"),
-            Err(error) => tracing::error!(%digest, %error, "a damaged blob could not be set aside"),
-        }
-        None
-    }
-
-    /// The file is taken away first and looked at then: a `put` that renewed it before is seen by its date, and one that comes
-    /// after does not find it and writes it again.
-    fn delete(&self, digest: &Digest, idle: Duration) -> io::Result<bool> {
-        let path = self.place(digest).1;
+    /// Deletes the file if it is old enough. The file is moved away first and its date is checked after that: a `put` that
+    /// renewed the date before the move is noticed, and a `put` after the move does not find the file and writes it again.
+    fn delete(&self, digest: &Digest, min_idle: Duration) -> io::Result<bool> {
+        let path = self.path_of(digest);
         match std::fs::metadata(&path) {
-            Ok(found) if shelves::idle(&found) >= idle => {}
+            Ok(metadata) if idle_time(&metadata) >= min_idle => {}
             Ok(_) => return Ok(false),
             Err(error) if is_absent(&error) => return Ok(false),
             Err(error) => return Err(error),
         }
-        let (away, _file) = self.temporary()?;
+        let (away, _file) = self.new_temporary_file()?;
         match std::fs::rename(&path, &away) {
             Ok(()) => {}
             Err(error) => {
@@ -206,45 +172,135 @@ impl Inner {
                 return if is_absent(&error) { Ok(false) } else { Err(error) };
             }
         }
-        let old = std::fs::metadata(&away).is_ok_and(|found| shelves::idle(&found) >= idle);
-        if old {
+        let is_old = std::fs::metadata(&away).is_ok_and(|metadata| idle_time(&metadata) >= min_idle);
+        if is_old {
             std::fs::remove_file(&away)?;
         } else {
             std::fs::rename(&away, &path)?;
         }
-        Ok(old)
+        Ok(is_old)
     }
 
-    /// Removes what killed processes left in `tmp/`.
-    fn sweep(&self) {
+    /// Returns `ab/cdef…`. The subfolders keep the folders small.
+    fn path_of(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        let (first, rest) = name.split_at(2);
+        self.root.join(first).join(rest)
+    }
+
+    fn subfolder_of<'a>(&'a self, path: &'a Path) -> &'a Path {
+        path.parent().unwrap_or(&self.root)
+    }
+
+    fn read(&self, digest: &Digest) -> io::Result<BlobRead> {
+        match std::fs::read(self.path_of(digest)) {
+            Ok(bytes) if Digest::of(&bytes) == *digest => Ok(BlobRead::Intact(bytes)),
+            Ok(_) => Ok(BlobRead::Damaged),
+            Err(error) if is_absent(&error) => Ok(BlobRead::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a file and makes it durable. The order matters: the bytes are flushed before the rename, or a power cut could
+    /// leave the name with other bytes; the folders are flushed after it, or a power cut could lose the name.
+    fn write(&self, bytes: &[u8], path: &Path) -> io::Result<()> {
+        folder::create(self.subfolder_of(path))?;
+        let (temporary, mut file) = self.new_temporary_file()?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        drop(file);
+        if let Err(error) = written.and_then(|()| std::fs::rename(&temporary, path)) {
+            // On a full disk the half-written file must not stay. A failure to delete it changes nothing for the caller.
+            let _ = std::fs::remove_file(&temporary);
+            return Err(error);
+        }
+        self.sync_entry_of(path)
+    }
+
+    /// Makes the folder entry of the file durable, and the entry of its subfolder.
+    fn sync_entry_of(&self, path: &Path) -> io::Result<()> {
+        folder::sync(self.subfolder_of(path))?;
+        folder::sync(&self.root)
+    }
+
+    /// Creates a file that no other thread or process has.
+    fn new_temporary_file(&self) -> io::Result<(PathBuf, File)> {
+        loop {
+            let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
+            let path = self.root.join(TEMPORARY).join(format!("{}-{number}", std::process::id()));
+            match File::options().write(true).create_new(true).open(&path) {
+                // Process ids repeat, over time and between containers that share the folder.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if is_absent(&error) => folder::create(&self.root.join(TEMPORARY))?,
+                opened => return opened.map(|file| (path, file)),
+            }
+        }
+    }
+
+    /// Moves the damaged file of this digest to `damaged/`. Returns its bytes instead if the file is intact by now.
+    fn move_damaged(&self, digest: &Digest) -> Option<Vec<u8>> {
+        let _guard = self.moving_damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.read(digest) {
+            Ok(BlobRead::Intact(bytes)) => return Some(bytes),
+            // Another thread has moved the file. The next file of this name is a new one, which must not be moved.
+            Ok(BlobRead::Missing) => return None,
+            Ok(BlobRead::Damaged) | Err(_) => {}
+        }
+        let damaged = self.root.join(DAMAGED);
+        let moved = folder::create(&damaged)
+            .and_then(|()| std::fs::rename(self.path_of(digest), damaged.join(digest.to_string())))
+            .and_then(|()| folder::sync(&damaged));
+        match moved {
+            Ok(()) => tracing::error!(%digest, folder = %damaged.display(), "a damaged blob was moved away"),
+            Err(error) => tracing::error!(%digest, %error, "a damaged blob could not be moved away"),
+        }
+        None
+    }
+
+    /// Deletes the files that killed processes left in `tmp/`.
+    fn remove_abandoned_files(&self) {
         let entries = std::fs::read_dir(self.root.join(TEMPORARY)).into_iter().flatten().flatten();
         for entry in entries {
-            let age = entry.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
-            if age.is_some_and(|age| age > ABANDONED_AFTER) {
-                // Another process may sweep at the same moment.
+            if entry.metadata().is_ok_and(|metadata| idle_time(&metadata) > ABANDONED_AFTER) {
+                // An error is no problem: another process may do the same at this moment.
                 let _ = std::fs::remove_file(entry.path());
             }
         }
     }
 }
 
-/// From here on it counts as new: who is about to name it has time to. It must be there afterwards, too.
-fn renew(path: &Path) -> io::Result<()> {
-    File::options().write(true).open(path)?.set_modified(std::time::SystemTime::now())?;
+/// Gives the file the current date, so that collection leaves it alone until the caller has stored the row that names it.
+/// An error means that the file is gone: it is looked up again, because a `delete` may have moved it away after it was opened.
+fn renew_date(path: &Path) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_modified(SystemTime::now())?;
     std::fs::metadata(path).map(|_| ())
 }
 
-enum Found {
-    Sound(Vec<u8>),
-    Damaged,
-    Nothing,
+/// Returns the time since the file was written or renewed. A date in the future counts as now.
+fn idle_time(metadata: &Metadata) -> Duration {
+    metadata.modified().ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default()
+}
+
+/// Returns the names of the entries of a folder. A folder that does not exist has none.
+fn sorted_names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    match std::fs::read_dir(folder) {
+        Ok(entries) => {
+            for entry in entries {
+                names.extend(entry?.file_name().into_string());
+            }
+        }
+        Err(error) if is_absent(&error) => {}
+        Err(error) => return Err(error),
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }
 
-fn fault(error: io::Error) -> Error {
+fn error_of(error: io::Error) -> Error {
     if folder::is_full(&error) { Error::Full(error.into()) } else { Error::Unavailable(error.into()) }
 }
 
@@ -253,20 +309,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_full_and_the_rest_unavailable() {
-        assert!(matches!(fault(io::ErrorKind::StorageFull.into()), Error::Full(_)));
-        assert!(matches!(fault(io::ErrorKind::ReadOnlyFilesystem.into()), Error::Unavailable(_)));
+    fn a_full_disk_is_full_and_other_errors_are_unavailable() {
+        assert!(matches!(error_of(io::ErrorKind::StorageFull.into()), Error::Full(_)));
+        assert!(matches!(error_of(io::ErrorKind::ReadOnlyFilesystem.into()), Error::Unavailable(_)));
     }
 
     #[test]
-    fn only_old_temporary_files_are_swept() {
+    fn only_old_temporary_files_are_deleted() {
         let dir = tempfile::tempdir().unwrap();
         FileBlobs::open(dir.path()).unwrap();
-        let (old, fresh) = (dir.path().join("tmp/1-1"), dir.path().join("tmp/1-2"));
+        let old = dir.path().join("tmp/1-1");
+        let fresh = dir.path().join("tmp/1-2");
         for path in [&old, &fresh] {
             std::fs::write(path, b"half").unwrap();
         }
-        let long_ago = std::time::SystemTime::now() - ABANDONED_AFTER * 2;
+        let long_ago = SystemTime::now() - ABANDONED_AFTER * 2;
         File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
         FileBlobs::open(dir.path()).unwrap();
         assert!(!old.exists() && fresh.exists());

@@ -1,12 +1,14 @@
-//! Why the encrypted store of secrets could not be used.
-//! Invariant: each variant is told by what to do about it, without a path and without anything that was in the store.
+//! The error of the encrypted store of secrets.
+//! Invariant: each message says what to do, and holds neither a path nor anything that was in the store.
 
 use std::io;
 
-/// How many bytes of one secret, and of the whole file.
-pub const MOST_SECRET_BYTES: usize = 64 * 1024;
-pub const MOST_FILE_BYTES: usize = 16 * 1024 * 1024;
+/// The size that one secret may have.
+pub const MAX_SECRET_BYTES: usize = 64 * 1024;
+/// The size that the whole file may have. The file is read into memory at each call.
+pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
+/// Why the encrypted store of secrets could not be used. The operator can act on each variant but the last one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -46,13 +48,14 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// Memory or randomness that the system did not give, or a cipher that refused its input: ours.
+    /// The system gave no memory or no randomness, or the cipher refused its input: a fault that the operator cannot
+    /// correct.
     #[error("the secrets could not be encrypted; try again")]
     Crypto,
 }
 
 impl Error {
-    /// Stable, for programs.
+    /// Returns a stable code for programs that read errors.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoKey => "secrets_no_key",

@@ -1,22 +1,27 @@
-//! `secrets.enc` on disk: read whole, replaced whole, one writer at a time.
-//! Invariant: the name always leads to a whole file; when `replace` returns, it is the new one, durably; a writer holds the
-//! lock from before it reads until after it has replaced.
+//! Reads and replaces `secrets.enc`, and locks it for one writer at a time.
+//!
+//! Invariants:
+//! - The name always leads to a whole file. When `replace` returns, that is the new file, durably.
+//! - A writer holds the lock from before it reads until after it has replaced the file. Otherwise two writers could start
+//!   from the same file, and the second would undo the change of the first.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::error::{Error, MOST_FILE_BYTES};
+use super::error::{Error, MAX_FILE_BYTES};
 use crate::folder;
 
 pub const NAME: &str = "secrets.enc";
-/// A file of its own, because the other is replaced. It is never removed: two processes could hold one lock each.
+/// The locked file. It is not `secrets.enc`, because that file is replaced and a lock belongs to a file, not to a name. It is
+/// never deleted: after a deletion two processes could hold a lock on a file each.
 const LOCK: &str = "secrets.lock";
 const NEW: &str = "secrets.enc.new";
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a writer waits for the lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// None if there is no such file; every other reason is an error.
+/// Reads the file of the data folder `data`. Returns `None` if there is no such file.
 pub fn read(data: &Path) -> Result<Option<Vec<u8>>, Error> {
     let file = match File::open(data.join(NAME)) {
         Ok(file) => file,
@@ -24,32 +29,36 @@ pub fn read(data: &Path) -> Result<Option<Vec<u8>>, Error> {
         Err(cause) => return Err(Error::io("read", cause)),
     };
     let mut bytes = Vec::new();
-    file.take(MOST_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|cause| Error::io("read", cause))?;
-    fits(bytes.len())?;
+    // One byte more than the bound, so that a file that is too large is noticed and never read whole.
+    file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|cause| Error::io("read", cause))?;
+    check_size(bytes.len())?;
     Ok(Some(bytes))
 }
 
-/// Held as long as the value lives; the system ends it with the process.
-pub struct Lock {
+/// The right to replace the file. It ends when the value is dropped. When the process is killed, the system ends it.
+pub struct WriteLock {
+    /// The open file carries the lock.
     _file: File,
 }
 
-impl Lock {
-    pub fn take(data: &Path) -> Result<Self, Error> {
-        Self::wait(data, PATIENCE)
+impl WriteLock {
+    /// Waits for the lock. The data folder is created if it does not exist.
+    pub fn acquire(data: &Path) -> Result<Self, Error> {
+        Self::acquire_within(data, LOCK_TIMEOUT)
     }
 
-    fn wait(data: &Path, patience: Duration) -> Result<Self, Error> {
-        let failed = |cause| Error::io("locked", cause);
-        folder::create(data).map_err(failed)?;
-        let file = private(OpenOptions::new().write(true).create(true)).open(data.join(LOCK)).map_err(failed)?;
+    fn acquire_within(data: &Path, timeout: Duration) -> Result<Self, Error> {
+        let lock_error = |cause| Error::io("locked", cause);
+        folder::create(data).map_err(lock_error)?;
+        let mut options = OpenOptions::new();
+        let file = private(options.write(true).create(true)).open(data.join(LOCK)).map_err(lock_error)?;
         let started = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
-                Err(TryLockError::WouldBlock) if started.elapsed() >= patience => {
-                    return Err(Error::Busy { seconds: patience.as_secs() });
+                Err(TryLockError::Error(cause)) => return Err(lock_error(cause)),
+                Err(TryLockError::WouldBlock) if started.elapsed() >= timeout => {
+                    return Err(Error::Busy { seconds: timeout.as_secs() });
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -57,18 +66,19 @@ impl Lock {
     }
 }
 
-/// Puts these bytes in the place of the file.
-pub fn replace(_held: &Lock, data: &Path, bytes: &[u8]) -> Result<(), Error> {
-    fits(bytes.len())?;
+/// Replaces the content of the file, durably. The file is written under another name, flushed and renamed, so that a crash at
+/// any point leaves the old or the new file.
+pub fn replace(_lock: &WriteLock, data: &Path, bytes: &[u8]) -> Result<(), Error> {
+    check_size(bytes.len())?;
     let new = data.join(NEW);
-    // What a killed writer left behind, perhaps with other permissions.
+    // A killed writer may have left a file, perhaps with permissions for others. `create_new` below refuses to reuse it.
     match std::fs::remove_file(&new) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(Error::io("written", cause)),
         _ => {}
     }
     let written = write_new(&new, bytes).and_then(|()| std::fs::rename(&new, data.join(NAME)));
     if let Err(cause) = written {
-        // The old file stands; half of a new one helps nobody.
+        // The old file stays. Half of a new file is of no use.
         let _ = std::fs::remove_file(&new);
         return Err(Error::io("written", cause));
     }
@@ -81,16 +91,16 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// For this user only, from the moment it is made.
+/// Makes a new file readable and writable for this user only, from the moment when it is created.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-fn fits(found: usize) -> Result<(), Error> {
-    if found > MOST_FILE_BYTES {
-        return Err(Error::TooLarge { found: found as u64, most: MOST_FILE_BYTES as u64 });
+fn check_size(bytes: usize) -> Result<(), Error> {
+    if bytes > MAX_FILE_BYTES {
+        return Err(Error::TooLarge { found: bytes as u64, most: MAX_FILE_BYTES as u64 });
     }
     Ok(())
 }
@@ -100,29 +110,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_writer_at_a_time() {
+    fn a_second_writer_waits_for_the_first() {
         let dir = tempfile::tempdir().unwrap();
-        let held = Lock::take(dir.path()).unwrap();
-        assert!(matches!(Lock::wait(dir.path(), Duration::ZERO), Err(Error::Busy { .. })));
-        drop(held);
-        assert!(Lock::wait(dir.path(), Duration::ZERO).is_ok());
+        let lock = WriteLock::acquire(dir.path()).unwrap();
+        assert!(matches!(WriteLock::acquire_within(dir.path(), Duration::ZERO), Err(Error::Busy { .. })));
+        drop(lock);
+        assert!(WriteLock::acquire_within(dir.path(), Duration::ZERO).is_ok());
     }
 
     #[test]
-    fn what_a_killed_writer_left_is_in_nobodys_way() {
+    fn a_file_that_a_killed_writer_left_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(NEW), b"half").unwrap();
         assert!(read(dir.path()).unwrap().is_none());
-        replace(&Lock::take(dir.path()).unwrap(), dir.path(), b"whole").unwrap();
+        replace(&WriteLock::acquire(dir.path()).unwrap(), dir.path(), b"whole").unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap(), b"whole");
         assert!(!dir.path().join(NEW).exists());
     }
 
     #[test]
-    fn too_much_is_refused_both_ways() {
+    fn a_file_that_is_too_large_is_neither_read_nor_written() {
         let dir = tempfile::tempdir().unwrap();
-        let large = vec![0; MOST_FILE_BYTES + 1];
-        let refused = replace(&Lock::take(dir.path()).unwrap(), dir.path(), &large);
+        let large = vec![0; MAX_FILE_BYTES + 1];
+        let refused = replace(&WriteLock::acquire(dir.path()).unwrap(), dir.path(), &large);
         assert!(matches!(refused, Err(Error::TooLarge { .. })));
         std::fs::write(dir.path().join(NAME), &large).unwrap();
         assert!(matches!(read(dir.path()), Err(Error::TooLarge { .. })));
@@ -130,10 +140,10 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_for_its_owner_only() {
+    fn only_the_owner_may_read_the_files() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        replace(&Lock::take(dir.path()).unwrap(), dir.path(), b"x").unwrap();
+        replace(&WriteLock::acquire(dir.path()).unwrap(), dir.path(), b"x").unwrap();
         for name in [NAME, LOCK] {
             let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");

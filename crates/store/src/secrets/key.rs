@@ -1,6 +1,9 @@
-//! A passphrase to a key, and what the key seals and opens.
-//! Invariant: a value opens only in the store, for the tenant and under the name it was sealed for; key and plain text are
-//! overwritten when they are dropped.
+//! Derives the key from a passphrase, and encrypts and decrypts secrets with it.
+//!
+//! Invariants:
+//! - An encrypted secret can be decrypted only in its own file, for its own tenant and name. Without that, a person who can
+//!   write the file could give one tenant the secret of another one.
+//! - Key and plain text are overwritten when they are dropped.
 
 use base::Secret;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -8,45 +11,58 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
 use super::error::Error;
-use super::format::{Cost, Header, NONCE, Parsed, Place, Sealed};
+use super::format::{Header, KeyCost, NONCE, ParsedFile, Sealed, SecretId};
 
-pub struct Key {
-    /// Names the store: it is part of what every tag covers.
+/// The key of one file.
+pub struct FileKey {
+    /// The header of the file. Every tag covers it, which binds the secrets to the file.
     pub header: Header,
     cipher: XChaCha20Poly1305,
 }
 
-impl Key {
-    /// For a store that does not exist yet.
-    pub fn make(passphrase: &Secret, cost: Cost) -> Result<Self, Error> {
+/// The values that are derived from a passphrase.
+struct Derived {
+    cipher: XChaCha20Poly1305,
+    /// The part that is stored in the header (`Header::check`).
+    check: [u8; 32],
+}
+
+impl FileKey {
+    /// Returns the key for a file that does not exist yet.
+    pub fn new(passphrase: &Secret, cost: KeyCost) -> Result<Self, Error> {
         let salt = random()?;
-        let (cipher, check) = derive(passphrase, cost, &salt)?;
+        let Derived { cipher, check } = derive(passphrase, cost, &salt)?;
         Ok(Self { header: Header { cost, salt, check }, cipher })
     }
 
-    pub fn derive(passphrase: &Secret, header: &Header) -> Result<Self, Error> {
-        let (cipher, check) = derive(passphrase, header.cost, &header.salt)?;
+    /// Returns the key of a file with this header, or `WrongKey` if the passphrase is another one.
+    pub fn of_file(passphrase: &Secret, header: &Header) -> Result<Self, Error> {
+        let Derived { cipher, check } = derive(passphrase, header.cost, &header.salt)?;
         if check == header.check { Ok(Self { header: header.clone(), cipher }) } else { Err(Error::WrongKey) }
     }
 
-    pub fn seal(&self, place: &Place, value: &Secret) -> Result<Sealed, Error> {
-        self.encrypt(value.expose().as_bytes(), &self.value_context(place))
+    /// Encrypts a secret.
+    pub fn seal(&self, id: &SecretId, value: &Secret) -> Result<Sealed, Error> {
+        self.encrypt(value.expose().as_bytes(), &self.value_context(id))
     }
 
-    pub fn open(&self, place: &Place, sealed: &Sealed) -> Result<Secret, Error> {
+    /// Decrypts a secret that was sealed under the same id.
+    pub fn open(&self, id: &SecretId, sealed: &Sealed) -> Result<Secret, Error> {
         let tampered = || Error::Damaged { what: "a value was changed without the key" };
-        let payload = Payload { msg: &sealed.bytes, aad: &self.value_context(place) };
+        let payload = Payload { msg: &sealed.bytes, aad: &self.value_context(id) };
         let plain = self.cipher.decrypt(&XNonce::from(sealed.nonce), payload).map_err(|_| tampered())?;
         let plain = Zeroizing::new(plain);
         std::str::from_utf8(&plain).map(Secret::new).map_err(|_| tampered())
     }
 
-    /// Over the file's bytes, so that nothing can be taken out or put back without the key.
+    /// Returns a tag over the bytes of a file. Each secret has a tag of its own, but only this one proves that no entry was
+    /// removed or put back without the key.
     pub fn seal_file(&self, covered: &[u8]) -> Result<Sealed, Error> {
         self.encrypt(b"", &[b"file", covered].concat())
     }
 
-    pub fn check_file(&self, file: &[u8], parsed: &Parsed) -> Result<(), Error> {
+    /// Verifies the tag of `seal_file`.
+    pub fn check_file(&self, file: &[u8], parsed: &ParsedFile) -> Result<(), Error> {
         let context = [b"file", &file[..parsed.covered]].concat();
         let payload = Payload { msg: &parsed.seal.bytes, aad: &context };
         match self.cipher.decrypt(&XNonce::from(parsed.seal.nonce), payload) {
@@ -56,18 +72,20 @@ impl Key {
     }
 
     fn encrypt(&self, plain: &[u8], context: &[u8]) -> Result<Sealed, Error> {
-        // Random: 192 bits do not meet twice, and no counter can be set back by a restored backup.
+        // A random nonce and no counter: a restored backup would set a counter back and use nonces twice. 192 random bits do
+        // not repeat.
         let nonce: [u8; NONCE] = random()?;
         let payload = Payload { msg: plain, aad: context };
         let bytes = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| Error::Crypto)?;
         Ok(Sealed { nonce, bytes })
     }
 
-    /// Lengths stand before both texts, so that no other pair gives the same bytes.
-    fn value_context(&self, (tenant, name): &Place) -> Vec<u8> {
+    /// Returns the data that the tag of a secret covers besides the secret. Each text has its length before it, so that no
+    /// other pair of texts gives the same bytes.
+    fn value_context(&self, id: &SecretId) -> Vec<u8> {
         let mut context = b"value".to_vec();
         context.extend(self.header.bytes());
-        for text in [tenant, name] {
+        for text in [&id.tenant, &id.name] {
             context.extend((text.len() as u64).to_le_bytes());
             context.extend(text.as_bytes());
         }
@@ -75,16 +93,17 @@ impl Key {
     }
 }
 
-fn derive(passphrase: &Secret, cost: Cost, salt: &[u8]) -> Result<(XChaCha20Poly1305, [u8; 32]), Error> {
+/// Derives 64 bytes: the first half is the key of the cipher, the second half the check.
+fn derive(passphrase: &Secret, cost: KeyCost, salt: &[u8]) -> Result<Derived, Error> {
     let params = argon2::Params::new(cost.memory_kib, cost.passes, cost.lanes, Some(64));
     let params = params.map_err(|_| Error::Damaged { what: "its cost of a key cannot be used" })?;
     let argon = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
-    let mut both = Zeroizing::new([0u8; 64]);
-    argon.hash_password_into(passphrase.expose().as_bytes(), salt, both.as_mut_slice()).map_err(|_| Error::Crypto)?;
-    let cipher = XChaCha20Poly1305::new_from_slice(&both[..32]).map_err(|_| Error::Crypto)?;
+    let mut bytes = Zeroizing::new([0u8; 64]);
+    argon.hash_password_into(passphrase.expose().as_bytes(), salt, bytes.as_mut_slice()).map_err(|_| Error::Crypto)?;
+    let cipher = XChaCha20Poly1305::new_from_slice(&bytes[..32]).map_err(|_| Error::Crypto)?;
     let mut check = [0u8; 32];
-    check.copy_from_slice(&both[32..]);
-    Ok((cipher, check))
+    check.copy_from_slice(&bytes[32..]);
+    Ok(Derived { cipher, check })
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {
@@ -97,33 +116,33 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
 mod tests {
     use super::*;
 
-    const CHEAP: Cost = Cost { memory_kib: 8, passes: 1, lanes: 1 };
+    const CHEAP: KeyCost = KeyCost { memory_kib: 8, passes: 1, lanes: 1 };
 
-    fn place(tenant: &str, name: &str) -> Place {
-        (tenant.to_owned(), name.to_owned())
+    fn id(tenant: &str, name: &str) -> SecretId {
+        SecretId { tenant: tenant.to_owned(), name: name.to_owned() }
     }
 
     #[test]
-    fn a_value_opens_only_where_it_was_sealed() {
-        let phrase = Secret::new("a passphrase");
-        let key = Key::make(&phrase, CHEAP).unwrap();
-        let sealed = key.seal(&place("local", "TOKEN"), &Secret::new("hunter2")).unwrap();
+    fn a_value_opens_only_in_its_file_under_its_tenant_and_name() {
+        let passphrase = Secret::new("a passphrase");
+        let key = FileKey::new(&passphrase, CHEAP).unwrap();
+        let sealed = key.seal(&id("local", "TOKEN"), &Secret::new("hunter2")).unwrap();
         assert!(!sealed.bytes.windows(7).any(|part| part == b"hunter2"));
-        let same = Key::derive(&phrase, &key.header).unwrap();
-        assert_eq!(same.open(&place("local", "TOKEN"), &sealed).unwrap().expose(), "hunter2");
-        for other in [place("local", "TOKEN2"), place("other", "TOKEN"), place("localT", "OKEN")] {
-            assert!(matches!(same.open(&other, &sealed), Err(Error::Damaged { .. })), "{other:?}");
+        let same_key = FileKey::of_file(&passphrase, &key.header).unwrap();
+        assert_eq!(same_key.open(&id("local", "TOKEN"), &sealed).unwrap().expose(), "hunter2");
+        for other in [id("local", "TOKEN2"), id("other", "TOKEN"), id("localT", "OKEN")] {
+            assert!(matches!(same_key.open(&other, &sealed), Err(Error::Damaged { .. })), "{other:?}");
         }
-        // The same passphrase in another store has another salt, and so another key.
-        let elsewhere = Key::make(&phrase, CHEAP).unwrap();
-        assert!(elsewhere.open(&place("local", "TOKEN"), &sealed).is_err());
+        // The same passphrase gives another key in another file, which has another salt.
+        let key_of_another_file = FileKey::new(&passphrase, CHEAP).unwrap();
+        assert!(key_of_another_file.open(&id("local", "TOKEN"), &sealed).is_err());
     }
 
     #[test]
     fn another_passphrase_is_a_wrong_key() {
-        let key = Key::make(&Secret::new("right"), CHEAP).unwrap();
+        let key = FileKey::new(&Secret::new("right"), CHEAP).unwrap();
         for wrong in ["", "Right", "right ", "wrong"] {
-            assert!(matches!(Key::derive(&Secret::new(wrong), &key.header), Err(Error::WrongKey)), "{wrong:?}");
+            assert!(matches!(FileKey::of_file(&Secret::new(wrong), &key.header), Err(Error::WrongKey)), "{wrong:?}");
         }
     }
 }

@@ -1,6 +1,9 @@
-//! Secrets in one encrypted file of the data folder, each for one tenant and name.
-//! Invariant: what cannot be opened is never written over; a change made by another process is seen by the next call; two
-//! changes at once are both kept.
+//! The encrypted store of secrets: one file of the data folder, with a value for each tenant and name.
+//!
+//! Invariants:
+//! - A file that cannot be opened is never overwritten: it may need another key, or a backup.
+//! - The next call sees a change that another process made.
+//! - Of two changes at the same moment, both are kept.
 
 mod error;
 mod file;
@@ -14,105 +17,115 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::{Secret, TenantId};
 use ports::secrets::{NAME_RULE, is_name};
 
-pub use error::{Error, MOST_SECRET_BYTES};
+pub use error::{Error, MAX_SECRET_BYTES};
 pub use file::NAME as FILE_NAME;
-pub use format::Cost;
-use format::{Place, Sealed};
-use key::Key;
+pub use format::KeyCost;
+use format::{Sealed, SecretId};
+use key::FileKey;
 
-/// What a `set` did.
+/// The effect of a `set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum SetEffect {
     Added,
     Replaced,
 }
 
-/// The calls block: they read the disk, and the first one derives the key, which is slow on purpose.
+/// The encrypted store. Its calls block: they read the disk, and the first one derives the key, which is slow on purpose.
 pub struct SecretStore {
+    /// The data folder.
     data: PathBuf,
+    /// The operator's passphrase. Without one, a call on an existing file returns `NoKey`.
     passphrase: Option<Secret>,
-    cost: Cost,
-    opened: Mutex<Option<Arc<Opened>>>,
+    /// The cost for a file that does not exist yet.
+    cost: KeyCost,
+    /// The file as the last call read it, so that the key is derived once.
+    cached: Mutex<Option<Arc<OpenedFile>>>,
 }
 
-/// The store as it was when the file had these bytes. Values stay sealed until they are asked for.
-struct Opened {
+/// The file as it was when it had these bytes. Values stay encrypted until a caller asks for them.
+struct OpenedFile {
+    /// The whole file, to notice a change by another process.
     bytes: Vec<u8>,
-    key: Arc<Key>,
-    entries: BTreeMap<Place, Sealed>,
+    key: Arc<FileKey>,
+    entries: BTreeMap<SecretId, Sealed>,
 }
 
 impl SecretStore {
-    /// Touches nothing: the file is made by the first `set`.
+    /// Returns the store of the folder `data`. Nothing is read or written yet; the first `set` creates the file.
     pub fn new(data: &Path, passphrase: Option<Secret>) -> Self {
-        Self::with_cost(data, passphrase, Cost::DEFAULT)
+        Self::with_cost(data, passphrase, KeyCost::DEFAULT)
     }
 
-    /// `cost` is for a file that does not exist yet.
-    pub fn with_cost(data: &Path, passphrase: Option<Secret>, cost: Cost) -> Self {
-        Self { data: data.to_owned(), passphrase, cost, opened: Mutex::new(None) }
+    /// Returns the same store with another cost, for a file that does not exist yet. An existing file keeps its own cost.
+    pub fn with_cost(data: &Path, passphrase: Option<Secret>, cost: KeyCost) -> Self {
+        Self { data: data.to_owned(), passphrase, cost, cached: Mutex::new(None) }
     }
 
+    /// Returns whether there is a passphrase. It may be the wrong one.
     pub fn has_key(&self) -> bool {
         self.passphrase.is_some()
     }
 
-    /// How many secrets there are, of all tenants; none if there is no file. Every byte has been checked then.
+    /// Decrypts every secret of every tenant and returns their number, or `None` if there is no file.
     pub fn check(&self) -> Result<Option<usize>, Error> {
         let Some(opened) = self.open()? else { return Ok(None) };
-        for (place, sealed) in &opened.entries {
-            opened.key.open(place, sealed)?;
+        for (id, sealed) in &opened.entries {
+            opened.key.open(id, sealed)?;
         }
         Ok(Some(opened.entries.len()))
     }
 
-    /// In the order of names.
+    /// Returns the names of a tenant's secrets in alphabetical order.
     pub fn names(&self, tenant: &TenantId) -> Result<Vec<String>, Error> {
         let opened = self.open()?;
-        let places = opened.iter().flat_map(|opened| opened.entries.keys());
-        Ok(places.filter(|(owner, _)| owner == tenant.as_str()).map(|(_, name)| name.clone()).collect())
+        let ids = opened.iter().flat_map(|opened| opened.entries.keys());
+        Ok(ids.filter(|id| id.tenant == tenant.as_str()).map(|id| id.name.clone()).collect())
     }
 
+    /// Returns the value of a secret, if it is set.
     pub fn get(&self, tenant: &TenantId, name: &str) -> Result<Option<Secret>, Error> {
         let Some(opened) = self.open()? else { return Ok(None) };
-        let place = place(tenant, name);
-        opened.entries.get(&place).map(|sealed| opened.key.open(&place, sealed)).transpose()
+        let id = secret_id(tenant, name);
+        opened.entries.get(&id).map(|sealed| opened.key.open(&id, sealed)).transpose()
     }
 
-    pub fn set(&self, tenant: &TenantId, name: &str, value: &Secret) -> Result<Change, Error> {
-        fit(name, value)?;
-        let lock = file::Lock::take(&self.data)?;
+    /// Sets a secret, durably.
+    pub fn set(&self, tenant: &TenantId, name: &str, value: &Secret) -> Result<SetEffect, Error> {
+        check_entry(name, value)?;
+        let lock = file::WriteLock::acquire(&self.data)?;
         let (key, mut entries) = match self.open()? {
             Some(opened) => (Arc::clone(&opened.key), opened.entries.clone()),
-            None => (Arc::new(Key::make(self.passphrase()?, self.cost)?), BTreeMap::new()),
+            None => (Arc::new(FileKey::new(self.passphrase()?, self.cost)?), BTreeMap::new()),
         };
-        let place = place(tenant, name);
-        let sealed = key.seal(&place, value)?;
-        let before = entries.insert(place, sealed);
+        let id = secret_id(tenant, name);
+        let sealed = key.seal(&id, value)?;
+        let previous = entries.insert(id, sealed);
         self.write(&lock, &key, &entries)?;
-        Ok(if before.is_some() { Change::Replaced } else { Change::Added })
+        Ok(if previous.is_some() { SetEffect::Replaced } else { SetEffect::Added })
     }
 
-    /// Whether it was there.
+    /// Removes a secret, durably. Returns whether it was set.
     pub fn remove(&self, tenant: &TenantId, name: &str) -> Result<bool, Error> {
-        // A store that does not exist needs neither a lock nor a folder to say that nothing is in it.
+        // Without a file there is nothing to remove. The lock would create the data folder.
         if self.open()?.is_none() {
             return Ok(false);
         }
-        let lock = file::Lock::take(&self.data)?;
+        let lock = file::WriteLock::acquire(&self.data)?;
+        // Read again under the lock, since another process may have changed the file in between.
         let Some(opened) = self.open()? else { return Ok(false) };
         let mut entries = opened.entries.clone();
-        if entries.remove(&place(tenant, name)).is_none() {
+        if entries.remove(&secret_id(tenant, name)).is_none() {
             return Ok(false);
         }
         self.write(&lock, &opened.key, &entries)?;
         Ok(true)
     }
 
-    /// The file is read each time, so that what another process set is found; the key is derived once for each store.
-    fn open(&self) -> Result<Option<Arc<Opened>>, Error> {
-        // A panic while it was held left either value whole.
-        let mut cached = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the file, if there is one. It is read at each call, so that a change by another process is seen. The key is
+    /// derived again only if the header has changed.
+    fn open(&self) -> Result<Option<Arc<OpenedFile>>, Error> {
+        // A panic under the lock cannot leave half a value, so a poisoned lock is used.
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(bytes) = file::read(&self.data)? else {
             *cached = None;
             return Ok(None);
@@ -121,18 +134,18 @@ impl SecretStore {
             return Ok(Some(Arc::clone(opened)));
         }
         let parsed = format::read(&bytes)?;
-        let known = cached.as_ref().filter(|opened| opened.key.header == parsed.header);
-        let key = match known {
+        let with_same_key = cached.as_ref().filter(|opened| opened.key.header == parsed.header);
+        let key = match with_same_key {
             Some(opened) => Arc::clone(&opened.key),
-            None => Arc::new(Key::derive(self.passphrase()?, &parsed.header)?),
+            None => Arc::new(FileKey::of_file(self.passphrase()?, &parsed.header)?),
         };
         key.check_file(&bytes, &parsed)?;
-        let opened = Arc::new(Opened { bytes, key, entries: parsed.entries });
+        let opened = Arc::new(OpenedFile { bytes, key, entries: parsed.entries });
         *cached = Some(Arc::clone(&opened));
         Ok(Some(opened))
     }
 
-    fn write(&self, lock: &file::Lock, key: &Key, entries: &BTreeMap<Place, Sealed>) -> Result<(), Error> {
+    fn write(&self, lock: &file::WriteLock, key: &FileKey, entries: &BTreeMap<SecretId, Sealed>) -> Result<(), Error> {
         let covered = format::write(&key.header, entries)?;
         let seal = key.seal_file(&covered)?;
         file::replace(lock, &self.data, &format::finish(covered, &seal))
@@ -143,21 +156,22 @@ impl SecretStore {
     }
 }
 
-fn place(tenant: &TenantId, name: &str) -> Place {
-    (tenant.as_str().to_owned(), name.to_owned())
+fn secret_id(tenant: &TenantId, name: &str) -> SecretId {
+    SecretId { tenant: tenant.as_str().to_owned(), name: name.to_owned() }
 }
 
-fn fit(name: &str, value: &Secret) -> Result<(), Error> {
-    let told = || name.escape_debug().take(160).collect();
+/// Refuses names and values that could not be stored or used.
+fn check_entry(name: &str, value: &Secret) -> Result<(), Error> {
+    let shown_name = || name.escape_debug().take(160).collect();
     let length = value.expose().len();
     if !is_name(name) {
-        return Err(Error::Name { name: told(), rule: NAME_RULE });
+        return Err(Error::Name { name: shown_name(), rule: NAME_RULE });
     }
     if length == 0 {
-        return Err(Error::Value { name: told(), rule: "it is empty; send it on standard input" });
+        return Err(Error::Value { name: shown_name(), rule: "it is empty; send it on standard input" });
     }
-    if length > MOST_SECRET_BYTES {
-        return Err(Error::Value { name: told(), rule: "it is larger than 64 KiB" });
+    if length > MAX_SECRET_BYTES {
+        return Err(Error::Value { name: shown_name(), rule: "it is larger than 64 KiB" });
     }
     Ok(())
 }

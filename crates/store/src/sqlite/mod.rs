@@ -1,8 +1,9 @@
-//! The embedded store: rows in one SQLite file.
-//! Invariant: all writes go through one thread with one connection; reads never wait for it, and see every answered commit.
+//! The embedded store: rows in one SQLite file, with one writer thread and a few read-only connections.
+//! Invariant: all writes of this process go through one thread with one connection. Reads never wait for that thread, and see
+//! every commit that was answered.
 
 mod connection;
-mod fault;
+mod error;
 mod readers;
 mod rows;
 mod writer;
@@ -19,26 +20,27 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::OpenError;
-use fault::Fault;
+use error::SqliteError;
 use readers::Readers;
-use writer::{Job, Writer};
+use writer::{CommitRequest, Writer};
 
 /// The file's name in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
 
-/// So many rows at most are read on the caller's own thread: runs that have not ended, each of which is read there alone as well.
-const FEW_ROWS: usize = 16;
+/// The largest scan of open executions that runs on the caller's thread. A single row is read there as well.
+const MAX_INLINE_ROWS: usize = 16;
 
-/// Batches that may wait for the writer before a caller has to wait to hand one over.
-const WAITING_BATCHES: usize = 256;
+/// Batches that may wait for the writer. When there are more, `commit` waits before it hands over its batch.
+const MAX_QUEUED_BATCHES: usize = 256;
 
+/// The options of a SQLite store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long a call waits for another process that is writing.
+    /// How long a call waits for a lock that another process holds.
     pub busy_timeout: Duration,
-    /// Connections for scans on threads of their own, which is also how many of those run at once.
+    /// The largest number of scans that run at one time, each with its own connection on a blocking thread.
     pub readers: usize,
-    /// A ceiling for the file, in pages of 4 KiB; beyond it a commit is `Full`.
+    /// The largest size of the file, in pages of 4 KiB. A commit beyond it is `Full`.
     pub max_pages: Option<u32>,
 }
 
@@ -48,31 +50,35 @@ impl Default for Options {
     }
 }
 
+/// A store of rows in a SQLite file. Other processes may use the same file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// `None` only while dropping: closing the channel is what ends the writer.
-    jobs: Option<mpsc::Sender<Job>>,
+    /// Sends batches to the writer thread. It is `None` only during `drop`, because closing the channel ends the thread.
+    requests: Option<mpsc::Sender<CommitRequest>>,
+    /// The writer thread. It is `None` only during `drop`, which joins it.
     writer: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
 }
 
 impl SqliteStore {
-    /// Opens the database file at `path`, made with its folder where there is none, and brings its schema up to date.
+    /// Opens the database file at `path` and brings its schema up to date. The file and its folder are created if they do not
+    /// exist.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::default())
     }
 
+    /// Opens the database file with other options than the default ones.
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        // Absolute, so that the file is found again also after the process has changed its folder.
+        // Absolute, so that the file is found again after the process has changed its current folder.
         let path = &std::path::absolute(path).map_err(|error| OpenError::from_io(path, error))?;
         let writer = Writer::open(path, options)?;
-        let (jobs, waiting) = mpsc::channel(WAITING_BATCHES);
+        let (requests, waiting_requests) = mpsc::channel(MAX_QUEUED_BATCHES);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || writer.run(waiting))
+            .spawn(move || writer.run(waiting_requests))
             .map_err(|error| OpenError::Failed { path: path.to_owned(), source: Box::new(error) })?;
         let readers = Arc::new(Readers::new(path, options));
-        Ok(Self { jobs: Some(jobs), writer: Some(thread), readers })
+        Ok(Self { requests: Some(requests), writer: Some(thread), readers })
     }
 }
 
@@ -81,67 +87,71 @@ impl Store for SqliteStore {
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
         let get = |connection: &Connection, key: &Key| {
             let what = || format!("the place of row {}/{} in {FILE_NAME}", key.table.name(), key.id);
-            rows::get(connection, key).map_err(|fault| fault.looking_for(what))
+            rows::get(connection, key).map_err(|error| error.while_reading(what))
         };
-        if let Some(done) = self.readers.read_here(|connection| get(connection, key)) {
-            return done;
+        if let Some(result) = self.readers.read_inline(|connection| get(connection, key)) {
+            return result;
         }
         let key = key.clone();
         self.readers.read(move |connection| get(connection, &key)).await
     }
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
-        let scan = |connection: &Connection, range: &Range| {
-            let what = || format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
-            rows::scan(connection, range).map_err(|fault| fault.looking_for(what))
-        };
         let range = range.clone();
-        self.readers.read(move |connection| scan(connection, &range)).await
+        let scan = move |connection: &Connection| {
+            let what = || format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
+            rows::scan(connection, &range).map_err(|error| error.while_reading(what))
+        };
+        self.readers.read(scan).await
     }
 
     async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
         let scan = move |connection: &Connection, range: &Range| {
             let what = || format!("the place of rows {}/{}… in {FILE_NAME}", other.name(), range.prefix);
-            rows::scan_with(connection, range, other).map_err(|fault| fault.looking_for(what))
+            rows::scan_with(connection, range, other).map_err(|error| error.while_reading(what))
         };
-        if range.limit <= FEW_ROWS
+        // Open executions are few and their rows small. Other tables may hold large rows, which would block the caller's
+        // thread for too long.
+        if range.limit <= MAX_INLINE_ROWS
             && range.table == Table::OpenExecution
-            && let Some(done) = self.readers.read_here(|connection| scan(connection, range))
+            && let Some(result) = self.readers.read_inline(|connection| scan(connection, range))
         {
-            return done;
+            return result;
         }
         let range = range.clone();
         self.readers.read(move |connection| scan(connection, &range)).await
     }
 
-    /// A caller that stops waiting does not take its batch back: it may still land, whole.
+    /// Hands the batch to the writer thread and waits for its answer. A caller that stops waiting does not take its batch
+    /// back: the batch may still be committed, as a whole.
     async fn commit(&self, batch: Batch) -> Result<(), Error> {
         let (answer, answered) = oneshot::channel();
-        let jobs = self.jobs.as_ref().ok_or_else(writer_is_gone)?;
-        jobs.send(Job { batch, answer }).await.map_err(|_| writer_is_gone())?;
-        answered.await.map_err(|_| writer_is_gone())?
+        let requests = self.requests.as_ref().ok_or_else(writer_has_ended)?;
+        requests.send(CommitRequest { batch, answer }).await.map_err(|_| writer_has_ended())?;
+        answered.await.map_err(|_| writer_has_ended())?
     }
 
     async fn tenants(&self) -> Result<Vec<TenantId>, Error> {
         self.readers.read(rows::tenants).await
     }
 
-    /// Reads, and takes the write lock: a database that cannot be written is not ready.
+    /// Reads, and commits an empty batch, which takes the write lock: a database that cannot be written is not ready.
     async fn ping(&self) -> Result<(), Error> {
         self.readers.read(rows::probe).await?;
         self.commit(Batch::default()).await
     }
 }
 
-fn writer_is_gone() -> Error {
-    Fault::unavailable("the writer thread has ended").into()
+fn writer_has_ended() -> Error {
+    SqliteError::unavailable("the writer thread has ended").into()
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // Readers first: the last connection to close is the writer's, which then folds the WAL into the database.
+        // The readers are closed first, so that the writer's connection is the last one. SQLite moves the content of the WAL
+        // into the database when the last connection closes, and a reader could not do that.
         self.readers.close();
-        self.jobs = None;
+        self.requests = None;
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {

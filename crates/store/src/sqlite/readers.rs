@@ -1,6 +1,8 @@
-//! A few read-only connections: for scans on blocking threads, for single rows and a few of them on the caller's own.
-//! Invariant: no connection holds a transaction between two reads, so each read sees every commit answered before it began;
-//! a read on the caller's thread never waits for a lock.
+//! The read-only connections: some for scans on blocking threads, some for small reads on the caller's own thread.
+//!
+//! Invariants:
+//! - No connection holds a transaction between two reads, so each read sees every commit that was answered before it began.
+//! - A read on the caller's thread never waits for a lock, because that thread belongs to the async runtime.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,74 +13,75 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::Options;
-use super::connection::{Opened, open_reader};
-use super::fault::Fault;
+use super::connection::{OpenedDatabase, open_reader};
+use super::error::SqliteError;
 
+/// The pools of connections. A connection is opened when its pool is empty and goes back after a successful read.
 #[derive(Debug)]
 pub struct Readers {
     path: PathBuf,
     options: Options,
-    idle: Mutex<Vec<Opened>>,
-    /// Connections that give up at once where another one waits for a lock.
-    quick: Mutex<Vec<Opened>>,
+    /// Idle connections for reads on blocking threads. They wait for a lock up to `busy_timeout`.
+    blocking_pool: Mutex<Vec<OpenedDatabase>>,
+    /// Idle connections for reads on the caller's thread. They return an error at once if a lock is taken.
+    inline_pool: Mutex<Vec<OpenedDatabase>>,
+    /// Bounds the reads on blocking threads. It is closed when the store is dropped.
     permits: Arc<Semaphore>,
 }
 
 impl Readers {
+    /// Returns empty pools for the database at `path`.
     pub fn new(path: &Path, options: &Options) -> Self {
-        let permits = Arc::new(Semaphore::new(options.readers.max(1)));
         Self {
             path: path.to_owned(),
             options: options.clone(),
-            idle: Mutex::default(),
-            quick: Mutex::default(),
-            permits,
+            blocking_pool: Mutex::default(),
+            inline_pool: Mutex::default(),
+            permits: Arc::new(Semaphore::new(options.readers.max(1))),
         }
     }
 
+    /// Runs `work` on a blocking thread.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     ) -> Result<T, Error> {
-        let gone = |error: Box<dyn std::error::Error + Send + Sync>| Fault::unavailable(error);
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|error| gone(error.into()))?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(SqliteError::unavailable)?;
         let readers = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || {
+        let result = tokio::task::spawn_blocking(move || {
+            // The permit belongs to the thread: if the caller stops waiting, the read still goes on.
             let _permit = permit;
-            readers.read_now(work)
+            readers.read_with(&readers.blocking_pool, readers.options.busy_timeout, work)
         });
-        Ok(done.await.map_err(|error| gone(error.into()))??)
+        Ok(result.await.map_err(SqliteError::unavailable)??)
     }
 
-    /// One row, or a few small ones, on the caller's thread: from the page cache that is some ten microseconds, and handing it
-    /// to another thread and waking up again took twice as much (docs/benchmarks.md, "Sessions"). `None`: a lock is in the way;
-    /// use `read`.
-    pub fn read_here<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Option<Result<T, Error>> {
-        match self.read_with(&self.quick, Duration::ZERO, work) {
-            Err(fault) if fault.is_busy() => None,
-            done => Some(done.map_err(Error::from)),
+    /// Runs `work` on the caller's thread, for one row or a few small ones. From the page cache that takes about ten
+    /// microseconds; a change of threads takes twice as much (docs/benchmarks.md, "Sessions"). `None` means that a lock is
+    /// taken: use `read`.
+    pub fn read_inline<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SqliteError>) -> Option<Result<T, Error>> {
+        match self.read_with(&self.inline_pool, Duration::ZERO, work) {
+            Err(error) if error.is_busy() => None,
+            result => Some(result.map_err(Error::from)),
         }
     }
 
-    /// Closes the connections at rest; one in use closes when its read ends.
+    /// Closes the idle connections. A connection in use is closed when its read ends.
     pub fn close(&self) {
         self.permits.close();
-        locked(&self.idle).clear();
-        locked(&self.quick).clear();
-    }
-
-    fn read_now<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
-        self.read_with(&self.idle, self.options.busy_timeout, work)
+        locked(&self.blocking_pool).clear();
+        locked(&self.inline_pool).clear();
     }
 
     fn read_with<T>(
         &self,
-        pool: &Mutex<Vec<Opened>>,
+        pool: &Mutex<Vec<OpenedDatabase>>,
         busy_timeout: Duration,
-        work: impl FnOnce(&Connection) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        work: impl FnOnce(&Connection) -> Result<T, SqliteError>,
+    ) -> Result<T, SqliteError> {
         let reader = self.take(pool, busy_timeout)?;
-        // A connection on which a read failed is closed: the next read opens another.
+        // After an error the connection is closed, because it may hold an open transaction. The next read opens another one.
         let value = work(&reader.connection)?;
         let mut idle = locked(pool);
         if !self.permits.is_closed() {
@@ -87,17 +90,16 @@ impl Readers {
         Ok(value)
     }
 
-    fn take(&self, pool: &Mutex<Vec<Opened>>, busy_timeout: Duration) -> Result<Opened, Fault> {
-        let reader = locked(pool).pop();
-        match reader {
-            Some(reader) if reader.is_on(&self.path).map_err(|error| Fault::unavailable(Box::new(error)))? => {
-                Ok(reader)
-            }
+    /// Takes an idle connection to the file that is at the path now, or opens one.
+    fn take(&self, pool: &Mutex<Vec<OpenedDatabase>>, busy_timeout: Duration) -> Result<OpenedDatabase, SqliteError> {
+        let idle = locked(pool).pop();
+        match idle {
+            Some(reader) if reader.is_on(&self.path).map_err(SqliteError::unavailable)? => Ok(reader),
             _ => Ok(open_reader(&self.path, busy_timeout)?),
         }
     }
 }
 
-fn locked(pool: &Mutex<Vec<Opened>>) -> MutexGuard<'_, Vec<Opened>> {
+fn locked(pool: &Mutex<Vec<OpenedDatabase>>) -> MutexGuard<'_, Vec<OpenedDatabase>> {
     pool.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,123 +1,111 @@
-//! The statements.
-//! Invariant: ids are compared as bytes, never with LIKE or a collation; every statement names its tenant; a row that is not
-//! what was written is never given out.
+//! The SQL statements that read and write rows, and the checksum of a row.
+//!
+//! Invariants:
+//! - Ids are compared as bytes, never with LIKE or a collation.
+//! - Every statement names its tenant.
+//! - A row that differs from what was written is an error and is never returned.
 
 use base::TenantId;
 use ports::store::{Batch, Expect, Key, Range, Row, Table, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::Fault;
+use super::error::SqliteError;
 
 const GET: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
 const SCAN_FROM: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
 const SCAN_AFTER: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-/// Of the index alone: no row is read.
+/// These two read the index only, and no row.
 const IDS_FROM: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
 const IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-const AT: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const ADD: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const CHANGE: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
+const FIND: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const INSERT: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const UPDATE: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
 const DELETE: &str = "DELETE FROM row WHERE rowid = ?1";
 
-pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, Fault> {
+pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, SqliteError> {
     let mut statement = connection.prepare_cached(GET)?;
-    let found = statement.query_row(params![key.tenant.as_str(), key.table.name(), key.id], |row| read(row, 0));
-    found.optional()?.map(|read| read.checked(&key.tenant, key.table, &key.id)).transpose()
+    let parameters = params![key.tenant.as_str(), key.table.name(), key.id];
+    let stored = statement.query_row(parameters, |row| StoredRow::read(row, 0)).optional()?;
+    stored.map(|row| row.into_checked(&key.tenant, key.table, &key.id)).transpose()
 }
 
-pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>, Fault> {
-    each(connection, range, [SCAN_FROM, SCAN_AFTER], |id, row| read(row, 1)?.checked(&range.tenant, range.table, id))
+pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>, SqliteError> {
+    scan_range(connection, range, SCAN_FROM, SCAN_AFTER, |id, row| {
+        StoredRow::read(row, 1)?.into_checked(&range.tenant, range.table, id)
+    })
 }
 
-/// What `take` makes of every row of a range, by one of two statements: from its prefix on, or after a place.
-fn each<T>(
+/// Returns the ids of a range, each with the row of the table `other` under the same id. All reads are in one transaction,
+/// because each transaction starts with an empty cache after another process has written.
+pub fn scan_with(
     connection: &Connection,
     range: &Range,
-    [from, after]: [&str; 2],
-    mut take: impl FnMut(&str, &rusqlite::Row<'_>) -> Result<T, Fault>,
-) -> Result<Vec<(String, T)>, Fault> {
-    let (sql, start) = match &range.after {
-        Some(place) if *place >= range.prefix => (after, place),
-        _ => (from, &range.prefix),
-    };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![range.tenant.as_str(), range.table.name(), start])?;
-    let mut found = Vec::new();
-    while found.len() < range.limit {
-        let Some(row) = rows.next()? else { break };
-        let id: String = row.get(0)?;
-        // In the order of bytes, the ids with the prefix stand together: the first without it ends them.
-        if !id.starts_with(&range.prefix) {
-            break;
-        }
-        let taken = take(&id, row)?;
-        found.push((id, taken));
-    }
-    Ok(found)
-}
-
-/// In one transaction: after another process has written, each begins with an empty cache.
-pub fn scan_with(connection: &Connection, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Fault> {
-    // Where it fails in between, the connection is closed (`readers.rs`).
+    other: Table,
+) -> Result<Vec<(String, Option<Row>)>, SqliteError> {
+    // An error below leaves the transaction open. The caller then closes the connection (`readers.rs`), since a later read
+    // in that transaction would not see later commits.
     connection.prepare_cached("BEGIN")?.execute([])?;
-    let mut found = each(connection, range, [IDS_FROM, IDS_AFTER], |_, _| Ok(None))?;
-    for (id, row) in &mut found {
+    let mut pairs = scan_range(connection, range, IDS_FROM, IDS_AFTER, |_, _| Ok(None))?;
+    for (id, row) in &mut pairs {
         *row = get(connection, &Key::new(&range.tenant, other, id.as_str()))?;
     }
     connection.prepare_cached("COMMIT")?.execute([])?;
-    Ok(found)
+    Ok(pairs)
 }
 
-/// One step of the index for each.
-pub fn tenants(connection: &Connection) -> Result<Vec<TenantId>, Fault> {
-    let mut next = connection.prepare_cached("SELECT min(tenant) FROM row WHERE tenant > ?1")?;
-    let (mut found, mut last) = (Vec::new(), String::new());
-    while let Some(tenant) = next.query_row(params![last], |row| row.get::<_, Option<String>>(0))? {
-        // What no version of ours wrote is nobody's.
-        found.extend(TenantId::parse(&tenant));
+/// Returns all tenants. Each costs one step of the index, because the rows of a tenant are skipped.
+pub fn tenants(connection: &Connection) -> Result<Vec<TenantId>, SqliteError> {
+    let mut statement = connection.prepare_cached("SELECT min(tenant) FROM row WHERE tenant > ?1")?;
+    let mut tenants = Vec::new();
+    let mut last = String::new();
+    while let Some(tenant) = statement.query_row(params![last], |row| row.get::<_, Option<String>>(0))? {
+        // A text that is not a tenant's id was not written by this program, so no caller can own the row.
+        tenants.extend(TenantId::parse(&tenant));
         last = tenant;
     }
-    Ok(found)
+    Ok(tenants)
 }
 
-/// Reads from the table's pages.
-pub fn probe(connection: &Connection) -> Result<(), Fault> {
+/// Reads from the table's pages, to find out whether the database can be read.
+pub fn probe(connection: &Connection) -> Result<(), SqliteError> {
     connection.prepare_cached("SELECT version FROM row LIMIT 1")?.query_row([], |_| Ok(())).optional()?;
     Ok(())
 }
 
-/// Applies the batch's writes in order; stops at the first whose expectation is not met and gives its key.
-/// The caller takes back what was applied before it.
+/// Applies the writes of a batch in order. The first write whose expectation is not met ends this with its key; the caller
+/// then undoes the writes before it.
 pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<(), Key>> {
     for write in &batch.writes {
         let key = write.key();
-        let (tenant, table) = (key.tenant.as_str(), key.table.name());
-        let found: Option<(i64, i64)> = connection
-            .prepare_cached(AT)?
+        let tenant = key.tenant.as_str();
+        let table = key.table.name();
+        let existing: Option<(i64, i64)> = connection
+            .prepare_cached(FIND)?
             .query_row(params![tenant, table, key.id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        let met = match write.expect() {
+        let is_met = match write.expect() {
             Expect::Any => true,
-            Expect::Absent => found.is_none(),
-            Expect::Version(wanted) => found.is_some_and(|(_, version)| u64::try_from(version) == Ok(wanted)),
+            Expect::Absent => existing.is_none(),
+            Expect::Version(expected) => existing.is_some_and(|(_, version)| u64::try_from(version) == Ok(expected)),
         };
-        if !met {
+        if !is_met {
             return Ok(Err(key.clone()));
         }
-        let sum = |version: i64, value: &[u8]| sum(&key.tenant, key.table, &key.id, version, value);
-        match (write, found) {
-            (Write::Put { value, .. }, Some((at, version))) => {
-                let (version, sum) = (version + 1, sum(version + 1, value));
-                connection.prepare_cached(CHANGE)?.execute(params![version, value, sum, at])?;
+        match (write, existing) {
+            (Write::Put { value, .. }, Some((rowid, version))) => {
+                let version = version + 1;
+                let sum = checksum(&key.tenant, key.table, &key.id, version, value);
+                connection.prepare_cached(UPDATE)?.execute(params![version, value, sum, rowid])?;
             }
             (Write::Put { value, .. }, None) => {
-                let added = params![1, value, sum(1, value), tenant, table, key.id];
-                connection.prepare_cached(ADD)?.execute(added)?;
+                let version = 1;
+                let sum = checksum(&key.tenant, key.table, &key.id, version, value);
+                connection.prepare_cached(INSERT)?.execute(params![version, value, sum, tenant, table, key.id])?;
             }
-            (Write::Delete { .. }, Some((at, _))) => {
-                connection.prepare_cached(DELETE)?.execute(params![at])?;
+            (Write::Delete { .. }, Some((rowid, _))) => {
+                connection.prepare_cached(DELETE)?.execute(params![rowid])?;
             }
             (Write::Delete { .. }, None) => {}
         }
@@ -125,35 +113,69 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
     Ok(Ok(()))
 }
 
-/// A row as it stands in the file.
-struct Read {
+/// Reads a range with `sql_from`, which begins at an id, or with `sql_after`, which begins after it. Returns each id with the
+/// result of `read` for its row.
+fn scan_range<T>(
+    connection: &Connection,
+    range: &Range,
+    sql_from: &str,
+    sql_after: &str,
+    mut read: impl FnMut(&str, &rusqlite::Row<'_>) -> Result<T, SqliteError>,
+) -> Result<Vec<(String, T)>, SqliteError> {
+    let (sql, start) = match &range.after {
+        Some(after) if *after >= range.prefix => (sql_after, after),
+        // `after` is before the prefix, so it excludes nothing.
+        _ => (sql_from, &range.prefix),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![range.tenant.as_str(), range.table.name(), start])?;
+    let mut items = Vec::new();
+    while items.len() < range.limit {
+        let Some(row) = rows.next()? else { break };
+        let id: String = row.get(0)?;
+        // In the order of bytes, all ids with the prefix are neighbours, so the first id without it ends the range.
+        if !id.starts_with(&range.prefix) {
+            break;
+        }
+        let item = read(&id, row)?;
+        items.push((id, item));
+    }
+    Ok(items)
+}
+
+/// A row as it is in the file, not checked yet.
+struct StoredRow {
     version: i64,
     value: Vec<u8>,
+    /// The checksum. Rows of the first format have none until they are written again.
     sum: Option<i64>,
 }
 
-fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Read> {
-    Ok(Read { version: row.get(at)?, value: row.get(at + 1)?, sum: row.get(at + 2)? })
-}
+impl StoredRow {
+    /// Reads version, value and checksum from the columns that begin at `first_column`.
+    fn read(row: &rusqlite::Row<'_>, first_column: usize) -> rusqlite::Result<Self> {
+        Ok(Self { version: row.get(first_column)?, value: row.get(first_column + 1)?, sum: row.get(first_column + 2)? })
+    }
 
-impl Read {
-    fn checked(self, tenant: &TenantId, table: Table, id: &str) -> Result<Row, Fault> {
-        let as_written = self.sum.is_none_or(|kept| kept == sum(tenant, table, id, self.version, &self.value));
+    fn into_checked(self, tenant: &TenantId, table: Table, id: &str) -> Result<Row, SqliteError> {
+        let is_intact = self.sum.is_none_or(|sum| sum == checksum(tenant, table, id, self.version, &self.value));
         match u64::try_from(self.version) {
-            Ok(version) if as_written => Ok(Row { version, value: self.value }),
+            Ok(version) if is_intact => Ok(Row { version, value: self.value }),
             _ => {
-                let what = format!("row {}/{id} of tenant {}", table.name(), tenant.as_str());
-                tracing::error!(row = what, "a stored row is not what was written");
-                Err(Fault::damaged(what))
+                let row = format!("row {}/{id} of tenant {}", table.name(), tenant.as_str());
+                tracing::error!(row, "a stored row differs from what was written");
+                Err(SqliteError::damaged_row(row))
             }
         }
     }
 }
 
-/// SQLite notices a page whose structure is broken, not one whose content is. The key is part of it: content that ended up
-/// under another row's key is damage too. Against accidents; whoever can write the file can write this as well.
-fn sum(tenant: &TenantId, table: Table, id: &str, version: i64, value: &[u8]) -> i64 {
+/// Returns the CRC-32 of a row. SQLite notices a page whose structure is broken, but not one whose content has changed. The
+/// key is included, so that a value under the key of another row is damage as well. The checksum protects against accidents
+/// only: a person who can write the file can write this too.
+fn checksum(tenant: &TenantId, table: Table, id: &str, version: i64, value: &[u8]) -> i64 {
     let mut hasher = crc32fast::Hasher::new();
+    // The zero bytes end the texts, which contain none, so that no other key gives the same bytes.
     for part in [tenant.as_str().as_bytes(), &[0], table.name().as_bytes(), &[0], id.as_bytes(), &[0]] {
         hasher.update(part);
     }

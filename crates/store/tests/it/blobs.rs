@@ -1,5 +1,5 @@
-//! Blob files: the conformance suite, and what happens to files that others have touched.
-//! Invariant: no test relies on permissions, which do not bind root.
+//! Blob files: the conformance suite, damaged files, and folders that are moved away.
+//! Invariant: no test relies on permissions, because root ignores them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ fn path_of(dir: &Path, digest: &Digest) -> PathBuf {
 }
 
 #[tokio::test]
-async fn files_conform() {
+async fn blob_files_conform() {
     let dir = tempfile::tempdir().unwrap();
-    let made = AtomicUsize::new(0);
+    let next_folder = AtomicUsize::new(0);
     testkit::conformance::blobs(async || {
-        let number = made.fetch_add(1, Ordering::Relaxed);
+        let number = next_folder.fetch_add(1, Ordering::Relaxed);
         Arc::new(FileBlobs::open(&dir.path().join(number.to_string())).unwrap())
     })
     .await;
 }
 
 #[tokio::test]
-async fn blobs_are_there_after_opening_again_and_nothing_temporary_is() {
+async fn a_reopened_folder_has_its_blobs_and_no_temporary_files() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("deep/blobs");
     let digest = FileBlobs::open(&root).unwrap().put(b"kept").await.unwrap();
@@ -39,14 +39,14 @@ async fn blobs_are_there_after_opening_again_and_nothing_temporary_is() {
 }
 
 #[tokio::test]
-async fn an_existing_blob_is_not_written_again() {
+async fn a_second_put_renews_the_date_and_keeps_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let digest = blobs.put(b"once").await.unwrap();
     let before = fs::metadata(path_of(dir.path(), &digest)).unwrap();
     blobs.put(b"once").await.unwrap();
     let after = fs::metadata(path_of(dir.path(), &digest)).unwrap();
-    assert!(before.modified().unwrap() <= after.modified().unwrap(), "whoever puts it again has time to name it");
+    assert!(before.modified().unwrap() <= after.modified().unwrap(), "a put gives its caller time to name it");
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -55,7 +55,7 @@ async fn an_existing_blob_is_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_damaged_blob_is_said_once_set_aside_and_can_be_put_again() {
+async fn a_damaged_blob_is_reported_once_moved_away_and_can_be_put_again() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let other = blobs.put(b"other").await.unwrap();
@@ -65,12 +65,12 @@ async fn a_damaged_blob_is_said_once_set_aside_and_can_be_put_again() {
         assert!(matches!(blobs.get(&digest).await, Err(Error::Damaged(d)) if d == digest));
         assert_eq!(fs::read(dir.path().join("damaged").join(digest.to_string())).unwrap(), bad);
         assert!(matches!(blobs.get(&digest).await, Err(Error::Missing(d)) if d == digest));
-        assert_eq!(blobs.get(&other).await.unwrap(), b"other", "the rest goes on");
+        assert_eq!(blobs.get(&other).await.unwrap(), b"other", "other blobs stay readable");
     }
 }
 
 #[tokio::test]
-async fn putting_over_a_damaged_blob_mends_it() {
+async fn a_put_replaces_a_damaged_blob() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let digest = blobs.put(b"precious").await.unwrap();
@@ -81,13 +81,14 @@ async fn putting_over_a_damaged_blob_mends_it() {
 }
 
 #[tokio::test]
-async fn a_folder_that_went_and_came_back_is_used_again() {
+async fn a_folder_that_was_moved_away_and_back_is_used_again() {
     let dir = tempfile::tempdir().unwrap();
-    let (root, away) = (dir.path().join("blobs"), dir.path().join("away"));
+    let root = dir.path().join("blobs");
+    let away = dir.path().join("away");
     let blobs = FileBlobs::open(&root).unwrap();
     let digest = blobs.put(b"x").await.unwrap();
     fs::rename(&root, &away).unwrap();
-    // A file in the folder's place: nothing can be read or made there.
+    // With a file in the folder's place, nothing can be read or created there.
     fs::write(&root, b"").unwrap();
     assert!(matches!(blobs.put(b"y").await, Err(Error::Unavailable(_))));
     assert!(matches!(blobs.get(&digest).await, Err(Error::Unavailable(_))));
@@ -98,7 +99,7 @@ async fn a_folder_that_went_and_came_back_is_used_again() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_unwritable() {
+fn a_folder_that_cannot_be_created_is_unwritable() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, b"").unwrap();

@@ -1,5 +1,5 @@
-//! A database that is not what was written, and one that an older version wrote.
-//! Invariant: what is damaged is named, the rest can be used, and nothing else than what was written is ever given out.
+//! Databases with damaged pages and rows, and a database of an older format.
+//! Invariant: an error names the damaged row, other rows stay readable, and no row is returned that was not written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn key(number: usize) -> Key {
     Key::new(&TenantId::local(), Table::Run, format!("{number:03}"))
 }
 
-/// Larger than a line of a page, so that rows are spread over many.
+/// Returns a value so large that the rows are spread over many pages.
 fn value(number: usize) -> Vec<u8> {
     format!("row {number:03} {}", "x".repeat(300)).into_bytes()
 }
@@ -32,26 +32,37 @@ async fn filled() -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// How many rows read back, and what is said of the others; a row that reads back as something else fails the test.
-async fn read_all(store: &SqliteStore) -> (usize, Vec<String>) {
-    let (mut sound, mut said) = (0, Vec::new());
+/// The result of reading all rows.
+#[derive(Debug, PartialEq, Eq)]
+struct ReadBack {
+    /// The number of rows with the value that was written.
+    intact: usize,
+    /// The messages for the other rows.
+    errors: Vec<String>,
+}
+
+/// Reads all rows. A row with another value than was written fails the test.
+async fn read_all(store: &SqliteStore) -> ReadBack {
+    let mut intact = 0;
+    let mut errors = Vec::new();
     for number in 0..ROWS {
         match store.get(&key(number)).await {
             Ok(Some(row)) => {
                 assert_eq!(row.value, value(number), "row {number} is another one");
-                sound += 1;
+                intact += 1;
             }
-            Err(error @ Error::Damaged { .. }) => said.push(error.to_string()),
-            Ok(None) => said.push(format!("row {number} is not there")),
+            Err(error @ Error::Damaged { .. }) => errors.push(error.to_string()),
+            Ok(None) => errors.push(format!("row {number} is missing")),
             Err(error) => panic!("row {number}: {error:?}"),
         }
     }
-    (sound, said)
+    ReadBack { intact, errors }
 }
 
-fn change(path: &Path, at: usize, change: impl Fn(&mut [u8])) {
+/// Flips a bit of the byte at `offset`.
+fn damage_byte(path: &Path, offset: usize) {
     let mut bytes = fs::read(path).unwrap();
-    change(&mut bytes[at..at + PAGE.min(16)]);
+    bytes[offset] ^= 1;
     fs::write(path, bytes).unwrap();
 }
 
@@ -59,15 +70,15 @@ fn change(path: &Path, at: usize, change: impl Fn(&mut [u8])) {
 async fn a_changed_byte_of_a_row_is_named_and_the_others_read() {
     let (_dir, path) = filled().await;
     let bytes = fs::read(&path).unwrap();
-    let at = bytes.windows(7).position(|window| window == b"row 077").unwrap();
-    change(&path, at, |bytes| bytes[10] ^= 1);
+    let value_offset = bytes.windows(7).position(|window| window == b"row 077").unwrap();
+    damage_byte(&path, value_offset + 10);
     let store = SqliteStore::open(&path).unwrap();
-    let (sound, said) = read_all(&store).await;
-    assert_eq!((sound, said), (ROWS - 1, vec!["row run/077 of tenant local in storage is damaged".to_owned()]));
+    let errors = vec!["row run/077 of tenant local in storage is damaged".to_owned()];
+    assert_eq!(read_all(&store).await, ReadBack { intact: ROWS - 1, errors });
     store.commit(Batch::default().put(key(500), b"new".to_vec(), Expect::Absent)).await.unwrap();
-    // Written again, it is whole again.
+    // A new write of the row repairs it.
     store.commit(Batch::default().put(key(77), value(77), Expect::Any)).await.unwrap();
-    assert_eq!(read_all(&store).await.0, ROWS);
+    assert_eq!(read_all(&store).await.intact, ROWS);
 }
 
 #[tokio::test]
@@ -82,13 +93,13 @@ async fn a_row_under_the_key_of_another_is_damage() {
     assert!(store.get(&key(1)).await.unwrap().is_some());
 }
 
-/// What failed in the middle of a transaction leaves none open: later reads would see what was there then.
+/// A read that fails inside a transaction must not leave it open: later reads on that connection would not see later commits.
 #[tokio::test]
-async fn after_a_damaged_row_among_others_reads_see_what_is_new() {
+async fn after_a_scan_found_a_damaged_row_reads_see_later_commits() {
     let (_dir, path) = filled().await;
     let store = SqliteStore::open(&path).unwrap();
-    let at = |table, id: &str| Key::new(&TenantId::local(), table, id);
-    let put = |table, id: &str, value: &[u8]| Batch::default().put(at(table, id), value.to_vec(), Expect::Any);
+    let key_in = |table, id: &str| Key::new(&TenantId::local(), table, id);
+    let put = |table, id: &str, value: &[u8]| Batch::default().put(key_in(table, id), value.to_vec(), Expect::Any);
     for id in ["a", "b"] {
         store.commit(put(Table::OpenExecution, id, b"")).await.unwrap();
         store.commit(put(Table::Execution, id, b"first")).await.unwrap();
@@ -101,21 +112,23 @@ async fn after_a_damaged_row_among_others_reads_see_what_is_new() {
     for round in ["second", "third"] {
         assert!(matches!(store.scan_with(&range, Table::Execution).await, Err(Error::Damaged { .. })));
         store.commit(put(Table::Execution, "b", round.as_bytes())).await.unwrap();
-        let found = store.get(&at(Table::Execution, "b")).await.unwrap().unwrap();
-        assert_eq!(found.value, round.as_bytes());
+        let row = store.get(&key_in(Table::Execution, "b")).await.unwrap().unwrap();
+        assert_eq!(row.value, round.as_bytes());
     }
     store.commit(put(Table::Execution, "a", b"mended")).await.unwrap();
-    let found = store.scan_with(&range, Table::Execution).await.unwrap();
-    let values: Vec<_> = found.into_iter().map(|(_, row)| row.unwrap().value).collect();
+    let pairs = store.scan_with(&range, Table::Execution).await.unwrap();
+    let values: Vec<_> = pairs.into_iter().map(|(_, row)| row.unwrap().value).collect();
     assert_eq!(values, [b"mended".to_vec(), b"third".to_vec()]);
 }
 
-/// Every page but the first, one after the other: nothing wrong is ever given out and most rows can still be read.
+/// Breaks every page but the first, one after the other. No wrong row is returned, and most rows stay readable.
 #[tokio::test]
-async fn a_broken_page_costs_the_rows_in_it() {
+async fn a_broken_page_costs_only_its_own_rows() {
     let (dir, path) = filled().await;
     let whole = fs::read(&path).unwrap();
-    let (mut noticed, mut cheap, pages) = (0, 0, whole.len() / PAGE);
+    let pages = whole.len() / PAGE;
+    let mut noticed = 0;
+    let mut mostly_readable = 0;
     assert!(pages > 10, "{pages} pages are too few to tell");
     for page in 1..pages {
         let broken = dir.path().join(format!("{page}.db"));
@@ -126,19 +139,19 @@ async fn a_broken_page_costs_the_rows_in_it() {
             noticed += 1;
             continue;
         };
-        let (sound, said) = read_all(&store).await;
-        noticed += usize::from(!said.is_empty());
-        let says_what = |text: &String| text.contains("run/") || text.contains(FILE_NAME);
-        assert!(said.iter().all(says_what), "page {page}: {said:?}");
-        cheap += usize::from(sound > ROWS - 40);
+        let ReadBack { intact, errors } = read_all(&store).await;
+        noticed += usize::from(!errors.is_empty());
+        let names_the_part = |text: &String| text.contains("run/") || text.contains(FILE_NAME);
+        assert!(errors.iter().all(names_the_part), "page {page}: {errors:?}");
+        mostly_readable += usize::from(intact > ROWS - 40);
     }
-    // A leaf holds about a dozen rows; the few pages above them lead to many.
-    assert!(cheap > pages * 3 / 4, "only {cheap} of {pages} broken pages left most rows readable");
+    // A leaf page holds about a dozen rows. The few pages above the leaves lead to many rows.
+    assert!(mostly_readable > pages * 3 / 4, "only {mostly_readable} of {pages} broken pages left most rows readable");
     assert!(noticed > pages / 2, "only {noticed} of {pages} broken pages were noticed");
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_format_is_read_and_brought_up_to_date() {
+async fn a_database_of_the_first_format_is_migrated() {
     let (_dir, path) = filled().await;
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
@@ -154,10 +167,10 @@ async fn a_database_of_the_first_format_is_read_and_brought_up_to_date() {
     .unwrap();
     drop(old);
     let store = SqliteStore::open(&path).unwrap();
-    assert_eq!(read_all(&store).await, (ROWS, Vec::new()));
+    assert_eq!(read_all(&store).await, ReadBack { intact: ROWS, errors: Vec::new() });
     store.commit(Batch::default().put(key(7), value(7), Expect::Version(1))).await.unwrap();
     drop(store);
-    let summed = "SELECT count(*) FROM row WHERE sum IS NOT NULL";
-    let summed: i64 = Connection::open(&path).unwrap().query_row(summed, [], |row| row.get(0)).unwrap();
-    assert_eq!(summed, 1, "a row has its sum from when it is written");
+    let count = "SELECT count(*) FROM row WHERE sum IS NOT NULL";
+    let rows_with_sum: i64 = Connection::open(&path).unwrap().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(rows_with_sum, 1, "a row gets its checksum when it is written");
 }

@@ -1,5 +1,5 @@
-//! A process that commits as fast as it can is killed again and again; everything it was answered for must be there.
-//! Invariant: the parent believes only whole lines that the child wrote after `commit` returned.
+//! Durability across `kill -9`: a process that commits all the time is killed, and every answered batch must be stored.
+//! Invariant: the parent counts only whole lines, each of which the child wrote after a `commit` had returned.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ use ports::Store;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use store::sqlite::{FILE_NAME, SqliteStore};
 
-/// Set only by the parent: the data folder, and a name for this round.
+/// Environment variables that only the parent sets: the data folder, and a name for this round.
 const FOLDER: &str = "TOKAMAK_KILL_TEST_FOLDER";
 const ROUND: &str = "TOKAMAK_KILL_TEST_ROUND";
 const ROUNDS: usize = 10;
@@ -25,7 +25,7 @@ fn key(table: Table, id: &str) -> Key {
     Key::new(&TenantId::local(), table, id)
 }
 
-/// Not a test: the process that is killed. The parent runs it by name.
+/// This is not a test but the process that is killed. The parent runs it by name.
 #[test]
 #[ignore = "run by kill_9_loses_nothing_that_was_answered"]
 fn child_that_commits() {
@@ -37,7 +37,8 @@ fn child_that_commits() {
         let store = Arc::new(SqliteStore::open(&Path::new(&folder).join(FILE_NAME)).unwrap());
         let tasks: Vec<_> = (0..TASKS)
             .map(|task| {
-                let (store, round) = (Arc::clone(&store), round.clone());
+                let store = Arc::clone(&store);
+                let round = round.clone();
                 tokio::spawn(async move {
                     for number in 0u64.. {
                         commit_one(&store, &format!("{round}/{task}/{number:06}")).await;
@@ -51,7 +52,7 @@ fn child_that_commits() {
     });
 }
 
-/// Two rows in one batch, so that half a batch would be seen.
+/// Commits two rows in one batch, so that half a batch would be noticed.
 async fn commit_one(store: &SqliteStore, id: &str) {
     let value = id.repeat(20).into_bytes();
     let batch = Batch::default().put(key(Table::Run, id), value.clone(), Expect::Absent).put(
@@ -71,19 +72,20 @@ fn kill_9_loses_nothing_that_was_answered() {
     for round in 0..ROUNDS {
         let before = answered.len();
         answered.extend(run_and_kill(dir.path(), round));
-        assert!(answered.len() > before, "round {round} was answered nothing, so it proves nothing");
+        assert!(answered.len() > before, "round {round} got no answer, so it proves nothing");
         let stored = runtime.block_on(check(dir.path(), &answered));
-        // A task of a killed process may have had one batch on its way, and one answer that it could not write.
+        // Each task of a killed process may have had one batch under way, and one answer that it could not print.
         let unanswered = stored - answered.len();
-        assert!(unanswered <= 2 * TASKS * (round + 1), "{unanswered} batches that nobody was answered for");
+        assert!(unanswered <= 2 * TASKS * (round + 1), "{unanswered} batches are stored without an answer");
     }
 }
 
 #[test]
-fn processes_share_one_folder_and_outlive_each_other() {
+fn a_killed_process_does_not_stop_another_one_on_the_same_folder() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (first, second) = (Running::start(dir.path(), 0), Running::start(dir.path(), 1));
+    let first = Running::start(dir.path(), 0);
+    let second = Running::start(dir.path(), 1);
     first.wait_for_answers(1);
     second.wait_for_answers(1);
     let mut answered: BTreeSet<String> = first.kill().into_iter().collect();
@@ -104,10 +106,12 @@ fn run_and_kill(folder: &Path, round: usize) -> Vec<String> {
     running.kill()
 }
 
-/// A child at work, and a thread that collects what it was answered for.
+/// A child process, and a thread that collects the ids of its answered batches.
 struct Running {
     child: Child,
+    /// Returns the ids when the child's output ends.
     reader: JoinHandle<Vec<String>>,
+    /// Gets a message for each answered batch.
     answers: Receiver<()>,
 }
 
@@ -126,7 +130,7 @@ impl Running {
         let reader = std::thread::spawn(move || {
             let mut answered = Vec::new();
             let mut line = String::new();
-            // A line without its end was cut by the kill: what it says is not known to be whole.
+            // The kill may have cut the last line, so a line without its end is not counted.
             while output.read_line(&mut line).unwrap_or(0) > 0 && line.ends_with('\n') {
                 if let Some(id) = line.trim_end().strip_prefix("answered ") {
                     answered.push(id.to_owned());
@@ -156,10 +160,11 @@ fn random(below: u64) -> u64 {
     u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) % below
 }
 
-/// How many batches are stored, after making sure that they are whole and that every answered one is among them.
+/// Returns the number of stored batches, after checking that each is whole and that every answered one is among them.
 async fn check(folder: &Path, answered: &BTreeSet<String>) -> usize {
     let store = SqliteStore::open(&folder.join(FILE_NAME)).unwrap();
-    let (runs, slots) = (stored(&store, Table::Run).await, stored(&store, Table::Connection).await);
+    let runs = stored(&store, Table::Run).await;
+    let slots = stored(&store, Table::Connection).await;
     let halves: Vec<_> = runs.symmetric_difference(&slots).collect();
     assert!(halves.is_empty(), "half a batch is there: {halves:?}");
     check_answered(&runs, answered);

@@ -1,7 +1,7 @@
-//! The adapter of storage on real files and in S3: what the ports promise, damage, and processes that are killed.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! Tests of the storage adapters on real files and against an S3 server: conformance, faults, damage and killed processes.
+//! All tests are in one binary, because each binary is linked and stored separately, with tens of megabytes.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: a failed expectation is the test's own failure, in the shared modules too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod blobs;

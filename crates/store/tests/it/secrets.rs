@@ -1,12 +1,12 @@
-//! The encrypted store of secrets as its users see it: what was set is found, and nothing that cannot be opened is lost.
-//! Invariant: after every refusal the file has the bytes it had before.
+//! The encrypted store of secrets: reading, changing, several processes, wrong keys and damaged files.
+//! Invariant: after every refused call the file has the same bytes as before.
 
 use std::path::Path;
 
 use base::{Secret, TenantId};
-use store::secrets::{Change, Cost, Error, FILE_NAME, SecretStore};
+use store::secrets::{Error, FILE_NAME, KeyCost, SecretStore, SetEffect};
 
-const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+const CHEAP: KeyCost = KeyCost { memory_kib: 64, passes: 1, lanes: 1 };
 
 fn open(data: &Path, key: &str) -> SecretStore {
     SecretStore::with_cost(data, Some(Secret::new(key)), CHEAP)
@@ -16,7 +16,7 @@ fn local() -> TenantId {
     TenantId::local()
 }
 
-fn set(store: &SecretStore, name: &str, value: &str) -> Change {
+fn set(store: &SecretStore, name: &str, value: &str) -> SetEffect {
     store.set(&local(), name, &Secret::new(value)).unwrap()
 }
 
@@ -25,16 +25,16 @@ fn get(store: &SecretStore, name: &str) -> Option<String> {
 }
 
 #[test]
-fn what_is_set_is_found_by_tenant_and_name() {
+fn a_secret_is_found_by_tenant_and_name() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("made/by/set");
     let store = open(&data, "key");
     assert_eq!((store.check().unwrap(), get(&store, "A")), (None, None));
     assert!(!store.remove(&local(), "A").unwrap());
-    assert!(!data.exists(), "reading makes nothing");
-    assert_eq!(set(&store, "B", "two"), Change::Added);
-    assert_eq!(set(&store, "A", "one"), Change::Added);
-    assert_eq!(set(&store, "A", "one again"), Change::Replaced);
+    assert!(!data.exists(), "reading creates nothing");
+    assert_eq!(set(&store, "B", "two"), SetEffect::Added);
+    assert_eq!(set(&store, "A", "one"), SetEffect::Added);
+    assert_eq!(set(&store, "A", "one again"), SetEffect::Replaced);
     let other = TenantId::parse("acme").unwrap();
     store.set(&other, "A", &Secret::new("theirs")).unwrap();
     assert_eq!(store.names(&local()).unwrap(), ["A", "B"]);
@@ -52,15 +52,16 @@ fn what_is_set_is_found_by_tenant_and_name() {
 }
 
 #[test]
-fn a_change_by_another_is_seen_at_the_next_call() {
+fn the_next_call_sees_a_change_by_another_process() {
     let dir = tempfile::tempdir().unwrap();
-    let (server, tool) = (open(dir.path(), "key"), open(dir.path(), "key"));
+    let server = open(dir.path(), "key");
+    let tool = open(dir.path(), "key");
     assert_eq!(get(&server, "A"), None);
     set(&tool, "A", "one");
     assert_eq!(get(&server, "A").unwrap(), "one");
     set(&tool, "A", "two");
     assert_eq!(get(&server, "A").unwrap(), "two");
-    // Moved away and begun again: another salt, so another key.
+    // A new file has another salt, so another key.
     std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
     assert_eq!(get(&server, "A"), None);
     set(&tool, "A", "three");
@@ -68,7 +69,7 @@ fn a_change_by_another_is_seen_at_the_next_call() {
 }
 
 #[test]
-fn changes_at_once_are_all_kept() {
+fn concurrent_changes_are_all_kept() {
     let dir = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -84,10 +85,10 @@ fn changes_at_once_are_all_kept() {
     assert_eq!(open(dir.path(), "key").check().unwrap(), Some(40));
 }
 
-/// Every call on a store that cannot be opened says `expected` and leaves the file alone.
-fn refused(data: &Path, store: &SecretStore, expected: fn(&Error) -> bool) {
+/// Checks that every call on a store that cannot be opened returns the expected error and leaves the file as it is.
+fn assert_refused(data: &Path, store: &SecretStore, expected: fn(&Error) -> bool) {
     let before = std::fs::read(data.join(FILE_NAME)).unwrap();
-    let told = [
+    let errors = [
         store.check().unwrap_err(),
         store.names(&local()).unwrap_err(),
         store.get(&local(), "A").unwrap_err(),
@@ -95,23 +96,23 @@ fn refused(data: &Path, store: &SecretStore, expected: fn(&Error) -> bool) {
         store.set(&local(), "NEW", &Secret::new("another")).unwrap_err(),
         store.remove(&local(), "A").unwrap_err(),
     ];
-    for error in told {
+    for error in errors {
         assert!(expected(&error), "{error:?}");
         let text = format!("{error} {error:?}");
         assert!(!text.contains("another") && !text.contains("hunter2"), "{text}");
-        assert!(text.contains(';'), "it says what to do: {text}");
+        assert!(text.contains(';'), "the message does not say what to do: {text}");
     }
-    assert_eq!(std::fs::read(data.join(FILE_NAME)).unwrap(), before, "the file was written over");
+    assert_eq!(std::fs::read(data.join(FILE_NAME)).unwrap(), before, "the file was overwritten");
     assert!(!data.join("secrets.enc.new").exists());
 }
 
 #[test]
-fn a_wrong_key_and_no_key_change_nothing() {
+fn a_wrong_key_and_a_missing_key_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
     set(&open(dir.path(), "right"), "A", "hunter2");
-    refused(dir.path(), &open(dir.path(), "wrong"), |error| matches!(error, Error::WrongKey));
+    assert_refused(dir.path(), &open(dir.path(), "wrong"), |error| matches!(error, Error::WrongKey));
     let none = SecretStore::with_cost(dir.path(), None, CHEAP);
-    refused(dir.path(), &none, |error| matches!(error, Error::NoKey));
+    assert_refused(dir.path(), &none, |error| matches!(error, Error::NoKey));
     assert_eq!(get(&open(dir.path(), "right"), "A").unwrap(), "hunter2");
     let fresh = tempfile::tempdir().unwrap();
     let without = SecretStore::with_cost(fresh.path(), None, CHEAP);
@@ -120,35 +121,35 @@ fn a_wrong_key_and_no_key_change_nothing() {
 }
 
 #[test]
-fn a_file_that_is_not_whole_changes_nothing() {
+fn a_damaged_file_is_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     set(&open(dir.path(), "key"), "A", "hunter2");
     let whole = std::fs::read(&path).unwrap();
     for length in [0, 1, 9, 40, whole.len() / 2, whole.len() - 1] {
         std::fs::write(&path, &whole[..length]).unwrap();
-        refused(dir.path(), &open(dir.path(), "key"), |error| matches!(error, Error::Truncated { .. }));
+        assert_refused(dir.path(), &open(dir.path(), "key"), |error| matches!(error, Error::Truncated { .. }));
     }
     for at in [9, 20, 60, 90, whole.len() - 40, whole.len() - 1] {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x10;
         std::fs::write(&path, &bytes).unwrap();
-        refused(dir.path(), &open(dir.path(), "key"), |error| matches!(error, Error::Damaged { .. }));
+        assert_refused(dir.path(), &open(dir.path(), "key"), |error| matches!(error, Error::Damaged { .. }));
     }
     std::fs::write(&path, b"NAME=value\n").unwrap();
-    refused(dir.path(), &open(dir.path(), "key"), |error| matches!(error, Error::Foreign));
+    assert_refused(dir.path(), &open(dir.path(), "key"), |error| matches!(error, Error::Foreign));
     std::fs::write(&path, &whole).unwrap();
     assert_eq!(get(&open(dir.path(), "key"), "A").unwrap(), "hunter2");
 }
 
 #[test]
-fn a_store_that_was_open_says_when_its_file_is_spoiled() {
+fn a_file_that_is_damaged_while_the_store_is_open_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), "key");
     set(&store, "A", "hunter2");
     get(&store, "A").unwrap();
     std::fs::write(dir.path().join(FILE_NAME), b"").unwrap();
-    refused(dir.path(), &store, |error| matches!(error, Error::Truncated { .. }));
+    assert_refused(dir.path(), &store, |error| matches!(error, Error::Truncated { .. }));
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn names_and_values_that_cannot_be_used_are_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_cannot_be_written_is_told() {
+fn a_folder_that_cannot_be_written_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), b"in the way").unwrap();
     let store = open(&dir.path().join("file"), "key");

@@ -1,5 +1,5 @@
-//! The SQLite store: the conformance suite, several handles on one file, faults and what is refused.
-//! Invariant: no test relies on permissions, which do not bind root.
+//! The SQLite store: the conformance suite, group commit, several handles on one file, faults, and refused databases.
+//! Invariant: no test relies on permissions, because root ignores them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,16 +37,16 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_conforms() {
     let dir = tempfile::tempdir().unwrap();
-    let made = AtomicUsize::new(0);
+    let next_folder = AtomicUsize::new(0);
     testkit::conformance::store(async || {
-        let number = made.fetch_add(1, Ordering::Relaxed);
+        let number = next_folder.fetch_add(1, Ordering::Relaxed);
         Arc::new(SqliteStore::open(&dir.path().join(number.to_string()).join(FILE_NAME)).unwrap())
     })
     .await;
 }
 
 #[tokio::test]
-async fn opening_again_finds_everything() {
+async fn a_reopened_database_has_all_rows() {
     let (_dir, path) = folder();
     for round in 1..=3u64 {
         let store = SqliteStore::open(&path).unwrap();
@@ -62,7 +62,7 @@ async fn opening_again_finds_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn handles_on_one_file_both_commit_and_see_each_other() {
+async fn several_handles_on_one_file_commit_and_see_each_others_rows() {
     let (_dir, path) = folder();
     let stores: Vec<_> = (0..3).map(|_| Arc::new(SqliteStore::open(&path).unwrap())).collect();
     let tasks: Vec<_> = stores
@@ -88,11 +88,11 @@ async fn handles_on_one_file_both_commit_and_see_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn batches_of_one_group_have_their_own_outcomes() {
+async fn each_batch_of_a_group_has_its_own_outcome() {
     let (_dir, path) = folder();
     let store = Arc::new(SqliteStore::open(&path).unwrap());
     store.commit(put("taken", b"x")).await.unwrap();
-    // While another connection holds the lock, the batches pile up into one group.
+    // While another connection holds the lock, the batches wait and become one group.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let tasks: Vec<_> = (0..60)
@@ -109,16 +109,16 @@ async fn batches_of_one_group_have_their_own_outcomes() {
     for task in tasks {
         let (number, result) = task.await.unwrap();
         match result {
-            Err(Error::Conflict(at)) => assert!(number % 3 == 0 && at == key("taken")),
+            Err(Error::Conflict(conflict)) => assert!(number % 3 == 0 && conflict == key("taken")),
             result => assert!(number % 3 != 0 && result.is_ok(), "{number}: {result:?}"),
         }
-        let there = store.get(&key(&format!("row/{number:02}"))).await.unwrap().is_some();
-        assert_eq!(there, number % 3 != 0, "{number}: whole or not at all");
+        let is_stored = store.get(&key(&format!("row/{number:02}"))).await.unwrap().is_some();
+        assert_eq!(is_stored, number % 3 != 0, "{number}: a batch is applied whole or not at all");
     }
 }
 
 #[tokio::test]
-async fn a_lock_that_is_held_too_long_is_unavailable_and_then_the_store_goes_on() {
+async fn a_lock_that_is_held_too_long_is_unavailable_until_it_is_released() {
     let (_dir, path) = folder();
     let options = Options { busy_timeout: Duration::from_millis(50), ..Options::default() };
     let store = SqliteStore::open_with(&path, &options).unwrap();
@@ -135,7 +135,7 @@ async fn a_lock_that_is_held_too_long_is_unavailable_and_then_the_store_goes_on(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_fails_the_batch_that_does_not_fit_and_then_the_store_goes_on() {
+async fn a_full_disk_fails_only_the_batch_that_does_not_fit() {
     let (_dir, path) = folder();
     let options = Options { max_pages: Some(60), ..Options::default() };
     let store = Arc::new(SqliteStore::open_with(&path, &options).unwrap());
@@ -152,11 +152,11 @@ async fn a_full_disk_fails_the_batch_that_does_not_fit_and_then_the_store_goes_o
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
     other.execute_batch("COMMIT").unwrap();
-    let mut fits = Vec::new();
+    let mut results = Vec::new();
     for commit in commits {
-        fits.push(commit.await.unwrap().map_err(|error| matches!(error, Error::Full(_))));
+        results.push(commit.await.unwrap().map_err(|error| matches!(error, Error::Full(_))));
     }
-    assert_eq!(fits, [Ok(()), Ok(()), Err(true), Ok(())]);
+    assert_eq!(results, [Ok(()), Ok(()), Err(true), Ok(())]);
     assert_eq!(ids(&store).await, ["a", "b", "ballast", "c"]);
 
     store.commit(Batch::default().delete(key("ballast"), Expect::Any)).await.unwrap();
@@ -168,25 +168,25 @@ async fn a_full_disk_fails_the_batch_that_does_not_fit_and_then_the_store_goes_o
 }
 
 #[tokio::test]
-async fn a_database_that_went_is_unavailable_until_it_comes_back() {
+async fn a_database_that_was_moved_away_is_unavailable_until_it_is_back() {
     let (dir, path) = folder();
     let away = tempfile::tempdir_in(dir.path()).unwrap();
     let store = SqliteStore::open(&path).unwrap();
     store.commit(put("a", b"x")).await.unwrap();
     assert_eq!(ids(&store).await, ["a"]);
     let files = ["", "-wal", "-shm"].map(|suffix| format!("{FILE_NAME}{suffix}"));
-    let shift = |from: &Path, to: &Path| {
+    let move_files = |from: &Path, to: &Path| {
         files
             .iter()
             .filter(|name| from.join(name).exists())
             .for_each(|name| fs::rename(from.join(name), to.join(name)).unwrap());
     };
-    shift(dir.path(), away.path());
+    move_files(dir.path(), away.path());
     assert!(matches!(store.commit(put("b", b"x")).await, Err(Error::Unavailable(_))));
     assert!(matches!(store.get(&key("a")).await, Err(Error::Unavailable(_))));
     assert!(matches!(store.ping().await, Err(Error::Unavailable(_))));
     assert!(!path.exists(), "no empty database takes the place of the lost one");
-    shift(away.path(), dir.path());
+    move_files(away.path(), dir.path());
     assert_eq!(ids(&store).await, ["a"]);
     store.commit(put("b", b"x")).await.unwrap();
     assert_eq!(ids(&store).await, ["a", "b"]);
@@ -195,7 +195,7 @@ async fn a_database_that_went_is_unavailable_until_it_comes_back() {
 }
 
 #[tokio::test]
-async fn a_database_that_was_replaced_is_the_one_that_is_used() {
+async fn a_handle_uses_the_database_that_replaced_its_file() {
     let (dir, path) = folder();
     let backup = dir.path().join("backup.db");
     let store = SqliteStore::open(&path).unwrap();
@@ -206,7 +206,7 @@ async fn a_database_that_was_replaced_is_the_one_that_is_used() {
         fs::remove_file(dir.path().join(format!("{FILE_NAME}{suffix}"))).unwrap();
     }
     fs::rename(&backup, &path).unwrap();
-    // Another process has begun to use the new one, and its commits are still in the WAL.
+    // Another process uses the new file, and its commits are still in the WAL.
     let other = SqliteStore::open(&path).unwrap();
     other.commit(put("other", b"x")).await.unwrap();
     store.commit(put("after", b"x")).await.unwrap();
@@ -217,11 +217,11 @@ async fn a_database_that_was_replaced_is_the_one_that_is_used() {
 }
 
 #[tokio::test]
-async fn dropping_ends_the_thread_and_answers_what_waits() {
+async fn dropping_the_store_commits_the_waiting_batches() {
     let (_dir, path) = folder();
     for _ in 0..20 {
         let store = SqliteStore::open(&path).unwrap();
-        // Polled once, then left: the batch is handed over and nobody waits for it.
+        // The commit is polled once and then dropped: the batch is handed over, and no caller waits for it.
         tokio::select! {
             biased;
             result = store.commit(put("left", b"x")) => result.unwrap(),
@@ -233,7 +233,7 @@ async fn dropping_ends_the_thread_and_answers_what_waits() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn a_path_that_cannot_be_opened_has_an_error_with_the_reason() {
     let (dir, path) = folder();
     let open = |path: &Path| SqliteStore::open(path).unwrap_err();
 
@@ -249,15 +249,15 @@ fn what_cannot_be_opened_says_why() {
     let bytes = fs::read(&path).unwrap();
     let garbage: [Vec<u8>; 3] = [
         b"This is a text, not a database, and it is longer than a header of one hundred bytes would be. ".repeat(90),
-        // The header is sound, the first page's tree is not.
+        // The header is intact, and the tree of the first page is not.
         [&bytes[..100], &vec![0xff; bytes.len() - 100]].concat(),
         bytes[..bytes.len() / 2].to_vec(),
     ];
-    for (at, bytes) in garbage.into_iter().enumerate() {
-        let path = dir.path().join(format!("garbage-{at}.db"));
+    for (index, bytes) in garbage.into_iter().enumerate() {
+        let path = dir.path().join(format!("garbage-{index}.db"));
         fs::write(&path, &bytes).unwrap();
         let error = open(&path);
-        assert!(matches!(error, OpenError::Damaged { .. }), "{at}: {error:?}");
+        assert!(matches!(error, OpenError::Damaged { .. }), "{index}: {error:?}");
         assert_eq!(fs::read(&path).unwrap(), bytes, "a damaged file is left as it is");
     }
 }
@@ -283,7 +283,7 @@ fn newer_and_foreign_databases_are_refused_and_left_alone() {
 }
 
 #[test]
-fn many_may_make_the_database_at_once() {
+fn several_threads_may_create_the_database_at_once() {
     let (_dir, path) = folder();
     let openers: Vec<_> = (0..8)
         .map(|_| {
@@ -297,7 +297,7 @@ fn many_may_make_the_database_at_once() {
 }
 
 #[test]
-fn the_database_is_durable_and_has_the_schema_it_says() {
+fn a_new_database_is_in_wal_mode_and_has_the_newest_schema() {
     let (_dir, path) = folder();
     drop(SqliteStore::open(&path).unwrap());
     let connection = Connection::open(&path).unwrap();

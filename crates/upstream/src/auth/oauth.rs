@@ -1,6 +1,9 @@
-//! Tokens of the client-credentials grant.
-//! Invariants: a token is used for its own tenant, endpoint, client and scopes only; one fetch serves all who wait for it,
-//! its failure included; a token is in no event, error or `Debug`.
+//! Fetches and keeps OAuth tokens of the client-credentials grant.
+//!
+//! Invariants:
+//! - A token is used only for its own tenant, endpoint, client and scopes.
+//! - One fetch serves all calls that wait for it, with its token or its failure.
+//! - A token is in no log line, error or `Debug`.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -16,138 +19,176 @@ use url::form_urlencoded;
 
 use crate::failure::Failure;
 use crate::outgoing::{Outgoing, Refusal};
-use crate::retry::Retries;
-use crate::wire::Wire;
+use crate::retry::RetryPolicy;
+use crate::transport::Transport;
 
-/// Above this many clients, those with nothing under way are forgotten.
-const REMEMBERED: usize = 1024;
+/// When there are more clients, those that no call uses at this moment are dropped with their tokens.
+const MAX_IDLE_CLIENTS: usize = 1024;
 
-/// Of a token whose endpoint does not say, in seconds.
-const UNSAID: i64 = 300;
+/// The life of a token whose endpoint does not say how long it is valid.
+const DEFAULT_LIFE_SECONDS: i64 = 300;
 
-/// A token is renewed so long before its end, or at a fifth of its life if that is shorter.
-const EARLY_MS: i64 = 30_000;
+/// A token is renewed this long before its end, or after four fifths of its life if that is later. Otherwise it could end
+/// while a request is on its way.
+const RENEWAL_MARGIN_MS: i64 = 30_000;
 
-/// Tenant, and the endpoint, client and scopes that the form names.
-type Key = (TenantId, Auth);
+/// The client that a token belongs to. `auth` holds the endpoint, the names of the client's secrets and the scopes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TokenKey {
+    pub(crate) tenant: TenantId,
+    pub(crate) auth: Auth,
+}
 
+/// The tokens of all clients.
 #[derive(Default)]
-pub(crate) struct Tokens {
-    slots: Mutex<HashMap<Key, Arc<Slot>>>,
+pub(crate) struct TokenCache {
+    clients: Mutex<HashMap<TokenKey, Arc<OAuthClient>>>,
 }
 
 #[derive(Default)]
-struct Slot {
-    state: tokio::sync::Mutex<State>,
+struct OAuthClient {
+    /// Locked during a fetch, so that other calls of this client wait for its result.
+    state: tokio::sync::Mutex<OAuthClientState>,
+    /// Counts failed fetches. A call compares it before and after its wait to learn whether a fetch failed in between.
     failures: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct OAuthClientState {
     token: Option<Token>,
+    /// The number of the current token. It tells a refused token from one that another call has fetched since.
     number: u64,
+    /// The failure of the last failed fetch.
     failure: Option<TokenError>,
 }
 
+/// A token as it was fetched.
 #[derive(Debug)]
 pub(crate) struct Token {
     value: Secret,
-    until: Timestamp,
+    /// The moment from which it is not used any more, shortly before its end.
+    valid_until: Timestamp,
 }
 
+/// A token with its number.
 #[derive(Debug)]
-pub(crate) enum Problem {
+pub(crate) struct IssuedToken {
+    pub(crate) value: Secret,
+    pub(crate) number: u64,
+}
+
+/// Why there is no token.
+#[derive(Debug)]
+pub(crate) enum TokenProblem {
+    /// A secret of the client is not set or unusable.
     Secret(secrets::Error),
+    /// The catalog's endpoint cannot be encoded as a request.
     Refused(Refusal),
     Token(TokenError),
 }
 
-pub(crate) struct Endpoint<'a> {
+/// The endpoint that issues tokens, and the client that asks for one.
+pub(crate) struct TokenEndpoint<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) path: &'a str,
-    /// The names of the secrets that hold its id and its secret.
-    pub(crate) client: (&'a str, &'a str),
+    /// The names of the secrets that hold the client's id and its secret.
+    pub(crate) client_id_name: &'a str,
+    pub(crate) client_secret_name: &'a str,
     pub(crate) scopes: &'a [String],
 }
 
-impl Tokens {
-    /// The token and its number. `stale` is the number of one that is no good any more; `fetch` runs only if need be.
+impl TokenCache {
+    /// Returns a valid token of a client. `refused` is the number of a token that the API does not accept any more. `fetch` is
+    /// polled only if there is no other token.
     pub(crate) async fn get(
         &self,
-        key: Key,
+        key: TokenKey,
         now: impl Fn() -> Timestamp,
-        stale: Option<u64>,
-        fetch: impl Future<Output = Result<Token, Problem>>,
-    ) -> Result<(Secret, u64), Problem> {
-        let slot = self.slot(key);
-        let failures = slot.failures.load(Ordering::Acquire);
-        let mut state = slot.state.lock().await;
+        refused: Option<u64>,
+        fetch: impl Future<Output = Result<Token, TokenProblem>>,
+    ) -> Result<IssuedToken, TokenProblem> {
+        let client = self.client(key);
+        let failures_before = client.failures.load(Ordering::Acquire);
+        let mut state = client.state.lock().await;
         let number = state.number;
-        if let Some(token) = state.token.as_ref().filter(|token| token.until > now() && stale != Some(number)) {
-            return Ok((token.value.clone(), number));
+        if let Some(token) = state.token.as_ref().filter(|token| token.valid_until > now() && refused != Some(number)) {
+            return Ok(IssuedToken { value: token.value.clone(), number });
         }
-        // Someone else's fetch failed while this call waited for it: asking again at once would not help.
-        if slot.failures.load(Ordering::Acquire) != failures
+        // The fetch of another call failed while this call waited for it. Another fetch at once would fail as well, and
+        // each waiting call would add one.
+        if client.failures.load(Ordering::Acquire) != failures_before
             && let Some(failure) = state.failure.clone()
         {
-            return Err(Problem::Token(failure));
+            return Err(TokenProblem::Token(failure));
         }
         match fetch.await {
             Ok(token) => {
                 let value = token.value.clone();
                 state.number += 1;
                 state.token = Some(token);
-                Ok((value, state.number))
+                Ok(IssuedToken { value, number: state.number })
             }
             Err(problem) => {
-                if let Problem::Token(failure) = &problem {
+                if let TokenProblem::Token(failure) = &problem {
                     state.failure = Some(failure.clone());
-                    slot.failures.fetch_add(1, Ordering::AcqRel);
+                    client.failures.fetch_add(1, Ordering::AcqRel);
                 }
                 Err(problem)
             }
         }
     }
 
-    fn slot(&self, key: Key) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.len() >= REMEMBERED && !slots.contains_key(&key) {
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+    fn client(&self, key: TokenKey) -> Arc<OAuthClient> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= MAX_IDLE_CLIENTS && !clients.contains_key(&key) {
+            // A call that waits or fetches holds a second reference.
+            clients.retain(|_, client| Arc::strong_count(client) > 1);
         }
-        Arc::clone(slots.entry(key).or_default())
+        Arc::clone(clients.entry(key).or_default())
     }
 }
 
-/// One token from its endpoint, asked for again where that may help.
-pub(crate) async fn fetch(wire: &Wire, endpoint: &Endpoint<'_>, id: &Secret, word: &Secret) -> Result<Token, Problem> {
+/// Fetches a token from its endpoint, with the same retries as a read.
+pub(crate) async fn fetch(
+    transport: &Transport,
+    endpoint: &TokenEndpoint<'_>,
+    client_id: &Secret,
+    client_secret: &Secret,
+) -> Result<Token, TokenProblem> {
     let mut fields = vec![("grant_type".to_owned(), "client_credentials".to_owned())];
     if !endpoint.scopes.is_empty() {
         fields.push(("scope".to_owned(), endpoint.scopes.join(" ")));
     }
-    let place = wire.place(endpoint.origin);
-    let mut outgoing = Outgoing::form(place, endpoint.path, &fields).map_err(Problem::Refused)?;
-    // Both are encoded as in a form before they become a user and a password (RFC 6749, 2.3.1).
-    let (user, password) = (form(id), form(word));
-    let pair = super::basic(user.expose(), password.expose());
-    outgoing.put_header("authorization", &pair).map_err(Problem::Refused)?;
+    let target = transport.route_of(endpoint.origin);
+    let mut outgoing = Outgoing::form(target, endpoint.path, &fields).map_err(TokenProblem::Refused)?;
+    // Id and secret are encoded as in a form before they become a user and a password (RFC 6749, 2.3.1).
+    let user = form_encoded(client_id);
+    let password = form_encoded(client_secret);
+    let credential = super::basic(user.expose(), password.expose());
+    outgoing.set_secret_header("authorization", &credential).map_err(TokenProblem::Refused)?;
 
     let label = format!("POST {}{}", endpoint.origin, endpoint.path);
-    let retries = Retries::own(&label, wire.options.retries);
-    let started = wire.now();
-    let mut tried = 0;
+    let policy = RetryPolicy::of_own_request(&label, transport.options.retries);
+    let started = transport.now();
+    let mut tries = 0;
     loop {
-        let timeout = wire.options.request_timeout.min(wire.left(started));
-        let asked = wire.now();
-        let (outcome, _) = wire.attempt(&outgoing, endpoint.origin, &label, timeout).await;
-        tried += 1;
-        match retries.wait(tried, &outcome, wire.now(), wire.left(started)) {
-            Some(wait) => wire.clock.sleep(wait).await,
-            None => return outcome.map_err(no_answer).and_then(|answer| read(&answer, asked)).map_err(Problem::Token),
+        let timeout = transport.options.request_timeout.min(transport.remaining_time(started));
+        // The life of the token is counted from before the request, since its answer may be slow.
+        let requested_at = transport.now();
+        let outcome = transport.attempt(&outgoing, endpoint.origin, &label, timeout).await.outcome;
+        tries += 1;
+        let remaining = transport.remaining_time(started);
+        match policy.wait_before_retry(tries, &outcome, transport.now(), remaining) {
+            Some(wait) => transport.clock.sleep(wait).await,
+            None => {
+                let answer = outcome.map_err(no_answer);
+                return answer.and_then(|answer| read_token(&answer, requested_at)).map_err(TokenProblem::Token);
+            }
         }
     }
 }
 
-fn form(secret: &Secret) -> Secret {
+fn form_encoded(secret: &Secret) -> Secret {
     Secret::new(form_urlencoded::byte_serialize(secret.expose().as_bytes()).collect::<String>())
 }
 
@@ -155,32 +196,37 @@ fn no_answer(failure: Failure) -> TokenError {
     TokenError::NoAnswer { kind: failure.kind() }
 }
 
+/// The answer of an endpoint that issued a token (RFC 6749, 5.1).
 #[derive(Deserialize)]
-struct Granted {
+struct GrantedToken {
     access_token: String,
     token_type: Option<String>,
-    /// A number; some endpoints write it as a text.
+    /// A number of seconds. Some endpoints write it as a text.
     expires_in: Option<Value>,
 }
 
+/// The answer of an endpoint that issued none (RFC 6749, 5.2).
 #[derive(Deserialize)]
-struct Denied {
+struct DeniedToken {
     error: String,
 }
 
-fn read(answer: &Response, asked: Timestamp) -> Result<Token, TokenError> {
+/// Reads the answer to a request that was sent at `requested_at`.
+fn read_token(answer: &Response, requested_at: Timestamp) -> Result<Token, TokenError> {
     if !answer.is_success() {
-        let denied: Option<Denied> = serde_json::from_slice(&answer.body).ok();
-        let plain = |code: &String| {
+        let denied: Option<DeniedToken> = serde_json::from_slice(&answer.body).ok();
+        // Only a text in the form of OAuth's codes is shown: another text may repeat the client's secret.
+        let is_code = |code: &String| {
             !code.is_empty() && code.len() <= 40 && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
-        return Err(TokenError::Refused { status: answer.status, code: denied.map(|d| d.error).filter(plain) });
+        let code = denied.map(|denied| denied.error).filter(is_code);
+        return Err(TokenError::Refused { status: answer.status, code });
     }
-    let granted: Granted = serde_json::from_slice(&answer.body).map_err(|_| TokenError::Unreadable)?;
+    let granted: GrantedToken = serde_json::from_slice(&answer.body).map_err(|_| TokenError::Unreadable)?;
     let value = Secret::new(granted.access_token);
-    let bearer = granted.token_type.is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
-    let fits = !value.expose().is_empty() && value.expose().bytes().all(|byte| byte.is_ascii_graphic());
-    if !bearer || !fits {
+    let is_bearer = granted.token_type.is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
+    let fits_header = !value.expose().is_empty() && value.expose().bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_bearer || !fits_header {
         return Err(TokenError::Unreadable);
     }
     let seconds = match &granted.expires_in {
@@ -188,46 +234,48 @@ fn read(answer: &Response, asked: Timestamp) -> Result<Token, TokenError> {
         Some(Value::String(text)) => text.trim().parse().ok(),
         _ => None,
     };
+    // why: the conversion saturates, and the value is clamped below.
     #[allow(clippy::cast_possible_truncation)]
-    let life = seconds.map_or(UNSAID, |seconds: f64| seconds as i64).clamp(0, 366 * 24 * 3600) * 1000;
-    let until = Timestamp(asked.0.saturating_add(life - EARLY_MS.min(life / 5)));
-    Ok(Token { value, until })
+    let life_seconds = seconds.map_or(DEFAULT_LIFE_SECONDS, |seconds: f64| seconds as i64);
+    let life_ms = life_seconds.clamp(0, 366 * 24 * 3600) * 1000;
+    let usable_ms = life_ms - RENEWAL_MARGIN_MS.min(life_ms / 5);
+    Ok(Token { value, valid_until: Timestamp(requested_at.0.saturating_add(usable_ms)) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answered(status: u16, body: &str) -> Result<Token, TokenError> {
-        read(&Response { status, headers: vec![], body: body.as_bytes().to_vec() }, Timestamp(1_000_000))
+    fn token_of(status: u16, body: &str) -> Result<Token, TokenError> {
+        read_token(&Response { status, headers: vec![], body: body.as_bytes().to_vec() }, Timestamp(1_000_000))
     }
 
     #[test]
-    fn a_token_ends_shortly_before_its_end() {
-        let until = |expires: &str| {
-            answered(200, &format!(r#"{{"access_token":"abc","token_type":"bearer"{expires}}}"#)).unwrap().until.0
+    fn a_token_is_not_used_shortly_before_its_end() {
+        let valid_until = |expires: &str| {
+            token_of(200, &format!(r#"{{"access_token":"abc","token_type":"bearer"{expires}}}"#)).unwrap().valid_until.0
         };
-        assert_eq!(until(r#","expires_in":3600"#), 1_000_000 + 3_600_000 - 30_000);
-        assert_eq!(until(r#","expires_in":"60""#), 1_000_000 + 60_000 - 12_000);
-        assert_eq!(until(r#","expires_in":0"#), 1_000_000);
-        assert_eq!(until(r#","expires_in":-5"#), 1_000_000);
-        assert_eq!(until(""), 1_000_000 + 300_000 - 30_000);
-        assert!(until(r#","expires_in":1e300"#) > 1_000_000);
+        assert_eq!(valid_until(r#","expires_in":3600"#), 1_000_000 + 3_600_000 - 30_000);
+        assert_eq!(valid_until(r#","expires_in":"60""#), 1_000_000 + 60_000 - 12_000);
+        assert_eq!(valid_until(r#","expires_in":0"#), 1_000_000);
+        assert_eq!(valid_until(r#","expires_in":-5"#), 1_000_000);
+        assert_eq!(valid_until(""), 1_000_000 + 300_000 - 30_000);
+        assert!(valid_until(r#","expires_in":1e300"#) > 1_000_000);
     }
 
     #[test]
-    fn what_is_no_token_is_told_by_type_and_shows_nothing() {
+    fn an_answer_without_a_token_is_an_error_that_shows_no_secret() {
         let refused = |status, code: Option<&str>| TokenError::Refused { status, code: code.map(str::to_owned) };
-        assert_eq!(answered(401, r#"{"error":"invalid_client"}"#).unwrap_err(), refused(401, Some("invalid_client")));
-        assert_eq!(answered(400, r#"{"error":"Some words, secret"}"#).unwrap_err(), refused(400, None));
-        assert_eq!(answered(500, "oops").unwrap_err(), refused(500, None));
+        assert_eq!(token_of(401, r#"{"error":"invalid_client"}"#).unwrap_err(), refused(401, Some("invalid_client")));
+        assert_eq!(token_of(400, r#"{"error":"Some words, secret"}"#).unwrap_err(), refused(400, None));
+        assert_eq!(token_of(500, "oops").unwrap_err(), refused(500, None));
         for bad in ["", "[]", "{}", r#"{"access_token":""}"#, r#"{"access_token":"a\nb"}"#, r#"{"access_token":"é"}"#]
         {
-            assert_eq!(answered(200, bad).unwrap_err(), TokenError::Unreadable, "{bad}");
+            assert_eq!(token_of(200, bad).unwrap_err(), TokenError::Unreadable, "{bad}");
         }
         let other = r#"{"access_token":"abc","token_type":"mac"}"#;
-        assert_eq!(answered(200, other).unwrap_err(), TokenError::Unreadable);
-        let token = answered(200, r#"{"access_token":"hunter2"}"#).unwrap();
+        assert_eq!(token_of(200, other).unwrap_err(), TokenError::Unreadable);
+        let token = token_of(200, r#"{"access_token":"hunter2"}"#).unwrap();
         assert!(!format!("{token:?}").contains("hunter2"));
     }
 }

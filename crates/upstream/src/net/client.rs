@@ -1,6 +1,6 @@
-//! The pooled HTTP client and its TLS.
-//! Invariant: certificates are always verified, against the operating system's roots. Without roots every `https` call
-//! fails; it never becomes an unverified one.
+//! Builds the HTTP client with its connection pool and TLS.
+//! Invariant: certificates are always verified against the roots of the operating system. Without roots every `https` call
+//! fails, and none is made without verification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,23 @@ use crate::options::{BuildError, Options};
 
 const USER_AGENT: &str = concat!("tokamak/", env!("CARGO_PKG_VERSION"));
 
-/// Shorter than the idle time of common load balancers (60 s and more), so that a write seldom meets a connection
-/// that the other side is just closing.
-const IDLE: Duration = Duration::from_secs(20);
+/// Shorter than the idle time of common load balancers (60 s and more), so that a write seldom meets a connection that the
+/// other side is closing at this moment: such a write is lost and cannot be sent again.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A silent HTTP/2 connection is given up after these, rather than failing every call on it until its deadline.
-const PING_AFTER: Duration = Duration::from_secs(20);
-const PING_WAIT: Duration = Duration::from_secs(10);
+/// An HTTP/2 connection that is silent for this long gets a ping. Without an answer it is closed; otherwise every call on it
+/// would fail at its deadline only.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Returns a client that takes addresses from `resolver` only.
 pub(crate) fn build(options: &Options, resolver: Arc<Resolver>) -> Result<Client, BuildError> {
-    // An error means that the process has a provider already; that one serves as well.
+    // An error means that the process has a provider already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match configure(options, Arc::clone(&resolver)).build() {
         Ok(client) => Ok(client),
         Err(cause) => {
-            // A bare container without `ca-certificates` can still serve origins on plain loopback.
+            // A container without `ca-certificates` can still call origins on loopback over plain HTTP.
             tracing::warn!(
                 cause = &cause as &dyn std::error::Error,
                 "no root certificates: calls to https origins will fail; install ca-certificates or set SSL_CERT_FILE"
@@ -45,18 +47,20 @@ fn configure(options: &Options, resolver: Arc<Resolver>) -> ClientBuilder {
         .tls_backend_rustls()
         .user_agent(USER_AGENT)
         .connect_timeout(options.connect_timeout)
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(options.calls_per_origin)
-        .http2_keep_alive_interval(PING_AFTER)
-        .http2_keep_alive_timeout(PING_WAIT)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
         .dns_resolver(resolver)
+        // A redirect would carry the credential to another host.
         .redirect(redirect::Policy::none())
         .referer(false)
+        // A proxy would connect to addresses that `Resolver` has not checked.
         .no_proxy()
-        // The whole retry policy is `crate::retry`: the client's own would send some writes twice.
+        // `crate::retry` is the whole retry policy. The client's own would send some writes twice.
         .retry(retry::never())
-        // `crate::answer` decodes, under its limit. Off in this crate's features; said here as well, since another crate
-        // of the build could turn a feature on.
+        // `crate::body` decompresses, under its limit. These features are off in this crate, but another crate of the build
+        // could turn them on.
         .no_gzip()
         .no_brotli()
         .no_deflate()
@@ -65,14 +69,14 @@ fn configure(options: &Options, resolver: Arc<Resolver>) -> ClientBuilder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resolve::{Rule, SystemLookup};
+    use super::super::resolve::{AddressRule, SystemLookup};
     use super::*;
     use tokio::io::AsyncReadExt;
 
     #[tokio::test]
-    async fn a_machine_without_roots_still_has_a_client_that_trusts_nobody() {
+    async fn without_roots_there_is_a_client_that_trusts_no_certificate() {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let resolver = Resolver { lookup: Arc::new(SystemLookup), rule: Rule::Named };
+        let resolver = Resolver { lookup: Arc::new(SystemLookup), rule: AddressRule::PublicOrLocalhost };
         let client = without_roots(&Options::default(), Arc::new(resolver)).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

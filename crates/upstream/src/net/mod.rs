@@ -1,9 +1,9 @@
-//! Connections, and to which addresses they may lead.
-//! Invariant: a public name never leads to an address that is not public. The addresses that were checked are the ones
-//! that are connected to: there is no second lookup between the check and the connect.
+//! The HTTP clients, and the rules for the addresses that they may connect to.
+//! Invariant: a public name never leads to an address that is not public. The client connects to the addresses that were
+//! checked: a second lookup between the check and the connect could return others (DNS rebinding).
 
 mod client;
-mod public;
+mod reach;
 mod resolve;
 
 use std::net::IpAddr;
@@ -13,55 +13,59 @@ use base::Origin;
 use reqwest::Client;
 use url::{Host, Url};
 
-pub use resolve::Lookup;
-pub(crate) use resolve::{PrivateError, SystemLookup};
+pub use resolve::NameLookup;
+pub(crate) use resolve::{PrivateAddressError, SystemLookup};
 
 use crate::options::{BuildError, Options};
-use public::Reach;
-use resolve::{Resolver, Rule};
+use reach::Reach;
+use resolve::{AddressRule, Resolver};
 
-/// A pool each for the two rules, so that a connection made under one never serves a request under the other.
+/// A client with its own pool for each rule, so that a connection that was made under one rule is never used under the other.
 pub(crate) struct Clients {
+    /// For origins as catalogs name them.
     guarded: Client,
-    /// For routes to names; routes to addresses need no lookup.
+    /// For routes to names. Routes to addresses need no lookup, so the other client serves them.
     routed: Option<Client>,
 }
 
 impl Clients {
-    pub(crate) fn build(options: &Options, lookup: Arc<dyn Lookup>) -> Result<Self, BuildError> {
-        let named = options.routes.values().any(|place| address_of(place.as_str()).is_none());
-        let routed = if named {
-            let resolver = Resolver { lookup: Arc::clone(&lookup), rule: Rule::Any };
+    pub(crate) fn build(options: &Options, lookup: Arc<dyn NameLookup>) -> Result<Self, BuildError> {
+        let has_named_route = options.routes.values().any(|target| address_of(target.as_str()).is_none());
+        let routed = if has_named_route {
+            let resolver = Resolver { lookup: Arc::clone(&lookup), rule: AddressRule::Any };
             Some(client::build(options, Arc::new(resolver))?)
         } else {
             None
         };
-        let guarded = client::build(options, Arc::new(Resolver { lookup, rule: Rule::Named }))?;
+        let resolver = Resolver { lookup, rule: AddressRule::PublicOrLocalhost };
+        let guarded = client::build(options, Arc::new(resolver))?;
         Ok(Self { guarded, routed })
     }
 
-    /// The client for a request to `url`. `origin` is what its catalog names; `routed` if the operator maps that elsewhere.
-    pub(crate) fn of(&self, url: &Url, origin: &Origin, routed: bool) -> Result<&Client, PrivateError> {
-        if routed {
+    /// Returns the client for a request to `url`. `origin` is the one that the request names, and `is_routed` says whether
+    /// the operator has set a route for it.
+    pub(crate) fn of(&self, url: &Url, origin: &Origin, is_routed: bool) -> Result<&Client, PrivateAddressError> {
+        if is_routed {
             return Ok(self.routed.as_ref().unwrap_or(&self.guarded));
         }
-        // A host written as an address is not looked up.
+        // A host that is written as an address is not looked up, so the resolver never sees it.
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
             _ => return Ok(&self.guarded),
         };
-        let plain = address_of(origin.as_str()) == Some(address);
+        let is_plainly_written = address_of(origin.as_str()) == Some(address);
         match Reach::of(address) {
             Reach::Public => Ok(&self.guarded),
-            // Named as what it is: `127.0.0.1`, not `0x7f000001` and not `::ffff:7f00:1`.
-            Reach::Loopback | Reach::Private if plain && !public::wraps(address) => Ok(&self.guarded),
-            _ => Err(PrivateError),
+            // An origin may name a private address, if a reader of the catalog can see that: `127.0.0.1`, and neither
+            // `0x7f000001` nor `::ffff:7f00:1`.
+            Reach::Loopback | Reach::Private if is_plainly_written && !reach::wraps_ipv4(address) => Ok(&self.guarded),
+            _ => Err(PrivateAddressError),
         }
     }
 }
 
-/// The address in an origin's text, if it is written as one in the usual way.
+/// Returns the address in an origin's text, if it is written in the usual form.
 fn address_of(origin: &str) -> Option<IpAddr> {
     let authority = origin.split_once("://")?.1;
     match authority.strip_prefix('[') {
@@ -75,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_may_name_a_private_address_but_not_disguise_one() {
+    fn an_origin_may_name_a_private_address_in_its_usual_form_only() {
         let clients = Clients::build(&Options::default(), Arc::new(SystemLookup)).unwrap();
         let allowed = |text: &str| {
             let origin = Origin::parse(text).unwrap();
@@ -112,7 +116,7 @@ mod tests {
         ] {
             assert!(!allowed(bad), "{bad}");
             let origin = Origin::parse(bad).unwrap();
-            assert!(clients.of(&Url::parse(bad).unwrap(), &origin, true).is_ok(), "a route is the operator's word");
+            assert!(clients.of(&Url::parse(bad).unwrap(), &origin, true).is_ok(), "a route is the operator's decision");
         }
     }
 }

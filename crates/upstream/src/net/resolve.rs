@@ -1,6 +1,6 @@
-//! Names to addresses, for the client.
-//! Invariant: the client connects to the addresses that come from here and to no others, and all of them have been checked.
-//! If one of a name's addresses is not allowed, none is used: a mixture is what an attack looks like.
+//! Resolves host names for the HTTP client, and checks the addresses.
+//! Invariant: the client connects only to addresses that this resolver returned, and all of them have been checked. If one
+//! address of a name is not allowed, none is used, because a mixture of public and private addresses is a sign of an attack.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,61 +9,66 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::public::Reach;
+use super::reach::Reach;
 
-/// What asks for a name's addresses.
+/// A source of the addresses of host names.
 #[async_trait]
-pub trait Lookup: Send + Sync {
+pub trait NameLookup: Send + Sync {
+    /// Returns the addresses of a host.
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The operating system's way.
+/// The lookup of the operating system.
 pub(crate) struct SystemLookup;
 
 #[async_trait]
-impl Lookup for SystemLookup {
+impl NameLookup for SystemLookup {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(tokio::net::lookup_host((host, 0)).await?.map(|found| found.ip()).collect())
+        Ok(tokio::net::lookup_host((host, 0)).await?.map(|address| address.ip()).collect())
     }
 }
 
+/// Looks names up and applies a rule to their addresses.
 pub(crate) struct Resolver {
-    pub(crate) lookup: Arc<dyn Lookup>,
-    pub(crate) rule: Rule,
+    pub(crate) lookup: Arc<dyn NameLookup>,
+    pub(crate) rule: AddressRule,
 }
 
+/// The addresses that a name may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// Wherever a name leads: the operator chose it.
+pub(crate) enum AddressRule {
+    /// Any address, for names that the operator chose.
     Any,
-    /// As far as the name says: public addresses, and loopback for `localhost` and what is under it.
-    Named,
+    /// Public addresses, and loopback addresses for `localhost` and names that end with `.localhost`.
+    PublicOrLocalhost,
 }
 
+/// A host has an address that its rule does not allow.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to an address that is not public")]
-pub(crate) struct PrivateError;
+pub(crate) struct PrivateAddressError;
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (lookup, rule) = (Arc::clone(&self.lookup), self.rule);
+        let lookup = Arc::clone(&self.lookup);
+        let rule = self.rule;
         Box::pin(async move {
-            let found = lookup.lookup(name.as_str()).await?;
-            if !found.iter().all(|address| allowed(rule, name.as_str(), *address)) {
-                return Err(PrivateError.into());
+            let addresses = lookup.lookup(name.as_str()).await?;
+            if !addresses.iter().all(|address| is_allowed(rule, name.as_str(), *address)) {
+                return Err(PrivateAddressError.into());
             }
-            // The client puts the port in.
-            let addresses: Vec<_> = found.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
+            // The client replaces port 0 by the port of the URL.
+            let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
-fn allowed(rule: Rule, name: &str, address: IpAddr) -> bool {
+fn is_allowed(rule: AddressRule, name: &str, address: IpAddr) -> bool {
     match Reach::of(address) {
         Reach::Public => true,
-        Reach::Loopback => rule == Rule::Any || is_localhost(name),
-        Reach::Private | Reach::Other => rule == Rule::Any,
+        Reach::Loopback => rule == AddressRule::Any || is_localhost(name),
+        Reach::Private | Reach::Other => rule == AddressRule::Any,
     }
 }
 
@@ -77,8 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_leads_only_where_it_says() {
-        let allowed = |name: &str, address: &str| allowed(Rule::Named, name, address.parse().unwrap());
+    fn only_localhost_names_may_have_loopback_addresses() {
+        let allowed =
+            |name: &str, address: &str| is_allowed(AddressRule::PublicOrLocalhost, name, address.parse().unwrap());
         for name in ["localhost", "LOCALHOST", "localhost.", "demo.localhost", "a.b.localhost"] {
             assert!(allowed(name, "127.0.0.1") && allowed(name, "::1"), "{name}");
             assert!(!allowed(name, "10.0.0.1") && !allowed(name, "169.254.169.254"), "{name}");

@@ -1,9 +1,12 @@
-//! How fast an origin is called: by its catalog's word, and by its own.
-//! Invariants: calls leave an origin's bucket in the order in which they asked; a pause that an origin asked for holds for
-//! the tenant that was told, since limits usually belong to a credential; no pause is longer than its bound.
+//! Limits the rate of calls to an origin: by the rate in its catalog, and by the pauses that its answers ask for.
+//!
+//! Invariants:
+//! - Calls to an origin leave in the order in which they asked for a turn.
+//! - A pause that an answer asked for holds for the tenant of that call only, since limits usually belong to a credential.
+//! - No pause is longer than its bound.
 
 mod in_flight;
-mod signals;
+mod rate_limit;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,74 +15,81 @@ use std::time::Duration;
 use base::{Origin, Response, TenantId, Timestamp};
 use ports::upstream::Pace;
 
-pub(crate) use in_flight::{InFlight, Place};
+pub(crate) use in_flight::{CallPermit, InFlight};
 
-use crate::retry::ASKED_AT_MOST;
+use crate::retry::MAX_RETRY_AFTER;
 
-/// Above this many, those that hold nobody up are forgotten.
-const REMEMBERED: usize = 1024;
+/// When there are more entries of a kind, those that delay no call are dropped.
+const MAX_IDLE_ENTRIES: usize = 1024;
 
+/// The rates and pauses of all origins.
 #[derive(Default)]
 pub(crate) struct Pacer {
-    state: Mutex<State>,
+    state: Mutex<PacerState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// When each origin's bucket will be full again, in milliseconds.
+struct PacerState {
+    /// The moment at which each origin's token bucket will be full again, in milliseconds. One number is the whole bucket: the
+    /// tokens that are missing now follow from the rate.
     full_at: HashMap<Origin, f64>,
-    closed_until: HashMap<(TenantId, Origin), Timestamp>,
+    /// The end of the pause that an origin asked a tenant for.
+    paused_until: HashMap<(TenantId, Origin), Timestamp>,
 }
 
 impl Pacer {
-    /// How long the next call, which could leave after `delay`, has to wait. Its turn is taken with this.
-    pub(crate) fn turn(&self, origin: &Origin, pace: Option<&Pace>, now: Timestamp, delay: Duration) -> Duration {
+    /// Takes the next turn of an origin for a call that could leave after `delay`. Returns the time until that turn; the
+    /// caller must wait for it.
+    pub(crate) fn take_turn(&self, origin: &Origin, pace: Option<&Pace>, now: Timestamp, delay: Duration) -> Duration {
         let Some(pace) = pace else { return delay };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = millis(now);
-        if state.full_at.len() >= REMEMBERED {
+        if state.full_at.len() >= MAX_IDLE_ENTRIES {
             state.full_at.retain(|_, full_at| *full_at > now);
         }
         let interval = 1000.0 / pace.per_second;
-        let soonest = now + delay.as_secs_f64() * 1000.0;
-        let full_at = state.full_at.entry(origin.clone()).or_insert(soonest);
-        let begins = full_at.max(soonest);
-        *full_at = begins + interval;
-        let at = (begins - interval * f64::from(pace.burst.max(1) - 1)).max(soonest);
-        // Whole milliseconds, as the clock counts: rounded up, so that the bucket is never ahead.
-        Duration::try_from_secs_f64(((at - now) / 1000.0).max(0.0)).map_or(Duration::MAX, |wait| {
+        let earliest = now + delay.as_secs_f64() * 1000.0;
+        let full_at = state.full_at.entry(origin.clone()).or_insert(earliest);
+        // Without this call the bucket would be full at this moment. The call takes a token, which is refilled after `interval`.
+        let full_before = full_at.max(earliest);
+        *full_at = full_before + interval;
+        // A bucket of `burst` tokens has one left while at most `burst - 1` are missing.
+        let turn = (full_before - interval * f64::from(pace.burst.max(1) - 1)).max(earliest);
+        // The clock counts whole milliseconds. The wait is rounded up, so that no call leaves before its turn.
+        Duration::try_from_secs_f64(((turn - now) / 1000.0).max(0.0)).map_or(Duration::MAX, |wait| {
             Duration::from_millis(u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
         })
     }
 
-    /// How long an origin asked this tenant to stay away. Longer than the bound is not waited for: the call goes out and
-    /// the origin answers it.
-    pub(crate) fn pause(&self, tenant: &TenantId, origin: &Origin, now: Timestamp) -> Duration {
+    /// Returns the rest of the pause that an origin asked this tenant for. A pause beyond the bound counts as none: the call
+    /// is sent, and the caller gets the origin's answer instead of a long wait.
+    pub(crate) fn remaining_pause(&self, tenant: &TenantId, origin: &Origin, now: Timestamp) -> Duration {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(until) = state.closed_until.get(&(tenant.clone(), origin.clone())) else { return Duration::ZERO };
-        let left = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
-        if left > ASKED_AT_MOST { Duration::ZERO } else { left }
+        let Some(until) = state.paused_until.get(&(tenant.clone(), origin.clone())) else { return Duration::ZERO };
+        let remaining = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
+        if remaining > MAX_RETRY_AFTER { Duration::ZERO } else { remaining }
     }
 
-    /// Takes note of what an answer says about the calls after it.
-    pub(crate) fn heed(&self, tenant: &TenantId, origin: &Origin, answer: &Response, now: Timestamp) {
-        let Some(wait) = signals::wait(answer, now) else { return };
-        let until = Timestamp(now.0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)));
+    /// Records the pause that an answer asks for, if it does.
+    pub(crate) fn record_answer(&self, tenant: &TenantId, origin: &Origin, answer: &Response, now: Timestamp) {
+        let Some(pause) = rate_limit::requested_pause(answer, now) else { return };
+        let until = Timestamp(now.0.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.closed_until.len() >= REMEMBERED {
-            state.closed_until.retain(|_, until| until.0 > now.0);
+        if state.paused_until.len() >= MAX_IDLE_ENTRIES {
+            state.paused_until.retain(|_, until| until.0 > now.0);
         }
-        state.closed_until.insert((tenant.clone(), origin.clone()), until);
+        state.paused_until.insert((tenant.clone(), origin.clone()), until);
     }
 }
 
+// why: milliseconds since 1970 need 41 bits, and an `f64` holds 53.
 #[allow(clippy::cast_precision_loss)]
-fn millis(at: Timestamp) -> f64 {
-    at.0 as f64
+fn millis(moment: Timestamp) -> f64 {
+    moment.0 as f64
 }
 
-/// Whether a rate can be kept at all.
-pub(crate) fn usable(pace: &Pace) -> bool {
+/// Returns whether the rate is possible: positive, finite, and with at least one call at a time.
+pub(crate) fn is_possible(pace: &Pace) -> bool {
     pace.per_second.is_finite() && pace.per_second > 0.0 && pace.concurrent != Some(0)
 }
 
@@ -98,58 +108,59 @@ mod tests {
     #[test]
     fn a_bucket_gives_its_burst_and_then_its_rate() {
         let pacer = Pacer::default();
-        let turn = |at: i64| {
-            u64::try_from(pacer.turn(&origin(0), Some(&pace(4.0, 3)), Timestamp(at), Duration::ZERO).as_millis())
-                .unwrap()
+        let wait_ms = |now: i64| {
+            let wait = pacer.take_turn(&origin(0), Some(&pace(4.0, 3)), Timestamp(now), Duration::ZERO);
+            u64::try_from(wait.as_millis()).unwrap()
         };
-        let waits: Vec<_> = (0..6).map(|_| turn(1_000_000)).collect();
+        let waits: Vec<_> = (0..6).map(|_| wait_ms(1_000_000)).collect();
         assert_eq!(waits, [0, 0, 0, 250, 500, 750]);
-        // After a rest the burst is there again, and no more than that.
-        let waits: Vec<_> = (0..4).map(|_| turn(9_000_000)).collect();
+        // A long pause fills the bucket again, up to the burst.
+        let waits: Vec<_> = (0..4).map(|_| wait_ms(9_000_000)).collect();
         assert_eq!(waits, [0, 0, 0, 250]);
-        assert_eq!(pacer.turn(&origin(1), Some(&pace(4.0, 3)), Timestamp(9_000_000), Duration::ZERO), Duration::ZERO);
-        assert_eq!(pacer.turn(&origin(0), None, Timestamp(9_000_000), Duration::ZERO), Duration::ZERO);
+        let now = Timestamp(9_000_000);
+        assert_eq!(pacer.take_turn(&origin(1), Some(&pace(4.0, 3)), now, Duration::ZERO), Duration::ZERO);
+        assert_eq!(pacer.take_turn(&origin(0), None, now, Duration::ZERO), Duration::ZERO);
     }
 
     #[test]
-    fn in_any_second_no_more_than_burst_and_rate_leave() {
+    fn no_second_has_more_calls_than_burst_and_rate() {
         for (rate, burst) in [(1.0, 1), (2.5, 4), (10.0, 10), (7.0, 0), (100.0, 1)] {
             let pacer = Pacer::default();
-            let leaves: Vec<u128> = (0..200_i64)
+            let departures: Vec<u128> = (0..200_i64)
                 .map(|n| {
                     let now = n * 37 % 500 + n * 10;
-                    let wait = pacer.turn(&origin(0), Some(&pace(rate, burst)), Timestamp(now), Duration::ZERO);
+                    let wait = pacer.take_turn(&origin(0), Some(&pace(rate, burst)), Timestamp(now), Duration::ZERO);
                     u128::try_from(now).unwrap() + wait.as_millis()
                 })
                 .collect();
-            for start in &leaves {
-                let within = leaves.iter().filter(|at| *at >= start && **at < start + 1000).count();
+            for start in &departures {
+                let calls = departures.iter().filter(|time| *time >= start && **time < start + 1000).count();
                 #[allow(clippy::cast_precision_loss)]
-                let most = rate + f64::from(burst.max(1)) + 1.0;
-                assert!((within as f64) <= most, "{rate} {burst}: {within}");
+                let max_calls = rate + f64::from(burst.max(1)) + 1.0;
+                assert!((calls as f64) <= max_calls, "{rate} {burst}: {calls}");
             }
         }
     }
 
     #[test]
-    fn origins_at_rest_are_forgotten() {
+    fn entries_of_idle_origins_are_dropped() {
         let pacer = Pacer::default();
-        for n in 0..3 * REMEMBERED {
+        for n in 0..3 * MAX_IDLE_ENTRIES {
             let now = Timestamp(i64::try_from(n).unwrap() * 10_000);
-            pacer.turn(&origin(n), Some(&pace(1.0, 1)), now, Duration::ZERO);
+            pacer.take_turn(&origin(n), Some(&pace(1.0, 1)), now, Duration::ZERO);
             let answer = Response { status: 429, headers: vec![("retry-after".into(), "1".into())], body: vec![] };
-            pacer.heed(&TenantId::local(), &origin(n), &answer, now);
+            pacer.record_answer(&TenantId::local(), &origin(n), &answer, now);
         }
         let state = pacer.state.lock().unwrap();
-        assert!(state.full_at.len() <= REMEMBERED + 1 && state.closed_until.len() <= REMEMBERED + 1);
+        assert!(state.full_at.len() <= MAX_IDLE_ENTRIES + 1 && state.paused_until.len() <= MAX_IDLE_ENTRIES + 1);
     }
 
     #[test]
-    fn what_cannot_be_kept_is_no_pace() {
+    fn an_impossible_rate_is_recognised() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(!usable(&pace(rate, 1)));
+            assert!(!is_possible(&pace(rate, 1)));
         }
-        assert!(usable(&pace(0.1, 0)));
-        assert!(!usable(&Pace { concurrent: Some(0), ..pace(1.0, 1) }));
+        assert!(is_possible(&pace(0.1, 0)));
+        assert!(!is_possible(&Pace { concurrent: Some(0), ..pace(1.0, 1) }));
     }
 }

@@ -1,6 +1,5 @@
-//! What a catalog binds is what a server reads, whatever stands in the values: the same line, pairs, headers and body.
-//! Invariant: each request goes to the catalog's origin or nowhere; nobody listens in vain at the one it was meant to reach
-//! instead.
+//! Hostile values in every parameter of a catalog: a server reads the same line, query, headers and body that were bound.
+//! Invariant: each request goes to the catalog's origin or is refused. The server that the values name gets no connection.
 
 use base::{FormPart, Payload, Request};
 use catalog::{Args, BindInput, Catalog, PagePosition, PageRequest, bind};
@@ -10,23 +9,25 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
+use crate::fixture::Fixture;
 use crate::server::{Received, Server, ok};
-use crate::world::World;
 
-const EVERY: &str = include_str!("../../../../tests/catalog/every.yaml");
+const EVERY_FEATURE: &str = include_str!("../../../../tests/catalog/every.yaml");
 const ROUNDS: usize = 60;
 
-/// Headers that the adapter and the client under it add to what a request says.
-const OWN: [&str; 7] =
+/// Headers that the adapter and the HTTP client add to a request.
+const ADDED_HEADERS: [&str; 7] =
     ["host", "accept", "accept-encoding", "content-length", "content-type", "user-agent", "x-api-key"];
 
-fn every(server: &Server) -> Catalog {
-    let text = EVERY.replacen("https://api.example.com/v1", &format!("{}/v1", server.origin), 1);
+/// Returns the catalog that uses every feature of the format, with `server` as its origin.
+fn every_feature_catalog(server: &Server) -> Catalog {
+    let text = EVERY_FEATURE.replacen("https://api.example.com/v1", &format!("{}/v1", server.origin), 1);
     let text = text.replacen("EVERY_KEY", "TOKEN", 1);
     catalog::read("every.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
-fn hostile(evil: &str) -> impl Strategy<Value = String> + use<> {
+/// Returns a strategy for texts that could change a request. `evil` is the host that some of them name.
+fn hostile_text(evil: &str) -> impl Strategy<Value = String> + use<> {
     let mut words: Vec<String> = [
         "../",
         "..",
@@ -68,9 +69,9 @@ fn hostile(evil: &str) -> impl Strategy<Value = String> + use<> {
     proptest::collection::vec(word, 1..4).prop_map(|words| words.concat())
 }
 
-/// Every capability that sends something, with this text in every place that takes one.
-fn calls(catalog: &Catalog, text: &str) -> Vec<Result<Request, catalog::BindError>> {
-    let page = PageRequest { at: PagePosition::Cursor(text.to_owned()), size: 10 };
+/// Binds every capability with this text in every parameter that takes a text.
+fn bind_all(catalog: &Catalog, text: &str) -> Vec<Result<Request, catalog::BindError>> {
+    let page = PageRequest { at: PageAt::Cursor(text.to_owned()), size: 10 };
     let content = base64_of(text);
     catalog
         .capabilities
@@ -103,33 +104,34 @@ fn base64_of(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_reads_what_was_bound() {
+async fn a_server_reads_the_request_that_was_bound() {
     let evil = Server::always(ok("{}")).await;
     let server = Server::always(ok("{}")).await;
-    let catalog = every(&server);
-    let world = World::new();
+    let catalog = every_feature_catalog(&server);
+    let fixture = Fixture::new();
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    let values = hostile(evil.origin.as_str().trim_start_matches("http://"));
-    let (mut sent, mut refused) = (0, 0);
+    let texts = hostile_text(evil.origin.as_str().trim_start_matches("http://"));
+    let mut sent = 0;
+    let mut refused = 0;
     for _ in 0..ROUNDS {
-        let text = values.new_tree(&mut runner).unwrap().current();
-        for request in calls(&catalog, &text) {
+        let text = texts.new_tree(&mut runner).unwrap().current();
+        for request in bind_all(&catalog, &text) {
             let Ok(request) = request else {
                 refused += 1;
                 continue;
             };
-            world.read(request.clone()).await.unwrap_or_else(|error| panic!("{error:?}: {request:?}"));
-            let received = server.seen().pop().unwrap();
-            same(&request, &received);
+            fixture.read(request.clone()).await.unwrap_or_else(|error| panic!("{error:?}: {request:?}"));
+            let received = server.received().pop().unwrap();
+            assert_same(&request, &received);
             sent += 1;
-            assert_eq!(server.seen().len(), sent, "one request came of one call");
+            assert_eq!(server.received().len(), sent, "one call is one request");
         }
     }
     assert_eq!(evil.connections(), 0);
     assert!(sent > ROUNDS && refused > 0, "{sent} sent, {refused} refused");
 }
 
-fn same(request: &Request, received: &Received) {
+fn assert_same(request: &Request, received: &Received) {
     let mut words = received.line.split(' ');
     assert_eq!(words.next(), Some(request.method.as_str()));
     let (path, query) = words.next().map(|target| target.split_once('?').unwrap_or((target, ""))).unwrap();
@@ -137,16 +139,18 @@ fn same(request: &Request, received: &Received) {
     assert_eq!(path, request.path);
     let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     assert_eq!(pairs, request.query);
-    let own: Vec<_> = received.headers.iter().filter(|(name, _)| !OWN.contains(&name.as_str())).cloned().collect();
-    let said: Vec<_> = request.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
+    let catalog_headers: Vec<_> =
+        received.headers.iter().filter(|(name, _)| !ADDED_HEADERS.contains(&name.as_str())).cloned().collect();
+    let bound_headers: Vec<_> =
+        request.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
     let sorted = |mut headers: Vec<(String, String)>| {
         headers.sort();
         headers
     };
-    assert_eq!(sorted(own), sorted(said));
+    assert_eq!(sorted(catalog_headers), sorted(bound_headers));
     let host = request.origin.as_str().trim_start_matches("http://");
     assert_eq!(received.header("host"), Some(host));
-    for name in OWN {
+    for name in ADDED_HEADERS {
         assert!(received.headers.iter().filter(|(other, _)| other == name).count() <= 1, "{name} twice");
     }
     let kind = received.header("content-type").unwrap_or_default();
@@ -164,12 +168,12 @@ fn same(request: &Request, received: &Received) {
         }
         Some(Payload::Multipart(parts)) => {
             let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
-            assert_eq!(read_parts(&received.body, boundary), parts.iter().map(shown).collect::<Vec<_>>());
+            assert_eq!(read_parts(&received.body, boundary), parts.iter().map(expected_part).collect::<Vec<_>>());
         }
     }
 }
 
-/// Heads and bodies of the parts, read as RFC 2046 says.
+/// Reads the heads and bodies of the parts by the rules of RFC 2046.
 fn read_parts(body: &str, boundary: &str) -> Vec<(String, String)> {
     let body = format!("\r\n{body}");
     let mut pieces: Vec<&str> = body.split(&format!("\r\n--{boundary}")).collect();
@@ -181,8 +185,8 @@ fn read_parts(body: &str, boundary: &str) -> Vec<(String, String)> {
     pieces.iter().map(part).collect()
 }
 
-/// What the parts must read like: names quoted as browsers do.
-fn shown(part: &FormPart) -> (String, String) {
+/// Returns the head and body that a part must have, with names quoted as browsers do.
+fn expected_part(part: &FormPart) -> (String, String) {
     let quoted = |text: &str| text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     let file = part.file_name.as_ref().map(|name| format!("; filename=\"{}\"", quoted(name))).unwrap_or_default();
     let kind = part.content_type.as_ref().map(|kind| format!("\r\nContent-Type: {kind}")).unwrap_or_default();
@@ -190,20 +194,20 @@ fn shown(part: &FormPart) -> (String, String) {
     (head, String::from_utf8(part.bytes.clone()).unwrap())
 }
 
-/// A next page on another origin is refused before anything is sent, in each form that follows an address.
+/// Sets the next page of a list to addresses of another origin, in each form that an API could use.
 #[tokio::test]
-async fn a_next_page_elsewhere_is_not_fetched() {
+async fn a_next_page_on_another_origin_is_refused() {
     let evil = Server::always(ok("{}")).await;
     let server = Server::always(ok("{}")).await;
-    let catalog = every(&server);
-    let world = World::new();
+    let catalog = every_feature_catalog(&server);
+    let fixture = Fixture::new();
     let host = evil.origin.as_str().trim_start_matches("http://");
     let list = catalog.capability("comment_list").unwrap();
     for path in [format!("//{host}/x"), format!("/\\{host}"), format!("{}/x", evil.origin), format!("@{host}/x")] {
         let page = PageRequest { at: PagePosition::Address { path, query: vec![] }, size: 1 };
         let args = Args::from([("ticket".to_owned(), json!({"project": "p", "number": 1}))]);
-        let request = bind(&catalog, list, &BindInput { page: Some(&page), ..BindInput::new(&args) }).unwrap();
-        assert!(world.read(request).await.is_err());
+        let request = bind(&catalog, list, &Ask { page: Some(&page), ..Ask::new(&args) }).unwrap();
+        assert!(fixture.read(request).await.is_err());
     }
     assert_eq!((server.connections(), evil.connections()), (0, 0));
 }

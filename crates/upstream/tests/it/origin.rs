@@ -1,17 +1,17 @@
-//! A request stays on its origin, whatever is written in it.
-//! Invariant: a refused request opens no connection, neither to its origin nor to where it pointed.
+//! Hostile paths, redirects and headers: a request never leaves its origin.
+//! Invariant: a refused request opens no connection, neither to its origin nor to the host that it names.
 
 use base::{Auth, Origin, Request};
 use ports::upstream::Error;
 
+use crate::fixture::{Fixture, get, signed};
 use crate::server::{Server, ok, with_status};
-use crate::world::{World, get, signed};
 
 #[tokio::test]
-async fn hostile_paths_never_leave() {
+async fn hostile_paths_are_refused() {
     let evil = Server::always(ok("evil")).await;
     let server = Server::always(ok("good")).await;
-    let world = World::new();
+    let fixture = Fixture::new();
     let host = evil.origin.as_str().trim_start_matches("http://");
     let refused = [
         format!("//{host}/x"),
@@ -32,19 +32,19 @@ async fn hostile_paths_never_leave() {
         String::new(),
     ];
     for path in refused {
-        let error = world.read(signed(get(&server.origin, &path))).await.unwrap_err();
+        let error = fixture.read(signed(get(&server.origin, &path))).await.unwrap_err();
         let leaves = !path.starts_with('/') || path.starts_with("//");
-        let told =
+        let is_expected =
             if leaves { matches!(error, Error::ForeignOrigin { .. }) } else { matches!(error, Error::Invalid { .. }) };
-        assert!(told, "{path:?}: {error:?}");
+        assert!(is_expected, "{path:?}: {error:?}");
         assert!(!error.to_string().contains(char::is_control), "{error}");
     }
     assert_eq!((server.connections(), evil.connections()), (0, 0));
 
     for path in [format!("/@{host}/x"), format!("/http://{host}/x"), format!("/a%2F..%2F{host}"), "/a//b".to_owned()] {
-        let answer = world.read(get(&server.origin, &path)).await.unwrap();
+        let answer = fixture.read(get(&server.origin, &path)).await.unwrap();
         assert_eq!(answer.body, b"good");
-        assert_eq!(server.seen().pop().unwrap().line, format!("GET {path} HTTP/1.1"));
+        assert_eq!(server.received().pop().unwrap().line, format!("GET {path} HTTP/1.1"));
     }
     assert_eq!(evil.connections(), 0);
 }
@@ -52,28 +52,28 @@ async fn hostile_paths_never_leave() {
 #[tokio::test]
 async fn redirects_are_refused_and_their_target_is_not_contacted() {
     let target = Server::always(ok("here")).await;
-    let world = World::new();
+    let fixture = Fixture::new();
     for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {
         let location = format!("Location: {}/there?token=abc#f\r\n", target.origin);
         let server = Server::always(with_status(status, &location, "")).await;
-        let error = world.read(signed(get(&server.origin, "/"))).await.unwrap_err();
+        let error = fixture.read(signed(get(&server.origin, "/"))).await.unwrap_err();
         let Error::Redirect { location, .. } = error else { panic!("{error:?}") };
         assert_eq!(location, format!("{}/there", target.origin));
-        assert_eq!(server.seen().len(), 1);
+        assert_eq!(server.received().len(), 1);
     }
     assert_eq!(target.connections(), 0);
 
     let server = Server::always(with_status("300 Choices", "", "a or b")).await;
-    assert_eq!(world.read(get(&server.origin, "/")).await.unwrap().status, 300);
+    assert_eq!(fixture.read(get(&server.origin, "/")).await.unwrap().status, 300);
     let not_modified = "HTTP/1.1 304 Not Modified\r\nLocation: /x\r\n\r\n";
     let server = Server::always(not_modified).await;
-    assert_eq!(world.read(get(&server.origin, "/")).await.unwrap().status, 304);
+    assert_eq!(fixture.read(get(&server.origin, "/")).await.unwrap().status, 304);
 }
 
 #[tokio::test]
-async fn headers_cannot_inject_or_redirect() {
+async fn headers_cannot_inject_lines_or_choose_the_host() {
     let server = Server::always(ok("")).await;
-    let world = World::new();
+    let fixture = Fixture::new();
     let bad = [
         ("X-Note", "a\r\nX-Evil: 1"),
         ("X-Note", "a\nb"),
@@ -90,24 +90,24 @@ async fn headers_cannot_inject_or_redirect() {
     ];
     for (name, value) in bad {
         let headers = vec![(name.to_owned(), value.to_owned())];
-        let error = world.read(Request { headers, ..get(&server.origin, "/") }).await.unwrap_err();
+        let error = fixture.read(Request { headers, ..get(&server.origin, "/") }).await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{name:?}: {error:?}");
     }
     for name in ["Host", "a\r\nb"] {
         let auth = Some(Auth::Header { name: name.to_owned(), secret: "TOKEN".to_owned(), prefix: None });
-        let error = world.read(Request { auth, ..get(&server.origin, "/") }).await.unwrap_err();
+        let error = fixture.read(Request { auth, ..get(&server.origin, "/") }).await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{name:?}: {error:?}");
     }
     assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_tls_gets_no_request_over_https() {
+async fn an_https_request_is_never_sent_without_tls() {
     let server = Server::always(ok("")).await;
     let origin = Origin::parse(&format!("https://127.0.0.1:{}", server.port)).unwrap();
-    let world = World::with(crate::world::once());
-    let error = tokio::time::timeout(std::time::Duration::from_secs(5), world.read(signed(get(&origin, "/")))).await;
+    let fixture = Fixture::with(crate::fixture::single_try());
+    let error = tokio::time::timeout(std::time::Duration::from_secs(5), fixture.read(signed(get(&origin, "/")))).await;
     let error = error.unwrap().unwrap_err();
     assert!(matches!(error, Error::Connect { .. } | Error::Timeout { .. }), "{error:?}");
-    assert_eq!(server.seen().len(), 0);
+    assert_eq!(server.received().len(), 0);
 }

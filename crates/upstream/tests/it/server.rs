@@ -1,5 +1,5 @@
-//! An HTTP/1 server that does exactly what a test tells it to.
-//! Invariant: it adds no byte of its own to what a test lets it say.
+//! An HTTP/1 server that performs the actions of a test's script.
+//! Invariant: the server sends only the bytes that the script contains.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
+/// A running server. It stops when it is dropped.
 pub struct Server {
     pub origin: Origin,
     pub port: u16,
@@ -17,6 +18,7 @@ pub struct Server {
     task: JoinHandle<()>,
 }
 
+/// A request as the server read it.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// The first line, such as `GET /a?b HTTP/1.1`.
@@ -31,32 +33,40 @@ impl Received {
     }
 }
 
-pub enum Act {
-    Say(Vec<u8>),
+/// A step of the answer to a request.
+pub enum Action {
+    /// Sends these bytes.
+    Reply(Vec<u8>),
     Pause(Duration),
-    /// The same bytes again and again, until the other side is gone.
+    /// Sends the same bytes again and again, with a pause after each, until the client closes the connection.
     Flood(Vec<u8>, Duration),
+    /// Closes the connection.
     Close,
 }
 
 #[derive(Default)]
 struct State {
-    seen: Mutex<Vec<Received>>,
+    /// All requests so far, in the order of their arrival.
+    received: Mutex<Vec<Received>>,
+    /// The number of accepted connections.
     connections: AtomicUsize,
-    sent: AtomicUsize,
-    busy: AtomicUsize,
-    most_busy: AtomicUsize,
+    /// The bytes that `Action::Flood` has sent.
+    sent_bytes: AtomicUsize,
+    /// The requests that have arrived and have no answer yet.
+    concurrent: AtomicUsize,
+    max_concurrent: AtomicUsize,
 }
 
-type Script = dyn Fn(usize, &Received) -> Vec<Act> + Send + Sync;
+type Script = dyn Fn(usize, &Received) -> Vec<Action> + Send + Sync;
 
 impl Server {
-    /// `script` says what to do about the n-th request, from 0.
-    pub async fn start(script: impl Fn(usize, &Received) -> Vec<Act> + Send + Sync + 'static) -> Self {
+    /// Starts a server. `script` returns the actions for the request with this number, from 0.
+    pub async fn start(script: impl Fn(usize, &Received) -> Vec<Action> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State::default());
-        let (shared, script) = (Arc::clone(&state), Arc::new(script) as Arc<Script>);
+        let shared = Arc::clone(&state);
+        let script = Arc::new(script) as Arc<Script>;
         let task = tokio::spawn(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
@@ -67,27 +77,27 @@ impl Server {
         Self { origin: Origin::parse(&format!("http://127.0.0.1:{port}")).unwrap(), port, state, task }
     }
 
-    /// Says the same to everybody.
+    /// Starts a server that sends the same answer to every request.
     pub async fn always(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self::start(move |_, _| vec![say(&text)]).await
+        Self::start(move |_, _| vec![reply(&text)]).await
     }
 
-    pub fn seen(&self) -> Vec<Received> {
-        self.state.seen.lock().unwrap().clone()
+    pub fn received(&self) -> Vec<Received> {
+        self.state.received.lock().unwrap().clone()
     }
 
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    pub fn sent(&self) -> usize {
-        self.state.sent.load(Ordering::SeqCst)
+    pub fn sent_bytes(&self) -> usize {
+        self.state.sent_bytes.load(Ordering::SeqCst)
     }
 
-    /// The most requests that were between their arrival and the first byte of their answer at one time.
-    pub fn most_busy(&self) -> usize {
-        self.state.most_busy.load(Ordering::SeqCst)
+    /// Returns the largest number of requests that had arrived and had no answer at one time.
+    pub fn max_concurrent(&self) -> usize {
+        self.state.max_concurrent.load(Ordering::SeqCst)
     }
 }
 
@@ -97,56 +107,56 @@ impl Drop for Server {
     }
 }
 
-pub fn say(text: &str) -> Act {
-    Act::Say(text.as_bytes().to_vec())
+pub fn reply(text: &str) -> Action {
+    Action::Reply(text.as_bytes().to_vec())
 }
 
 pub fn ok(body: &str) -> String {
     with_status("200 OK", "", body)
 }
 
-/// `headers`: each line ends with `\r\n`.
+/// Returns an answer. Each line of `headers` ends with `\r\n`.
 pub fn with_status(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
 async fn serve(mut socket: TcpStream, state: Arc<State>, script: Arc<Script>) {
     while let Some(received) = receive(&mut socket).await {
-        let busy = state.busy.fetch_add(1, Ordering::SeqCst) + 1;
-        state.most_busy.fetch_max(busy, Ordering::SeqCst);
-        let nth = {
-            let mut seen = state.seen.lock().unwrap();
-            seen.push(received.clone());
-            seen.len() - 1
+        let concurrent = state.concurrent.fetch_add(1, Ordering::SeqCst) + 1;
+        state.max_concurrent.fetch_max(concurrent, Ordering::SeqCst);
+        let number = {
+            let mut all_received = state.received.lock().unwrap();
+            all_received.push(received.clone());
+            all_received.len() - 1
         };
-        let mut answering = false;
-        for act in script(nth, &received) {
-            if !matches!(act, Act::Pause(_)) && !std::mem::replace(&mut answering, true) {
-                state.busy.fetch_sub(1, Ordering::SeqCst);
+        let mut has_answered = false;
+        for action in script(number, &received) {
+            if !matches!(action, Action::Pause(_)) && !std::mem::replace(&mut has_answered, true) {
+                state.concurrent.fetch_sub(1, Ordering::SeqCst);
             }
-            if perform(&mut socket, act, &state).await.is_none() {
+            if perform(&mut socket, action, &state).await.is_none() {
                 return;
             }
         }
     }
 }
 
-/// `None` when this connection is over.
-async fn perform(socket: &mut TcpStream, act: Act, state: &State) -> Option<()> {
-    match act {
-        Act::Say(bytes) => socket.write_all(&bytes).await.ok(),
-        Act::Pause(time) => {
+/// Performs one action. Returns `None` when the connection is closed.
+async fn perform(socket: &mut TcpStream, action: Action, state: &State) -> Option<()> {
+    match action {
+        Action::Reply(bytes) => socket.write_all(&bytes).await.ok(),
+        Action::Pause(time) => {
             tokio::time::sleep(time).await;
             Some(())
         }
-        Act::Flood(bytes, gap) => loop {
+        Action::Flood(bytes, gap) => loop {
             socket.write_all(&bytes).await.ok()?;
-            state.sent.fetch_add(bytes.len(), Ordering::SeqCst);
+            state.sent_bytes.fetch_add(bytes.len(), Ordering::SeqCst);
             if !gap.is_zero() {
                 tokio::time::sleep(gap).await;
             }
         },
-        Act::Close => None,
+        Action::Close => None,
     }
 }
 

@@ -31,8 +31,8 @@ impl From<StepError> for EffectResult {
 pub async fn perform(doing: &EffectStep<'_>, row: usize, args: &Args) -> EffectResult {
     let Some(effects) = doing.reads.ctx.effects else { return StepError::NoReceipts.into() };
     let id = EffectId { run: effects.run, step: doing.at, row };
-    let once = doing.keyed().then(|| id.once());
-    let input = BindInput { fields: doing.reads.fields, idempotency_key: once.as_deref(), ..BindInput::new(args) };
+    let once = doing.keyed().then(|| id.idempotency_key());
+    let ask = Ask { fields: doing.reads.fields, once: once.as_deref(), ..Ask::new(args) };
     let Target { catalog, capability } = doing.target;
     let request = match bind(catalog, capability, &input) {
         Ok(request) => request,

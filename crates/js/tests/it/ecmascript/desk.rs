@@ -75,7 +75,7 @@ impl Desk {
             self.engine.forget();
         }
         // Without that, too, some large tests before this one may have taken its place.
-        if let Some(heap) = heap.filter(|heap| !self.engine.is_here(*heap)) {
+        if let Some(heap) = heap.filter(|heap| !self.engine.is_in_memory(*heap)) {
             wait(self.engine.admit(heap, objects.into_iter().map(|(_, object)| object).collect()))
                 .map_err(|error| error.to_string())?;
         }
@@ -105,7 +105,7 @@ impl Desk {
         while let Some(key) = at {
             let object: &Vec<u8> = &by_key[&key];
             chain.insert(0, (key, object.clone()));
-            at = self.engine.frame(object).map_err(|error| error.to_string())?.parent;
+            at = self.engine.header(object).map_err(|error| error.to_string())?.parent;
         }
         let made = (heap.unwrap(), chain);
         self.made.lock().unwrap().insert(names.to_vec(), made.clone());

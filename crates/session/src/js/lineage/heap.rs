@@ -148,7 +148,7 @@ impl Service {
         let (engine, scripts) = (stored.row.engine, &self.js()?.scripts);
         let mut object = None;
         for _ in 0..TRIES {
-            match scripts.whole(key).await {
+            match scripts.standalone_object(key).await {
                 Ok(whole) => {
                     object = Some(whole);
                     break;
@@ -197,7 +197,7 @@ impl Service {
             self.ports.store.commit(Batch::default().put(key, row, ports::store::Expect::Any)).await?;
         }
         self.store_engine(&caller.tenant).await?;
-        let frame = scripts.frame(object).map_err(|_| JsError::NotAHeap("its object is damaged"))?;
+        let frame = scripts.header(object).map_err(|_| JsError::NotAHeap("its object is damaged"))?;
         if frame.parent.is_some() {
             return Err(JsError::NotAHeap("its object needs another heap").into());
         }

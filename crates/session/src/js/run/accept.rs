@@ -38,7 +38,7 @@ impl Service {
         self.check_heap_room(&caller.tenant).await?;
         let (session, slot) = self.js_session_of(caller, &asked.session).await?.unzip();
         let (from, warning) = self.start_from(caller, asked, session.as_ref()).await?;
-        let (code, refused) = match js.scripts.plain(&asked.code) {
+        let (code, refused) = match js.scripts.to_javascript(&asked.code) {
             Ok(code) => (code, None),
             Err(thrown) => (asked.code.clone(), Some(UncaughtError::from(thrown))),
         };
@@ -58,7 +58,7 @@ impl Service {
             accepted: self.now(),
             started: None,
             ended: None,
-            owner: js.presence.me(),
+            owner: js.presence.this_process(),
             parked: None,
             result: None,
             error: None,

@@ -321,7 +321,7 @@ impl ScriptRun {
             let _ = ready.await;
         }
         // A heap that is known to be missing is loaded without asking the engine first.
-        let mut missing = heap.filter(|heap| !js.scripts.is_here(*heap));
+        let mut missing = heap.filter(|heap| !js.scripts.is_in_memory(*heap));
         let (mut objects, mut tried) = (Arc::default(), 0);
         loop {
             // The limit must also end a run whose storage fails at every attempt.
@@ -336,7 +336,7 @@ impl ScriptRun {
                 bringing = of_tenant.acquire_owned().await.ok();
                 self.waited(asked);
                 // If an ancestor is missing, it was evicted a moment ago, and the whole chain is loaded.
-                let is_here = |at| key == heap && js.scripts.is_here(at);
+                let is_here = |at| key == heap && js.scripts.is_in_memory(at);
                 objects = Arc::new(self.service.heap_chain(&self.tenant, heap, is_here).await?);
             }
             let asked = self.service.now();

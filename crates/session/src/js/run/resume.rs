@@ -96,7 +96,7 @@ impl Service {
         found: Versioned<ExecutionRow>,
     ) -> Result<bool, Error> {
         let js = self.js()?;
-        let me = js.presence.me();
+        let me = js.presence.this_process();
         let found = match found.row.owner == me {
             // An own run may have ended since it was read.
             true => match self.fetch(&execution_key(tenant, id)).await? {

@@ -1,17 +1,19 @@
 //! Blobs as objects of an S3 storage: `PREFIX/DIGEST`.
 //!
-//! A `put` is an upload that carries its SHA-256, a look whether someone is removing the same blob, and a read of the whole
-//! object back. The read is what makes it worth its name: a storage that answers 200 and keeps nothing, or keeps other bytes,
-//! is found out before anything names the blob, whatever it says about sizes and checksums.
+//! A `put` uploads the bytes with their SHA-256, waits for removals of the same blob, and reads the whole object back. The
+//! read is the proof that the blob is kept: some storage answers 200 and keeps nothing, or keeps other bytes, and its sizes
+//! and checksums prove nothing then. A row must not name such a blob.
 //!
-//! Invariants: `put` returns only after the object was read back and was the bytes that were put; bytes leave `get` only after
-//! their digest was verified; only objects under the prefix, and of those only digests, are listed or removed.
+//! Invariants:
+//! - `put` returns only after the object was read back and has the bytes that were put.
+//! - Bytes leave `get` only after their digest was verified.
+//! - Only objects under the prefix whose name is a digest are listed or deleted as blobs.
 
+mod errors;
+mod http_client;
 mod options;
 mod owner;
-mod problem;
 mod removal;
-mod wire;
 
 use std::fmt;
 use std::future::Future;
@@ -23,30 +25,41 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientOptions, ObjectMeta, ObjectStoreExt, PutPayload, RetryConfig};
-use ports::blobs::{Blobs, Error, Problem, Stored};
+use ports::blobs::{Blobs, Error, RemoteProblem, StoredBlob};
 use tokio::sync::OnceCell;
 
 pub use options::{Credentials, Location, Options, SettingsError};
 
-use wire::Wire;
+use super::BlobRead;
+use http_client::S3HttpClients;
 
-/// Uploads of one `put`, and reads of one `get`: what was damaged on its way may come whole the next time.
+/// Uploads of one `put`, and reads of one `get`: bytes that were damaged on the way may arrive intact the next time.
 const ATTEMPTS: usize = 3;
-/// More is no blob of ours, and would have to be held in memory.
-const MOST_BYTES: u64 = 4 << 30;
-/// Objects in one list, as S3 has it.
-const PAGE: usize = 1_000;
+/// A larger object is not a blob of this server, and a read would hold it in memory.
+const MAX_BLOB_BYTES: u64 = 4 << 30;
+/// The largest number of objects in one answer to a list, by S3's rules.
+const MAX_LIST_OBJECTS: usize = 1_000;
 
+/// Blobs in an S3 storage.
 pub struct S3Blobs {
-    store: AmazonS3,
+    client: AmazonS3,
     location: Location,
+    /// The time for one request with all of its retries.
     timeout: Duration,
-    /// The database whose blobs these are.
+    /// The name of the database that names these blobs.
     owner: String,
-    owned: OnceCell<()>,
+    /// Set after the prefix was found to belong to `owner`. Only writes and deletions need that.
+    owner_checked: OnceCell<()>,
 }
 
-/// What is inside knows the credentials.
+/// One answer to a list.
+struct ListPage {
+    objects: Vec<ObjectMeta>,
+    /// Continues the list. `None` means that the list has ended.
+    next_token: Option<String>,
+}
+
+// Written by hand, because the client's own `Debug` could show credentials.
 impl fmt::Debug for S3Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "S3Blobs({})", self.location)
@@ -54,13 +67,14 @@ impl fmt::Debug for S3Blobs {
 }
 
 impl S3Blobs {
-    /// Asks nobody: whether the storage answers is seen by the first call.
+    /// Makes the client. No request is sent, so an unreachable storage is noticed by the first call.
     pub fn new(options: &Options) -> Result<Self, SettingsError> {
-        let (endpoint, in_host) = options.address()?;
+        let endpoint = options.endpoint_url()?;
+        let bucket_in_host = options.bucket_in_host();
         let bucket = &options.location.bucket;
         let host = match &endpoint {
             Some(url) => url.host_str().unwrap_or_default().to_owned(),
-            None if in_host => format!("{bucket}.s3.{}.amazonaws.com", options.region),
+            None if bucket_in_host => format!("{bucket}.s3.{}.amazonaws.com", options.region),
             None => format!("s3.{}.amazonaws.com", options.region),
         };
         let retry = RetryConfig {
@@ -75,14 +89,14 @@ impl S3Blobs {
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
             .with_region(&options.region)
-            .with_virtual_hosted_style_request(in_host)
-            .with_allow_http(true) // Checked already: `Options::address`.
+            .with_virtual_hosted_style_request(bucket_in_host)
+            .with_allow_http(true) // `Options::endpoint_url` has checked it.
             .with_checksum_algorithm(Checksum::SHA256)
-            // One object is one DELETE, which every storage knows.
+            // One DELETE for each object: not every storage has the bulk request.
             .with_disable_bulk_delete(true)
             .with_retry(retry)
             .with_client_options(ClientOptions::new())
-            .with_http_connector(Wire::new(options, host)?);
+            .with_http_connector(S3HttpClients::new(options, host)?);
         if let Some(url) = endpoint {
             builder = builder.with_endpoint(url.as_str().trim_end_matches('/'));
         }
@@ -101,19 +115,20 @@ impl S3Blobs {
                 })
             }
         };
-        let store = builder.build().map_err(|cause| {
+        let client = builder.build().map_err(|cause| {
             tracing::error!(%cause, "the S3 client cannot be made");
             SettingsError::Client
         })?;
         Ok(Self {
-            store,
+            client,
             location: options.location.clone(),
             timeout: options.timeout,
             owner: options.owner.clone(),
-            owned: OnceCell::new(),
+            owner_checked: OnceCell::new(),
         })
     }
 
+    /// Returns where the blobs are.
     pub fn location(&self) -> &Location {
         &self.location
     }
@@ -122,8 +137,8 @@ impl S3Blobs {
         Path::from(self.location.key(name))
     }
 
-    /// One request about `name`; `None` where there is no such object.
-    async fn ask<T>(
+    /// Waits for one request about the object `name`. Returns `None` if there is no such object.
+    async fn request<T>(
         &self,
         name: &str,
         request: impl Future<Output = object_store::Result<T>>,
@@ -131,59 +146,63 @@ impl S3Blobs {
         match tokio::time::timeout(self.timeout, request).await {
             Ok(Ok(answer)) => Ok(Some(answer)),
             Ok(Err(object_store::Error::NotFound { .. })) => Ok(None),
-            Ok(Err(cause)) => Err(problem::error(self.location.place(name), cause, self.timeout)),
-            Err(_) => Err(self.wrong(name, Problem::Slow { ms: self.timeout.as_millis() })),
+            Ok(Err(cause)) => Err(errors::from_client(self.location.address_of(name), cause, self.timeout)),
+            Err(_) => Err(self.error(name, RemoteProblem::Slow { ms: self.timeout.as_millis() })),
         }
     }
 
-    fn wrong(&self, name: &str, problem: Problem) -> Error {
-        problem::remote(self.location.place(name), problem, None)
+    /// Returns an error that names the object `name`.
+    fn error(&self, name: &str, problem: RemoteProblem) -> Error {
+        errors::remote(self.location.address_of(name), problem, None)
     }
 
     async fn upload(&self, name: &str, bytes: PutPayload) -> Result<(), Error> {
-        let answer = self.ask(name, self.store.put(&self.key(name), bytes)).await?;
-        // A bucket that is gone says so; nothing else can be missing.
-        answer.map(|_| ()).ok_or_else(|| self.wrong(name, Problem::NoBucket))
+        let answer = self.request(name, self.client.put(&self.key(name), bytes)).await?;
+        // Of the things that an upload needs, only the bucket can be missing.
+        answer.map(|_| ()).ok_or_else(|| self.error(name, RemoteProblem::NoBucket))
     }
 
-    async fn read(&self, digest: &Digest) -> Result<Found, Error> {
+    async fn read(&self, digest: &Digest) -> Result<BlobRead, Error> {
         let name = digest.to_string();
         let request = async {
-            let answer = self.store.get(&self.key(&name)).await?;
-            if answer.meta.size > MOST_BYTES { Ok(None) } else { answer.bytes().await.map(Some) }
+            let answer = self.client.get(&self.key(&name)).await?;
+            if answer.meta.size > MAX_BLOB_BYTES { Ok(None) } else { answer.bytes().await.map(Some) }
         };
-        Ok(match self.ask(&name, request).await? {
-            Some(Some(bytes)) if Digest::of(&bytes) == *digest => Found::Sound(bytes.into()),
-            Some(_) => Found::Damaged,
-            None => Found::Nothing,
+        Ok(match self.request(&name, request).await? {
+            Some(Some(bytes)) if Digest::of(&bytes) == *digest => BlobRead::Intact(bytes.into()),
+            Some(_) => BlobRead::Damaged,
+            None => BlobRead::Missing,
         })
     }
 
-    async fn look(&self, name: &str) -> Result<Option<ObjectMeta>, Error> {
-        self.ask(name, self.store.head(&self.key(name))).await
+    async fn metadata(&self, name: &str) -> Result<Option<ObjectMeta>, Error> {
+        self.request(name, self.client.head(&self.key(name))).await
     }
 
-    /// Objects directly under `folder`, after the key `after`; and what continues the list.
-    async fn page(
+    /// Lists objects directly under `folder`, after the key `after`. `page_token` continues an earlier page.
+    async fn list_page(
         &self,
         folder: &str,
         after: Option<String>,
-        (token, limit): (Option<String>, usize),
-    ) -> Result<(Vec<ObjectMeta>, Option<String>), Error> {
+        page_token: Option<String>,
+        limit: usize,
+    ) -> Result<ListPage, Error> {
         let options = PaginatedListOptions {
             offset: after,
+            // With a delimiter, the objects in subfolders (`removing/…`) are left out.
             delimiter: Some("/".into()),
-            max_keys: Some(limit.min(PAGE)),
-            page_token: token,
+            max_keys: Some(limit.min(MAX_LIST_OBJECTS)),
+            page_token,
             ..PaginatedListOptions::default()
         };
         let prefix = Some(folder).filter(|folder| !folder.is_empty());
-        let found = self.ask("", self.store.list_paginated(prefix, options)).await?;
-        let found = found.ok_or_else(|| self.wrong("", Problem::NoBucket))?;
-        Ok((found.result.objects, found.page_token))
+        let answer = self.request("", self.client.list_paginated(prefix, options)).await?;
+        // A list of an existing bucket has an answer, even if nothing is in it.
+        let answer = answer.ok_or_else(|| self.error("", RemoteProblem::NoBucket))?;
+        Ok(ListPage { objects: answer.result.objects, next_token: answer.page_token })
     }
 
-    /// Our own objects only: whatever else lies there is not a blob.
+    /// Returns the digest that names the object. Other objects are not blobs, and are neither listed nor deleted.
     fn digest_of(&self, object: &ObjectMeta) -> Option<Digest> {
         let folder = self.location.folder();
         Digest::parse(object.location.as_ref().strip_prefix(folder.as_str())?).ok()
@@ -195,82 +214,79 @@ impl Blobs for S3Blobs {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
         owner::check(self).await?;
         let digest = Digest::of(bytes);
-        let (name, payload) = (digest.to_string(), PutPayload::from(bytes.to_vec()));
+        let name = digest.to_string();
+        let payload = PutPayload::from(bytes.to_vec());
         let mut attempt = 0;
         while attempt < ATTEMPTS {
             self.upload(&name, payload.clone()).await?;
-            if removal::met(self, &digest).await? {
-                // It may have gone between the upload and now; whoever removes it has ended.
+            if removal::wait_for_removals(self, &digest).await? {
+                // A removal may have deleted the object after the upload. It has ended, so the next upload stays. This is
+                // no fault of the storage and does not count as an attempt.
                 continue;
             }
             attempt += 1;
             match self.read(&digest).await? {
-                Found::Sound(_) => return Ok(digest),
-                Found::Damaged => {
-                    tracing::error!(%digest, attempt, "{} keeps other bytes than were put", self.location)
+                BlobRead::Intact(_) => return Ok(digest),
+                BlobRead::Damaged => {
+                    tracing::error!(%digest, attempt, "{} keeps other bytes than were put", self.location);
                 }
-                Found::Nothing => tracing::error!(%digest, attempt, "{} does not keep what was put", self.location),
+                BlobRead::Missing => {
+                    tracing::error!(%digest, attempt, "{} confirmed an upload and does not have it", self.location);
+                }
             }
         }
-        Err(self.wrong(&name, Problem::NotKept))
+        Err(self.error(&name, RemoteProblem::NotKept))
     }
 
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         for attempt in 1..=ATTEMPTS {
             match self.read(digest).await? {
-                Found::Sound(bytes) => return Ok(bytes),
-                Found::Nothing => return Err(Error::Missing(*digest)),
-                Found::Damaged => {
-                    tracing::error!(
-                        attempt,
-                        "{} does not have the bytes of its name",
-                        self.location.place(&digest.to_string())
-                    );
+                BlobRead::Intact(bytes) => return Ok(bytes),
+                BlobRead::Missing => return Err(Error::Missing(*digest)),
+                BlobRead::Damaged => {
+                    let address = self.location.address_of(&digest.to_string());
+                    tracing::error!(attempt, "the bytes of {address} do not have the digest of its name");
                 }
             }
         }
         Err(Error::Damaged(*digest))
     }
 
-    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Stored>, Error> {
-        let (folder, now) = (self.location.folder(), SystemTime::now());
-        let offset = after.map(|digest| self.location.key(&digest.to_string()));
-        let mut token = None;
-        let mut found = Vec::new();
-        // A page may hold nothing of ours; only the end of the list is the end.
-        while found.is_empty() && limit > 0 {
-            let (objects, next) = self.page(&folder, offset.clone(), (token.take(), limit)).await?;
-            let blobs = objects.iter().filter_map(|object| {
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>, Error> {
+        let folder = self.location.folder();
+        let now = SystemTime::now();
+        let after_key = after.map(|digest| self.location.key(&digest.to_string()));
+        let mut page_token = None;
+        let mut blobs = Vec::new();
+        // A page may hold foreign objects only. An empty result would tell the caller that the list has ended.
+        while blobs.is_empty() && limit > 0 {
+            let page = self.list_page(&folder, after_key.clone(), page_token.take(), limit).await?;
+            blobs.extend(page.objects.iter().filter_map(|object| {
                 let digest = self.digest_of(object)?;
-                // Not every storage knows where to start.
-                let later = after.is_none_or(|after| digest.to_string() > after.to_string());
-                later.then(|| Stored { digest, bytes: object.size, idle: idle(object, now) })
-            });
-            found.extend(blobs);
-            token = next;
-            if token.is_none() {
+                // Not every storage understands the parameter that starts a list after a key.
+                let is_later = after.is_none_or(|after| digest.to_string() > after.to_string());
+                is_later.then(|| StoredBlob { digest, bytes: object.size, idle: idle_time(object, now) })
+            }));
+            page_token = page.next_token;
+            if page_token.is_none() {
                 break;
             }
         }
-        found.sort_by_key(|stored| stored.digest.to_string());
-        found.truncate(limit);
-        Ok(found)
+        // The port promises this order, whatever the order of the storage's answer.
+        blobs.sort_by_key(|blob| blob.digest.to_string());
+        blobs.truncate(limit);
+        Ok(blobs)
     }
 
-    async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, Error> {
+    async fn delete(&self, digest: &Digest, min_idle: Duration) -> Result<bool, Error> {
         owner::check(self).await?;
-        removal::remove(self, digest, idle).await
+        removal::remove(self, digest, min_idle).await
     }
 }
 
-enum Found {
-    Sound(Vec<u8>),
-    Damaged,
-    Nothing,
-}
-
-/// By this machine's clock: good enough to look closer.
-fn idle(object: &ObjectMeta, now: SystemTime) -> Duration {
+/// Returns the time since the object was put, by this machine's clock. That is exact enough to choose candidates for a
+/// removal, which compares the storage's own dates.
+fn idle_time(object: &ObjectMeta, now: SystemTime) -> Duration {
     let put =
         SystemTime::UNIX_EPOCH + Duration::from_millis(object.last_modified.timestamp_millis().try_into().unwrap_or(0));
     now.duration_since(put).unwrap_or_default()

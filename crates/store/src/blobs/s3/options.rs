@@ -1,5 +1,6 @@
-//! Where an S3 storage is and how it is spoken to.
-//! Invariant: what cannot work is refused here, with what to write instead; a secret is in no message and in no `Debug`.
+//! The options of an S3 storage: location, endpoint, credentials and timeouts.
+//! Invariant: options that cannot work are refused here, with a message that says what to write instead. A secret is in no
+//! message and in no `Debug`.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,40 +12,42 @@ use url::{Host, Url};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     pub bucket: String,
-    /// Without slashes at its ends; empty for the bucket itself.
+    /// It has no slash at either end, and is empty for the bucket itself.
     pub prefix: String,
 }
 
+/// The options of an S3 storage.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub location: Location,
-    /// What the database that names these blobs is called; one prefix is for one database.
+    /// The name of the database that names these blobs. A prefix belongs to one database (`owner.rs`).
     pub owner: String,
-    /// Any S3-compatible storage; Amazon's own when left out.
+    /// The URL of an S3-compatible storage. `None` means Amazon's own.
     pub endpoint: Option<String>,
     pub region: String,
-    /// Plain HTTP to another machine. To this one it is always allowed.
+    /// Whether plain HTTP to another machine is allowed. To this machine it is always allowed.
     pub allow_http: bool,
-    /// The bucket in the path, not in the host name. Without a word: with an endpoint, and for a bucket with a dot.
+    /// Whether the bucket is in the path of the URL and not in the host name. `None` puts it in the path if there is an
+    /// endpoint, or if the bucket's name has a dot: certificates for `*.s3.amazonaws.com` do not cover such a name.
     pub path_style: Option<bool>,
     pub credentials: Credentials,
-    /// For one request, with whatever is asked again within it.
+    /// The time for one request with all of its retries.
     pub timeout: Duration,
-    /// How often a request is sent again that failed.
+    /// How often a failed request is sent again.
     pub retries: usize,
 }
 
+/// Where the credentials come from.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    Keys {
-        id: String,
-        secret: Secret,
-        token: Option<Secret>,
-    },
-    /// Of the machine, container or pod: environment variables of AWS by their names, in lower case. May be empty: then the machine's.
+    /// An access key.
+    Keys { id: String, secret: Secret, token: Option<Secret> },
+    /// The role of this machine, container or pod, described by AWS's environment variables with names in lower case. An empty
+    /// list means the role of the machine.
     Role(Vec<(String, String)>),
 }
 
+/// Why the options cannot work. The operator can act.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     #[error("`{0}` is not where blobs can be kept; write s3://BUCKET, s3://BUCKET/PREFIX, or a folder")]
@@ -66,33 +69,36 @@ pub enum SettingsError {
 }
 
 impl Location {
+    /// Reads `s3://BUCKET` or `s3://BUCKET/PREFIX`.
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let rest = text.strip_prefix("s3://").ok_or_else(|| SettingsError::Location(shown(text)))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
-        if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(plain) || bucket.contains("..") {
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
+        if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(is_allowed) || bucket.contains("..") {
             return Err(SettingsError::Bucket(shown(bucket)));
         }
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-        let part = |part: &str| !matches!(part, "" | "." | "..");
-        let printable = prefix.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '\\'));
-        if !prefix.is_empty() && (prefix.len() > 512 || !printable || !prefix.split('/').all(part)) {
+        // A URL parser would resolve `.` and `..`, and end the path at `?` and `#`: the objects would be elsewhere.
+        let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
+        let is_printable = prefix.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '\\'));
+        if !prefix.is_empty() && (prefix.len() > 512 || !is_printable || !prefix.split('/').all(is_segment)) {
             return Err(SettingsError::Prefix(shown(prefix)));
         }
         Ok(Self { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
 
-    /// The key of something under the prefix.
+    /// Returns the key of the object `name` under the prefix.
     pub fn key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
 
-    /// What keys of blobs begin with.
+    /// Returns the beginning of every key: the prefix with a slash, or nothing.
     pub fn folder(&self) -> String {
         self.key("")
     }
 
-    pub fn place(&self, name: &str) -> String {
+    /// Returns the address of the object `name`, as an operator writes it.
+    pub fn address_of(&self, name: &str) -> String {
         format!("s3://{}/{}", self.bucket, self.key(name))
     }
 }
@@ -105,29 +111,34 @@ impl fmt::Display for Location {
 }
 
 impl Options {
-    /// Where requests go: the address that names the bucket, and whether the bucket is its first label.
-    pub(super) fn address(&self) -> Result<(Option<Url>, bool), SettingsError> {
-        let bucket = &self.location.bucket;
-        let path_style = self.path_style.unwrap_or(self.endpoint.is_some() || bucket.contains('.'));
-        let Some(text) = &self.endpoint else { return Ok((None, !path_style)) };
-        let wrong = || SettingsError::Endpoint(shown(text));
-        let mut url = Url::parse(text).map_err(|_| wrong())?;
-        let host = url.host().ok_or_else(wrong)?.to_owned();
-        // A password in an address would be in every log.
-        let bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.path() == "/";
-        if !matches!(url.scheme(), "http" | "https") || !bare {
-            return Err(wrong());
+    /// Returns whether the name of the bucket is the first label of the host name.
+    pub(super) fn bucket_in_host(&self) -> bool {
+        !self.path_style.unwrap_or(self.endpoint.is_some() || self.location.bucket.contains('.'))
+    }
+
+    /// Returns the checked endpoint, with the bucket in its host name if it belongs there. `None` means Amazon's own.
+    pub(super) fn endpoint_url(&self) -> Result<Option<Url>, SettingsError> {
+        let Some(text) = &self.endpoint else { return Ok(None) };
+        let not_an_endpoint = || SettingsError::Endpoint(shown(text));
+        let mut url = Url::parse(text).map_err(|_| not_an_endpoint())?;
+        let host = url.host().ok_or_else(not_an_endpoint)?.to_owned();
+        // A password in a URL would be in every log.
+        let is_bare =
+            url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.path() == "/";
+        if !matches!(url.scheme(), "http" | "https") || !is_bare {
+            return Err(not_an_endpoint());
         }
         if url.scheme() == "http" && !self.allow_http && !is_loopback(&host) {
             return Err(SettingsError::PlainHttp(url.to_string()));
         }
-        if !path_style {
-            url.set_host(Some(&format!("{bucket}.{host}"))).map_err(|_| wrong())?;
+        if self.bucket_in_host() {
+            let host = format!("{}.{host}", self.location.bucket);
+            url.set_host(Some(&host)).map_err(|_| not_an_endpoint())?;
         }
-        Ok((Some(url), !path_style))
+        Ok(Some(url))
     }
 
-    /// Nothing of this machine goes through a proxy.
+    /// Returns whether the storage is on this machine. Requests to it go through no proxy.
     pub(super) fn is_local(&self) -> bool {
         let url = self.endpoint.as_ref().and_then(|text| Url::parse(text).ok());
         url.is_some_and(|url| url.host().is_some_and(|host| is_loopback(&host.to_owned())))
@@ -142,6 +153,7 @@ fn is_loopback(host: &Host<String>) -> bool {
     }
 }
 
+/// Returns the text in a form that is safe in a message.
 fn shown(text: &str) -> String {
     base::printable(text, 200)
 }
@@ -169,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_are_read_and_printed_as_they_were() {
+    fn a_location_is_printed_as_it_was_written() {
         for (text, bucket, prefix, key) in [
             ("s3://heaps", "heaps", "", "x"),
             ("s3://heaps/", "heaps", "", "x"),
@@ -184,13 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_location_is_told_by_what_is_wrong() {
-        use SettingsError as E;
+    fn each_mistake_in_a_location_has_an_error_of_its_own() {
         for text in ["", "heaps", "gs://heaps", "S3://heaps", "s3:/heaps"] {
-            assert!(matches!(Location::parse(text), Err(E::Location(_))), "{text}");
+            assert!(matches!(Location::parse(text), Err(SettingsError::Location(_))), "{text}");
         }
         for text in ["s3://", "s3:///x", "s3://ab", "s3://UPPER", "s3://a..b", "s3://a b c"] {
-            assert!(matches!(Location::parse(text), Err(E::Bucket(_))), "{text}");
+            assert!(matches!(Location::parse(text), Err(SettingsError::Bucket(_))), "{text}");
         }
         for text in [
             "s3://heaps//x",
@@ -200,32 +211,34 @@ mod tests {
             "s3://heaps/a?b",
             "s3://heaps/a b",
         ] {
-            assert!(matches!(Location::parse(text), Err(E::Prefix(_))), "{text}");
+            assert!(matches!(Location::parse(text), Err(SettingsError::Prefix(_))), "{text}");
         }
     }
 
     #[test]
-    fn plain_http_is_for_this_machine_or_on_request() {
+    fn plain_http_needs_a_setting_unless_it_is_to_this_machine() {
         for local in ["http://127.0.0.1:9000", "http://localhost:1", "http://[::1]:1", "http://s3.localhost"] {
-            assert!(options(Some(local)).address().is_ok() && options(Some(local)).is_local(), "{local}");
+            assert!(options(Some(local)).endpoint_url().is_ok() && options(Some(local)).is_local(), "{local}");
         }
-        let far = options(Some("http://storage.example:9000"));
-        assert!(matches!(far.address(), Err(SettingsError::PlainHttp(_))));
-        assert!(Options { allow_http: true, ..far }.address().is_ok());
+        let remote = options(Some("http://storage.example:9000"));
+        assert!(matches!(remote.endpoint_url(), Err(SettingsError::PlainHttp(_))));
+        assert!(Options { allow_http: true, ..remote }.endpoint_url().is_ok());
         for wrong in ["ftp://x", "storage", "https://user:word@x", "https://x/path", "https://x?a=b"] {
-            assert!(matches!(options(Some(wrong)).address(), Err(SettingsError::Endpoint(_))), "{wrong}");
+            assert!(matches!(options(Some(wrong)).endpoint_url(), Err(SettingsError::Endpoint(_))), "{wrong}");
         }
     }
 
     #[test]
     fn the_bucket_is_in_the_path_or_in_the_host() {
-        assert_eq!(options(None).address().unwrap(), (None, true));
-        let dotted = Location::parse("s3://my.heaps").unwrap();
-        assert_eq!(Options { location: dotted, ..options(None) }.address().unwrap(), (None, false));
-        let asked = Options { path_style: Some(false), ..options(Some("https://storage.example:9000")) };
-        let (url, in_host) = asked.address().unwrap();
-        assert_eq!((url.unwrap().as_str(), in_host), ("https://heaps.storage.example:9000/", true));
-        assert!(!options(Some("https://storage.example")).address().unwrap().1);
+        assert_eq!(options(None).endpoint_url().unwrap(), None);
+        assert!(options(None).bucket_in_host());
+        let dotted = Options { location: Location::parse("s3://my.heaps").unwrap(), ..options(None) };
+        assert_eq!(dotted.endpoint_url().unwrap(), None);
+        assert!(!dotted.bucket_in_host());
+        let host_style = Options { path_style: Some(false), ..options(Some("https://storage.example:9000")) };
+        assert_eq!(host_style.endpoint_url().unwrap().unwrap().as_str(), "https://heaps.storage.example:9000/");
+        assert!(host_style.bucket_in_host());
+        assert!(!options(Some("https://storage.example")).bucket_in_host());
     }
 
     #[test]

@@ -1,41 +1,46 @@
-//! Whose prefix this is. A pass of gc removes what its database does not name, so a second database on one prefix would lose
-//! its blobs after a day, in silence. `PREFIX/owner` says which database came first.
-//! Invariant: nothing is written or removed under a prefix that says another name.
+//! The object `PREFIX/owner`, which reserves a prefix for one database.
+//!
+//! Collection deletes the blobs that its database does not name. Without this object, a second database on the same prefix
+//! would lose its blobs after a day, and no error would say so. The object holds the name of the first database.
+//! Invariant: nothing is written or deleted under a prefix whose owner is another database.
 
 use object_store::{ObjectStoreExt, PutPayload};
-use ports::blobs::{Error, Problem};
+use ports::blobs::{Error, RemoteProblem};
 
 use super::S3Blobs;
 
 const NAME: &str = "owner";
-/// Longer is no name of ours.
-const MOST_BYTES: u64 = 1_024;
+/// A longer object does not hold a name of a database.
+const MAX_BYTES: u64 = 1_024;
 
-/// Looks once for each handle; takes a prefix that is nobody's.
+/// Checks that the prefix belongs to this database, and claims a prefix without an owner. The check is made once for each
+/// handle.
 pub async fn check(blobs: &S3Blobs) -> Result<(), Error> {
-    blobs.owned.get_or_try_init(|| claim(blobs)).await.copied()
+    blobs.owner_checked.get_or_try_init(|| claim(blobs)).await.copied()
 }
 
 async fn claim(blobs: &S3Blobs) -> Result<(), Error> {
-    if let Some(found) = read(blobs).await? {
-        return compare(blobs, &found);
+    if let Some(owner) = read(blobs).await? {
+        return compare(blobs, &owner);
     }
     blobs.upload(NAME, PutPayload::from(blobs.owner.clone().into_bytes())).await?;
-    // Another may have come at the same moment; the last one has it.
+    // Another database may have claimed the prefix at the same moment. The last upload wins, and the other one reads a
+    // foreign name here.
     match read(blobs).await? {
-        Some(found) => compare(blobs, &found),
-        None => Err(blobs.wrong(NAME, Problem::NotKept)),
+        Some(owner) => compare(blobs, &owner),
+        None => Err(blobs.error(NAME, RemoteProblem::NotKept)),
     }
 }
 
-fn compare(blobs: &S3Blobs, found: &[u8]) -> Result<(), Error> {
-    if found == blobs.owner.as_bytes() { Ok(()) } else { Err(blobs.wrong(NAME, Problem::Taken)) }
+fn compare(blobs: &S3Blobs, owner: &[u8]) -> Result<(), Error> {
+    if owner == blobs.owner.as_bytes() { Ok(()) } else { Err(blobs.error(NAME, RemoteProblem::Taken)) }
 }
 
 async fn read(blobs: &S3Blobs) -> Result<Option<Vec<u8>>, Error> {
     let request = async {
-        let answer = blobs.store.get(&blobs.key(NAME)).await?;
-        if answer.meta.size > MOST_BYTES { Ok(Vec::new()) } else { answer.bytes().await.map(Vec::from) }
+        let answer = blobs.client.get(&blobs.key(NAME)).await?;
+        // An empty name is no database's, so the comparison fails.
+        if answer.meta.size > MAX_BYTES { Ok(Vec::new()) } else { answer.bytes().await.map(Vec::from) }
     };
-    blobs.ask(NAME, request).await
+    blobs.request(NAME, request).await
 }

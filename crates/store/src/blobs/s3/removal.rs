@@ -1,88 +1,105 @@
-//! The end of a blob, against a `put` of the same bytes at the same moment.
+//! Deletes a blob in S3, safely against a `put` of the same bytes at the same moment.
 //!
-//! S3 cannot remove an object on the condition that nobody has put it again: its tag is that of equal bytes. So who removes
-//! says so first, with an empty object `PREFIX/removing/DIGEST/ID`, then looks how old the blob is, removes it, and takes the
-//! word back. Who puts looks for such words after the upload, waits until they are gone and uploads again. Whichever way the
-//! two meet, one of them sees the other: an upload before the look makes the blob young, one after it finds the word.
+//! S3 cannot delete an object on the condition that it was not put again: the tag of an object depends on its bytes only,
+//! and a second `put` has the same bytes. So a removal first writes a marker, the empty object `PREFIX/removing/DIGEST/ID`.
+//! Then it checks the age of the blob, deletes the blob and deletes the marker. A `put` looks for markers after its upload,
+//! waits until they are gone, and uploads again. In every order one of the two sees the other: an upload before the check
+//! makes the blob young, and an upload after the check finds the marker.
 //!
-//! Invariants: a blob is removed only under a word of its own that is less than `WITHIN` old; ages are differences of the storage's
-//! own moments; a word that is older than `ABANDONED` belongs to a process that died. What is left to luck: a process that is
-//! halted for `ABANDONED - WITHIN` within the one request that removes.
+//! Invariants:
+//! - A blob is deleted only under a marker of this removal that is less than `MARKER_VALID` old.
+//! - Ages are differences of dates that the storage itself gave, so clocks of machines do not matter.
+//! - A marker older than `MARKER_ABANDONED` belongs to a process that died, and a `put` deletes it.
+//!
+//! One case is not covered: a process that is halted for `MARKER_ABANDONED - MARKER_VALID` inside the request that deletes.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use base::Digest;
 use object_store::{ObjectMeta, ObjectStoreExt, PutPayload};
-use ports::blobs::{Error, Problem};
+use ports::blobs::{Error, RemoteProblem};
 
-use super::{S3Blobs, idle};
+use super::{S3Blobs, idle_time};
 
 const FOLDER: &str = "removing";
-/// From the word to the request that removes.
-const WITHIN: Duration = Duration::from_secs(60);
-const ABANDONED: Duration = Duration::from_secs(600);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Words about one blob that are looked at.
-const WORDS: usize = 100;
+/// The time in which the deletion must begin after its marker was written.
+const MARKER_VALID: Duration = Duration::from_secs(60);
+const MARKER_ABANDONED: Duration = Duration::from_secs(600);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Markers of one blob that are listed at a time. The loop lists again until none is left.
+const MARKERS_PER_LIST: usize = 100;
 
-/// Removes the blob where nobody has put it for so long; whether it did.
-pub async fn remove(blobs: &S3Blobs, digest: &Digest, least: Duration) -> Result<bool, Error> {
+/// Deletes the blob if its last `put` is at least `min_idle` ago, and returns whether it did.
+pub async fn remove(blobs: &S3Blobs, digest: &Digest, min_idle: Duration) -> Result<bool, Error> {
     let name = digest.to_string();
-    match blobs.look(&name).await? {
-        Some(found) if idle(&found, std::time::SystemTime::now()) >= least => {}
+    // A first look by this machine's clock saves the marker for most blobs. The decision below uses the storage's dates.
+    match blobs.metadata(&name).await? {
+        Some(object) if idle_time(&object, SystemTime::now()) >= min_idle => {}
         Some(_) | None => return Ok(false),
     }
-    let word = format!("{FOLDER}/{name}/{}", id()?);
-    let said = Instant::now();
-    blobs.upload(&word, PutPayload::default()).await?;
-    let removed = under(blobs, (&name, &word), (least, said)).await;
-    // Also after a failure: what was not done will not be done.
-    blobs.ask(&word, blobs.store.delete(&blobs.key(&word))).await?;
+    let marker = format!("{FOLDER}/{name}/{}", random_id()?);
+    // Taken before the upload, so that the marker is at most as old as this says.
+    let marked_at = Instant::now();
+    blobs.upload(&marker, PutPayload::default()).await?;
+    let removed = remove_marked(blobs, &name, &marker, marked_at, min_idle).await;
+    // The marker is deleted after a failure too: this removal will not continue, and every `put` would wait for it.
+    blobs.request(&marker, blobs.client.delete(&blobs.key(&marker))).await?;
     removed
 }
 
-async fn under(blobs: &S3Blobs, (name, word): (&str, &str), (least, said): (Duration, Instant)) -> Result<bool, Error> {
-    // A storage that does not keep the word would not show it to who puts, either.
-    let now = blobs.look(word).await?.ok_or_else(|| blobs.wrong(word, Problem::NotKept))?;
-    let Some(found) = blobs.look(name).await? else { return Ok(false) };
-    if age(&found, &now) < least || said.elapsed() > WITHIN {
+async fn remove_marked(
+    blobs: &S3Blobs,
+    name: &str,
+    marker: &str,
+    marked_at: Instant,
+    min_idle: Duration,
+) -> Result<bool, Error> {
+    // A storage that does not keep the marker would not show it to a `put` either. Its date is the storage's current time.
+    let now = blobs.metadata(marker).await?.ok_or_else(|| blobs.error(marker, RemoteProblem::NotKept))?;
+    let Some(blob) = blobs.metadata(name).await? else { return Ok(false) };
+    // An old marker may be taken for abandoned, so a slow removal must give up.
+    if age(&blob, &now) < min_idle || marked_at.elapsed() > MARKER_VALID {
         return Ok(false);
     }
-    blobs.ask(name, blobs.store.delete(&blobs.key(name))).await?;
+    blobs.request(name, blobs.client.delete(&blobs.key(name))).await?;
     Ok(true)
 }
 
-/// Whether someone was removing this blob; returns when nobody is any more.
-pub async fn met(blobs: &S3Blobs, digest: &Digest) -> Result<bool, Error> {
+/// Waits until no removal of this blob is under way. Returns whether one was: then the upload before this call may be
+/// deleted, and the caller uploads again.
+pub async fn wait_for_removals(blobs: &S3Blobs, digest: &Digest) -> Result<bool, Error> {
     let name = digest.to_string();
     let folder = blobs.location.key(&format!("{FOLDER}/{name}/"));
-    let begun = Instant::now();
-    let mut met = false;
+    let started = Instant::now();
+    let mut removal_seen = false;
     loop {
-        let (words, _) = blobs.page(&folder, None, (None, WORDS)).await?;
-        if words.is_empty() {
-            return Ok(met);
+        let page = blobs.list_page(&folder, None, None, MARKERS_PER_LIST).await?;
+        if page.objects.is_empty() {
+            return Ok(removal_seen);
         }
-        // Just uploaded, so its date is the storage's now; where it has gone already, the word was no empty one.
-        let Some(now) = blobs.look(&name).await? else { return Ok(true) };
-        let (old, new): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| age(word, &now) > ABANDONED);
-        for word in old {
-            blobs.ask(&name, blobs.store.delete(&word.location)).await?;
+        // The blob was just uploaded, so its date is the storage's current time. If the blob is missing, it was deleted.
+        let Some(now) = blobs.metadata(&name).await? else { return Ok(true) };
+        let (abandoned, valid): (Vec<_>, Vec<_>) =
+            page.objects.into_iter().partition(|marker| age(marker, &now) > MARKER_ABANDONED);
+        for marker in abandoned {
+            blobs.request(&name, blobs.client.delete(&marker.location)).await?;
         }
-        met |= !new.is_empty();
-        if begun.elapsed() > blobs.timeout {
-            return Err(blobs.wrong(&name, Problem::Slow { ms: blobs.timeout.as_millis() }));
+        removal_seen |= !valid.is_empty();
+        if started.elapsed() > blobs.timeout {
+            return Err(blobs.error(&name, RemoteProblem::Slow { ms: blobs.timeout.as_millis() }));
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
+/// Returns the age of `object` at the moment when `now` was written, by the storage's dates.
 fn age(object: &ObjectMeta, now: &ObjectMeta) -> Duration {
-    let passed = now.last_modified.timestamp_millis() - object.last_modified.timestamp_millis();
-    Duration::from_millis(passed.try_into().unwrap_or(0))
+    let ms = now.last_modified.timestamp_millis() - object.last_modified.timestamp_millis();
+    Duration::from_millis(ms.try_into().unwrap_or(0))
 }
 
-fn id() -> Result<String, Error> {
+/// Returns 128 random bits, so that two removals of one blob have a marker each.
+fn random_id() -> Result<String, Error> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|cause| Error::Unavailable(Box::new(std::io::Error::from(cause))))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -1,4 +1,4 @@
-//! Copies in a folder: made of what is kept, read with care, missed without harm, bounded, shared.
+//! Copies of blobs in a local folder: when they are made, verified, replaced, bounded and shared.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,29 +21,32 @@ fn open(storage: &Storage, folder: &Path, most: u64) -> CachedBlobs {
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let shelves = std::fs::read_dir(folder).unwrap().flatten();
-    shelves.flat_map(|shelf| std::fs::read_dir(shelf.path()).unwrap().flatten().map(|file| file.path())).collect()
+    let subfolders = std::fs::read_dir(folder).unwrap().flatten();
+    let files_of = |path: PathBuf| std::fs::read_dir(path).unwrap().flatten().map(|file| file.path());
+    subfolders.flat_map(|subfolder| files_of(subfolder.path())).collect()
 }
 
 #[tokio::test]
-async fn a_copy_is_made_of_what_is_kept_and_serves_without_the_storage() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+async fn a_copy_is_made_only_of_a_kept_blob_and_is_read_without_the_storage() {
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 1 << 20);
-    storage.on("PUT", Fault::Swallow, usize::MAX);
+    storage.inject("PUT", Fault::Swallow, usize::MAX);
     assert!(blobs.put(b"not kept").await.is_err());
-    assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new(), "what the storage does not keep has no copy");
-    storage.all_well();
+    assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new(), "a blob that the storage does not keep has no copy");
+    storage.clear_faults();
     let digest = blobs.put(b"kept").await.unwrap();
     assert_eq!(std::fs::read(copy_of(folder.path(), &digest)).unwrap(), b"kept");
     storage.stop().await;
     assert_eq!(blobs.get(&digest).await.unwrap(), b"kept");
-    assert!(matches!(blobs.put(b"new").await, Err(Error::Remote(_))), "a copy is no upload");
-    assert_eq!(files_in(folder.path()).len(), 1, "and nothing temporary stays");
+    assert!(matches!(blobs.put(b"new").await, Err(Error::Remote(_))), "a blob is never kept as a copy only");
+    assert_eq!(files_in(folder.path()).len(), 1, "no temporary file stays");
 }
 
 #[tokio::test]
-async fn a_copy_that_is_damaged_or_gone_is_fetched_again() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+async fn a_damaged_or_missing_copy_is_read_from_the_storage() {
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 1 << 20);
     let digest = blobs.put(b"precious").await.unwrap();
     let copy = copy_of(folder.path(), &digest);
@@ -52,25 +55,26 @@ async fn a_copy_that_is_damaged_or_gone_is_fetched_again() {
             Some(bytes) => std::fs::write(&copy, bytes).unwrap(),
             None => std::fs::remove_dir_all(folder.path()).unwrap(),
         }
-        storage.seen("GET");
+        storage.take_request_count("GET");
         assert_eq!(blobs.get(&digest).await.unwrap(), b"precious");
-        assert_eq!(storage.seen("GET"), 1);
-        assert_eq!(std::fs::read(&copy).unwrap(), b"precious", "the copy is sound again");
+        assert_eq!(storage.take_request_count("GET"), 1);
+        assert_eq!(std::fs::read(&copy).unwrap(), b"precious", "the copy was replaced");
         assert_eq!(blobs.get(&digest).await.unwrap(), b"precious");
-        assert_eq!(storage.seen("GET"), 0, "and is the one that is read");
+        assert_eq!(storage.take_request_count("GET"), 0, "the next read uses the copy");
     }
     std::fs::write(&copy, b"precioux").unwrap();
     storage.stop().await;
-    assert!(matches!(blobs.get(&digest).await, Err(Error::Remote(_))), "never the damaged copy");
+    assert!(matches!(blobs.get(&digest).await, Err(Error::Remote(_))), "the damaged copy is not returned");
 }
 
 #[tokio::test]
-async fn what_cannot_be_copied_is_read_from_the_storage() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+async fn without_a_usable_folder_blobs_are_read_from_the_storage() {
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("copies");
     let blobs = open(&storage, &root, 1 << 20);
     std::fs::remove_dir_all(&root).unwrap();
-    // A file in the folder's place: nothing can be made there.
+    // With a file in the folder's place, nothing can be created there.
     std::fs::write(&root, b"").unwrap();
     let digest = blobs.put(b"x").await.unwrap();
     assert_eq!(blobs.get(&digest).await.unwrap(), b"x");
@@ -78,30 +82,32 @@ async fn what_cannot_be_copied_is_read_from_the_storage() {
 }
 
 #[tokio::test]
-async fn copies_stay_within_their_bound_and_the_unread_go_first() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+async fn copies_stay_within_their_bound_and_the_least_recently_read_are_deleted_first() {
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 100_000);
-    let kept = blobs.put(&[255; 5_000]).await.unwrap();
+    let often_read = blobs.put(&[255; 5_000]).await.unwrap();
     for n in 0..60u8 {
         let digest = blobs.put(&[n; 5_000]).await.unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(10_000 - u64::from(n));
         if let Ok(copy) = std::fs::File::options().write(true).open(copy_of(folder.path(), &digest)) {
             copy.set_modified(long_ago).unwrap();
         }
-        blobs.get(&kept).await.unwrap();
+        blobs.get(&often_read).await.unwrap();
     }
     let bytes: u64 = files_in(folder.path()).iter().map(|file| file.metadata().unwrap().len()).sum();
     assert!((50_000..=110_000).contains(&bytes), "{bytes}");
-    assert!(copy_of(folder.path(), &kept).exists(), "it was read all the time");
+    assert!(copy_of(folder.path(), &often_read).exists(), "its last read is never old");
     let huge = blobs.put(&vec![1; 200_000]).await.unwrap();
-    assert!(!copy_of(folder.path(), &huge).exists(), "what is larger than the bound has no copy");
+    assert!(!copy_of(folder.path(), &huge).exists(), "a blob larger than the bound has no copy");
     assert_eq!(blobs.get(&huge).await.unwrap().len(), 200_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_may_share_a_folder() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
-    // So little room that each removes what another one reads.
+async fn several_caches_may_share_a_folder() {
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    // The bound is so low that each cache deletes copies that another one reads.
     let tasks: Vec<_> = (0..4u8)
         .map(|_| {
             let blobs = open(&storage, folder.path(), 60_000);
@@ -121,8 +127,9 @@ async fn several_may_share_a_folder() {
 }
 
 #[tokio::test]
-async fn a_removed_blob_has_no_copy() {
-    let (storage, folder) = (Storage::start().await, tempfile::tempdir().unwrap());
+async fn a_deleted_blob_has_no_copy() {
+    let storage = Storage::start().await;
+    let folder = tempfile::tempdir().unwrap();
     let blobs = open(&storage, folder.path(), 1 << 20);
     let digest = blobs.put(b"x").await.unwrap();
     assert!(!blobs.delete(&digest, Duration::from_secs(60)).await.unwrap());

@@ -1,5 +1,5 @@
-//! Blobs in S3, against a real server of the protocol on loopback (`s3s-fs`) behind a layer that fails and lies on request.
-//! Invariant: nothing but the loopback is reached; each test has a server and folders of its own.
+//! Tests of blobs in S3, against a server of the protocol on loopback (`s3s-fs`) whose answers a test can make wrong.
+//! Invariant: no request leaves the loopback interface. Each test has its own server and folders.
 
 mod cached;
 mod conforms;

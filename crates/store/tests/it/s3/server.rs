@@ -1,5 +1,5 @@
-//! An S3 server in this process: `s3s-fs` over a folder, with signatures checked, and a layer before it that does wrong.
-//! Invariant: what is not asked to go wrong goes through as it is.
+//! An S3 server in this process: `s3s-fs` over a folder with checked signatures, and a layer before it that injects faults.
+//! Invariant: a request without an injected fault passes through unchanged.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -29,9 +29,10 @@ pub const SECRET: &str = "a-secret-that-nobody-prints";
 
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
+/// A fault of one request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// Answers so much later.
+    /// Waits before the request is handled.
     Slow(Duration),
     /// Answers with this status and S3's code, without doing anything.
     Refuse(u16, &'static str),
@@ -43,23 +44,26 @@ pub enum Fault {
     Flip,
     /// Answers an upload with 200 and keeps nothing.
     Swallow,
-    /// Answers an upload with 200 and keeps as many other bytes.
+    /// Answers an upload with 200 and keeps other bytes of the same length.
     KeepOther,
-    /// Is no S3 at all.
+    /// Answers with a page that is not S3.
     Foreign,
 }
 
+/// The injected faults and the counts of requests, by kind of request (PUT, GET, HEAD, DELETE, LIST).
 #[derive(Default)]
-struct Script {
-    /// By kind of request: what goes wrong, and how often it still does.
+struct Control {
+    /// Each fault with the number of requests that it is still for.
     faults: HashMap<&'static str, (Fault, usize)>,
-    seen: HashMap<&'static str, usize>,
+    request_counts: HashMap<&'static str, usize>,
 }
 
+/// The running server. The objects are files below `root`.
 pub struct Storage {
     pub root: tempfile::TempDir,
     address: SocketAddr,
-    script: Arc<Mutex<Script>>,
+    control: Arc<Mutex<Control>>,
+    /// The task that accepts connections. `None` while the server is stopped.
     task: Mutex<Option<JoinHandle<()>>>,
     service: S3Service,
 }
@@ -73,22 +77,26 @@ impl Storage {
         let service = builder.build();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let storage = Self { root, address, script: Arc::default(), task: Mutex::default(), service };
+        let storage = Self { root, address, control: Arc::default(), task: Mutex::default(), service };
         storage.serve(listener);
         storage
     }
 
     fn serve(&self, listener: TcpListener) {
-        let (service, script, root) = (self.service.clone(), self.script.clone(), self.root.path().to_owned());
+        let service = self.service.clone();
+        let control = self.control.clone();
+        let root = self.root.path().to_owned();
         let task = tokio::spawn(async move {
-            // Dropped with the task, and every connection with it.
+            // The set is dropped with the task, which closes every connection.
             let mut connections = JoinSet::new();
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
-                let (service, script, root) = (service.clone(), script.clone(), root.clone());
+                let service = service.clone();
+                let control = control.clone();
+                let root = root.clone();
                 connections.spawn(async move {
                     let answer =
-                        service_fn(move |request| answer(service.clone(), script.clone(), root.clone(), request));
+                        service_fn(move |request| answer(service.clone(), control.clone(), root.clone(), request));
                     let _ =
                         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
                 });
@@ -97,7 +105,7 @@ impl Storage {
         *self.task.lock().unwrap() = Some(task);
     }
 
-    /// Nobody listens any more, and no connection is left.
+    /// Stops listening and closes every connection.
     pub async fn stop(&self) {
         let task = self.task.lock().unwrap().take();
         if let Some(task) = task {
@@ -106,22 +114,23 @@ impl Storage {
         }
     }
 
-    pub async fn start_again(&self) {
+    /// Listens on the same address again.
+    pub async fn restart(&self) {
         self.serve(TcpListener::bind(self.address).await.unwrap());
     }
 
-    /// The next `times` requests of this kind (PUT, GET, HEAD, DELETE, LIST) go wrong.
-    pub fn on(&self, kind: &'static str, fault: Fault, times: usize) {
-        self.script.lock().unwrap().faults.insert(kind, (fault, times));
+    /// Injects a fault into the next `times` requests of this kind (PUT, GET, HEAD, DELETE, LIST).
+    pub fn inject(&self, kind: &'static str, fault: Fault, times: usize) {
+        self.control.lock().unwrap().faults.insert(kind, (fault, times));
     }
 
-    pub fn all_well(&self) {
-        self.script.lock().unwrap().faults.clear();
+    pub fn clear_faults(&self) {
+        self.control.lock().unwrap().faults.clear();
     }
 
-    /// How many requests of this kind came since the last time this was asked.
-    pub fn seen(&self, kind: &'static str) -> usize {
-        self.script.lock().unwrap().seen.remove(kind).unwrap_or(0)
+    /// Returns the number of requests of this kind since the last call with the same kind.
+    pub fn take_request_count(&self, kind: &'static str) -> usize {
+        self.control.lock().unwrap().request_counts.remove(kind).unwrap_or(0)
     }
 
     pub fn options(&self, location: &str) -> Options {
@@ -142,7 +151,7 @@ impl Storage {
         S3Blobs::new(&self.options(location)).unwrap()
     }
 
-    /// Where the object of this key lies.
+    /// Returns the file of an object.
     pub fn path(&self, key: &str) -> PathBuf {
         self.root.path().join(BUCKET).join(key)
     }
@@ -150,28 +159,28 @@ impl Storage {
 
 async fn answer(
     service: S3Service,
-    script: Arc<Mutex<Script>>,
+    control: Arc<Mutex<Control>>,
     root: PathBuf,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, std::io::Error> {
-    let list = request.uri().query().is_some_and(|query| query.contains("list-type"));
+    let is_list = request.uri().query().is_some_and(|query| query.contains("list-type"));
     let kind = match request.method().as_str() {
-        "GET" if list => "LIST",
+        "GET" if is_list => "LIST",
         "GET" => "GET",
         "PUT" => "PUT",
         "HEAD" => "HEAD",
         "DELETE" => "DELETE",
-        other => panic!("{other} is not asked for"),
+        other => panic!("the adapter does not send {other}"),
     };
     let object = root.join(request.uri().path().trim_start_matches('/'));
-    match next(&script, kind) {
-        None => through(&service, request).await,
+    match next_fault(&control, kind) {
+        None => handle(&service, request).await,
         Some(Fault::Slow(time)) => {
             tokio::time::sleep(time).await;
-            through(&service, request).await
+            handle(&service, request).await
         }
         Some(Fault::Refuse(status, code)) => {
-            // Read first: who is still sending would see a broken connection instead of the answer.
+            // The body is read first. A client that is still sending would see a broken connection instead of the answer.
             let _ = request.into_body().collect().await;
             let echo = format!("<Error><Code>{code}</Code><Message>you sent {SECRET}</Message></Error>");
             Ok(Response::builder().status(status).body(whole(echo.into_bytes())).unwrap())
@@ -183,11 +192,11 @@ async fn answer(
             Ok(Response::builder().header("ETag", "\"00\"").body(whole(Vec::new())).unwrap())
         }
         Some(Fault::KeepOther) => {
-            let answered = through(&service, request).await?;
-            let mut kept = std::fs::read(&object).unwrap();
-            kept[0] ^= 1;
-            std::fs::write(&object, kept).unwrap();
-            Ok(answered)
+            let answer = handle(&service, request).await?;
+            let mut bytes = std::fs::read(&object).unwrap();
+            bytes[0] ^= 1;
+            std::fs::write(&object, bytes).unwrap();
+            Ok(answer)
         }
         Some(Fault::Flip) => {
             let (parts, mut bytes) = collected(&service, request).await?;
@@ -200,38 +209,39 @@ async fn answer(
             let (parts, mut bytes) = collected(&service, request).await?;
             bytes.truncate(bytes.len() / 2);
             let half: Result<_, std::io::Error> = Ok(Frame::data(Bytes::from(bytes)));
-            let cut = stream::iter([half, Err(std::io::ErrorKind::BrokenPipe.into())]).then(async |piece| {
-                // The half is on its way before the connection ends.
+            let cut = stream::iter([half, Err(std::io::ErrorKind::BrokenPipe.into())]).then(async |frame| {
+                // The pause lets the half leave before the connection ends.
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                piece
+                frame
             });
             Ok(Response::from_parts(parts, StreamBody::new(Box::pin(cut)).boxed_unsync()))
         }
     }
 }
 
-fn next(script: &Mutex<Script>, kind: &'static str) -> Option<Fault> {
-    let mut script = script.lock().unwrap();
-    *script.seen.entry(kind).or_default() += 1;
-    let (fault, left) = script.faults.get_mut(kind)?;
+/// Counts the request and returns the fault that is injected into it.
+fn next_fault(control: &Mutex<Control>, kind: &'static str) -> Option<Fault> {
+    let mut control = control.lock().unwrap();
+    *control.request_counts.entry(kind).or_default() += 1;
+    let (fault, remaining) = control.faults.get_mut(kind)?;
     let fault = fault.clone();
-    *left -= 1;
-    if *left == 0 {
-        script.faults.remove(kind);
+    *remaining -= 1;
+    if *remaining == 0 {
+        control.faults.remove(kind);
     }
     Some(fault)
 }
 
-async fn through(service: &S3Service, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
-    let answered = service.call(request.map(s3s::Body::from)).await.map_err(|_| std::io::ErrorKind::Other)?;
-    Ok(answered.map(|body| body.map_err(std::io::Error::other).boxed_unsync()))
+async fn handle(service: &S3Service, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
+    let answer = service.call(request.map(s3s::Body::from)).await.map_err(|_| std::io::ErrorKind::Other)?;
+    Ok(answer.map(|body| body.map_err(std::io::Error::other).boxed_unsync()))
 }
 
 async fn collected(
     service: &S3Service,
     request: Request<Incoming>,
 ) -> Result<(http::response::Parts, Vec<u8>), std::io::Error> {
-    let (parts, body) = through(service, request).await?.into_parts();
+    let (parts, body) = handle(service, request).await?.into_parts();
     Ok((parts, body.collect().await?.to_bytes().to_vec()))
 }
 

@@ -1,52 +1,54 @@
-//! What kind of address an address is.
-//! Invariant: an IPv6 address that carries an IPv4 address reaches no further than that one does.
+//! Classifies IP addresses as public, loopback, private or special.
+//! Invariant: an IPv6 address that contains an IPv4 address gets the class of the IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// From where an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     Public,
     Loopback,
-    /// A site's own: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
+    /// The networks of a site: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
     Private,
-    /// Link-local, unspecified, multicast, reserved: no API lives there.
+    /// Link-local (where clouds keep their metadata services), unspecified, multicast and reserved addresses. No API has one.
     Other,
 }
 
 impl Reach {
     pub(crate) fn of(address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(address) => v4(address),
-            IpAddr::V6(address) => v6(address),
+            IpAddr::V4(address) => reach_of_ipv4(address),
+            IpAddr::V6(address) => reach_of_ipv6(address),
         }
     }
 }
 
-/// Whether another address is written inside this one.
-pub(crate) fn wraps(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(address) if carried(address).is_some())
+/// Returns whether the address contains an IPv4 address.
+pub(crate) fn wraps_ipv4(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if wrapped_ipv4(address).is_some())
 }
 
-fn v4(address: Ipv4Addr) -> Reach {
+fn reach_of_ipv4(address: Ipv4Addr) -> Reach {
     match address.octets() {
         [127, ..] => Reach::Loopback,
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Reach::Private,
-        // This network, link-local, IETF assignments, benchmarks, multicast, reserved and broadcast.
+        // These are: this network, link-local, IETF assignments, benchmarks, multicast, reserved and broadcast.
         [0, ..] | [169, 254, ..] | [192, 0, 0, _] | [198, 18..=19, ..] | [224..=255, ..] => Reach::Other,
         _ => Reach::Public,
     }
 }
 
-fn v6(address: Ipv6Addr) -> Reach {
+fn reach_of_ipv6(address: Ipv6Addr) -> Reach {
     if address.is_loopback() {
         return Reach::Loopback;
     }
-    if let Some(inner) = carried(address) {
-        return v4(inner);
+    if let Some(inner) = wrapped_ipv4(address) {
+        return reach_of_ipv4(inner);
     }
     match address.segments() {
         [0xfc00..=0xfdff, ..] => Reach::Private,
-        // Unspecified and what is left of ::/8 (local NAT64 is in it), discard-only, Teredo, link-local, site-local, multicast.
+        // These are: unspecified and the rest of ::/8 (with local NAT64), discard-only, Teredo, link-local, site-local and
+        // multicast.
         [0x0000..=0x00ff, ..] | [0x0100, ..] | [0x2001, 0, ..] | [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => {
             Reach::Other
         }
@@ -54,9 +56,9 @@ fn v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// The IPv4 address in a mapped (`::ffff:a.b.c.d`), compatible (`::a.b.c.d`), translated (`::ffff:0:a.b.c.d`), 6to4
+/// Returns the IPv4 address in a mapped (`::ffff:a.b.c.d`), compatible (`::a.b.c.d`), translated (`::ffff:0:a.b.c.d`), 6to4
 /// (`2002:…`) or NAT64 (`64:ff9b::…`) address.
-fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn wrapped_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let (high, low) = match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_addresses() {
+    fn each_range_of_addresses_has_its_class() {
         let table: [(Reach, &[&str]); 4] = [
             (
                 Reach::Public,
@@ -170,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn no_wrapping_reaches_further_than_what_it_wraps() {
-        // Every /16 of IPv4, first and last address, in every wrapping.
+    fn a_wrapped_address_has_the_class_of_the_ipv4_address() {
+        // The test takes the first two addresses and the last one of every /16 of IPv4 in every wrapping.
         for high in 0..=u16::MAX {
             for low in [0, 1, u16::MAX] {
                 let inner = Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
@@ -183,15 +185,15 @@ mod tests {
                     Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low),
                 ];
                 for outer in wrapped {
-                    // `::` and `::1` are themselves.
+                    // `::` and `::1` contain no IPv4 address.
                     if high != 0 || low > 1 {
-                        assert_eq!(v6(outer), v4(inner), "{outer}");
+                        assert_eq!(reach_of_ipv6(outer), reach_of_ipv4(inner), "{outer}");
                     }
-                    assert!(v4(inner) == Reach::Public || v6(outer) != Reach::Public, "{outer}");
+                    assert!(reach_of_ipv4(inner) == Reach::Public || reach_of_ipv6(outer) != Reach::Public, "{outer}");
                 }
-                let plainly =
+                let is_special =
                     inner.is_private() || inner.is_loopback() || inner.is_link_local() || inner.is_multicast();
-                assert!(!plainly || v4(inner) != Reach::Public, "{inner}");
+                assert!(!is_special || reach_of_ipv4(inner) != Reach::Public, "{inner}");
             }
         }
     }

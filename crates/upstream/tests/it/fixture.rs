@@ -1,5 +1,5 @@
-//! What the adapter is given in tests: a clock that does not wait, secrets in a map, and requests in one line.
-//! Invariant: no test here depends on how long a sleep of the clock would really take.
+//! The adapter with a clock that does not wait, a list of secrets and a captured log, and short functions for requests.
+//! Invariant: a sleep of the clock takes no real time.
 
 use std::error::Error as _;
 use std::io::Write;
@@ -12,13 +12,15 @@ use ports::upstream::{Call, Error, Pace};
 use ports::{Clock, Secrets, Upstream, secrets};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt;
-use upstream::{BuildError, HttpUpstream, Lookup, Options};
+use upstream::{BuildError, HttpUpstream, NameLookup, Options};
 
 pub const TOKEN: &str = "hunter2-very-secret";
 
-/// Sleeping moves it; nothing else does.
+/// A clock that only a sleep or `Fixture::advance` moves.
 pub struct FakeClock {
+    /// Milliseconds since 1970.
     now: Mutex<i64>,
+    /// Every sleep so far.
     slept: Mutex<Vec<Duration>>,
 }
 
@@ -34,10 +36,11 @@ impl Clock for FakeClock {
     }
 }
 
-struct OneSecret;
+/// The same secrets for every tenant.
+struct FixedSecrets;
 
 #[async_trait]
-impl Secrets for OneSecret {
+impl Secrets for FixedSecrets {
     async fn get(&self, _: &TenantId, name: &str) -> Result<Secret, secrets::Error> {
         match name {
             "TOKEN" => Ok(Secret::new(TOKEN)),
@@ -54,8 +57,8 @@ impl Secrets for OneSecret {
     }
 }
 
-/// Every event of every test, at the finest level, of all crates: one subscriber for the process, since one per thread
-/// would miss events whose interest another thread has cached.
+/// The log of all tests and all crates at the finest level. The process has one subscriber: one for each thread would miss
+/// events, because `tracing` caches for the process whether an event is of interest.
 static LOG: LazyLock<Log> = LazyLock::new(|| {
     let log = Log::default();
     let writer = log.clone();
@@ -78,16 +81,17 @@ impl Write for Log {
     }
 }
 
-pub fn logged() -> String {
+pub fn log_text() -> String {
     String::from_utf8(LOG.0.lock().unwrap().clone()).unwrap()
 }
 
-pub struct World {
+/// An adapter and its clock.
+pub struct Fixture {
     pub upstream: Arc<HttpUpstream>,
     clock: Arc<FakeClock>,
 }
 
-impl World {
+impl Fixture {
     pub fn new() -> Self {
         Self::with(Options::default())
     }
@@ -98,11 +102,11 @@ impl World {
         Self { upstream: Arc::new(build(options, Arc::clone(&clock)).unwrap()), clock }
     }
 
-    /// Names lead where `lookup` says.
-    pub fn looking(options: Options, lookup: Arc<dyn Lookup>) -> Self {
+    /// Uses `lookup` to resolve names.
+    pub fn with_lookup(options: Options, lookup: Arc<dyn NameLookup>) -> Self {
         LazyLock::force(&LOG);
         let clock = clock();
-        let upstream = HttpUpstream::with_lookup(options, Arc::new(OneSecret), Arc::clone(&clock) as Arc<_>, lookup);
+        let upstream = HttpUpstream::with_lookup(options, Arc::new(FixedSecrets), Arc::clone(&clock) as Arc<_>, lookup);
         Self { upstream: Arc::new(upstream.unwrap()), clock }
     }
 
@@ -138,16 +142,16 @@ impl World {
 }
 
 pub fn build(options: Options, clock: Arc<FakeClock>) -> Result<HttpUpstream, BuildError> {
-    HttpUpstream::new(options, Arc::new(OneSecret), clock)
+    HttpUpstream::new(options, Arc::new(FixedSecrets), clock)
 }
 
-/// It stands at Sun, 06 Nov 1994 08:49:37 GMT.
+/// Returns a clock at Sun, 06 Nov 1994 08:49:37 GMT.
 pub fn clock() -> Arc<FakeClock> {
     Arc::new(FakeClock { now: Mutex::new(784_111_777_000), slept: Mutex::default() })
 }
 
-/// Tries once, soon over.
-pub fn once() -> Options {
+/// Returns options for one short try.
+pub fn single_try() -> Options {
     Options { retries: 0, request_timeout: Duration::from_millis(300), ..Options::default() }
 }
 
@@ -168,8 +172,8 @@ pub fn signed(request: Request) -> Request {
     Request { auth: Some(Auth::Bearer("TOKEN".to_owned())), ..request }
 }
 
-/// All that an error can show: its line, its `Debug`, and the same of what lies under it.
-pub fn everything(error: &Error) -> String {
+/// Returns everything that an error can show: its message, its `Debug`, and the same for each of its causes.
+pub fn printed_with_causes(error: &Error) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let mut source = error.source();
     while let Some(cause) = source {
@@ -179,7 +183,7 @@ pub fn everything(error: &Error) -> String {
     text
 }
 
-/// The demo API, with a state of its own.
+/// Starts a demo API with a state of its own.
 pub async fn demo() -> Origin {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -191,8 +195,8 @@ pub fn json(answer: &Response) -> serde_json::Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-/// A port on which nobody listens.
-pub async fn nobody() -> Origin {
+/// Returns an origin whose port is closed.
+pub async fn closed_port() -> Origin {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap()
 }
