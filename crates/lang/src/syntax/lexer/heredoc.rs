@@ -209,8 +209,13 @@ impl<'t> Lexer<'t, '_> {
         );
         let diagnostic = Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message);
         let rest_of_line = self.rest_of_line(opener.end as usize);
-        let closers = rest_of_line.len() < MAX_LINE_REST_BYTES && rest_of_line.chars().all(|c| c.is_whitespace() || ")]},".contains(c));
-        self.reports.add(if closers { diagnostic.with_copy(format!("{tag}{}", rest_of_line.trim())) } else { diagnostic });
+        let closers = rest_of_line.len() < MAX_LINE_REST_BYTES
+            && rest_of_line.chars().all(|c| c.is_whitespace() || ")]},".contains(c));
+        self.reports.add(if closers {
+            diagnostic.with_copy(format!("{tag}{}", rest_of_line.trim()))
+        } else {
+            diagnostic
+        });
         self.push(TokenKind::Bad, opener);
         self.resume_at = self.resume_at.max(line.end);
         self.skip_to(opener.end as usize);

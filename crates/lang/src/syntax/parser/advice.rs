@@ -85,7 +85,11 @@ impl Parser<'_, '_> {
             let date = format!("{}{}", value.unwrap_or("now"), span.of(self.text).replace(' ', ""));
             let start = self.previous_end().saturating_sub(value.map_or(0, str::len) as u32);
             let wrong = Span { start, end: span.end };
-            self.report_unexpected_fix(format!("a date counted from now has no blanks: `{}`", shown(&date)), wrong, &date);
+            self.report_unexpected_fix(
+                format!("a date counted from now has no blanks: `{}`", shown(&date)),
+                wrong,
+                &date,
+            );
         } else {
             self.report_unexpected(
                 "values are not added or joined here; bind a text with `name = <<TAG` and use `{{ … }}` in it",

@@ -8,7 +8,7 @@ use super::list::path_text;
 use crate::codes;
 use crate::syntax::reports::shown;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{AggregateSpec, AggregateFunction, Name, PartKind, DottedName};
+use crate::syntax::tree::{AggregateFunction, AggregateSpec, DottedName, Name, PartKind};
 
 const FUNCTIONS: [(&str, AggregateFunction); 5] = [
     ("count", AggregateFunction::Count),

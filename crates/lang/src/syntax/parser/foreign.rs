@@ -36,7 +36,9 @@ impl Parser<'_, '_> {
             return Some(self.aggregate_alone());
         }
         match word {
-            "select" | "pick" | "project" | "pluck" | "only" | "fields" | "columns" | "cols" => Some(self.select_as_projection()),
+            "select" | "pick" | "project" | "pluck" | "only" | "fields" | "columns" | "cols" => {
+                Some(self.select_as_projection())
+            }
             "offset" | "skip" | "drop" | "slice" => {
                 let message = "rows are not skipped: read the first ones, and go on with the page handle of the result";
                 self.skip_foreign_call(message, |_| Some(String::new()));
@@ -82,8 +84,8 @@ impl Parser<'_, '_> {
     /// Skips a name with its brackets and reports them. The correction replaces them and the dot with what `right`
     /// makes of the text in the brackets.
     fn skip_foreign_call(&mut self, message: &str, right: impl Fn(&str) -> Option<String>) {
-         let start = self.span();
-         let dot = self.previous_end().saturating_sub(1);
+        let start = self.span();
+        let dot = self.previous_end().saturating_sub(1);
         self.bump();
         let GroupSpans { whole, inner } = self.group_spans();
         let right = right(inner.of(self.text).trim());

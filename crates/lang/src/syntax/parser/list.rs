@@ -7,7 +7,7 @@ use super::cursor::{Group, Parser};
 use crate::codes;
 use crate::syntax::lexer::decode;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{Arg, DOTS, Name, Operator, DottedName, Pred, Value, ValueKind};
+use crate::syntax::tree::{Arg, DOTS, DottedName, Name, Operator, Pred, Value, ValueKind};
 
 /// Operators that other languages write as words, with their sign here.
 const WORD_OPERATORS: &[(&str, &str, Operator)] = &[
@@ -187,7 +187,10 @@ impl Parser<'_, '_> {
                 self.bump();
             }
             kind if kind.is_operator() => {
-                self.report_unexpected(format!("an argument is `{}=value`; filters with `{kind}` go into `{{…}}`", slot.text));
+                self.report_unexpected(format!(
+                    "an argument is `{}=value`; filters with `{kind}` go into `{{…}}`",
+                    slot.text
+                ));
                 return None;
             }
             _ => {

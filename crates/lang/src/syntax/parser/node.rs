@@ -7,7 +7,9 @@ use super::cursor::{GroupSpans, Parser};
 use crate::syntax::lexer::decode;
 use crate::syntax::reports::quoted;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{EntityName, Heredoc, HandleCall, HandleCallKind, Key, Name, Node, Primary, Value, ValueKind};
+use crate::syntax::tree::{
+    EntityName, HandleCall, HandleCallKind, Heredoc, Key, Name, Node, Primary, Value, ValueKind,
+};
 
 impl Parser<'_, '_> {
     pub(super) fn node(&mut self) -> Node {
@@ -37,7 +39,9 @@ impl Parser<'_, '_> {
             TokenKind::Bad => Primary::Error(self.bump().span),
             TokenKind::Uri => self.uri(),
             TokenKind::Dollar | TokenKind::Hole => {
-                self.report_unexpected("`$` and `<<T` are places to fill; write the value or the name that belongs here");
+                self.report_unexpected(
+                    "`$` and `<<T` are places to fill; write the value or the name that belongs here",
+                );
                 Primary::Error(self.bump().span)
             }
             _ => {
@@ -50,7 +54,9 @@ impl Parser<'_, '_> {
     fn report_no_primary(&mut self) {
         match self.kind() {
             TokenKind::Number => {
-                self.report_unexpected("a number is no expression; write it where a value belongs, as in `e1{p2=7}` or `[7]`");
+                self.report_unexpected(
+                    "a number is no expression; write it where a value belongs, as in `e1{p2=7}` or `[7]`",
+                );
             }
             TokenKind::LeftBrace => {
                 self.report_unexpected("`{…}` stands after an entity, after `.filter` or after `=>`");
@@ -66,7 +72,11 @@ impl Parser<'_, '_> {
     /// Parses `Ticket` or `tracker:Ticket`, when the parser stands at a word.
     pub(super) fn entity_name(&mut self) -> EntityName {
         let name = self.name();
-        if self.kind() == TokenKind::Colon && self.next_kind() == TokenKind::Word && self.is_adjacent(0) && self.is_adjacent(1) {
+        if self.kind() == TokenKind::Colon
+            && self.next_kind() == TokenKind::Word
+            && self.is_adjacent(0)
+            && self.is_adjacent(1)
+        {
             self.bump();
             return EntityName { catalog: Some(name), name: self.name() };
         }
@@ -240,7 +250,12 @@ impl Parser<'_, '_> {
         }
         if self.kind() == TokenKind::Number {
             let span = self.span();
-            self.report_fix(span, "the number of rows is written `limit=50`", span, &format!("limit={}", self.token_text()));
+            self.report_fix(
+                span,
+                "the number of rows is written `limit=50`",
+                span,
+                &format!("limit={}", self.token_text()),
+            );
         } else if self.is_word("limit") && self.next_kind() == TokenKind::Eq {
             self.bump();
             self.bump();

@@ -79,7 +79,9 @@ impl Parser<'_, '_> {
             let message = format!("`{}` needs double quotes around it", shown(text.of(self.text)));
             self.report_unexpected_fix(message, text, &quoted(text.of(self.text)));
         } else if self.kind() == TokenKind::Number {
-            self.report_unexpected("after `.` stands a name; rows are picked with `.first()`, `.last()` or `.limit(1)`");
+            self.report_unexpected(
+                "after `.` stands a name; rows are picked with `.first()`, `.last()` or `.limit(1)`",
+            );
         } else {
             self.report_expected("a relation, a slot, a method or a postfix after `.`");
         }
@@ -192,6 +194,7 @@ impl Parser<'_, '_> {
         let word = self.token(1);
         let has_brackets = matches!(self.token(2).kind, TokenKind::LeftParen | TokenKind::LeftBrace);
         word.kind == TokenKind::Word
-            && Postfix::from_name(word.span.of(self.text)).is_none_or(|postfix| !has_brackets && !self.has_unbracketed_arguments(postfix))
+            && Postfix::from_name(word.span.of(self.text))
+                .is_none_or(|postfix| !has_brackets && !self.has_unbracketed_arguments(postfix))
     }
 }

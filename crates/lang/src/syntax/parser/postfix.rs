@@ -102,7 +102,11 @@ impl Parser<'_, '_> {
             self.value()
         } else {
             let span = self.span();
-            self.report_unexpected_fix(format!("`.{name}` needs a number"), Span { start: span.start, end: span.start }, "10");
+            self.report_unexpected_fix(
+                format!("`.{name}` needs a number"),
+                Span { start: span.start, end: span.start },
+                "10",
+            );
             Value { kind: ValueKind::Error, span: Span { start: span.start, end: span.start } }
         };
         self.eat(TokenKind::Comma);
@@ -128,7 +132,11 @@ impl Parser<'_, '_> {
                 let message = format!("`.{name}()` takes one row and nothing in its brackets; several are `.{copy}`");
                 self.report_unexpected_fix(message, whole, &copy);
             } else {
-                self.report_unexpected_fix(format!("`.{name}()` takes nothing in its brackets"), whole, &format!("{name}()"));
+                self.report_unexpected_fix(
+                    format!("`.{name}()` takes nothing in its brackets"),
+                    whole,
+                    &format!("{name}()"),
+                );
             }
         }
         self.leave_group(group);

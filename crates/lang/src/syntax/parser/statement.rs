@@ -19,7 +19,8 @@ impl Parser<'_, '_> {
         let mut count = 0;
         while self.kind() != TokenKind::End {
             if count == max_statements {
-                let message = format!("a program has at most {max_statements} statements; send the rest as another program");
+                let message =
+                    format!("a program has at most {max_statements} statements; send the rest as another program");
                 self.reports.error(codes::TOO_MANY_STATEMENTS, self.span(), message);
                 break;
             }

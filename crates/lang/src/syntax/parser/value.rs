@@ -68,7 +68,12 @@ impl Parser<'_, '_> {
         let span = self.bump().span;
         if self.kind() == TokenKind::Word && self.is_adjacent(0) {
             let wrong = span.to(self.span());
-            self.report_fix(span, format!("a name is used without `$`: `{}`", shown(self.token_text())), wrong, self.token_text());
+            self.report_fix(
+                span,
+                format!("a name is used without `$`: `{}`", shown(self.token_text())),
+                wrong,
+                self.token_text(),
+            );
             return self.node_value();
         }
         Value { kind: ValueKind::Hole, span }
@@ -152,7 +157,10 @@ impl Parser<'_, '_> {
             }
             _ => {
                 let found = self.describe_token();
-                self.report_unexpected(format!("an object holds `key: value`; after `{}` stands {found}", shown(&key.text)));
+                self.report_unexpected(format!(
+                    "an object holds `key: value`; after `{}` stands {found}",
+                    shown(&key.text)
+                ));
                 return None;
             }
         }
