@@ -109,8 +109,10 @@ fn fits_in_copy(line: &str) -> bool {
 /// `None` if the lines are longer.
 fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
     let span = edits.iter().map(|edit| edit.span).reduce(Span::to)?;
-    let (start, end) = (span.start as usize, span.end as usize);
-    let (before, after) = (text.get(..start)?, text.get(end..)?);
+    let start = span.start as usize;
+    let end = span.end as usize;
+    let before = text.get(..start)?;
+    let after = text.get(end..)?;
     let head_from = before.floor_char_boundary(before.len().saturating_sub(MAX_LINE_BYTES));
     let head = before.get(head_from..)?;
     let tail = after.get(..after.floor_char_boundary(MAX_LINE_BYTES.min(after.len())))?;

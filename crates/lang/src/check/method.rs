@@ -200,8 +200,8 @@ impl<'s> Checker<'s> {
     ) -> Option<Args> {
         let unions: Vec<(&Param, &catalog::Union)> =
             capability.params.values().filter_map(|p| Some((p, self.arms(&p.kind)?))).collect();
-        let has = |union: &catalog::Union| union.arms.keys().any(|arm| arm.eq_ignore_ascii_case(&name.text));
-        let Some((param, union)) = unions.iter().find(|(_, union)| has(union)).or(unions.first()) else {
+        let has_arm = |union: &catalog::Union| union.arms.keys().any(|arm| arm.eq_ignore_ascii_case(&name.text));
+        let Some((param, union)) = unions.iter().find(|(_, union)| has_arm(union)).or(unions.first()) else {
             let message =
                 format!("`.{}` takes no arm of a union; arguments are `slot=value`", capability.method_name());
             self.error(codes::UNKNOWN_ARM, name.span, message);

@@ -247,6 +247,7 @@ impl<'s> Checker<'s> {
         returns
     }
 
+    /// Checks a statement `label = node` and binds the label.
     fn check_binding(&mut self, binding: &Binding) {
         let label = &binding.label;
         if looks_like_symbol(&label.text) {

@@ -111,6 +111,7 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Checks the step along a relation with its filters.
     fn follow_relation(
         &mut self,
         input: NodeId,
@@ -151,9 +152,9 @@ impl<'s> Checker<'s> {
         let has_all_fields = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has_column(f)));
         // Embedded rows are no column. They travel with a row that has all its fields, so they are there unless it was
         // projected.
-        let has = |n: &str| rows.has_column(n) || (has_all_fields && matches!(relation.via, Via::Embedded { .. }));
+        let is_kept = |n: &str| rows.has_column(n) || (has_all_fields && matches!(relation.via, Via::Embedded { .. }));
         let needed = crate::ir::relation_needs(exposed.definition(), relation);
-        let lost: Vec<&str> = needed.filter(|n| !has(n)).collect();
+        let lost: Vec<&str> = needed.filter(|n| !is_kept(n)).collect();
         if lost.is_empty() {
             return Some(());
         }
@@ -229,7 +230,7 @@ impl<'s> Checker<'s> {
     /// Adds a projection to columns with these names.
     pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(SmolStr, ResolvedPath)>) -> NodeId {
         let before = self.rows(input).clone();
-        let made = columns.iter().map(|(name, resolved)| TypedColumn {
+        let typed_columns = columns.iter().map(|(name, resolved)| TypedColumn {
             name: name.clone(),
             kind: resolved.kind.clone(),
             ref_catalog: resolved.ref_catalog.clone(),
@@ -237,15 +238,15 @@ impl<'s> Checker<'s> {
         let rows = RowType {
             entity: before.entity.clone(),
             has_unknown_columns: before.has_unknown_columns,
-            ..RowType::computed(made.collect(), before.many)
+            ..RowType::computed(typed_columns.collect(), before.many)
         };
         // A projection of a projection is one projection of the rows below.
         let is_column = |resolved: &ResolvedPath| resolved.path.len() == 1 && resolved.attachments.is_empty();
-        if let StepKind::Project { input: below, columns: kept } = &self.checked_node(input).kind
+        if let StepKind::Project { input: below, columns: kept_columns } = &self.checked_node(input).kind
             && columns.iter().all(|(_, resolved)| is_column(resolved))
         {
             let below = *below;
-            let path = |name: &str| kept.iter().find(|k| k.name == name).map(|k| k.path.clone());
+            let path = |name: &str| kept_columns.iter().find(|k| k.name == name).map(|k| k.path.clone());
             let picked: Option<Vec<NamedPath>> = columns
                 .iter()
                 .map(|(name, resolved)| Some(NamedPath { name: name.clone(), path: path(resolved.path.first()?)? }))
@@ -264,7 +265,7 @@ impl<'s> Checker<'s> {
         let count = self.check_count(count)?;
         // `page(s0_pg2).limit(50)` means `page(s0_pg2, limit=50)`.
         if let StepKind::Page { handle, limit } = &self.checked_node(input).kind {
-            let (handle, limit) = (handle.clone(), *limit);
+            let handle = handle.clone();
             let limit = Some(limit.map_or(count, |limit| limit.min(count)));
             let rows = self.rows(input).clone();
             return Some(self.add_node(StepKind::Page { handle, limit }, rows));

@@ -219,6 +219,7 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Reports why names lead nowhere, with the names that could stand there.
     pub(super) fn report_path_error(&mut self, rows: &RowType, names: &[Name], error: &PathError) {
         let Some(name) = names.get(error.index).or(names.last()) else { return };
         let style = NameStyle::of(&name.text);

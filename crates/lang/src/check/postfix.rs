@@ -71,6 +71,7 @@ impl Checker<'_> {
         Some(FilterTest { path: resolved.path.clone(), op, value, kind: resolved.kind.clone() })
     }
 
+    /// Reports an operator that the type does not have, with those that it has.
     fn report_no_comparison(&mut self, resolved: &ResolvedPath, op: ComparisonOp, null: bool, span: Span) {
         let all = [
             ComparisonOp::Eq,

@@ -69,9 +69,9 @@ impl RowType {
     /// Limits whole rows to the columns that a capability answers.
     pub fn limited_to_capability(mut self, catalog: &Catalog, capability: &Capability) -> Self {
         if let Some(gives) = &capability.gives {
-            let own = catalog.get_of(&capability.returns);
+            let get_of_entity = catalog.get_of(&capability.returns);
             // The get reads the missing fields. If the capability is the get itself, nothing can read them.
-            self.has_unread_fields = own.is_some_and(|get| get.name != capability.name);
+            self.has_unread_fields = get_of_entity.is_some_and(|get| get.name != capability.name);
             self.columns =
                 Arc::new(self.columns.iter().filter(|c| gives.iter().any(|name| *name == c.name)).cloned().collect());
         }
@@ -118,10 +118,12 @@ impl RowType {
         RowType::computed(vec![TypedColumn { name: "content".into(), kind, ref_catalog: None }], false)
     }
 
+    /// Returns the type of one of the rows.
     pub fn single_row(self) -> Self {
         RowType { many: false, ..self }
     }
 
+    /// Returns the entity of the rows as a plan names it.
     pub fn entity_of(&self) -> Option<EntityRef> {
         self.entity.as_ref().map(RowEntity::entity_ref)
     }

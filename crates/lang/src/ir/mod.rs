@@ -18,7 +18,7 @@ pub(crate) use step_hash::step_hash;
 
 /// Lists the fields of the parent that a relation starts from. An embedded relation starts from itself.
 pub(crate) fn relation_needs<'c>(entity: Option<&'c Entity>, relation: &'c Relation) -> impl Iterator<Item = &'c str> {
-    let (own, fill) = match &relation.via {
+    let (own_field, fill) = match &relation.via {
         Via::Key { field } => (Some(field), None),
         Via::Embedded { .. } => (Some(&relation.name), None),
         Via::Call { fill, .. } => (None, Some(fill)),
@@ -26,7 +26,8 @@ pub(crate) fn relation_needs<'c>(entity: Option<&'c Entity>, relation: &'c Relat
     // A parameter that names no field of the parent is filled from the whole key.
     let needs_key = fill.is_some_and(|fill| fill.values().any(Option::is_none));
     let key = entity.filter(|_| needs_key).map(|e| e.key.as_slice()).unwrap_or_default();
-    own.into_iter()
+    own_field
+        .into_iter()
         .chain(fill.into_iter().flat_map(|fill| fill.values().flatten()))
         .chain(key)
         .map(|name| name.as_str())

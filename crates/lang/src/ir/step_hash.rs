@@ -19,19 +19,19 @@ fn hash_step(kind: &StepKind, hasher: &mut impl Hasher) {
     std::mem::discriminant(kind).hash(hasher);
     kind.input().hash(hasher);
     match kind {
-        StepKind::Query { call, args: given, page_size, .. } => {
+        StepKind::Query { call, args, page_size, .. } => {
             (&call.capability, page_size).hash(hasher);
-            hash_args(given, hasher);
+            hash_args(args, hasher);
         }
-        StepKind::Get { call, args: given, .. }
-        | StepKind::QueryPerRow { call, args: given, .. }
-        | StepKind::Effect { call, args: given, .. } => {
+        StepKind::Get { call, args, .. }
+        | StepKind::QueryPerRow { call, args, .. }
+        | StepKind::Effect { call, args, .. } => {
             call.capability.hash(hasher);
-            hash_args(given, hasher);
+            hash_args(args, hasher);
         }
-        StepKind::Follow { relation, args: given, page_size, .. } => {
+        StepKind::Follow { relation, args, page_size, .. } => {
             (relation, page_size).hash(hasher);
-            hash_args(given, hasher);
+            hash_args(args, hasher);
         }
         StepKind::Deref { field, .. } => field.hash(hasher),
         StepKind::Attach { field, .. } => field.hash(hasher),
@@ -43,15 +43,17 @@ fn hash_step(kind: &StepKind, hasher: &mut impl Hasher) {
         StepKind::Sort { by, descending, .. } => (by, descending).hash(hasher),
         StepKind::Limit { count, .. } => count.hash(hasher),
         StepKind::Distinct { by, .. } => by.hash(hasher),
-        StepKind::Aggregate { specs: made, .. } => hash_specs(made, hasher),
-        StepKind::GroupBy { by, specs: made, .. } => {
-            by.iter().for_each(|named| named.path.hash(hasher));
-            hash_specs(made, hasher);
+        StepKind::Aggregate { specs: value, .. } => hash_specs(value, hasher),
+        StepKind::GroupBy { by, specs: value, .. } => {
+            by.iter().for_each(|column| column.path.hash(hasher));
+            hash_specs(value, hasher);
         }
-        StepKind::Project { columns, .. } => columns.iter().for_each(|named| (&named.name, &named.path).hash(hasher)),
-        StepKind::Derive { object, .. } => object.iter().for_each(|(name, made)| {
+        StepKind::Project { columns, .. } => {
+            columns.iter().for_each(|column| (&column.name, &column.path).hash(hasher))
+        }
+        StepKind::Derive { object, .. } => object.iter().for_each(|(name, value)| {
             name.hash(hasher);
-            hash_value(made, hasher);
+            hash_value(value, hasher);
         }),
         StepKind::Template { source, .. } => source.hash(hasher),
         StepKind::Rows { items } => items.iter().for_each(|item| hash_value(item, hasher)),
@@ -64,9 +66,9 @@ fn hash_step(kind: &StepKind, hasher: &mut impl Hasher) {
 }
 
 fn hash_args(args: &Args, hasher: &mut impl Hasher) {
-    for (name, given) in args {
+    for (name, args) in args {
         name.hash(hasher);
-        hash_value(given, hasher);
+        hash_value(args, hasher);
     }
 }
 

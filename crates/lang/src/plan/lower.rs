@@ -64,8 +64,8 @@ pub(super) fn lower(
     for node in order {
         lowering.lower_node(node);
     }
-    let placed = roots.iter().map(|(root, _)| lowering.lower_node(*root)).collect();
-    LoweredPlan { steps: lowering.steps, roots: placed, catalogs_used: lowering.catalogs_used }
+    let root_steps = roots.iter().map(|(root, _)| lowering.lower_node(*root)).collect();
+    LoweredPlan { steps: lowering.steps, roots: root_steps, catalogs_used: lowering.catalogs_used }
 }
 
 /// Orders the effects as written, with the reads that a program wrote before an effect in front of it.
@@ -166,8 +166,8 @@ impl<'a> Lowering<'a> {
     /// step, all that any reader needs at once.
     fn with_required_fields(&mut self, used: &InputUse<'a>) -> usize {
         let step = self.step_of_node[used.step].unwrap_or(0);
-        let Some(has) =
-            self.carried_fields.get(step).and_then(Option::as_ref).filter(|has| !used.fields.is_subset(has))
+        let Some(carried) =
+            self.carried_fields.get(step).and_then(Option::as_ref).filter(|carried| !used.fields.is_subset(carried))
         else {
             return step;
         };
@@ -182,7 +182,7 @@ impl<'a> Lowering<'a> {
         };
         let (Some(entity), Some(get)) = (catalog.entity(&of.entity), catalog.get_of(&of.entity)) else { return step };
         let wanted =
-            |name: &&String| !has.contains(name.as_str()) && self.needs.fields[used.step].contains(name.as_str());
+            |name: &&String| !carried.contains(name.as_str()) && self.needs.fields[used.step].contains(name.as_str());
         let names = entity.fields.keys().chain(entity.relations.keys().filter(|r| !entity.fields.contains_key(*r)));
         let fields: Vec<String> = names.filter(wanted).cloned().collect();
         if fields.is_empty() {
@@ -200,9 +200,9 @@ impl<'a> Lowering<'a> {
         if hydrate.shape == Shape::Effect {
             hydrate.shape = Shape::List;
         }
-        let place = self.append_step(hydrate);
-        self.hydrated.insert(used.step, place);
-        place
+        let hydrate_step = self.append_step(hydrate);
+        self.hydrated.insert(used.step, hydrate_step);
+        hydrate_step
     }
 
     /// Replaces the numbers of nodes in a step by the numbers of their steps.
@@ -379,11 +379,11 @@ impl<'a> Lowering<'a> {
     /// Computes the bounds of a step and appends it. Returns its number.
     fn append_step(&mut self, mut step: Step) -> usize {
         let of = step.of.as_ref().map(|of| &of.catalog);
-        let called = match &step.kind {
+        let called_catalog = match &step.kind {
             StepKind::Effect { call, .. } => Some(&call.catalog),
             _ => None,
         };
-        for catalog in of.into_iter().chain(called) {
+        for catalog in of.into_iter().chain(called_catalog) {
             if !self.catalogs_used.contains(catalog) {
                 self.catalogs_used.insert(catalog.clone());
             }

@@ -152,23 +152,23 @@ fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
 /// Adds the calls of a step. They go to the catalog of the step, except those of a read for each row, which go to the
 /// catalogs of its own steps.
 fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
-    let mut own = step.calls.saturating_mul(times);
+    let mut own_calls = step.calls.saturating_mul(times);
     let rows = match &step.kind {
         StepKind::Derive { .. } => times.saturating_mul(step.rows),
         StepKind::Effect { .. } => times.saturating_mul(step.effects),
         _ => 0,
     };
     for inner in step.kind.values().flat_map(reads_in) {
-        own = own.saturating_sub(inner.calls.saturating_mul(rows));
+        own_calls = own_calls.saturating_sub(inner.calls.saturating_mul(rows));
         add_calls(bounds, inner, rows);
     }
     let catalog = match &step.kind {
         StepKind::Effect { call, .. } => Some(&call.catalog),
         _ => step.of.as_ref().map(|of| &of.catalog),
     };
-    if let (Some(catalog), true) = (catalog, own > 0) {
+    if let (Some(catalog), true) = (catalog, own_calls > 0) {
         let calls = bounds.calls.entry(catalog.clone()).or_default();
-        *calls = calls.saturating_add(own);
+        *calls = calls.saturating_add(own_calls);
     }
 }
 

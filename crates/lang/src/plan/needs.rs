@@ -80,24 +80,24 @@ pub(super) fn propagate_needs<'a>(
         needs.fields[*root].extend(fields);
     }
     for at in (0..steps.len()).rev() {
-        let own = needs.rows[at];
-        if own == RowDemand::Nothing {
+        let demand = needs.rows[at];
+        if demand == RowDemand::Nothing {
             continue;
         }
         for used in &uses[at] {
             let rows = match used.rows {
                 RowBound::All => RowDemand::All,
-                RowBound::Same => own,
-                RowBound::AtMost(most) => own.min(RowDemand::First(most)),
+                RowBound::Same => demand,
+                RowBound::AtMost(most) => demand.min(RowDemand::First(most)),
             };
             needs.rows[used.step] = needs.rows[used.step].max(rows);
-            let (below, own) = needs.fields.split_at_mut(at);
-            if used.passes_fields_on && below[used.step].is_empty() {
-                below[used.step].clone_from(&own[0]);
+            let (earlier, from_this) = needs.fields.split_at_mut(at);
+            if used.passes_fields_on && earlier[used.step].is_empty() {
+                earlier[used.step].clone_from(&from_this[0]);
             } else if used.passes_fields_on {
-                below[used.step].extend(&own[0]);
+                earlier[used.step].extend(&from_this[0]);
             }
-            below[used.step].extend(&used.fields);
+            earlier[used.step].extend(&used.fields);
         }
     }
     needs
@@ -200,10 +200,12 @@ impl<'a> UseAnalysis<'a, '_> {
         }
     }
 
+    /// Returns the names of all columns of a node.
     fn columns(&self, at: usize) -> FieldNames<'a> {
         self.steps[at].columns.iter().map(|c| c.name.as_str()).collect()
     }
 
+    /// Returns the fields that a row part takes.
     fn selected_fields(&self, take: &'a RowPart) -> FieldNames<'a> {
         match take {
             RowPart::Path(path) => path.first().map(|name| name.as_str()).into_iter().collect(),

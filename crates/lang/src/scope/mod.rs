@@ -144,8 +144,8 @@ impl Scope {
             }
             None => true,
         };
-        let named = |e: &&ExposedEntity| e.symbol == wanted || e.entity == wanted;
-        let mut matches = self.entities.iter().filter(in_catalog).filter(named);
+        let has_name = |e: &&ExposedEntity| e.symbol == wanted || e.entity == wanted;
+        let mut matches = self.entities.iter().filter(in_catalog).filter(has_name);
         match (matches.next(), matches.next()) {
             (Some(only), None) => Ok(only),
             (Some(_), Some(_)) => Err(EntityLookupError::Ambiguous(self.qualified(wanted))),
@@ -166,7 +166,7 @@ impl Scope {
             // The pinned version replaces the offered one, because a seed is taken from the pinned version.
             catalogs.insert(&catalog.id, catalog);
         }
-        let called = |catalog: &&&Catalog| match &name.catalog {
+        let is_catalog = |catalog: &&&Catalog| match &name.catalog {
             Some(id) => catalog.id.as_str() == id.text || catalog.aliases.iter().any(|a| a.as_str() == id.text),
             None => true,
         };
@@ -176,7 +176,7 @@ impl Scope {
                 let entity = c.offered().find(|e| names_equal(&e.name, wanted))?;
                 Some(UntaughtEntity { catalog: c.id.clone(), entity: entity.name.clone() })
             };
-            catalogs.values().filter(called).filter_map(of).take(5).collect()
+            catalogs.values().filter(is_catalog).filter_map(of).take(5).collect()
         };
         match find_untaught(|a, b| a == b) {
             none if none.is_empty() => find_untaught(|a, b| a.eq_ignore_ascii_case(b)),

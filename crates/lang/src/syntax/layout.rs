@@ -100,12 +100,15 @@ impl LayoutBuilder<'_, '_, '_> {
         self.push(token);
     }
 
+    /// Opens the group of an opener. `closer` is the index of its closer in the lexer's tokens.
     fn open(&mut self, token: Token, lexer_index: usize, closer: Option<usize>) {
         self.open_with_closer += usize::from(closer.is_some());
         self.open.push(OpenGroup { at: self.layout.tokens.len(), lexer_index, token });
         self.push(token);
     }
 
+    /// Closes the group of a closer, and reports the groups inside that have no closer. `opener` is the index of its
+    /// opener in the lexer's tokens.
     fn close_group(&mut self, token: Token, opener: Option<usize>) {
         let Some(lexer_index) = opener else {
             let message = format!("`{}` closes nothing; leave it out", token.kind);
@@ -144,6 +147,7 @@ impl LayoutBuilder<'_, '_, '_> {
         }
     }
 
+    /// Reports openers without a closer, all at once.
     fn report_unclosed(&mut self, openers: &[Token], span: Span) {
         let missing: String = openers.iter().filter_map(|opener| opener.kind.closer()?.spelling()).collect();
         let names: Vec<String> = openers.iter().take(3).map(|opener| self.describe_opener(*opener)).collect();

@@ -17,14 +17,14 @@ pub(super) struct Reports<'t> {
     /// The diagnostics in the order in which they were reported.
     list: Vec<Diagnostic>,
     /// For each reported diagnostic: whether it is an error, and the offset at which it starts.
-    places: HashSet<(bool, u32)>,
+    reported_at: HashSet<(bool, u32)>,
     /// The index of line starts, which is built when a message first names a position.
     lines: Option<LineIndex<'t>>,
 }
 
 impl<'t> Reports<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, list: Vec::new(), places: HashSet::new(), lines: None }
+        Self { text, list: Vec::new(), reported_at: HashSet::new(), lines: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -33,7 +33,7 @@ impl<'t> Reports<'t> {
 
     /// Returns whether an error at this position would be kept. Callers ask before they build a costly message.
     pub(super) fn accepts(&self, span: Span) -> bool {
-        (self.list.len() < MAX_REPORTS || self.last_note().is_some()) && !self.places.contains(&(true, span.start))
+        (self.list.len() < MAX_REPORTS || self.last_note().is_some()) && !self.reported_at.contains(&(true, span.start))
     }
 
     pub(super) fn add(&mut self, diagnostic: Diagnostic) {
@@ -56,7 +56,7 @@ impl<'t> Reports<'t> {
         // would pass as valid.
         let is_full = self.list.len() >= MAX_REPORTS;
         let replaced_note = if is_full && key.0 { self.last_note() } else { None };
-        if (!is_full || replaced_note.is_some()) && self.places.insert(key) {
+        if (!is_full || replaced_note.is_some()) && self.reported_at.insert(key) {
             if let Some(replaced_note) = replaced_note {
                 self.list.remove(replaced_note);
             }

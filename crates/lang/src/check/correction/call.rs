@@ -49,8 +49,8 @@ impl Checker<'_> {
             MethodArgs::Variant { name, .. } => {
                 let takes = capability.params.values().find(|p| self.arms(&p.kind).is_some());
                 let slot = takes.map(|p| format!("{}=", self.scope.styled_slot(&exposed.catalog, &p.name, style)));
-                let named = Edit::insert(name.span.start, slot.unwrap_or_default());
-                vec![named, Edit::insert(end, format!(", {more}"))]
+                let name_slot = Edit::insert(name.span.start, slot.unwrap_or_default());
+                vec![name_slot, Edit::insert(end, format!(", {more}"))]
             }
         }
     }

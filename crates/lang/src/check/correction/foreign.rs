@@ -30,7 +30,8 @@ impl Checker<'_> {
 
     /// Returns the message and the edits for a method of another language.
     fn translate_method(&self, rows: &RowType, call: MethodCall<'_>) -> Option<(String, Vec<Edit>)> {
-        let (name, after_dot) = (snake_case(&call.name.text), after_dot(call));
+        let name = snake_case(&call.name.text);
+        let after_dot = after_dot(call);
         let slots: &[Arg] = match call.args {
             MethodArgs::Slots(slots) => slots,
             MethodArgs::Variant { .. } => return None,

@@ -74,8 +74,8 @@ impl<'s> Checker<'s> {
         span: Span,
     ) -> Option<Expr> {
         let tag = union.tag.as_deref();
-        let named = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
-        let name = named.and_then(|(key, value)| match &value.kind {
+        let tag_entry = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
+        let name = tag_entry.and_then(|(key, value)| match &value.kind {
             ValueKind::String(text) => Some(Name { text: text.into(), span: key.span }),
             _ => None,
         });

@@ -78,6 +78,7 @@ impl<'s> Checker<'s> {
         Some(ResolvedValue { label, ..resolved? })
     }
 
+    /// Decides whether an expression is a path of the current row, a read for each row, or rows of the program.
     fn resolve_source(&mut self, node: &Node) -> Option<ResolvedValue> {
         let row = self.row_scopes.last().copied();
         // Inside of a read for each row, the current row is in a space around the current one. Everything is then a step of

@@ -29,6 +29,7 @@ impl Checker<'_> {
         self.sample_of(ref_catalog, kind, SampleForm { style: NameStyle::Names, is_real: true })
     }
 
+    /// Returns a sample of a type.
     fn sample_of(&self, ref_catalog: RefCatalog<'_>, kind: &Type, form: SampleForm) -> String {
         match kind {
             Type::Array(of) if form.is_real => format!("[{}]", self.sample_of(ref_catalog, of, form)),
@@ -87,6 +88,7 @@ impl Checker<'_> {
         format!("{name}{{{}}}", pairs.join(", "))
     }
 
+    /// Returns a sample of a reference: its only part, or the entity with all parts of its key.
     fn sample_reference(&self, ref_catalog: RefCatalog<'_>, target: &str, form: SampleForm) -> String {
         let word = if form.is_real { "\"words\"" } else { "$" };
         let Some((ref_catalog, entity)) = ref_catalog.and_then(|catalog| Some((catalog, catalog.entity(target)?)))

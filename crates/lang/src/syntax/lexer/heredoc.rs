@@ -164,9 +164,9 @@ impl<'t> Lexer<'t, '_> {
 
     /// Reads a heredoc whose closing line is like `TAG).limit(3)` or `TAG, p6=1)`, and says so in a note.
     fn sloppy_block(&mut self, start: usize, line: TagLine, tag: &str) {
-        let place = Span::new(line.end - tag.len(), line.end);
+        let tag_span = Span::new(line.end - tag.len(), line.end);
         let message = format!("`{tag}` was read as the end of the text, although more follows it on its line");
-        self.reports.add(Diagnostic::note(codes::UNCLOSED_HEREDOC, place, message));
+        self.reports.add(Diagnostic::note(codes::UNCLOSED_HEREDOC, tag_span, message));
         self.push_block(start, line);
     }
 
@@ -177,6 +177,7 @@ impl<'t> Lexer<'t, '_> {
         rest_of_line.split('\n').next().unwrap_or("")
     }
 
+    /// Returns the lines of all tags, which are collected at the first call.
     fn closing_lines(&mut self) -> &ClosingLines<'t> {
         if self.closing_lines.is_none() {
             self.steps += self.text.len();
@@ -186,9 +187,10 @@ impl<'t> Lexer<'t, '_> {
 
     fn report_unclosed(&mut self, opener: Span, tag: &str) {
         if self.reports.accepts(opener) {
-            let place = self.reports.position(opener.start);
-            let message =
-                format!("`<<{tag}` opened at {place} is not closed; end its text with a line that holds only `{tag}`");
+            let position = self.reports.position(opener.start);
+            let message = format!(
+                "`<<{tag}` opened at {position} is not closed; end its text with a line that holds only `{tag}`"
+            );
             self.reports.add(Diagnostic::error(codes::UNCLOSED_HEREDOC, opener, message).with_copy(tag));
         }
         self.discard_rest(opener);

@@ -78,7 +78,8 @@ impl<'t> Lexer<'t, '_> {
     /// Makes the token of a raw token. Those that need a look ahead are read by a function of their own.
     fn read_token(&mut self, raw: RawToken) {
         let range = self.raw.span();
-        let (start, span) = (range.start, Span::new(range.start, range.end));
+        let start = range.start;
+        let span = Span::new(range.start, range.end);
         self.steps += range.len();
         if let Some(kind) = raw.fixed_kind() {
             self.push(kind, span);

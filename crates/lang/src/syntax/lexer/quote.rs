@@ -107,8 +107,8 @@ impl Lexer<'_, '_> {
         let end = start + 1 + text.len();
         let span = Span::new(start, end);
         if self.reports.accepts(span) {
-            let place = self.reports.position(span.start);
-            let message = format!("the string opened at {place} has no closing `\"`");
+            let position = self.reports.position(span.start);
+            let message = format!("the string opened at {position} has no closing `\"`");
             let diagnostic = Diagnostic::error(codes::UNCLOSED_STRING, span, message);
             self.reports.fix(diagnostic, Span::new(end, end), "\"");
         }
@@ -158,17 +158,18 @@ impl Lexer<'_, '_> {
         let inner = string.start as usize + 1;
         let text = self.text.get(inner..string.end as usize - 1).unwrap_or("");
         let mut at = 0;
-        while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
-            let escape = read_escape(text.get(at + found..).unwrap_or(""));
-            let start = inner + at + found;
+        while let Some(offset) = text.get(at..).and_then(|rest| rest.find('\\')) {
+            let escape = read_escape(text.get(at + offset..).unwrap_or(""));
+            let start = inner + at + offset;
             if escape.meaning.is_none() {
                 self.bad_escape(Span::new(start, start + escape.length));
             }
-            at += found + escape.length;
+            at += offset + escape.length;
         }
         self.steps += text.len();
     }
 
+    /// Reports an escape that means nothing.
     fn bad_escape(&mut self, span: Span) {
         let written = span.of(self.text);
         if written.starts_with("\\u") && written.len() != 6 {

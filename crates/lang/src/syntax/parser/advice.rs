@@ -218,17 +218,17 @@ impl Parser<'_, '_> {
 
     /// Reports `rows limit 5` or `rows limit(5)`, when the parser stands at the name.
     fn postfix_without_dot(&mut self, postfix: Postfix) {
-        let place = self.span();
+        let name_span = self.span();
         let start = self.previous_end();
         let name = shown(self.token_text());
         let message = format!("`{name}` is applied with a dot: `.{name}`");
         self.bump();
         if self.at_opener() {
-            self.report_fix(place, message, Span { start, end: place.start }, ".");
+            self.report_fix(name_span, message, Span { start, end: name_span.start }, ".");
         } else {
             let UnbracketedArguments { span: arguments, bracketed: copy } = self.unbracketed_arguments(postfix);
-            let wrong = Span { start, end: arguments.end.max(place.end) };
-            self.report_fix(place, message, wrong, &format!(".{name}{copy}"));
+            let wrong = Span { start, end: arguments.end.max(name_span.end) };
+            self.report_fix(name_span, message, wrong, &format!(".{name}{copy}"));
         }
         self.recovering = true;
     }

@@ -10,6 +10,7 @@ use crate::syntax::reports::shown;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{AggregateFunction, AggregateSpec, DottedName, Name, PartKind};
 
+/// The functions and their names.
 const FUNCTIONS: [(&str, AggregateFunction); 5] = [
     ("count", AggregateFunction::Count),
     ("sum", AggregateFunction::Sum),
@@ -56,19 +57,20 @@ impl Parser<'_, '_> {
         // The text may end without the closer, so the last character is checked before it is taken for it.
         let end = self.previous_end();
         let before = self.text.floor_char_boundary((end as usize).saturating_sub(1)) as u32;
-        let place = Span { start: before, end };
-        if specs.is_empty() && !fields.is_empty() && place.of(self.text) == ")" {
-            specs.extend(self.aggregate_after_group_by(place));
+        let closer_span = Span { start: before, end };
+        if specs.is_empty() && !fields.is_empty() && closer_span.of(self.text) == ")" {
+            specs.extend(self.aggregate_after_group_by(closer_span));
         }
         if specs.is_empty() {
-            let at = if place.of(self.text) == ")" { before } else { end };
+            let at = if closer_span.of(self.text) == ")" { before } else { end };
             let wrong = Span { start: at, end: at };
             let message = "`.group_by` needs at least one result after its slots, such as `n=count`";
-            self.report_fix(place, message, wrong, if fields.is_empty() { "p1, n=count" } else { ", n=count" });
+            self.report_fix(closer_span, message, wrong, if fields.is_empty() { "p1, n=count" } else { ", n=count" });
         }
         PartKind::GroupBy { fields, specs }
     }
 
+    /// Parses an item of `.group_by(…)`: a field or an aggregate.
     fn group_item(&mut self) -> Option<GroupByItem> {
         let is_call = self.next_kind() == TokenKind::LeftParen && function_of(self.token_text()).is_some();
         if is_call || matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
@@ -166,6 +168,7 @@ impl FunctionCall {
         }
     }
 
+    /// Makes an aggregate with a name that the author did not write. `span` is that of the function.
     pub(super) fn with_name(self, name: String, span: Span) -> AggregateSpec {
         AggregateSpec { name: Name { text: name.into(), span }, function: self.function, field: self.field }
     }

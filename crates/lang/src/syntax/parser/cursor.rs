@@ -254,9 +254,9 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// Reports an error whose correction is so certain that parsing continues as if it had been made.
-    pub(super) fn report_fix(&mut self, place: Span, message: impl Into<String>, wrong: Span, replacement: &str) {
+    pub(super) fn report_fix(&mut self, span: Span, message: impl Into<String>, wrong: Span, replacement: &str) {
         if self.should_report() {
-            let diagnostic = Diagnostic::error(codes::UNEXPECTED, place, message);
+            let diagnostic = Diagnostic::error(codes::UNEXPECTED, span, message);
             self.reports.fix(diagnostic, wrong, replacement);
         }
     }

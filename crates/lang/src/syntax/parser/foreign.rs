@@ -99,9 +99,9 @@ impl Parser<'_, '_> {
     }
 
     /// Reports an error with several edits, after which parsing continues as if they had been made.
-    pub(super) fn report_with_edits(&mut self, place: Span, message: String, edits: Vec<Edit>) {
+    pub(super) fn report_with_edits(&mut self, span: Span, message: String, edits: Vec<Edit>) {
         if self.should_report() {
-            self.reports.add(Diagnostic::error(codes::UNEXPECTED, place, message).with_fix(edits));
+            self.reports.add(Diagnostic::error(codes::UNEXPECTED, span, message).with_fix(edits));
         }
     }
 
@@ -115,7 +115,7 @@ impl Parser<'_, '_> {
             return None;
         }
         self.bump();
-        let place = self.span();
+        let function_span = self.span();
         let (call, text) = if counts {
             self.bump();
             let group = self.enter_group()?;
@@ -123,13 +123,17 @@ impl Parser<'_, '_> {
             (FunctionCall { function: AggregateFunction::Count, field: None }, "count".to_owned())
         } else {
             let call = self.function()?;
-            (call, Span { start: place.start, end: self.previous_end() }.of(self.text).to_owned())
+            (call, Span { start: function_span.start, end: self.previous_end() }.of(self.text).to_owned())
         };
         let name = call.default_name(word);
         let wrong = Span { start: close.start, end: self.previous_end() };
         let message = "the results of a group stand in its brackets, after its slots, such as `n=count`";
-        self.report_with_edits(place, message.to_owned(), vec![Edit::replace(wrong, format!(", {name}={text})"))]);
-        Some(call.with_name(name, place))
+        self.report_with_edits(
+            function_span,
+            message.to_owned(),
+            vec![Edit::replace(wrong, format!(", {name}={text})"))],
+        );
+        Some(call.with_name(name, function_span))
     }
 }
 
@@ -143,7 +147,8 @@ fn map_as_derive(inner: &str) -> Option<String> {
     }
     let lambda = inner.strip_prefix("lambda ").unwrap_or(inner);
     let (row, body) = lambda.split_once("=>").or_else(|| lambda.split_once(':')).unwrap_or(("_", lambda));
-    let (row, body) = (row.trim().trim_matches(['(', ')']), body.trim());
+    let row = row.trim().trim_matches(['(', ')']);
+    let body = body.trim();
     let path = body.strip_prefix(row).and_then(|rest| rest.strip_prefix('.')).unwrap_or(body);
     let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let last = path.rsplit('.').next().filter(|last| !last.is_empty())?;

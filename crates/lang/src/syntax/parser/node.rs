@@ -21,6 +21,7 @@ impl Parser<'_, '_> {
         Node { primary, head, parts, span: self.span_since(start) }
     }
 
+    /// Parses the beginning of an expression.
     pub(super) fn primary(&mut self) -> Primary {
         let span = self.span();
         match self.kind() {
@@ -51,6 +52,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reports a token that begins no expression.
     fn report_no_primary(&mut self) {
         match self.kind() {
             TokenKind::Number => {
@@ -100,6 +102,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Parses the key in the brackets behind an entity.
     fn key(&mut self) -> Key {
         let Some(group) = self.enter_group() else {
             return Key::Slots(Vec::new());
@@ -139,6 +142,7 @@ impl Parser<'_, '_> {
             }
     }
 
+    /// Parses `~"text"{…}`, when the parser stands at the tilde.
     fn search(&mut self, entity: EntityName) -> Primary {
         self.bump();
         let text = match self.kind() {
@@ -172,6 +176,7 @@ impl Parser<'_, '_> {
         Value { kind: ValueKind::Node(Box::new(Node { primary, head: span, parts: Vec::new(), span })), span }
     }
 
+    /// Reports a URI where an expression belongs.
     fn uri(&mut self) -> Primary {
         let span = self.span();
         let text = self.token_text();
@@ -187,6 +192,8 @@ impl Parser<'_, '_> {
         Primary::Error(self.bump().span)
     }
 
+    /// Returns the operation if `page(`, `wait(` or `cancel(` follows. Without the bracket, these words are names like
+    /// any other.
     fn handle_call_kind(&self) -> Option<HandleCallKind> {
         if self.next_kind() != TokenKind::LeftParen {
             return None;

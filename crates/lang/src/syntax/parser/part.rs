@@ -8,6 +8,7 @@ use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{MethodArgs, Node, Part, PartKind};
 
 impl Parser<'_, '_> {
+    /// Parses all parts that follow and appends them to `parts`. One `=>` may append several.
     pub(super) fn parts(&mut self, parts: &mut Vec<Part>) {
         while !self.recovering {
             let start = self.span().start;
@@ -69,7 +70,8 @@ impl Parser<'_, '_> {
 
     /// Returns whether the brackets after the name hold a method's arguments: `()`, `(slot=…` or `(Arm{…`.
     pub(super) fn at_arguments(&self) -> bool {
-        let (first, second) = (self.token(2).kind, self.token(3).kind);
+        let first = self.token(2).kind;
+        let second = self.token(3).kind;
         first.is_closer() || (first == TokenKind::Word && matches!(second, TokenKind::Eq | TokenKind::LeftBrace))
     }
 
@@ -87,6 +89,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Parses the arguments of a method: slots, or one arm of a union.
     fn args(&mut self) -> MethodArgs {
         let Some(group) = self.enter_group() else {
             return MethodArgs::Slots(Vec::new());
@@ -119,7 +122,7 @@ impl Parser<'_, '_> {
     /// Parses `[p1, p4]`. `[0]`, `[-1]` and `[*]` are reported with what they are here.
     fn project(&mut self) -> Option<PartKind> {
         let GroupSpans { whole, inner } = self.group_spans();
-        let place = self.span();
+        let opener_span = self.span();
         let copy = match inner.of(self.text).trim() {
             "0" => ".first()",
             "-1" => ".last()",
@@ -134,7 +137,7 @@ impl Parser<'_, '_> {
             }
         };
         self.report_fix(
-            place,
+            opener_span,
             "`[…]` names the slots to show; rows are picked with `.first()`, and without it all slots are shown",
             whole,
             copy,

@@ -152,9 +152,9 @@ impl Parser<'_, '_> {
             self.bump();
             self.bump();
         }
-        let minus = self.kind() == TokenKind::Minus;
-        let place = self.span();
-        if minus {
+        let is_descending_by_sign = self.kind() == TokenKind::Minus;
+        let minus_span = self.span();
+        if is_descending_by_sign {
             self.bump();
         }
         let Some(field) = self.path("the slot to sort by, such as `.sort(p4, desc)`") else {
@@ -162,12 +162,12 @@ impl Parser<'_, '_> {
             return None;
         };
         let mut end = self.previous_end();
-        if minus {
-            let edits = vec![Edit::delete(place), Edit::insert(end, ", desc")];
-            self.report_with_edits(place, "descending is written `desc`".to_owned(), edits);
+        if is_descending_by_sign {
+            let edits = vec![Edit::delete(minus_span), Edit::insert(end, ", desc")];
+            self.report_with_edits(minus_span, "descending is written `desc`".to_owned(), edits);
         }
         self.eat(TokenKind::Comma);
-        let descending = self.is_word("desc") || minus;
+        let descending = self.is_word("desc") || is_descending_by_sign;
         let ordered = self.is_word("desc") || self.is_word("asc");
         if ordered {
             self.bump();
@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
         if self.in_group(group) && !self.recovering {
             let wrong = Span { start: end, end: self.token_at(group.end).span.start };
             let words = wrong.of(self.text).to_ascii_lowercase();
-            let order = match ordered || minus {
+            let order = match ordered || is_descending_by_sign {
                 true => "",
                 false if ["desc", "-1", "reverse"].iter().any(|word| words.contains(word)) => ", desc",
                 false => ", asc",
@@ -208,13 +208,13 @@ impl Parser<'_, '_> {
     /// Parses `.limit 5`, when the parser stands at the name, and reports the missing brackets.
     pub(super) fn unbracketed_postfix(&mut self, postfix: Postfix) -> Option<PartKind> {
         let name = self.name();
-        let place = self.span();
+        let argument_span = self.span();
         let first = self.token(0);
         let second = self.token(1).kind;
         let UnbracketedArguments { span: arguments, bracketed: copy } = self.unbracketed_arguments(postfix);
         let wrong = Span { start: name.span.end, end: arguments.end };
         let brackets = if postfix == Postfix::Filter { "{…}" } else { "(…)" };
-        self.report_fix(place, format!("`.{}` takes its arguments in `{brackets}`", name.text), wrong, &copy);
+        self.report_fix(argument_span, format!("`.{}` takes its arguments in `{brackets}`", name.text), wrong, &copy);
         let is_count = first.kind == TokenKind::Number && second != TokenKind::Number;
         let count = Value { kind: ValueKind::Number(first.span.of(self.text).to_owned()), span: first.span };
         match postfix {

@@ -60,6 +60,7 @@ impl Parser<'_, '_> {
         matches!(self.kind(), TokenKind::Word | TokenKind::Row) && self.next_kind() == TokenKind::Eq
     }
 
+    /// Parses `name = …`. Words with a meaning of their own are reported.
     fn binding(&mut self) -> Binding {
         let reserved = match self.token_text() {
             "_" => Some("the row of a `=>`"),
