@@ -18,6 +18,7 @@ pub const NESTED_TOO_DEEP: Code = Code(110);
 pub const PROGRAM_TOO_LARGE: Code = Code(111);
 pub const TOO_MANY_STATEMENTS: Code = Code(112);
 pub const ROOTS_NOT_LAST: Code = Code(113);
+/// A note that more mistakes were found than are shown.
 pub const MORE_MISTAKES: Code = Code(114);
 
 // 02xx: a name is not known in the scope.

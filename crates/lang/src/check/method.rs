@@ -1,5 +1,6 @@
 //! Checks method calls: `Ticket.open(…)` on an entity as a whole, `Ticket(…).close(…)` on one row of it.
-//! Invariant: an instance is named by its key and is not read first. Every argument is known, and every required one is given.
+//! Invariant: an instance is named by its key and is not read first. Every argument is known, and every required one is
+//! given.
 
 use base::Span;
 use catalog::{Capability, Kind, Param};
@@ -165,7 +166,8 @@ impl<'s> Checker<'s> {
                 is_valid = false;
                 continue;
             };
-            // `null` empties a field in an update. In other calls there is nothing to empty, so `null` leaves the argument out.
+            // `null` empties a field in an update. In other calls there is nothing to empty, so `null` leaves the
+            // argument out.
             if is_null(&value) && !capability.empties(&param.name) {
                 is_valid &= self.check_can_empty(capability, param, slot, written_value);
                 continue;
@@ -178,7 +180,8 @@ impl<'s> Checker<'s> {
         is_valid.then_some(args)
     }
 
-    /// Reports `null` in an update that cannot send it: the update would keep the old value and seem to have emptied it.
+    /// Reports `null` in an update that cannot send it: the update would keep the old value and seem to have emptied
+    /// it.
     /// Returns whether `null` may be left out.
     fn check_can_empty(&mut self, capability: &Capability, param: &Param, slot: &Name, value: &Value) -> bool {
         if capability.kind != Kind::Update || param.required {

@@ -92,6 +92,7 @@ impl Checked {
 }
 
 impl CheckedNode {
+    /// Returns whether the node gives one row, many, or the answers of effects.
     pub fn shape(&self) -> Shape {
         match (&self.kind, self.rows.many) {
             (StepKind::Effect { .. }, _) => Shape::Effect,
@@ -181,7 +182,8 @@ struct Checker<'s> {
     diagnostics: Vec<Diagnostic>,
 }
 
-/// The rows of a `=>`, as a node of a space. When rows are attached to them, the scope names the node with the attachments.
+/// The rows of a `=>`, as a node of a space. When rows are attached to them, the scope names the node with the
+/// attachments.
 #[derive(Debug, Clone, Copy)]
 struct RowScope {
     space: usize,
@@ -278,10 +280,12 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Adds a diagnostic.
     fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
+    /// Adds an error without a correction.
     fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::error(code, span, message));
     }

@@ -53,10 +53,12 @@ impl Checker<'_> {
         &mut self.spaces[current].nodes
     }
 
+    /// Returns a node of the current space.
     pub(super) fn checked_node(&self, node: NodeId) -> &CheckedNode {
         &self.spaces[self.current_space()].nodes[node.0]
     }
 
+    /// Returns the type of the rows of a node of the current space.
     pub(super) fn rows(&self, node: NodeId) -> &RowType {
         &self.checked_node(node).rows
     }
@@ -73,7 +75,8 @@ impl Checker<'_> {
     pub(super) fn add_node_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
         let effect = if kind.calls_api() { self.preceding_effect(&kind, &rows) } else { None };
         let after = effect.filter(|_| space == 0);
-        // The type of the rows is not part of the key, because it follows from the kind and the nodes that it refers to.
+        // The type of the rows is not part of the key, because it follows from the kind and the nodes that it refers
+        // to.
         let meaning = (step_hash(&kind), after);
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());

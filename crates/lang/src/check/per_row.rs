@@ -1,5 +1,6 @@
 //! Checks `=>`: a new row, or an effect, for each row.
-//! Invariant: `_` is the row of the nearest `=>`. An effect for each row is one method, and only postfixes may follow it.
+//! Invariant: `_` is the row of the nearest `=>`. An effect for each row is one method, and only postfixes may follow
+//! it.
 
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;

@@ -226,7 +226,8 @@ impl<'s> Checker<'s> {
         self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_fix([fix]));
     }
 
-    /// Checks the filters of a source or a relation: each must have a parameter, the operator `=` and a value of the right
+    /// Checks the filters of a source or a relation: each must have a parameter, the operator `=` and a value of the
+    /// right
     /// type.
     pub(super) fn filters(
         &mut self,
@@ -238,7 +239,8 @@ impl<'s> Checker<'s> {
         let preds = filters.preds;
         let mut args = Args::new();
         let mut is_valid = true;
-        // The filters that the API does not have but rows can be filtered by. One diagnostic, the first of them, moves all
+        // The filters that the API does not have but rows can be filtered by. One diagnostic, the first of them, moves
+        // all
         // of them behind the read, because the deletions of neighbouring filters overlap.
         let mut moves = vec![false; preds.len()];
         let mut moving_report: Option<usize> = None;
@@ -319,7 +321,8 @@ impl<'s> Checker<'s> {
         self.report_unknown_filter(exposed, params, first, style);
     }
 
-    /// Reports a name that is no filter, with the names that are. A field is not corrected to another name: rows that were
+    /// Reports a name that is no filter, with the names that are. A field is not corrected to another name: rows that
+    /// were
     /// read can be filtered by it.
     fn report_unknown_filter(&mut self, exposed: &ExposedEntity, params: &[&Param], slot: &Name, style: NameStyle) {
         let entity = exposed.styled_name(style);
@@ -396,7 +399,8 @@ impl<'s> Checker<'s> {
         self.report(Diagnostic::error(codes::NO_GET, span, message).with_fix(fix));
     }
 
-    /// Checks the parts of an entity's key, from `e1("OPS")` or `e1(p1="OPS", p2=7)`. `span` is that of the whole `e1(…)`.
+    /// Checks the parts of an entity's key, from `e1("OPS")` or `e1(p1="OPS", p2=7)`. `span` is that of the whole
+    /// `e1(…)`.
     pub(super) fn key_args(
         &mut self,
         exposed: &ExposedEntity,

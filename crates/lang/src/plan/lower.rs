@@ -249,6 +249,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Replaces the numbers of nodes in a value, and lowers the reads for each row in it.
     fn renumber_value(&self, value: &mut Expr, numbers: &StepNumbers) {
         match value {
             Expr::Step { step, .. } => *step = numbers.of(*step),

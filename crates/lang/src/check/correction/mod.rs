@@ -127,10 +127,11 @@ pub(super) fn rename_edit<'n>(name: &Name, known: impl IntoIterator<Item = &'n s
     closest_name(&name.text, known).map(|meant| Edit::replace(name.span, meant))
 }
 
-/// The number of names that a table shows of a long list (docs/teaching.md): fields beside the key, parameters, and
-/// slots of an object.
+/// The most fields beside the key that a table shows of an entity (docs/teaching.md).
 pub(super) const FIELDS_SHOWN: usize = 14;
+/// The most parameters that a table shows of a capability.
 pub(super) const PARAMS_SHOWN: usize = 8;
+/// The most slots that a table shows of an object.
 pub(super) const SLOTS_SHOWN: usize = 5;
 
 /// Lists every name that could stand in a place, for a message, if a table may not have shown them all and no

@@ -77,7 +77,8 @@ impl Checker<'_> {
         expr
     }
 
-    /// Finds the part of a value that has the type `item`: the reference to its row, its path, or the whole row as JSON.
+    /// Finds the part of a value that has the type `item`: the reference to its row, its path, or the whole row as
+    /// JSON.
     fn part_for_type(&self, ref_catalog: RefCatalog<'_>, item: &Type, resolved: &ResolvedValue) -> Option<RowPart> {
         if let (Type::Ref(target), Some(of)) = (item, &resolved.key)
             && *target == of.entity
@@ -171,7 +172,8 @@ impl Checker<'_> {
     }
 }
 
-/// Returns the type of the only part of a reference's key. The reference can stand where a value of that type is wanted.
+/// Returns the type of the only part of a reference's key. The reference can stand where a value of that type is
+/// wanted.
 fn key_kind(found: &Type, from: RefCatalog<'_>) -> Option<Type> {
     let Type::Ref(target) = found else { return None };
     let entity = from?.entity(target)?;
@@ -181,7 +183,8 @@ fn key_kind(found: &Type, from: RefCatalog<'_>) -> Option<Type> {
     }
 }
 
-/// Returns whether a value of the type `found` can stand where `wanted` is wanted. References must be to one entity of one
+/// Returns whether a value of the type `found` can stand where `wanted` is wanted. References must be to one entity of
+/// one
 /// catalog, as far as the catalogs are known.
 fn is_assignable(wanted: &Type, wanted_catalog: RefCatalog<'_>, found: &Type, found_catalog: RefCatalog<'_>) -> bool {
     match (wanted, found) {

@@ -61,6 +61,7 @@ impl Checker<'_> {
         Some(TypedExpr::plain(Json::String(text.to_owned()), kind))
     }
 
+    /// Checks a list. Its type is that of its items if they all have the same, otherwise JSON.
     fn infer_list(&mut self, items: &[Value]) -> Option<TypedExpr> {
         // All items are checked before a mistake ends the check, so that all mistakes are reported.
         let inferred: Vec<Option<TypedExpr>> = items.iter().map(|item| self.infer_value(item)).collect();
@@ -72,6 +73,7 @@ impl Checker<'_> {
         Some(TypedExpr { expr, kind: Type::Array(Box::new(of)), ref_catalog })
     }
 
+    /// Checks an expression and infers its type: a moment, a bare word, a reference, or a resolved value.
     fn infer_node(&mut self, node: &Node) -> Option<TypedExpr> {
         match (&node.primary, node.parts.is_empty()) {
             (Primary::Error(_), _) => None,

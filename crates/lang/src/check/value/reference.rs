@@ -71,7 +71,8 @@ impl<'s> Checker<'s> {
         Some(if list { list_of_one(reference) } else { reference })
     }
 
-    /// Returns the key that `x = E(key)` was written with. In the place of a reference, `x` means `E(key)` and is not read.
+    /// Returns the key that `x = E(key)` was written with. In the place of a reference, `x` means `E(key)` and is not
+    /// read.
     pub(in crate::check) fn written_key(&self, node: NodeId) -> Option<Expr> {
         let node = self.checked_node(node);
         let StepKind::Get { call, args, .. } = &node.kind else { return None };

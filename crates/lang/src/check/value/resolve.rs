@@ -1,5 +1,6 @@
 //! Resolves values that are not written out: an earlier name, the current row, a read.
-//! Invariant: a path is resolved to columns here, and the rows that it leads through are attached to the rows that it starts from.
+//! Invariant: a path is resolved to columns here, and the rows that it leads through are attached to the rows that it
+//! starts from.
 
 use std::sync::Arc;
 
@@ -81,7 +82,8 @@ impl<'s> Checker<'s> {
     /// Decides whether an expression is a path of the current row, a read for each row, or rows of the program.
     fn resolve_source(&mut self, node: &Node) -> Option<ResolvedValue> {
         let row = self.row_scopes.last().copied();
-        // Inside of a read for each row, the current row is in a space around the current one. Everything is then a step of
+        // Inside of a read for each row, the current row is in a space around the current one. Everything is then a
+        // step of
         // that read already.
         let is_row_of_current_space = row.is_some_and(|row| row.space == self.current_space());
         match (&node.primary, row) {
@@ -115,7 +117,8 @@ impl<'s> Checker<'s> {
     fn per_row_read(&mut self, node: &Node) -> Option<ResolvedValue> {
         let (resolved, steps) = self.in_new_space(|checker| checker.step_path(node))?;
         let last = steps.len().checked_sub(1);
-        // A value is taken from the last step of a read, so the steps that were made after the value's node are dropped.
+        // A value is taken from the last step of a read, so the steps that were made after the value's node are
+        // dropped.
         let steps = match (&resolved.base, last) {
             (ValueSource::Step(node), Some(last)) if node.0 < last => steps.into_iter().take(node.0 + 1).collect(),
             _ => steps,
@@ -126,7 +129,8 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Resolves an expression to the rows of a node and a path in them. Names behind the last other part may be relations or
+    /// Resolves an expression to the rows of a node and a path in them. Names behind the last other part may be
+    /// relations or
     /// fields: relations are followed until the rest of the names is a path of fields.
     fn step_path(&mut self, node: &Node) -> Option<ResolvedValue> {
         let plain = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
@@ -152,7 +156,8 @@ impl<'s> Checker<'s> {
         Some(row_value(ValueSource::Step(at), &rows))
     }
 
-    /// Returns the text of a node that is a block of text. A long text stays a step, because a program that uses it often would
+    /// Returns the text of a node that is a block of text. A long text stays a step, because a program that uses it
+    /// often would
     /// become a plan with many copies.
     fn known_text(&self, node: NodeId) -> Option<ResolvedValue> {
         let node = self.checked_node(node);

@@ -159,7 +159,8 @@ pub(super) struct FunctionCall {
 }
 
 impl FunctionCall {
-    /// Returns a name for a result that the author did not name: `sum_p4`, or `n` for a count. `word` is the function as
+    /// Returns a name for a result that the author did not name: `sum_p4`, or `n` for a count. `word` is the function
+    /// as
     /// written.
     pub(super) fn default_name(&self, word: &str) -> String {
         match &self.field {
