@@ -227,8 +227,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Checks the filters of a source or a relation: each must have a parameter, the operator `=` and a value of the
-    /// right
-    /// type.
+    /// right type.
     pub(super) fn filters(
         &mut self,
         exposed: &ExposedEntity,
@@ -240,8 +239,7 @@ impl<'s> Checker<'s> {
         let mut args = Args::new();
         let mut is_valid = true;
         // The filters that the API does not have but rows can be filtered by. One diagnostic, the first of them, moves
-        // all
-        // of them behind the read, because the deletions of neighbouring filters overlap.
+        // all of them behind the read, because the deletions of neighbouring filters overlap.
         let mut moves = vec![false; preds.len()];
         let mut moving_report: Option<usize> = None;
         for (at, pred) in preds.iter().enumerate() {
@@ -322,8 +320,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Reports a name that is no filter, with the names that are. A field is not corrected to another name: rows that
-    /// were
-    /// read can be filtered by it.
+    /// were read can be filtered by it.
     fn report_unknown_filter(&mut self, exposed: &ExposedEntity, params: &[&Param], slot: &Name, style: NameStyle) {
         let entity = exposed.styled_name(style);
         let alternatives: Vec<String> = similar_names(&slot.text, params.iter().map(|p| p.name.as_str()))

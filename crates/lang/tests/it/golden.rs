@@ -1,7 +1,6 @@
 //! Golden cases of the parser (`tests/lang/syntax/*.case`) and of the formatter (`tests/lang/format/*.case`).
 //! Invariant: a case of the parser shows the whole tree and every diagnostic. The formatter is tried on every golden
-//! program
-//! that parses.
+//! program that parses.
 
 use std::path::Path;
 
@@ -69,8 +68,7 @@ fn every_golden_program_parses_to_the_same_tree_after_formatting() {
 }
 
 /// Returns whether the program parses. If it does, both ways of formatting must give the same program, and formatting
-/// again
-/// must change nothing.
+/// again must change nothing.
 fn survives_formatting(text: &str) -> bool {
     let limits = Limits::default();
     let first = parse(text, &limits);

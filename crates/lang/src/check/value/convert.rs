@@ -184,8 +184,7 @@ fn key_kind(found: &Type, from: RefCatalog<'_>) -> Option<Type> {
 }
 
 /// Returns whether a value of the type `found` can stand where `wanted` is wanted. References must be to one entity of
-/// one
-/// catalog, as far as the catalogs are known.
+/// one catalog, as far as the catalogs are known.
 fn is_assignable(wanted: &Type, wanted_catalog: RefCatalog<'_>, found: &Type, found_catalog: RefCatalog<'_>) -> bool {
     match (wanted, found) {
         (Type::Json, _) | (_, Type::Json) => true,

@@ -83,8 +83,7 @@ impl<'s> Checker<'s> {
     fn resolve_source(&mut self, node: &Node) -> Option<ResolvedValue> {
         let row = self.row_scopes.last().copied();
         // Inside of a read for each row, the current row is in a space around the current one. Everything is then a
-        // step of
-        // that read already.
+        // step of that read already.
         let is_row_of_current_space = row.is_some_and(|row| row.space == self.current_space());
         match (&node.primary, row) {
             (Primary::Row(span), None) => {
@@ -130,8 +129,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Resolves an expression to the rows of a node and a path in them. Names behind the last other part may be
-    /// relations or
-    /// fields: relations are followed until the rest of the names is a path of fields.
+    /// relations or fields: relations are followed until the rest of the names is a path of fields.
     fn step_path(&mut self, node: &Node) -> Option<ResolvedValue> {
         let plain = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
         let from = node.parts.iter().rposition(|part| !plain(part)).map_or(0, |at| at + 1);
@@ -157,8 +155,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Returns the text of a node that is a block of text. A long text stays a step, because a program that uses it
-    /// often would
-    /// become a plan with many copies.
+    /// often would become a plan with many copies.
     fn known_text(&self, node: NodeId) -> Option<ResolvedValue> {
         let node = self.checked_node(node);
         let content = match &node.kind {

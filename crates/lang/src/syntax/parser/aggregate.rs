@@ -160,8 +160,7 @@ pub(super) struct FunctionCall {
 
 impl FunctionCall {
     /// Returns a name for a result that the author did not name: `sum_p4`, or `n` for a count. `word` is the function
-    /// as
-    /// written.
+    /// as written.
     pub(super) fn default_name(&self, word: &str) -> String {
         match &self.field {
             Some(field) => format!("{word}_{}", path_text(field).replace('.', "_")),
