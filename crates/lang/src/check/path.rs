@@ -77,7 +77,7 @@ impl ResolvedPath {
 impl<'s> Checker<'s> {
     /// Returns the API's name of a slot in a catalog. In rows that a program computed, a symbol of any catalog is
     /// accepted.
-    pub(super) fn wire<'t>(&'t self, ref_catalog: Option<&Catalog>, text: &'t str) -> &'t str {
+    pub(super) fn wire_name_of<'t>(&'t self, ref_catalog: Option<&Catalog>, text: &'t str) -> &'t str {
         match ref_catalog {
             Some(catalog) => self.scope.wire_name(catalog, text),
             None => self.scope.slots.get(text).map_or(text, |meaning| meaning.name.as_str()),
@@ -88,7 +88,7 @@ impl<'s> Checker<'s> {
     pub(super) fn lookup_path(&self, rows: &RowType, names: &[Name]) -> Result<ResolvedPath, PathError> {
         let ref_catalog = rows.catalog().map(|catalog| catalog.as_ref());
         if rows.has_unknown_columns {
-            let wire: Vec<SmolStr> = names.iter().map(|n| self.wire(ref_catalog, &n.text).into()).collect();
+            let wire: Vec<SmolStr> = names.iter().map(|n| self.wire_name_of(ref_catalog, &n.text).into()).collect();
             return Ok(ResolvedPath {
                 path: wire.clone(),
                 wire,
@@ -123,14 +123,14 @@ impl<'s> Checker<'s> {
         // others.
         let dotted = names.len() > 1 && (rows.has_unread_fields || rows.columns.iter().any(|c| c.name.contains('.')));
         if dotted {
-            let wire: Vec<&str> = names.iter().map(|n| self.wire(ref_catalog, &n.text)).collect();
+            let wire: Vec<&str> = names.iter().map(|n| self.wire_name_of(ref_catalog, &n.text)).collect();
             for column_names in (2..=wire.len()).rev() {
                 if let Some(column) = rows.column(&wire[..column_names].join(".")) {
                     return Some((column, column_names));
                 }
             }
         }
-        let first = names.first().and_then(|n| rows.column(self.wire(ref_catalog, &n.text)));
+        let first = names.first().and_then(|n| rows.column(self.wire_name_of(ref_catalog, &n.text)));
         if let Some(column) = first {
             return Some((column, 1));
         }
@@ -142,7 +142,7 @@ impl<'s> Checker<'s> {
         match resolved.kind.clone() {
             Type::Ref(target) => self.step_through_reference(resolved, &target, name),
             Type::Object(slots) => {
-                let wire = SmolStr::new(self.wire(resolved.ref_catalog.as_deref(), &name.text));
+                let wire = SmolStr::new(self.wire_name_of(resolved.ref_catalog.as_deref(), &name.text));
                 let slot =
                     slots.get(wire.as_str()).ok_or_else(|| PathErrorKind::Slot(slots.keys().cloned().collect()))?;
                 resolved.kind = slot.kind.clone();
@@ -172,7 +172,7 @@ impl<'s> Checker<'s> {
             return Err(PathErrorKind::Plain(target.to_owned()));
         };
         let Some(entity) = ref_catalog.entity(target) else { return Err(PathErrorKind::Plain(target.to_owned())) };
-        let wire = self.wire(Some(&ref_catalog), &name.text);
+        let wire = self.wire_name_of(Some(&ref_catalog), &name.text);
         let by_relation = || match entity.relations.get(wire).map(|r| &r.via) {
             Some(Via::Key { field }) => entity.fields.get(field),
             _ => None,
@@ -262,7 +262,7 @@ impl<'s> Checker<'s> {
         };
         let known: Vec<String> = rows.nameable_columns().iter().map(shown).collect();
         let of = rows.entity.as_ref();
-        let wire = self.wire(rows.catalog().map(|catalog| catalog.as_ref()), &name.text);
+        let wire = self.wire_name_of(rows.catalog().map(|catalog| catalog.as_ref()), &name.text);
         let entity = of.and_then(|of| of.catalog.entity(&of.entity));
         if entity.is_some_and(|e| e.fields.contains_key(wire)) {
             return (format!("`{}` was projected away before this", name.text), known);

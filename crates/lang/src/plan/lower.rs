@@ -79,6 +79,8 @@ fn execution_order(
     if effects.is_empty() {
         return Vec::new();
     }
+    // The reads in the order of a depth-first walk from the roots, inputs before their readers. The flag on the stack says
+    // that the inputs of a node lie above it, so that the node is done when it is popped.
     let mut visited = vec![false; nodes.len()];
     let mut reads = Vec::new();
     for (root, _) in roots {
@@ -126,6 +128,7 @@ impl<'a> Lowering<'a> {
     /// Lowers a node and the nodes that it uses. A stack takes the place of recursion, because a program may be a chain
     /// of hundreds of parts.
     fn lower_node(&mut self, node: usize) -> usize {
+        // The flag says that the inputs of a node have been pushed, so that the node can be lowered when it is popped.
         let mut stack = vec![(node, false)];
         while let Some((at, ready)) = stack.pop() {
             if self.step_of_node[at].is_some() {

@@ -84,9 +84,9 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let nodes: Vec<context::NodeView<'_>> = checked.nodes().iter().map(context::NodeView::from).collect();
     let is_effect = |at: &usize| matches!(nodes[*at].kind, StepKind::Effect { .. });
     // Effects are roots too: an effect happens whether or not a result shows it.
-    let effects = (0..nodes.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
-    let result_label = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
-    let roots: Vec<(usize, needs::RequiredFields<'_>)> = effects.chain(result_label).collect();
+    let effect_roots = (0..nodes.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
+    let result_roots = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
+    let roots: Vec<(usize, needs::RequiredFields<'_>)> = effect_roots.chain(result_roots).collect();
     let context = context::PlanContext { catalogs: checked.catalogs(), limits };
     let lower::LoweredPlan { mut steps, roots, catalogs_used } =
         lower::lower(context, &nodes, &roots, &BTreeMap::new());

@@ -169,7 +169,7 @@ impl<'s> Checker<'s> {
         let mut given: Vec<(String, Expr)> = Vec::new();
         let mut is_valid = true;
         for (key, value) in pairs {
-            let wire = self.wire(ref_catalog.map(|catalog| catalog.as_ref()), &key.text).to_owned();
+            let wire = self.wire_name_of(ref_catalog.map(|catalog| catalog.as_ref()), &key.text).to_owned();
             let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(key.text.as_str()))
             else {
                 let alternatives = similar_names(&key.text, slots.keys().map(String::as_str));

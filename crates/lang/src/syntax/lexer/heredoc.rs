@@ -39,11 +39,12 @@ struct TagLine {
 }
 
 /// The line that closes a heredoc.
-enum Closing {
+enum ClosingLine {
     /// Only closers follow the tag on the line.
     Line(TagLine),
     /// More than closers follows the tag on the line.
     Sloppy(TagLine),
+    /// No line closes it.
     None,
 }
 
@@ -75,15 +76,15 @@ impl<'t> ClosingLines<'t> {
 
     /// Finds the line that closes the heredoc that `tag` opens at `after`. A sloppy line closes it if no proper line
     /// does, or if the heredoc would otherwise contain the opener of another heredoc, which the proper line closes.
-    fn closing_of(&self, tag: &str, after: usize) -> Closing {
-        let Some(lines) = self.0.get(tag) else { return Closing::None };
+    fn closing_of(&self, tag: &str, after: usize) -> ClosingLine {
+        let Some(lines) = self.0.get(tag) else { return ClosingLine::None };
         match (first_after(&lines.closing, after), first_after(&lines.sloppy, after)) {
             (Some(line), Some(sloppy)) if sloppy.start < line.start && lines.opens_between(sloppy, line) => {
-                Closing::Sloppy(sloppy)
+                ClosingLine::Sloppy(sloppy)
             }
-            (Some(line), _) => Closing::Line(line),
-            (None, Some(sloppy)) => Closing::Sloppy(sloppy),
-            (None, None) => Closing::None,
+            (Some(line), _) => ClosingLine::Line(line),
+            (None, Some(sloppy)) => ClosingLine::Sloppy(sloppy),
+            (None, None) => ClosingLine::None,
         }
     }
 
@@ -135,7 +136,7 @@ impl<'t> Lexer<'t, '_> {
     pub(super) fn heredoc(&mut self, start: usize) {
         let tag = leading_tag(self.rest(start + 2));
         if tag.is_empty() {
-            self.bad_opener(start);
+            self.report_bad_opener(start);
             return;
         }
         let opener = Span::new(start, start + 2 + tag.len());
@@ -143,10 +144,10 @@ impl<'t> Lexer<'t, '_> {
         let after = after.trim_start_matches([' ', '\t', '\r']);
         let alone = after.is_empty() || after.starts_with('\n');
         let crowded_close = if alone { None } else { self.closing_lines().closing_of_crowded(tag, start) };
-        let closing = if alone { self.closing_lines().closing_of(tag, start) } else { Closing::None };
+        let closing = if alone { self.closing_lines().closing_of(tag, start) } else { ClosingLine::None };
         match (closing, crowded_close) {
-            (Closing::Line(line), _) => self.push_block(start, line),
-            (Closing::Sloppy(line), _) if self.mode == Mode::Program => self.sloppy_block(start, line, tag),
+            (ClosingLine::Line(line), _) => self.push_block(start, line),
+            (ClosingLine::Sloppy(line), _) if self.mode == Mode::Program => self.sloppy_block(start, line, tag),
             _ if self.mode == Mode::Taught => {
                 self.push(TokenKind::Hole, opener);
                 self.skip_to(opener.end as usize);
@@ -251,7 +252,7 @@ impl<'t> Lexer<'t, '_> {
 
     /// Reports `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"` or `<< TAG`, and skips the text that the opener was probably meant
     /// for.
-    fn bad_opener(&mut self, start: usize) {
+    fn report_bad_opener(&mut self, start: usize) {
         let rest = self.rest(start + 2);
         let gap: usize = rest.chars().take(4).take_while(|c| "<-~'\" ".contains(*c)).map(char::len_utf8).sum();
         let tag = leading_tag(rest.get(gap..).unwrap_or(""));
