@@ -7,13 +7,13 @@ use base::Limits;
 use catalog::{Capability, Catalog, Transport, Via};
 use smol_str::SmolStr;
 
-use super::{Catalogs, Column, EntityRef, Shape, Step, StepDescription, StepKind};
+use super::{Column, EntityRef, PinnedCatalogs, Shape, Step, StepDescription, StepKind};
 use crate::check::CheckedNode;
 
 /// The catalogs and limits with which one program is planned.
 #[derive(Clone, Copy)]
 pub(super) struct PlanContext<'a> {
-    pub catalogs: &'a Catalogs,
+    pub catalogs: &'a PinnedCatalogs,
     pub limits: &'a Limits,
 }
 

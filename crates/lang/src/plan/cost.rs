@@ -8,7 +8,7 @@ use super::{Expr, Step, StepKind};
 
 /// The bounds of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct StepCost {
     /// The most calls.
     pub calls: usize,
     /// The most rows that it gives.
@@ -18,9 +18,9 @@ pub(super) struct Cost {
 }
 
 /// Computes the bounds of a step from those of the earlier `steps`.
-pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cost {
+pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> StepCost {
     let input_rows = step.kind.input().and_then(|at| steps.get(at)).map_or(1, |s| s.rows);
-    let read = |calls, rows| Cost { calls, rows, effects: 0 };
+    let read = |calls, rows| StepCost { calls, rows, effects: 0 };
     let limit_or_max = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
     let value_calls = calls_per_row(&step.kind).saturating_mul(input_rows);
     let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
@@ -65,7 +65,7 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cos
         StepKind::Derive { .. } => read(value_calls, input_rows),
         StepKind::Effect { each, .. } => {
             let times = if each.is_some() { input_rows } else { 1 };
-            Cost { calls: times.saturating_add(value_calls), rows: times, effects: times }
+            StepCost { calls: times.saturating_add(value_calls), rows: times, effects: times }
         }
         StepKind::Page { limit, .. } => read(context.limits.pages, limit_or_max(limit).min(context.limits.rows)),
         StepKind::Operation { .. } => read(0, context.limits.rows),
@@ -97,14 +97,14 @@ fn list_cost(
     capability: Option<&Capability>,
     limit: Option<usize>,
     page_size: Option<usize>,
-) -> Cost {
+) -> StepCost {
     let rows = limit.unwrap_or(context.limits.rows).min(context.limits.rows);
     let Some(paging) = capability.and_then(|c| c.paging.as_ref()) else {
-        return Cost { calls: 1, rows, effects: 0 };
+        return StepCost { calls: 1, rows, effects: 0 };
     };
     let Some(size) = &paging.size else {
-        return Cost { calls: context.limits.pages, rows, effects: 0 };
+        return StepCost { calls: context.limits.pages, rows, effects: 0 };
     };
     let page = page_size.map_or(size.max, |wanted| wanted.min(size.max)).max(1);
-    Cost { calls: rows.div_ceil(page).min(context.limits.pages).max(1), rows, effects: 0 }
+    StepCost { calls: rows.div_ceil(page).min(context.limits.pages).max(1), rows, effects: 0 }
 }

@@ -26,7 +26,8 @@ pub use crate::ir::{
 };
 pub use explain::explain;
 
-pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
+/// The catalogs that the session pinned, by their ids.
+pub(crate) type PinnedCatalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
 /// The plan of a program. It is stored with its digest, so its names in JSON do not change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Catalogs;
+use super::PinnedCatalogs;
 use super::context::{NodeView, PlanContext, can_select_fields, capability_of};
 use crate::ir::{EntityRef, Expr, Path, RowPart, Step, StepKind, relation_needs, template_names};
 
@@ -115,7 +115,11 @@ pub(super) fn selective(context: PlanContext<'_>, steps: &[NodeView<'_>]) -> boo
 }
 
 /// Lists the inputs that each step uses. The fields are left out if `fields` is false.
-pub(super) fn all_uses<'a>(catalogs: &'a Catalogs, steps: &[NodeView<'a>], fields: bool) -> Vec<Vec<InputUse<'a>>> {
+pub(super) fn all_uses<'a>(
+    catalogs: &'a PinnedCatalogs,
+    steps: &[NodeView<'a>],
+    fields: bool,
+) -> Vec<Vec<InputUse<'a>>> {
     let analysis = UseAnalysis { catalogs, steps, fields };
     (0..steps.len()).map(|at| analysis.uses(at)).collect()
 }
@@ -140,7 +144,7 @@ fn merge_uses(uses: Vec<InputUse<'_>>) -> Vec<InputUse<'_>> {
 
 /// The nodes whose uses are analysed.
 struct UseAnalysis<'a, 's> {
-    catalogs: &'a Catalogs,
+    catalogs: &'a PinnedCatalogs,
     steps: &'s [NodeView<'a>],
     /// Whether fields matter.
     fields: bool,

@@ -26,7 +26,7 @@ pub use token::{Token, TokenKind};
 
 /// The kind of text that is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ParseMode {
     /// A program that a model or a person wrote.
     Program,
     /// A line of a teaching table. In it, `<<T` without a body is a place to fill.
@@ -44,23 +44,23 @@ pub struct ParseOutput {
 
 /// Parses a program.
 pub fn parse(text: &str, limits: &Limits) -> ParseOutput {
-    parse_counting_steps(text, Mode::Program, limits).0
+    parse_counting_steps(text, ParseMode::Program, limits).0
 }
 
 /// Parses a line of a teaching table, in which places to fill may stand.
 pub fn parse_taught(line: &str, limits: &Limits) -> ParseOutput {
-    parse_counting_steps(line, Mode::Taught, limits).0
+    parse_counting_steps(line, ParseMode::Taught, limits).0
 }
 
 /// Returns the tokens of a program as the parser reads them: without comments, and with line breaks only where a
 /// statement ends.
 pub fn tokens(text: &str) -> Vec<Token> {
-    let (layout, _) = scan(text, Mode::Program, &mut Reports::new(text));
+    let (layout, _) = scan(text, ParseMode::Program, &mut Reports::new(text));
     layout.tokens.into_iter().filter(|token| token.kind != TokenKind::End).collect()
 }
 
 /// Parses a text and counts the steps of work, which a test compares with the length of the text.
-fn parse_counting_steps(text: &str, mode: Mode, limits: &Limits) -> (ParseOutput, usize) {
+fn parse_counting_steps(text: &str, mode: ParseMode, limits: &Limits) -> (ParseOutput, usize) {
     let mut reports = Reports::new(text);
     if text.len() > limits.program_bytes {
         let message = format!(
@@ -78,7 +78,7 @@ fn parse_counting_steps(text: &str, mode: Mode, limits: &Limits) -> (ParseOutput
 }
 
 /// Lexes a text and lays its tokens out. Also returns the number of steps that the lexer took.
-fn scan<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> (Layout, usize) {
+fn scan<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> (Layout, usize) {
     let lexed = lexer::lex(text, mode, reports);
     let layout = layout::lay_out(text, &lexed, reports);
     (layout, lexed.steps)

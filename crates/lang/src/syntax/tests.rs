@@ -3,11 +3,11 @@
 
 use base::Limits;
 
-use super::{Mode, ParseOutput, parse_counting_steps};
+use super::{ParseMode, ParseOutput, parse_counting_steps};
 
 fn steps(text: &str) -> usize {
     let limits = Limits { statements: usize::MAX, program_bytes: usize::MAX, ..Limits::default() };
-    let (parsed, steps) = parse_counting_steps(text, Mode::Program, &limits);
+    let (parsed, steps) = parse_counting_steps(text, ParseMode::Program, &limits);
     assert!(parsed.diagnostics.len() <= 20);
     steps
 }

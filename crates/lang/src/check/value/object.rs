@@ -14,7 +14,7 @@ use crate::ir::Expr;
 use crate::syntax::tree::{Arg, Entry, Name, Operator, Pred, Value, ValueKind};
 
 /// The slots of an object or an arm, by their names.
-type Slots = IndexMap<String, Slot>;
+type SlotTypes = IndexMap<String, Slot>;
 
 impl<'s> Checker<'s> {
     /// Returns the union of which a slot takes an arm, or a list of arms.
@@ -161,7 +161,7 @@ impl<'s> Checker<'s> {
     fn check_slots(
         &mut self,
         ref_catalog: RefCatalog<'_>,
-        slots: &Slots,
+        slots: &SlotTypes,
         pairs: &[(&Name, &Value)],
         span: Span,
         arm: Option<&str>,

@@ -8,7 +8,7 @@ use base::{Diagnostic, Span};
 
 use super::Lexer;
 use crate::codes;
-use crate::syntax::Mode;
+use crate::syntax::ParseMode;
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
 
@@ -147,8 +147,8 @@ impl<'t> Lexer<'t, '_> {
         let closing = if alone { self.closing_lines().closing_of(tag, start) } else { ClosingLine::None };
         match (closing, crowded_close) {
             (ClosingLine::Line(line), _) => self.push_block(start, line),
-            (ClosingLine::Sloppy(line), _) if self.mode == Mode::Program => self.sloppy_block(start, line, tag),
-            _ if self.mode == Mode::Taught => {
+            (ClosingLine::Sloppy(line), _) if self.mode == ParseMode::Program => self.sloppy_block(start, line, tag),
+            _ if self.mode == ParseMode::Taught => {
                 self.push(TokenKind::Hole, opener);
                 self.skip_to(opener.end as usize);
             }

@@ -11,7 +11,7 @@ mod stray;
 use base::{Diagnostic, Span};
 use logos::Logos;
 
-use super::Mode;
+use super::ParseMode;
 use super::reports::{Reports, quoted, shown};
 use super::token::{Token, TokenKind};
 use crate::codes;
@@ -33,7 +33,7 @@ pub(super) struct Lexed {
 }
 
 /// Splits a text into tokens. Text that is no token is reported and becomes a token `Bad`.
-pub(super) fn lex<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> Lexed {
+pub(super) fn lex<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> Lexed {
     let mut lexer = Lexer {
         text,
         mode,
@@ -55,7 +55,7 @@ pub(super) fn lex<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> L
 /// The state of the lexer.
 struct Lexer<'t, 'r> {
     text: &'t str,
-    mode: Mode,
+    mode: ParseMode,
     /// The generated lexer of the plain tokens, and the position in the text.
     raw: logos::Lexer<'t, RawToken>,
     reports: &'r mut Reports<'t>,

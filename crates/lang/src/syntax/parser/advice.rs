@@ -3,7 +3,7 @@
 
 use base::Span;
 
-use super::cursor::{Group, Parser};
+use super::cursor::{BracketGroup, Parser};
 use super::postfix::{Postfix, UnbracketedArguments};
 use crate::codes;
 use crate::syntax::reports::{quoted, shown};
@@ -15,7 +15,7 @@ const MAX_QUOTED_TOKENS: usize = 16;
 impl Parser<'_, '_> {
     /// Reports the token that stands where a comma or the group's end belongs. Returns whether the next item can be
     /// read from here.
-    pub(super) fn report_separator(&mut self, group: Group) -> bool {
+    pub(super) fn report_separator(&mut self, group: BracketGroup) -> bool {
         if self.is_word("and") {
             self.report_note(codes::UNEXPECTED, self.span(), "`and` was read as a comma");
             self.bump();
@@ -59,7 +59,7 @@ impl Parser<'_, '_> {
 
     /// Returns whether an item begins here without a comma before it: `p2=…` after `p1=…`, or `p2` after `p1` in a list
     /// of names.
-    fn begins_item(&self, group: Group) -> bool {
+    fn begins_item(&self, group: BracketGroup) -> bool {
         let next = self.next_kind();
         let names = self.last_value.is_none_or(|value| value < group.start);
         let keyed = match self.kind() {
@@ -99,7 +99,7 @@ impl Parser<'_, '_> {
     }
 
     /// Returns the span from the start of the last value to the next comma, if that looks like a text without quotes.
-    fn unquoted_text(&self, group: Group) -> Option<Span> {
+    fn unquoted_text(&self, group: BracketGroup) -> Option<Span> {
         let last_value = self.last_value?;
         let first = self.token_at(last_value);
         let bare = |kind| matches!(kind, TokenKind::Word | TokenKind::Number | TokenKind::Uri);
@@ -123,7 +123,7 @@ impl Parser<'_, '_> {
 
     /// Returns the span of a string with quotes in it, such as `"He said "hi" to me"`: from its first quote to the last
     /// before the next comma.
-    fn inner_quotes(&self, group: Group) -> Option<Span> {
+    fn inner_quotes(&self, group: BracketGroup) -> Option<Span> {
         let first = self.token_at(self.last_value.filter(|value| value + 1 == self.at)?);
         if first.kind != TokenKind::String || !self.is_adjacent(0) {
             return None;

@@ -3,7 +3,7 @@
 
 use base::{Diagnostic, Span};
 
-use super::cursor::{Group, Parser};
+use super::cursor::{BracketGroup, Parser};
 use super::list::path_text;
 use crate::codes;
 use crate::syntax::reports::shown;
@@ -27,7 +27,7 @@ enum GroupByItem {
 
 impl Parser<'_, '_> {
     /// Parses the aggregates in the brackets of `.aggregate(…)`.
-    pub(super) fn specs(&mut self, group: Group) -> Vec<AggregateSpec> {
+    pub(super) fn specs(&mut self, group: BracketGroup) -> Vec<AggregateSpec> {
         if !self.in_group(group) {
             self.report_unexpected("`.aggregate` needs at least one result, such as `n=count`");
         }
@@ -36,7 +36,7 @@ impl Parser<'_, '_> {
 
     /// Parses the fields and aggregates in the brackets of `.group_by(…)`. Aggregates that were written behind the
     /// brackets are taken in where only one meaning is possible.
-    pub(super) fn group_by(&mut self, group: Group) -> PartKind {
+    pub(super) fn group_by(&mut self, group: BracketGroup) -> PartKind {
         let items = self.items(group, "a slot or a result such as `n=count`", Self::group_item);
         let (mut fields, mut specs) = (Vec::new(), Vec::new());
         for item in items {

@@ -40,7 +40,7 @@ pub(super) struct Parser<'t, 'r> {
 
 /// A bracket group that is being read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct BracketGroup {
     /// The index of its first token.
     pub start: usize,
     /// The index of its closer, or of the token before which the group ends without one.
@@ -175,7 +175,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// Enters the group whose opener is the current token. A group that is nested too deep is reported and skipped.
-    pub(super) fn enter_group(&mut self) -> Option<Group> {
+    pub(super) fn enter_group(&mut self) -> Option<BracketGroup> {
         if self.depth >= self.max_depth {
             if !self.nesting_reported {
                 self.nesting_reported = true;
@@ -189,11 +189,11 @@ impl<'t, 'r> Parser<'t, 'r> {
         let group_end = self.groups.get(self.at).copied().unwrap_or_default();
         let opener = self.bump().kind;
         self.depth += 1;
-        Some(Group { start: self.at, end: group_end.at, closed: group_end.closed, opener })
+        Some(BracketGroup { start: self.at, end: group_end.at, closed: group_end.closed, opener })
     }
 
     /// Leaves a group. Tokens that are left in it are reported, unless an error was reported already.
-    pub(super) fn leave_group(&mut self, group: Group) {
+    pub(super) fn leave_group(&mut self, group: BracketGroup) {
         if self.at < group.end {
             let closer = group.opener.closer().and_then(TokenKind::spelling).unwrap_or(")");
             self.report_expected(&format!("`{closer}`"));
@@ -205,7 +205,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// Returns whether the current token lies before the end of the group.
-    pub(super) fn in_group(&self, group: Group) -> bool {
+    pub(super) fn in_group(&self, group: BracketGroup) -> bool {
         self.at < group.end
     }
 
@@ -221,7 +221,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// Skips to the next comma of the group, or to its end.
-    pub(super) fn skip_item(&mut self, group: Group) {
+    pub(super) fn skip_item(&mut self, group: BracketGroup) {
         while self.in_group(group) && self.kind() != TokenKind::Comma {
             self.skip_token_or_group();
         }

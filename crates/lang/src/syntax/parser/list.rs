@@ -3,7 +3,7 @@
 
 use base::{Diagnostic, Span};
 
-use super::cursor::{Group, Parser};
+use super::cursor::{BracketGroup, Parser};
 use crate::codes;
 use crate::syntax::lexer::decode;
 use crate::syntax::token::TokenKind;
@@ -28,7 +28,7 @@ impl Parser<'_, '_> {
     /// Parses the items of a group, and leaves the group. `what` names an item in messages.
     pub(super) fn items<T>(
         &mut self,
-        group: Group,
+        group: BracketGroup,
         what: &str,
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Vec<T> {

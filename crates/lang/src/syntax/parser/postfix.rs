@@ -4,7 +4,7 @@
 
 use base::{Edit, Span};
 
-use super::cursor::{Group, GroupSpans, Parser};
+use super::cursor::{BracketGroup, GroupSpans, Parser};
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{PartKind, Value, ValueKind};
 
@@ -91,7 +91,7 @@ impl Parser<'_, '_> {
     }
 
     /// Parses the number in the brackets of `.limit` or `.page_size`.
-    fn count(&mut self, group: Group, name: &str) -> Value {
+    fn count(&mut self, group: BracketGroup, name: &str) -> Value {
         if self.kind() == TokenKind::Word && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
             let wrong = Span { start: self.span().start, end: self.token(2).span.start };
             self.report_fix(self.span(), format!("`.{name}` takes only a number"), wrong, "");
@@ -119,7 +119,7 @@ impl Parser<'_, '_> {
 
     /// Checks that the brackets of `.first()`, `.last()` or `.singleton()` are empty. `whole` is the span of the name
     /// and its brackets.
-    fn one_row_postfix(&mut self, group: Group, whole: Span, kind: PartKind) -> PartKind {
+    fn one_row_postfix(&mut self, group: BracketGroup, whole: Span, kind: PartKind) -> PartKind {
         if self.in_group(group) {
             let name = whole.of(self.text).split(['(', '{']).next().unwrap_or("first");
             if self.kind() == TokenKind::Number && kind == PartKind::Last {
@@ -144,7 +144,7 @@ impl Parser<'_, '_> {
     }
 
     /// Parses `(p4)`, `(p4, desc)` or `(p4 desc)`.
-    fn sort(&mut self, group: Group) -> Option<PartKind> {
+    fn sort(&mut self, group: BracketGroup) -> Option<PartKind> {
         let has_keyword = ["by", "key", "field", "on", "column", "slot"].iter().any(|word| self.is_word(word));
         if has_keyword && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
             let wrong = Span { start: self.span().start, end: self.token(2).span.start };
