@@ -181,8 +181,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Reports `null` in an update that cannot send it: the update would keep the old value and seem to have emptied
-    /// it.
-    /// Returns whether `null` may be left out.
+    /// it. Returns whether `null` may be left out.
     fn check_can_empty(&mut self, capability: &Capability, param: &Param, slot: &Name, value: &Value) -> bool {
         if capability.kind != Kind::Update || param.required {
             return true;
