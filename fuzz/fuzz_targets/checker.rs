@@ -1,4 +1,4 @@
-//! Checks any program that parses: it has either mistakes or a plan that can be shown.
+//! Checks any program that parses. It has either mistakes or a plan that can be shown.
 //! Invariant: nothing panics, and every position of a mistake lies in the text.
 #![no_main]
 
@@ -10,8 +10,9 @@ use lang::scope::Scope;
 use lang::syntax::parse;
 use lang::{check, plan};
 use libfuzzer_sys::fuzz_target;
-use teach::{TeachRequest, Ledger, Seed};
+use teach::{Ledger, Seed, TeachRequest};
 
+/// A scope in which every entity of two catalogs is taught.
 static SCOPE: LazyLock<Scope> = LazyLock::new(|| {
     let texts = [
         ("tracker.yaml", include_str!("../../tests/lang/catalogs/tracker.yaml")),
@@ -26,7 +27,9 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(|| {
         .values()
         .flat_map(|c| c.entities.keys().map(|e| Seed::new(c.id.clone(), e)))
         .collect();
-    let Ok(wave) = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds)) else { panic!("the catalogs cannot be taught") };
+    let Ok(wave) = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds)) else {
+        panic!("the catalogs cannot be taught")
+    };
     let mut scope = wave.ledger.scope(&catalogs);
     scope.now = Some(Timestamp(1_794_745_845_678));
     scope
@@ -38,20 +41,21 @@ fuzz_target!(|text: &str| {
     if parsed.diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }
-    let found = match check::check(&SCOPE, &parsed.program) {
+    let diagnostics = match check::check(&SCOPE, &parsed.program) {
         Ok((checked, notes)) => {
             assert!(!notes.iter().any(Diagnostic::is_error), "{notes:?}");
             let _ = check::outline(&checked);
             let _ = plan::explain(&plan::plan(&checked, &limits));
             notes
         }
-        Err(found) => {
-            assert!(found.iter().any(Diagnostic::is_error), "refused without a mistake");
-            found
+        Err(errors) => {
+            assert!(errors.iter().any(Diagnostic::is_error), "refused without a mistake");
+            errors
         }
     };
-    for found in &found {
-        assert!(text.get(found.span.start as usize..found.span.end as usize).is_some(), "{found:?}");
+    for diagnostic in &diagnostics {
+        let range = diagnostic.span.start as usize..diagnostic.span.end as usize;
+        assert!(text.get(range).is_some(), "{diagnostic:?}");
     }
-    let _ = base::render_for_model(text, &found);
+    let _ = base::render_for_model(text, &diagnostics);
 });

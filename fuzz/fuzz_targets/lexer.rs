@@ -1,4 +1,4 @@
-//! Splits any text into tokens, which are in order, do not overlap, and begin and end between characters.
+//! Splits any text into tokens. They are in order, do not overlap, and begin and end between characters.
 //! Invariant: nothing panics.
 #![no_main]
 

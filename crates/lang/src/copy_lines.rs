@@ -1,101 +1,121 @@
-//! Corrections as lines to copy: the author's own line with everything on it corrected.
-//! Invariant: a line to copy is one line; it stands with the first report that corrects it, and each costs a bounded look at
-//! the text around it.
+//! Adds a line to copy to each diagnostic: the author's own line with all its corrections applied.
+//! Invariant: a line to copy is one line and stands with the first diagnostic that corrects it. Each costs a bounded
+//! look at the text around it.
 
 use std::ops::Range;
 
 use base::{Diagnostic, Edit, Span, apply_edits};
 
-/// A line longer than this is not repeated in a correction; the corrected piece alone is.
-pub(crate) const LINE: usize = 320;
+/// A line of more bytes than this is not repeated in a correction. The corrected piece alone is.
+pub(crate) const MAX_LINE_BYTES: usize = 320;
 
-/// Reports in the order of their places, with their lines to copy. A line's corrections are made together and stand with its
-/// first report, so that no line to copy is still wrong where another report says so.
-pub(crate) fn add_copy_lines(text: &str, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    copied(text, found, |range, edits| alone(text, range, edits))
+/// Sorts the diagnostics by position and adds their lines to copy. All corrections of one line are applied together and
+/// shown with its first diagnostic, so that no line to copy contains a mistake that another diagnostic reports.
+pub(crate) fn add_copy_lines(text: &str, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    add_lines(text, diagnostics, |range, edits| corrected_line(text, range, edits))
 }
 
-/// The same with the lines of the program that it becomes, which may need more than these corrections.
-pub(crate) fn add_copy_lines_of(text: &str, found: Vec<Diagnostic>, settled: &str) -> Vec<Diagnostic> {
-    let (lines, before): (Vec<&str>, usize) = (settled.lines().collect(), text.lines().count());
-    copied(text, found, |range, edits| {
+/// Does the same as [`add_copy_lines`], but takes the lines from `corrected_program`, which may contain more
+/// corrections than the diagnostics do.
+pub(crate) fn add_copy_lines_from(
+    text: &str,
+    diagnostics: Vec<Diagnostic>,
+    corrected_program: &str,
+) -> Vec<Diagnostic> {
+    let lines: Vec<&str> = corrected_program.lines().collect();
+    let line_count = text.lines().count();
+    add_lines(text, diagnostics, |range, edits| {
         let number = text.get(..range.start)?.matches('\n').count();
         let spans_lines = text.get(range.clone())?.contains('\n');
         match lines.get(number) {
-            Some(line) if lines.len() == before && !spans_lines => Some(line.trim().to_owned()).filter(|l| copies(l)),
-            _ => alone(text, range, edits),
+            // Only equal line counts make the line numbers of both texts correspond.
+            Some(line) if lines.len() == line_count && !spans_lines => {
+                Some(line.trim().to_owned()).filter(|l| fits_in_copy(l))
+            }
+            _ => corrected_line(text, range, edits),
         }
     })
 }
 
-fn copied(
+/// Sorts the diagnostics and sets `copy` in each. `line` makes the line to copy from the range of a line and its edits.
+fn add_lines(
     text: &str,
-    mut found: Vec<Diagnostic>,
+    mut diagnostics: Vec<Diagnostic>,
     line: impl Fn(Range<usize>, &[Edit]) -> Option<String>,
 ) -> Vec<Diagnostic> {
-    found.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
-    let mut corrected: Vec<Line> = Vec::new();
-    for (report, diagnostic) in found.iter_mut().enumerate() {
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
+    let mut corrected: Vec<CorrectedLine> = Vec::new();
+    for (report, diagnostic) in diagnostics.iter_mut().enumerate() {
         let Some(range) = line_around(text, &diagnostic.fix) else {
-            // The piece alone, where it is one.
+            // The line is too long to repeat, so a single edit is shown as its replacement alone.
             if let [only] = diagnostic.fix.as_slice() {
-                diagnostic.copy = Some(only.replacement_in(text)).filter(|piece| copies(piece));
+                diagnostic.copy = Some(only.replacement_in(text)).filter(|piece| fits_in_copy(piece));
             }
             continue;
         };
         let known = corrected.iter_mut().find(|known| known.range == range);
         match known {
-            Some(known) if known.takes(&diagnostic.fix) => known.edits.extend(diagnostic.fix.iter().cloned()),
+            Some(known) if known.can_add(&diagnostic.fix) => known.edits.extend(diagnostic.fix.iter().cloned()),
             Some(_) => diagnostic.copy = line(range, &diagnostic.fix),
-            None => corrected.push(Line { range, report, edits: diagnostic.fix.clone() }),
+            None => corrected.push(CorrectedLine { range, report, edits: diagnostic.fix.clone() }),
         }
     }
-    for Line { range, report, edits } in corrected {
-        if let Some(diagnostic) = found.get_mut(report) {
+    for CorrectedLine { range, report, edits } in corrected {
+        if let Some(diagnostic) = diagnostics.get_mut(report) {
             diagnostic.copy = line(range, &edits);
         }
     }
-    found
+    diagnostics
 }
 
-/// A line of the text and its corrections.
-struct Line {
+/// A line of the text that is corrected.
+struct CorrectedLine {
+    /// The bytes of the line in the text, without the line break.
     range: Range<usize>,
-    /// Which report shows it.
+    /// The index of the first diagnostic that corrects the line, which shows it.
     report: usize,
+    /// The edits of all diagnostics on this line that do not overlap.
     edits: Vec<Edit>,
 }
 
-impl Line {
-    fn takes(&self, edits: &[Edit]) -> bool {
+impl CorrectedLine {
+    /// Returns whether none of the edits overlaps an edit that the line already has.
+    fn can_add(&self, edits: &[Edit]) -> bool {
         edits.iter().all(|edit| self.edits.iter().all(|other| edit.is_disjoint_from(other)))
     }
 }
 
-fn alone(text: &str, range: Range<usize>, edits: &[Edit]) -> Option<String> {
+/// Returns the line with the edits applied, or `None` if the result does not fit in a copy.
+fn corrected_line(text: &str, range: Range<usize>, edits: &[Edit]) -> Option<String> {
     let line = apply_edits(text, range, edits);
     let line = line.trim_start_matches('\u{feff}').trim();
-    // Several lines are one where nothing in them depends on the line it stands in.
+    // A correction that spans lines is joined to one line, except when a heredoc, a comment or an open string gives the
+    // line breaks a meaning.
     let plain = !["<<", ";;"].iter().any(|sign| line.contains(sign)) && line.matches('"').count() % 2 == 0;
     if line.contains('\n') && plain {
         let joined: Vec<&str> = line.lines().map(str::trim).collect();
-        return Some(joined.join(" ")).filter(|joined| copies(joined));
+        return Some(joined.join(" ")).filter(|joined| fits_in_copy(joined));
     }
-    copies(line).then(|| line.to_owned())
+    fits_in_copy(line).then(|| line.to_owned())
 }
 
-fn copies(line: &str) -> bool {
-    line.len() <= 2 * LINE && !line.contains('\n')
+/// Returns whether a text is one line and short enough to be shown. Corrections may make a line longer than
+/// `MAX_LINE_BYTES`, so twice as much is accepted.
+fn fits_in_copy(line: &str) -> bool {
+    line.len() <= 2 * MAX_LINE_BYTES && !line.contains('\n')
 }
 
-/// The line, or lines, that hold all of the edits, unless they are long.
+/// Returns the range of the lines that hold all edits. Looks at most `MAX_LINE_BYTES` to either side, and returns
+/// `None` if the lines are longer.
 fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
     let span = edits.iter().map(|edit| edit.span).reduce(Span::to)?;
-    let (start, end) = (span.start as usize, span.end as usize);
-    let (before, after) = (text.get(..start)?, text.get(end..)?);
-    let head_from = before.floor_char_boundary(before.len().saturating_sub(LINE));
+    let start = span.start as usize;
+    let end = span.end as usize;
+    let before = text.get(..start)?;
+    let after = text.get(end..)?;
+    let head_from = before.floor_char_boundary(before.len().saturating_sub(MAX_LINE_BYTES));
     let head = before.get(head_from..)?;
-    let tail = after.get(..after.floor_char_boundary(LINE.min(after.len())))?;
+    let tail = after.get(..after.floor_char_boundary(MAX_LINE_BYTES.min(after.len())))?;
     let first = match head.rfind('\n') {
         Some(at) => head_from + at + 1,
         None if head_from == 0 => 0,
@@ -106,5 +126,5 @@ fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
         None if tail.len() == after.len() => text.len(),
         None => return None,
     };
-    (last - first <= LINE).then_some(first..last)
+    (last - first <= MAX_LINE_BYTES).then_some(first..last)
 }

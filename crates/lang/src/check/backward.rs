@@ -1,37 +1,44 @@
-//! `.^Entity`: against the direction of a declared relation.
-//! Invariant: it stands on a declared relation; where the row holds the reference it is followed, otherwise a query asks for
-//! whatever refers to the row.
+//! Checks `.^Entity`, the step against the direction of a declared relation.
+//! Invariant: the step follows a declared relation. If the row holds the reference, it is followed; otherwise a query
+//! finds the rows that refer to the row.
 
 use base::{Diagnostic, Edit, Span};
 use catalog::{Capability, Param, Relation, Type, Via};
 
-use super::correction::BraceSpan;
+use super::correction::WrittenFilters;
 use super::{Checker, NodeId};
 use crate::codes;
 use crate::ir::{CapabilityRef, EntityRef, Expr, RowPart, StepKind};
 use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{EntityName, Pred};
 
-/// How a relation is followed backwards.
+/// A way to follow a relation backwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BackPath<'s> {
     /// The row holds the reference in this field.
     Field(&'s str),
-    /// A query with this parameter finds what refers to the row.
+    /// A query with this parameter finds the rows that refer to the row.
     Query(&'s Capability, &'s str),
 }
 
 impl<'s> Checker<'s> {
-    pub(super) fn back(&mut self, input: NodeId, written: &EntityName, preds: &[Pred], span: Span) -> Option<NodeId> {
-        let source = self.entity(written)?;
+    /// Checks `rows.^Entity{…}`. `written` is the entity whose relation leads to these rows.
+    pub(super) fn follow_backwards(
+        &mut self,
+        input: NodeId,
+        written: &EntityName,
+        preds: &[Pred],
+        span: Span,
+    ) -> Option<NodeId> {
+        let source = self.resolve_entity(written)?;
         let rows = self.rows(input).clone();
-        let here = self.exposed_of(&rows).filter(|e| e.catalog.id == source.catalog.id);
-        let back_paths = here.map(|here| back_paths(source, here)).unwrap_or_default();
+        let rows_entity = self.exposed_of(&rows).filter(|e| e.catalog.id == source.catalog.id);
+        let back_paths = rows_entity.map(|rows_entity| back_paths(source, rows_entity)).unwrap_or_default();
         let [back_path] = back_paths.as_slice() else {
-            self.report_no_back_path(here, source, &back_paths, (written, span));
+            self.report_no_back_path(rows_entity, source, &back_paths, written, span);
             return None;
         };
-        let here = here?;
+        let rows_entity = rows_entity?;
         match *back_path {
             BackPath::Field(field) => {
                 if !preds.is_empty() {
@@ -45,24 +52,25 @@ impl<'s> Checker<'s> {
             }
             BackPath::Query(capability, param) => {
                 let params: Vec<&Param> = capability.params.values().filter(|p| p.name != param).collect();
-                let braces = BraceSpan { head: written.span().end, end: span.end };
-                let mut args = self.filters(source, &params, (preds, braces), NameStyle::of(&written.name.text))?;
+                let style = NameStyle::of(&written.name.text);
+                let filters = WrittenFilters { preds, start: written.span().end, end: span.end };
+                let mut args = self.filters(source, &params, filters, style)?;
                 let missing: Vec<&Param> =
                     params.into_iter().filter(|p| p.required && !args.contains_key(p.name.as_str())).collect();
                 if !missing.is_empty() {
-                    let style = NameStyle::of(&written.name.text);
-                    let slots = self.slot_samples(source, missing.iter().copied(), style);
-                    self.report_missing_params(source, &missing, style, (span, braces.with_filters(preds, &slots)));
+                    self.report_missing_params(source, &missing, style, filters, span);
                     return None;
                 }
-                // In its arguments the row is the one it starts from.
-                let own = matches!(self.checked_node(input).kind, StepKind::OuterRows { step: None });
-                if !own && args.values().any(Expr::uses_row) {
+                // `_` in these arguments is the row that the query starts from. In a program, `_` means the row of a
+                // `=>`, so it is accepted only where both are the same row.
+                let starts_from_scope_row = matches!(self.checked_node(input).kind, StepKind::OuterRows { step: None });
+                if !starts_from_scope_row && args.values().any(Expr::uses_row) {
                     let message = "inside `.^…{…}` there is no `_`; filter with `.filter{…}` after it";
                     self.error(codes::ROW_OUTSIDE, span, message);
                     return None;
                 }
-                let of = EntityRef { catalog: here.catalog.id.clone(), entity: here.entity.as_str().into() };
+                let of =
+                    EntityRef { catalog: rows_entity.catalog.id.clone(), entity: rows_entity.entity.as_str().into() };
                 args.insert(param.into(), Expr::Row(RowPart::Key(of)));
                 let target = self.capability_rows(&source.catalog, capability, true);
                 let call = CapabilityRef::new(&source.catalog, capability);
@@ -73,13 +81,15 @@ impl<'s> Checker<'s> {
 
     fn report_no_back_path(
         &mut self,
-        here: Option<&ExposedEntity>,
+        rows_entity: Option<&ExposedEntity>,
         source: &ExposedEntity,
         back_paths: &[BackPath<'_>],
-        (written, span): (&EntityName, Span),
+        written: &EntityName,
+        span: Span,
     ) {
         let style = NameStyle::of(&written.name.text);
-        let (from, to) = (here.map_or("these rows", |h| h.styled_name(style)), source.styled_name(style));
+        let from = rows_entity.map_or("these rows", |e| e.styled_name(style));
+        let to = source.styled_name(style);
         let message = if back_paths.is_empty() {
             format!("no relation of {to} leads to {from} that can be followed backwards")
         } else {
@@ -94,33 +104,39 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// Every way from `here` back to `source`, each once; what the row holds itself comes before a query.
-fn back_paths<'s>(source: &'s ExposedEntity, here: &'s ExposedEntity) -> Vec<BackPath<'s>> {
+/// Lists the ways from rows of an entity back to `source`, each once. If the row holds a reference itself, queries are
+/// left out.
+fn back_paths<'s>(source: &'s ExposedEntity, rows_entity: &'s ExposedEntity) -> Vec<BackPath<'s>> {
     let relations = source.definition().into_iter().flat_map(|e| e.relations.values());
-    let mut found: Vec<BackPath<'s>> = Vec::new();
-    for relation in relations.filter(|r| r.target == here.entity) {
-        found.extend(back_path(source, here, relation).filter(|back_path| !found.contains(back_path)));
+    let mut paths: Vec<BackPath<'s>> = Vec::new();
+    for relation in relations.filter(|r| r.target == rows_entity.entity) {
+        paths.extend(back_path(source, rows_entity, relation).filter(|back_path| !paths.contains(back_path)));
     }
-    let held: Vec<BackPath<'s>> =
-        found.iter().copied().filter(|back_path| matches!(back_path, BackPath::Field(_))).collect();
-    if held.is_empty() { found } else { held }
+    let field_paths: Vec<BackPath<'s>> =
+        paths.iter().copied().filter(|back_path| matches!(back_path, BackPath::Field(_))).collect();
+    if field_paths.is_empty() { paths } else { field_paths }
 }
 
-fn back_path<'s>(source: &'s ExposedEntity, here: &'s ExposedEntity, relation: &'s Relation) -> Option<BackPath<'s>> {
+/// Returns the way back along one relation of `source`, if there is one.
+fn back_path<'s>(
+    source: &'s ExposedEntity,
+    rows_entity: &'s ExposedEntity,
+    relation: &'s Relation,
+) -> Option<BackPath<'s>> {
     let refers = |kind: &Type, to: &str| matches!(kind, Type::Ref(target) if target == to);
-    let held = |name: &str| {
-        let field = here.definition()?.fields.get(name)?;
+    let reference_in_row = |name: &str| {
+        let field = rows_entity.definition()?.fields.get(name)?;
         refers(&field.kind, &source.entity).then_some(BackPath::Field(field.name.as_str()))
     };
     match &relation.via {
-        Via::Call { fill, .. } => fill.keys().find_map(|param| held(param)),
+        Via::Call { fill, .. } => fill.keys().find_map(|param| reference_in_row(param)),
         Via::Embedded { .. } => {
-            let fields = here.definition()?.fields.values();
+            let fields = rows_entity.definition()?.fields.values();
             let mut refs = fields.filter(|f| refers(&f.kind, &source.entity));
             refs.next().map(|f| BackPath::Field(f.name.as_str()))
         }
         Via::Key { field } => source.catalog.queries(&source.entity).find_map(|query| {
-            let param = query.params.get(field).filter(|p| refers(&p.kind, &here.entity))?;
+            let param = query.params.get(field).filter(|p| refers(&p.kind, &rows_entity.entity))?;
             Some(BackPath::Query(query, param.name.as_str()))
         }),
     }

@@ -1,15 +1,16 @@
-//! `page(…)`, `wait(…)`, `cancel(…)`: what an earlier run left behind.
-//! Invariant: a handle names the slot of its session, so that it means one thing in any conversation.
+//! Checks `page(…)`, `wait(…)` and `cancel(…)`, the uses of a handle of an earlier run.
+//! Invariant: a handle names the slot of its session, so it means the same run in any conversation.
 
 use base::{Diagnostic, Edit};
 
 use super::{Checker, NodeId, RowType};
 use crate::codes;
 use crate::ir::StepKind;
-use crate::syntax::tree::{HostCall, HostKind};
+use crate::syntax::tree::{HandleCall, HandleCallKind};
 
 impl Checker<'_> {
-    pub(super) fn host(&mut self, call: &HostCall) -> Option<NodeId> {
+    /// Checks the use of a handle. The columns of its rows are known only at run time.
+    pub(super) fn handle_call(&mut self, call: &HandleCall) -> Option<NodeId> {
         if !self.effects_allowed() {
             self.error(
                 codes::EFFECT_AS_VALUE,
@@ -18,35 +19,35 @@ impl Checker<'_> {
             );
             return None;
         }
-        let handle = self.handle(call)?;
+        let handle = self.check_handle(call)?;
         let rows = RowType { has_unknown_columns: true, ..RowType::computed(Vec::new(), true) };
         Some(match call.kind {
-            HostKind::Page => {
+            HandleCallKind::Page => {
                 let limit = match &call.limit {
-                    Some(limit) => Some(self.count(limit)?),
+                    Some(limit) => Some(self.check_count(limit)?),
                     None => None,
                 };
                 self.add_node(StepKind::Page { handle, limit }, rows)
             }
-            HostKind::Wait => self.add_node(StepKind::Operation { handle, cancel: false }, rows),
-            HostKind::Cancel => self.add_node(StepKind::Operation { handle, cancel: true }, rows),
+            HandleCallKind::Wait => self.add_node(StepKind::Operation { handle, cancel: false }, rows),
+            HandleCallKind::Cancel => self.add_node(StepKind::Operation { handle, cancel: true }, rows),
         })
     }
 
-    /// `s0_pg1`: the slot, `pg` or `o`, and a number.
-    fn handle(&mut self, call: &HostCall) -> Option<String> {
+    /// Checks that a handle has the form `s0_pg1`: the slot, `pg` or `o`, and a number.
+    fn check_handle(&mut self, call: &HandleCall) -> Option<String> {
         let written = &call.handle.text;
         let (word, letters) = match call.kind {
-            HostKind::Page => ("page", "pg"),
-            HostKind::Wait => ("wait", "o"),
-            HostKind::Cancel => ("cancel", "o"),
+            HandleCallKind::Page => ("page", "pg"),
+            HandleCallKind::Wait => ("wait", "o"),
+            HandleCallKind::Cancel => ("cancel", "o"),
         };
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let numbered = |text: &str| text.strip_prefix(letters).is_some_and(digits);
-        let whole = written
+        let is_handle = written
             .split_once('_')
             .is_some_and(|(slot, rest)| slot.strip_prefix('s').is_some_and(digits) && numbered(rest));
-        if whole {
+        if is_handle {
             return Some(written.to_string());
         }
         let slot = self.scope.slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());

@@ -1,6 +1,6 @@
-//! `..` among filters and arguments, as tables write the slots that a list or a call shares with a key spelled out before: all
-//! of the key's slots but its last.
-//! Invariant: only a taught line may have it; a program that copied it is told which slots it stands for.
+//! Expands `..` among filters and arguments. Tables write it for the slots that a list or a call shares with a key
+//! spelled out before: all slots of the key except its last.
+//! Invariant: only a taught line may have `..`. A program that copied it is told which slots it stands for.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,18 @@ use catalog::{Capability, Param};
 use super::Checker;
 use crate::codes;
 use crate::scope::{ExposedEntity, NameStyle};
-use crate::syntax::tree::{Arg, Name, Path, Pred};
+use crate::syntax::tree::{Arg, DottedName, Name, Pred};
 
 impl Checker<'_> {
-    /// The filters with `..` spelled out as places to fill.
+    /// Replaces `..` among filters by places to fill, one for each slot that it stands for.
     pub(super) fn expand_dots_in_preds<'p>(&self, exposed: &ExposedEntity, preds: &'p [Pred]) -> Cow<'p, [Pred]> {
         expand_dots(exposed, preds, Pred::is_dots, |pred, slot| Pred {
-            path: Path { names: vec![Name { text: slot.into(), span: pred.op_span }] },
+            path: DottedName { names: vec![Name { text: slot.into(), span: pred.op_span }] },
             ..pred.clone()
         })
     }
 
+    /// Replaces `..` among arguments by places to fill.
     pub(super) fn expand_dots_in_args<'p>(&self, exposed: &ExposedEntity, args: &'p [Arg]) -> Cow<'p, [Arg]> {
         expand_dots(exposed, args, Arg::is_dots, |arg, slot| Arg {
             slot: Name { text: slot.into(), span: arg.slot.span },
@@ -28,7 +29,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Whether the filters of a program have `..`, which is then reported.
+    /// Reports `..` among the filters of a program. Returns whether there was one.
     pub(super) fn reject_dots_in_preds(
         &mut self,
         exposed: &ExposedEntity,
@@ -36,11 +37,12 @@ impl Checker<'_> {
         preds: &[Pred],
     ) -> bool {
         let Some(at) = preds.iter().position(Pred::is_dots).filter(|_| !self.allows_placeholders) else { return false };
-        let named: Vec<&Name> = preds.iter().filter_map(|pred| pred.path.names.first()).collect();
-        self.report_dots(exposed, capability, (&named, at));
+        let slots: Vec<&Name> = preds.iter().filter_map(|pred| pred.path.names.first()).collect();
+        self.report_dots(exposed, capability, &slots, at);
         true
     }
 
+    /// Reports `..` among the arguments of a program. Returns whether there was one.
     pub(super) fn reject_dots_in_args(
         &mut self,
         exposed: &ExposedEntity,
@@ -48,30 +50,32 @@ impl Checker<'_> {
         args: &[Arg],
     ) -> bool {
         let Some(at) = args.iter().position(Arg::is_dots).filter(|_| !self.allows_placeholders) else { return false };
-        let named: Vec<&Name> = args.iter().map(|arg| &arg.slot).collect();
-        self.report_dots(exposed, capability, (&named, at));
+        let slots: Vec<&Name> = args.iter().map(|arg| &arg.slot).collect();
+        self.report_dots(exposed, capability, &slots, at);
         true
     }
 
-    /// In place of the dots stands what the call needs and does not have, by name: whatever the table showed, names work.
-    fn report_dots(&mut self, exposed: &ExposedEntity, capability: &Capability, (named, at): (&[&Name], usize)) {
-        let Some(dots) = named.get(at) else { return };
+    /// Reports `..` at the index `at` of `slots`. The correction writes the slots that the call lacks by their names,
+    /// which work whatever style the table has.
+    fn report_dots(&mut self, exposed: &ExposedEntity, capability: &Capability, slots: &[&Name], at: usize) {
+        let Some(dots) = slots.get(at) else { return };
         let given =
-            |param: &Param| named.iter().any(|name| self.scope.wire_name(&exposed.catalog, &name.text) == param.name);
+            |param: &Param| slots.iter().any(|name| self.scope.wire_name(&exposed.catalog, &name.text) == param.name);
         let text = capability.text.as_ref();
         let lacking: Vec<&Param> = capability.required().filter(|p| text != Some(&p.name) && !given(p)).collect();
         let (message, fix) = if lacking.is_empty() {
-            let end = named.get(at + 1).map_or(dots.span.end, |next| next.span.start);
+            let end = slots.get(at + 1).map_or(dots.span.end, |next| next.span.start);
             ("`..` stands for no slot here".to_owned(), Edit::delete(Span { start: dots.span.start, end }))
         } else {
             let names: Vec<String> = lacking.iter().map(|p| format!("`{}`", p.name)).collect();
-            let slots = self.slot_samples(exposed, lacking.iter().copied(), NameStyle::Names);
-            (format!("`..` stands for {}", names.join(", ")), Edit::replace(dots.span, slots))
+            let samples = self.slot_samples(exposed, lacking.iter().copied(), NameStyle::Names);
+            (format!("`..` stands for {}", names.join(", ")), Edit::replace(dots.span, samples))
         };
         self.report(Diagnostic::error(codes::PLACEHOLDER, dots.span, message).with_fix([fix]));
     }
 }
 
+/// Replaces `..` among items by one item for each slot of the key except the last. `named` makes an item of a slot.
 fn expand_dots<'p, T: Clone>(
     exposed: &ExposedEntity,
     written: &'p [T],
@@ -83,8 +87,8 @@ fn expand_dots<'p, T: Clone>(
     }
     let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
     let leading = &key[..key.len().saturating_sub(1)];
-    let one = |item: &T| -> Vec<T> {
+    let expand = |item: &T| -> Vec<T> {
         if is_dots(item) { leading.iter().map(|slot| named(item, slot)).collect() } else { vec![item.clone()] }
     };
-    Cow::Owned(written.iter().flat_map(one).collect())
+    Cow::Owned(written.iter().flat_map(expand).collect())
 }

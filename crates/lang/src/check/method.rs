@@ -1,5 +1,6 @@
-//! Methods: `Ticket.open(…)` on an entity as a whole, `Ticket(…).close(…)` on one of it.
-//! Invariant: an instance is named by its key and not read first; every argument is known and every required one given.
+//! Checks method calls: `Ticket.open(…)` on an entity as a whole, `Ticket(…).close(…)` on one row of it.
+//! Invariant: an instance is named by its key and is not read first. Every argument is known, and every required one is
+//! given.
 
 use base::Span;
 use catalog::{Capability, Kind, Param};
@@ -11,24 +12,23 @@ use super::{Checker, MethodCall, NodeId};
 use crate::codes;
 use crate::ir::{Args, CapabilityRef, Expr, RowPart, StepDescription, StepKind};
 use crate::scope::{ExposedEntity, NameStyle};
-use crate::syntax::tree::{self, Arg, EntityName, Key, Name};
+use crate::syntax::tree::{Arg, EntityName, Key, MethodArgs, Name, Value};
 
-/// What a method is called on.
+/// The thing that a method is called on.
 #[derive(Debug, Clone)]
 pub(super) enum Receiver<'s> {
+    /// An entity as a whole.
     Type(&'s ExposedEntity),
-    /// The reference to the instance.
+    /// One row of an entity, and the reference to it.
     Instance(&'s ExposedEntity, Expr),
 }
 
-/// A method and what it is called on.
-pub(super) struct ReceiverCall<'a, 's> {
-    pub receiver: Receiver<'s>,
-    pub written: MethodCall<'a>,
+/// A method call whose capability and arguments are known.
+pub(super) struct ResolvedMethod<'s> {
+    pub exposed: &'s ExposedEntity,
+    pub capability: &'s Capability,
+    pub args: Args,
 }
-
-/// What is called, on what, with what.
-type ResolvedCall<'s> = (&'s ExposedEntity, &'s Capability, Args);
 
 impl<'s> Receiver<'s> {
     fn exposed(&self) -> &'s ExposedEntity {
@@ -39,44 +39,48 @@ impl<'s> Receiver<'s> {
 }
 
 impl<'s> Checker<'s> {
-    pub(super) fn method_of_type(&mut self, exposed: &'s ExposedEntity, written: MethodCall<'_>) -> Option<NodeId> {
-        let (exposed, capability, args) = self.method(&ReceiverCall { receiver: Receiver::Type(exposed), written })?;
-        self.call(exposed, capability, args, (None, written.name.span))
+    /// Checks `Ticket.open(…)`.
+    pub(super) fn method_of_type(&mut self, exposed: &'s ExposedEntity, call: MethodCall<'_>) -> Option<NodeId> {
+        let method = self.resolve_method(&Receiver::Type(exposed), call)?;
+        self.add_call(method, None, call.name.span)
     }
 
+    /// Checks `Ticket(…).close(…)`.
     pub(super) fn method_of_instance(
         &mut self,
         exposed: &'s ExposedEntity,
-        (entity, key): (&EntityName, &Key),
-        written: MethodCall<'_>,
+        entity: &EntityName,
+        key: &Key,
+        call: MethodCall<'_>,
     ) -> Option<NodeId> {
-        let key = self.key_args(exposed, (entity, key), written.receiver)?;
+        let key = self.key_args(exposed, entity, key, call.receiver_span)?;
         let receiver = Receiver::Instance(exposed, reference_of(exposed, key)?);
-        let (exposed, capability, args) = self.method(&ReceiverCall { receiver, written })?;
-        self.call(exposed, capability, args, (None, written.name.span))
+        let method = self.resolve_method(&receiver, call)?;
+        self.add_call(method, None, call.name.span)
     }
 
-    pub(super) fn method_of_rows(&mut self, input: NodeId, written: MethodCall<'_>) -> Option<NodeId> {
-        let name = written.name;
+    /// Checks `rows.close(…)`, where the rows are a label or a longer expression.
+    pub(super) fn method_of_rows(&mut self, input: NodeId, call: MethodCall<'_>) -> Option<NodeId> {
+        let name = call.name;
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
-        let whole = matches!(&self.checked_node(input).kind, StepKind::Query { args, .. } if args.is_empty());
+        let is_whole_list = matches!(&self.checked_node(input).kind, StepKind::Query { args, .. } if args.is_empty());
         let known = exposed.and_then(|e| self.scope.method(e, &name.text));
-        let of_type = known.is_some_and(|c| !c.needs_anchor());
-        if known.is_none() && self.report_foreign_method(&rows, written) {
+        let is_method_of_type = known.is_some_and(|c| !c.needs_anchor());
+        if known.is_none() && self.report_foreign_method(&rows, call) {
             return None;
         }
-        if let (true, true, Some(exposed)) = (whole, of_type, exposed) {
-            // `x = E` and then `x.open(…)` is `E.open(…)`.
-            return self.method_of_type(exposed, written);
+        if let (true, true, Some(exposed)) = (is_whole_list, is_method_of_type, exposed) {
+            // `x = E` and then `x.open(…)` means `E.open(…)`.
+            return self.method_of_type(exposed, call);
         }
-        if let (true, Some(exposed), Some(capability)) = (rows.many && !of_type, exposed, known) {
-            self.report_many_receivers(exposed, capability, written);
+        if let (true, Some(exposed), Some(capability)) = (rows.many && !is_method_of_type, exposed, known) {
+            self.report_many_receivers(exposed, capability, call);
             return None;
         }
         let (Some(exposed), Some(of)) = (exposed, rows.entity_of()) else {
             let message = format!("`.{}(…)` is called on an entity, and these rows are of none", name.text);
-            self.error(codes::WRONG_RECEIVER, written.span, message);
+            self.error(codes::WRONG_RECEIVER, call.span, message);
             return None;
         };
         let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
@@ -89,61 +93,55 @@ impl<'s> Checker<'s> {
             return None;
         }
         let reference =
-            self.key_written(input).unwrap_or(Expr::Step { step: input.0, take: RowPart::Key(of), many: false });
-        let receiver = Receiver::Instance(exposed, reference);
-        let (exposed, capability, args) = self.method(&ReceiverCall { receiver, written })?;
-        self.call(exposed, capability, args, (None, name.span))
+            self.written_key(input).unwrap_or(Expr::Step { step: input.0, take: RowPart::Key(of), many: false });
+        let method = self.resolve_method(&Receiver::Instance(exposed, reference), call)?;
+        self.add_call(method, None, name.span)
     }
 
-    /// The capability that a method is, with all that it is called with.
-    pub(super) fn method(&mut self, method: &ReceiverCall<'_, 's>) -> Option<ResolvedCall<'s>> {
-        let (exposed, written) = (method.receiver.exposed(), method.written);
-        let style = NameStyle::of(&written.name.text);
-        let Some(capability) = self.scope.method(exposed, &written.name.text) else {
+    /// Finds the capability of a method call and checks its arguments.
+    pub(super) fn resolve_method(
+        &mut self,
+        receiver: &Receiver<'s>,
+        call: MethodCall<'_>,
+    ) -> Option<ResolvedMethod<'s>> {
+        let exposed = receiver.exposed();
+        let style = NameStyle::of(&call.name.text);
+        let Some(capability) = self.scope.method(exposed, &call.name.text) else {
             let rows = self.entity_rows(&exposed.catalog, &exposed.entity, true);
-            if !matches!(method.receiver, Receiver::Type(_)) || !self.report_foreign_method(&rows, written) {
-                self.report_unknown_method(exposed, written, style);
+            if !matches!(receiver, Receiver::Type(_)) || !self.report_foreign_method(&rows, call) {
+                self.report_unknown_method(exposed, call, style);
             }
             return None;
         };
-        let mut args = match &method.receiver {
+        let mut args = match receiver {
             Receiver::Type(_) if capability.needs_anchor() => {
-                self.report_wrong_receiver(exposed, capability, written);
+                self.report_wrong_receiver(exposed, capability, call);
                 return None;
             }
             Receiver::Instance(..) if !capability.needs_anchor() && capability.kind != Kind::Get => {
-                self.report_wrong_receiver(exposed, capability, written);
+                self.report_wrong_receiver(exposed, capability, call);
                 return None;
             }
             Receiver::Type(_) => Args::new(),
-            Receiver::Instance(_, reference) => anchor(exposed, capability, reference),
+            Receiver::Instance(_, reference) => anchor_args(exposed, capability, reference),
         };
-        let given = self.arguments(exposed, capability, method, style)?;
-        args.extend(given);
+        let given = match call.args {
+            MethodArgs::Slots(slots) => self.slot_arguments(exposed, capability, slots, style),
+            MethodArgs::Variant { name, args } => self.variant_argument(exposed, capability, name, args),
+        };
+        args.extend(given?);
         let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
         let needed = |p: &&Param| p.required || (capability.kind == Kind::Get && key.contains(&p.name));
         let missing: Vec<&Param> =
             capability.params.values().filter(needed).filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
-            self.report_missing_arguments(exposed, capability, written, &missing);
+            self.report_missing_arguments(exposed, capability, call, &missing);
             return None;
         }
-        Some((exposed, capability, args))
+        Some(ResolvedMethod { exposed, capability, args })
     }
 
-    fn arguments(
-        &mut self,
-        exposed: &ExposedEntity,
-        capability: &Capability,
-        method: &ReceiverCall<'_, 's>,
-        style: NameStyle,
-    ) -> Option<Args> {
-        match method.written.args {
-            tree::Args::Slots(slots) => self.slot_arguments(exposed, capability, slots, style),
-            tree::Args::Variant { name, args } => self.variant_argument(exposed, capability, (name, args)),
-        }
-    }
-
+    /// Checks `slot=value` arguments.
     fn slot_arguments(
         &mut self,
         exposed: &ExposedEntity,
@@ -157,20 +155,21 @@ impl<'s> Checker<'s> {
         let slots = self.expand_dots_in_args(exposed, slots);
         let mut args = Args::new();
         let mut is_valid = true;
-        for Arg { slot, value: written } in slots.iter() {
+        for Arg { slot, value: written_value } in slots.iter() {
             let Some(param) = self.scope.param(&exposed.catalog, capability.params.values(), &slot.text) else {
                 self.report_unknown_argument(exposed, capability, slot, style);
                 is_valid = false;
                 continue;
             };
             self.note_case_fix(slot, &param.name);
-            let Some(value) = self.value(&exposed.catalog, &param.kind, written) else {
+            let Some(value) = self.check_value(&exposed.catalog, &param.kind, written_value) else {
                 is_valid = false;
                 continue;
             };
-            // `null` empties what an update sets; elsewhere nothing is there yet, and it is the same as leaving it out.
-            if is_null(&value) && !capability.accepts_null(&param.name) {
-                is_valid &= self.check_can_empty(capability, param, (slot, written));
+            // `null` empties a field in an update. In other calls there is nothing to empty, so `null` leaves the
+            // argument out.
+            if is_null(&value) && !capability.empties(&param.name) {
+                is_valid &= self.check_can_empty(capability, param, slot, written_value);
                 continue;
             }
             if args.insert(SmolStr::new(&param.name), value).is_some() {
@@ -181,13 +180,9 @@ impl<'s> Checker<'s> {
         is_valid.then_some(args)
     }
 
-    /// An update that cannot say `null` would keep the old value and seem to have emptied it. True where nothing is lost.
-    fn check_can_empty(
-        &mut self,
-        capability: &Capability,
-        param: &Param,
-        (slot, value): (&Name, &tree::Value),
-    ) -> bool {
+    /// Reports `null` in an update that cannot send it: the update would keep the old value and seem to have emptied
+    /// it. Returns whether `null` may be left out.
+    fn check_can_empty(&mut self, capability: &Capability, param: &Param, slot: &Name, value: &Value) -> bool {
         if capability.kind != Kind::Update || param.required {
             return true;
         }
@@ -197,35 +192,31 @@ impl<'s> Checker<'s> {
         false
     }
 
-    /// `.m1(Circle{radius=1})`: the one parameter that takes an arm of this name.
+    /// Checks `.m1(Circle{radius=1})`, the argument of the one parameter that takes an arm of this name.
     fn variant_argument(
         &mut self,
         exposed: &ExposedEntity,
         capability: &Capability,
-        (name, args): (&Name, &[Arg]),
+        name: &Name,
+        args: &[Arg],
     ) -> Option<Args> {
         let unions: Vec<(&Param, &catalog::Union)> =
             capability.params.values().filter_map(|p| Some((p, self.arms(&p.kind)?))).collect();
-        let has = |union: &catalog::Union| union.arms.keys().any(|arm| arm.eq_ignore_ascii_case(&name.text));
-        let Some((param, union)) = unions.iter().find(|(_, union)| has(union)).or(unions.first()) else {
+        let has_arm = |union: &catalog::Union| union.arms.keys().any(|arm| arm.eq_ignore_ascii_case(&name.text));
+        let Some((param, union)) = unions.iter().find(|(_, union)| has_arm(union)).or(unions.first()) else {
             let message =
                 format!("`.{}` takes no arm of a union; arguments are `slot=value`", capability.method_name());
             self.error(codes::UNKNOWN_ARM, name.span, message);
             return None;
         };
-        let arm = self.arm_of_args(Some(&exposed.catalog), union, (name, args), name.span)?;
+        let arm = self.arm_of_args(Some(&exposed.catalog), union, name, args, name.span)?;
         let arm = if matches!(param.kind, catalog::Type::Array(_)) { super::value::list_of_one(arm) } else { arm };
         Some(Args::from([(SmolStr::new(&param.name), arm)]))
     }
 
-    /// The call itself: a read, an effect, or an effect for each row.
-    pub(super) fn call(
-        &mut self,
-        exposed: &'s ExposedEntity,
-        capability: &'s Capability,
-        args: Args,
-        (each, span): (Option<NodeId>, Span),
-    ) -> Option<NodeId> {
+    /// Adds the call of a method: a read, an effect, or an effect for each row of `each`.
+    pub(super) fn add_call(&mut self, method: ResolvedMethod<'s>, each: Option<NodeId>, span: Span) -> Option<NodeId> {
+        let ResolvedMethod { exposed, capability, args } = method;
         let call = CapabilityRef::new(&exposed.catalog, capability);
         if capability.kind.is_read() {
             if each.is_some() {
@@ -252,8 +243,8 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// The parts of the key that the instance fills.
-fn anchor(exposed: &ExposedEntity, capability: &Capability, reference: &Expr) -> Args {
+/// Returns the parameters that the key of an instance fills.
+fn anchor_args(exposed: &ExposedEntity, capability: &Capability, reference: &Expr) -> Args {
     let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
     let filled = |part: &&String| match capability.kind {
         Kind::Get => capability.params.contains_key(*part),
@@ -262,7 +253,7 @@ fn anchor(exposed: &ExposedEntity, capability: &Capability, reference: &Expr) ->
     key.iter().filter(filled).map(|part| (SmolStr::new(part), part_of(reference, part, key.len()))).collect()
 }
 
-/// One part of the key that a reference is.
+/// Returns one part of the key that a reference stands for.
 fn part_of(reference: &Expr, part: &str, parts: usize) -> Expr {
     let inner = |take: &RowPart| match take {
         RowPart::Key(_) => RowPart::Path(vec![part.into()]),

@@ -1,5 +1,6 @@
-//! A tree against a scope: names resolved, types and cardinality known, every mistake reported at once.
-//! Invariant: `Checked` is made only here, so whoever holds one need not check again; a fix is applied only where it is certain.
+//! Checks a tree against a scope: resolves names, finds types and the number of rows, and reports all mistakes at once.
+//! Invariant: `Checked` is made only here, so its owner need not check again. A mistake is mended without a report of
+//! an error only where the meaning is certain.
 
 mod backward;
 mod correction;
@@ -29,40 +30,49 @@ use smol_str::SmolStr;
 use crate::codes;
 use crate::ir::{Shape, Step, StepDescription, StepKind};
 use crate::scope::{Scope, looks_like_symbol};
-use crate::syntax::tree::{self, Binding, Name, Node, Primary, Program};
+use crate::syntax::tree::{Binding, MethodArgs, Name, Node, Primary, Program};
 pub use correction::add_corrections;
 use node_space::NodeSpace;
 pub use outline::outline;
 pub use row_type::{RowEntity, RowType, TypedColumn};
 
-/// A program whose every name and type is right: nodes in the order written, each using only earlier ones.
+/// A program whose names and types are all right. Its nodes are in the order written, and each uses only earlier ones.
 #[derive(Debug, Clone)]
 pub struct Checked {
+    /// The operations of the program.
     nodes: Vec<CheckedNode>,
+    /// The results, in the order written.
     returns: Vec<CheckedResult>,
+    /// The catalogs that the session pinned.
     catalogs: BTreeMap<CatalogId, Arc<Catalog>>,
 }
 
 /// One result of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedResult {
+    /// Its name: a label of the program, or `result`.
     pub label: String,
+    /// The node whose rows are the result.
     pub node: NodeId,
 }
 
-/// An index into the nodes of one `Checked`, or of one read for a row.
+/// The number of a node in one `Checked`, or in one read for each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct NodeId(pub usize);
 
-/// A step as written: not yet bounded, pushed down or merged with what stands around it. Steps that it names are nodes.
+/// An operation as written, before the planner bounds or merges it. The steps that its `kind` refers to are numbers of
+/// nodes.
 #[derive(Debug, Clone)]
 pub struct CheckedNode {
+    /// The operation.
     pub kind: StepKind,
+    /// The type of its rows.
     pub rows: RowType,
-    /// The effect that was written before it and matters to it.
+    /// The last effect before it that it must wait for.
     pub after: Option<NodeId>,
+    /// The operation in words, if it is an effect.
     pub description: Option<StepDescription>,
-    /// The name the program gave it.
+    /// The name that the program gave it.
     pub label: Option<SmolStr>,
 }
 
@@ -75,13 +85,14 @@ impl Checked {
         &self.returns
     }
 
-    /// The catalogs that the session pinned.
+    /// Returns the catalogs that the session pinned.
     pub fn catalogs(&self) -> &BTreeMap<CatalogId, Arc<Catalog>> {
         &self.catalogs
     }
 }
 
 impl CheckedNode {
+    /// Returns whether the node gives one row, many, or the answers of effects.
     pub fn shape(&self) -> Shape {
         match (&self.kind, self.rows.many) {
             (StepKind::Effect { .. }, _) => Shape::Effect,
@@ -90,7 +101,7 @@ impl CheckedNode {
         }
     }
 
-    /// As a step whose cost is not known yet.
+    /// Returns the node as a step whose cost is not known yet.
     pub fn step(&self) -> Step {
         Step {
             kind: self.kind.clone(),
@@ -108,27 +119,28 @@ impl CheckedNode {
     }
 }
 
-/// The program and the notes on what was certain enough to mend; or all its mistakes.
+/// Checks a program. Returns it with notes on what was mended, or all its mistakes.
 pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let mut cx = Checker::new(scope, false);
-    let returns = cx.check_program(program);
-    if cx.diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(cx.diagnostics);
+    let mut checker = Checker::new(scope, false);
+    let returns = checker.check_program(program);
+    if checker.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(checker.diagnostics);
     }
-    let nodes = cx.spaces.into_iter().next().map(|space| space.nodes).unwrap_or_default();
+    let nodes = checker.spaces.into_iter().next().map(|space| space.nodes).unwrap_or_default();
     let catalogs = scope.entities.iter().map(|e| (e.catalog.id.clone(), e.catalog.clone())).collect();
-    Ok((Checked { nodes, returns, catalogs }, cx.diagnostics))
+    Ok((Checked { nodes, returns, catalogs }, checker.diagnostics))
 }
 
-/// A taught line: the same rules, with places to fill read as values of the right type.
+/// Checks a taught line with the same rules, except that places to fill are read as values of the right type.
 pub fn check_taught(scope: &Scope, program: &Program) -> Result<(), Vec<Diagnostic>> {
     TaughtLines::new(scope).check(program)
 }
 
-/// Taught lines of one scope, one after another. Each is checked by itself; only what an entity's rows are is worked out once.
+/// Checks the taught lines of one scope, each by itself. Only the row types of the entities are kept between lines.
 pub struct TaughtLines<'s> {
     scope: &'s Scope,
-    row_types: EntityRowTypes,
+    /// The row types of the entities that earlier lines named.
+    row_types: Vec<RowType>,
 }
 
 impl<'s> TaughtLines<'s> {
@@ -137,37 +149,41 @@ impl<'s> TaughtLines<'s> {
     }
 
     pub fn check(&mut self, program: &Program) -> Result<(), Vec<Diagnostic>> {
-        let mut cx = Checker::new(self.scope, true);
-        cx.row_types = std::mem::take(&mut self.row_types);
-        cx.check_program(program);
-        self.row_types = cx.row_types;
-        let mut errors = cx.diagnostics;
+        let mut checker = Checker::new(self.scope, true);
+        checker.row_types = std::mem::take(&mut self.row_types);
+        checker.check_program(program);
+        self.row_types = checker.row_types;
+        let mut errors = checker.diagnostics;
         errors.retain(Diagnostic::is_error);
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 }
 
-/// Whole rows of the entities met so far, the last met last.
-type EntityRowTypes = Vec<(CatalogId, SmolStr, RowType)>;
-
-/// What checking one program has found so far.
+/// The state of checking one program.
 struct Checker<'s> {
     scope: &'s Scope,
+    /// Whether `$` and `<<T` may stand for a value, as in a taught line.
     allows_placeholders: bool,
-    /// The program's nodes, and above them those of the reads for a row that are being checked.
+    /// The program's nodes, and above them the nodes of the reads for each row that are being checked, innermost last.
     spaces: Vec<NodeSpace>,
-    /// What `_` is, innermost last.
+    /// The rows that `_` means, innermost last.
     row_scopes: Vec<RowScope>,
-    /// How many values are being read, one inside the other: no effect stands in one.
+    /// The number of values that are being checked, one inside the other. No effect may stand in a value.
     value_depth: usize,
-    row_types: EntityRowTypes,
+    /// The row types of whole entities that were computed so far, because a large entity has hundreds of columns.
+    row_types: Vec<RowType>,
+    /// The labels that were bound. `None` stands for a node with a mistake: the use of its label is no second mistake.
     labels: BTreeMap<SmolStr, Option<NodeId>>,
+    /// The last effect of the program so far.
     last_effect: Option<NodeId>,
+    /// The last effect of each catalog so far.
     last_effect_of: BTreeMap<CatalogId, NodeId>,
+    /// The errors and notes so far.
     diagnostics: Vec<Diagnostic>,
 }
 
-/// The rows of a `=>`: a node of a space. It moves on when something is attached to the rows.
+/// The rows of a `=>`, as a node of a space. When rows are attached to them, the scope names the node with the
+/// attachments.
 #[derive(Debug, Clone, Copy)]
 struct RowScope {
     space: usize,
@@ -178,11 +194,11 @@ struct RowScope {
 #[derive(Debug, Clone, Copy)]
 struct MethodCall<'a> {
     name: &'a Name,
-    args: &'a tree::Args,
-    /// From its dot to its closing bracket.
+    args: &'a MethodArgs,
+    /// The span from its dot to its closing bracket.
     span: Span,
-    /// The text before the dot, which a correction may replace.
-    receiver: Span,
+    /// The span of the text before the dot, which a correction may replace.
+    receiver_span: Span,
 }
 
 impl<'s> Checker<'s> {
@@ -201,21 +217,23 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Checks all statements and returns the results. A program that only binds returns its last binding.
     fn check_program(&mut self, program: &Program) -> Vec<CheckedResult> {
         for binding in &program.bindings {
-            self.binding(binding);
+            self.check_binding(binding);
         }
-        let named: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of(root)).collect();
+        let root_labels: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of(root)).collect();
         let mut returns: Vec<CheckedResult> = Vec::new();
-        for (root, name) in program.roots.iter().zip(&named) {
-            match self.node(root) {
-                // The same name twice is the same result.
+        for (root, name) in program.roots.iter().zip(&root_labels) {
+            match self.check_node(root) {
+                // The same name twice is one result.
                 Some(_) if name.as_ref().is_some_and(|n| returns.iter().any(|r| &r.label == n)) => {}
                 Some(node) => {
-                    let label = name.clone().unwrap_or_else(|| default_label(&named, &returns));
+                    let label = name.clone().unwrap_or_else(|| default_label(&root_labels, &returns));
                     returns.push(CheckedResult { label, node });
                 }
-                // Whatever cannot be checked has been reported; should a path forget to, the program is refused all the same.
+                // A node without an id has been reported. If a path of the checker forgets the report, the program is
+                // still refused.
                 None if !self.diagnostics.iter().any(Diagnostic::is_error) => {
                     self.error(codes::UNKNOWN_NAME, root.span, "this has no meaning in this session");
                 }
@@ -231,7 +249,8 @@ impl<'s> Checker<'s> {
         returns
     }
 
-    fn binding(&mut self, binding: &Binding) {
+    /// Checks a statement `label = node` and binds the label.
+    fn check_binding(&mut self, binding: &Binding) {
         let label = &binding.label;
         if looks_like_symbol(&label.text) {
             let message = format!("`{}` looks like a symbol; choose another name", label.text);
@@ -241,17 +260,17 @@ impl<'s> Checker<'s> {
             let message = format!("`{}` is bound twice; a name is bound once", label.text);
             self.report(Diagnostic::error(codes::DUPLICATE_LABEL, label.span, message));
         }
-        let node = self.node(&binding.node);
-        if let Some(named) = node.and_then(|id| self.nodes_mut().get_mut(id.0))
-            && named.label.is_none()
+        let node = self.check_node(&binding.node);
+        if let Some(bound) = node.and_then(|id| self.nodes_mut().get_mut(id.0))
+            && bound.label.is_none()
         {
-            named.label = Some(label.text.clone());
+            bound.label = Some(label.text.clone());
         }
-        // A label whose node is wrong is known all the same: using it is no second mistake.
+        // A label whose node has a mistake is bound, too: the use of it is no second mistake.
         self.labels.insert(label.text.clone(), node);
     }
 
-    /// The label that a root is nothing but.
+    /// Returns the label of a root that is only a label.
     fn label_of(&self, root: &Node) -> Option<String> {
         match &root.primary {
             Primary::Name(name) if root.parts.is_empty() && name.catalog.is_none() => {
@@ -261,15 +280,17 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Adds a diagnostic.
     fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
+    /// Adds an error without a correction.
     fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::error(code, span, message));
     }
 
-    /// Says that a name was read in another case than it was written.
+    /// Adds a note if a name was read in another case than it was written.
     fn note_case_fix(&mut self, written: &Name, read: &str) {
         if written.text != read && written.text.eq_ignore_ascii_case(read) {
             let message = format!("read `{}` as `{read}`", written.text);
@@ -278,11 +299,12 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// `result`, `result2`, … by its place, passing over names that other results have.
-fn default_label(named: &[Option<String>], before: &[CheckedResult]) -> String {
-    let taken = |name: &str| named.iter().flatten().any(|n| n == name) || before.iter().any(|r| r.label == name);
-    let numbered = (before.len() + 1..).map(|n| if n == 1 { "result".to_owned() } else { format!("result{n}") });
+/// Returns the name of a result without a label: `result`, `result2`, … by its position. Names of other results are
+/// passed over.
+fn default_label(root_labels: &[Option<String>], earlier: &[CheckedResult]) -> String {
+    let taken = |name: &str| root_labels.iter().flatten().any(|n| n == name) || earlier.iter().any(|r| r.label == name);
+    let numbered = (earlier.len() + 1..).map(|n| if n == 1 { "result".to_owned() } else { format!("result{n}") });
     let mut free = numbered.skip_while(|name| taken(name));
-    // The numbers do not end before a free one is found.
+    // Some number is free, because the numbers do not end.
     free.next().unwrap_or_default()
 }

@@ -1,37 +1,41 @@
-//! Where nodes are kept: the program's own, and one list for each read for a row while it is checked.
-//! Invariant: a node's number belongs to one space; what another space has is brought over as `Given`.
+//! Holds the nodes: those of the program, and a list of their own for each read for each row while it is checked.
+//! Invariant: the number of a node belongs to one space. A node of another space is imported as `OuterRows`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use base::CatalogId;
 use catalog::{Capability, Catalog};
-use smol_str::SmolStr;
 
-use super::{CheckedNode, Checker, NodeId, RowType};
-use crate::ir::{EntityRef, Path, Step, StepDescription, StepKind, step_hash};
+use super::path::Attachment;
+use super::{CheckedNode, Checker, NodeId, RowScope, RowType};
+use crate::ir::{Step, StepDescription, StepKind, step_hash};
 
+/// The nodes of the program, or of one read for each row.
 #[derive(Debug, Default)]
 pub(super) struct NodeSpace {
+    /// The nodes, by their numbers.
     pub nodes: Vec<CheckedNode>,
-    /// By the mark of what they mean, and the effect they come after.
+    /// The node of each hash, and of the effect that the node comes after. It finds reads that are written twice.
     known: HashMap<(u64, Option<NodeId>), NodeId>,
 }
 
 impl Checker<'_> {
-    /// Whole rows of an entity; its columns are made once for a program.
+    /// Returns the type of whole rows of an entity. Its columns are computed once for a program.
     pub(super) fn entity_rows(&mut self, catalog: &Arc<Catalog>, entity: &str, many: bool) -> RowType {
-        let same = |(known, name, _): &&(CatalogId, SmolStr, RowType)| *known == catalog.id && name == entity;
-        if let Some((.., rows)) = self.row_types.iter().rev().find(same) {
+        let is_same = |rows: &&RowType| {
+            rows.entity.as_ref().is_some_and(|known| known.catalog.id == catalog.id && known.entity == entity)
+        };
+        // The entity that was named last is the most likely one.
+        if let Some(rows) = self.row_types.iter().rev().find(is_same) {
             return RowType { many, ..rows.clone() };
         }
         let rows = RowType::entity_rows(catalog, entity, many);
-        self.row_types.push((catalog.id.clone(), entity.into(), rows.clone()));
+        self.row_types.push(rows.clone());
         rows
     }
 
-    /// Rows as a capability answers them.
+    /// Returns the type of the rows that a capability answers.
     pub(super) fn capability_rows(&mut self, catalog: &Arc<Catalog>, capability: &Capability, many: bool) -> RowType {
         if !capability.gives_rows() {
             return RowType::computed(Vec::new(), many);
@@ -39,41 +43,47 @@ impl Checker<'_> {
         self.entity_rows(catalog, &capability.returns, many).limited_to_capability(catalog, capability)
     }
 
-    /// The number of the space that is being written.
+    /// Returns the number of the space whose nodes are being made.
     pub(super) fn current_space(&self) -> usize {
         self.spaces.len().saturating_sub(1)
     }
 
     pub(super) fn nodes_mut(&mut self) -> &mut Vec<CheckedNode> {
-        let here = self.current_space();
-        &mut self.spaces[here].nodes
+        let current = self.current_space();
+        &mut self.spaces[current].nodes
     }
 
+    /// Returns a node of the current space.
     pub(super) fn checked_node(&self, node: NodeId) -> &CheckedNode {
         &self.spaces[self.current_space()].nodes[node.0]
     }
 
+    /// Returns the type of the rows of a node of the current space.
     pub(super) fn rows(&self, node: NodeId) -> &RowType {
         &self.checked_node(node).rows
     }
 
-    /// Equal reads are one node, so that it does not matter whether a program names a read or writes it twice. A read that
-    /// was written after an effect of its catalog is not equal to one before it.
+    /// Adds a node, or returns the equal node that exists. So it does not matter whether a program names a read or
+    /// writes it twice. A read that was written after an effect of its catalog is not equal to one before the effect.
     pub(super) fn add_node(&mut self, kind: StepKind, rows: RowType) -> NodeId {
-        let here = self.current_space();
-        self.add_node_in(here, kind, rows)
+        let current = self.current_space();
+        self.add_node_in(current, kind, rows)
     }
 
+    /// Adds a node to a space. Inside of a read for each row nothing waits for effects, because the step that holds the
+    /// read does.
     pub(super) fn add_node_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
-        let catalogs = if kind.calls_api() { self.preceding_effect(&kind, &rows) } else { None };
-        let after = catalogs.filter(|_| space == 0);
-        // What the rows are follows from the kind and from what it names.
+        let effect = if kind.calls_api() { self.preceding_effect(&kind, &rows) } else { None };
+        let after = effect.filter(|_| space == 0);
+        // The type of the rows is not part of the key, because it follows from the kind and the nodes that it refers
+        // to.
         let meaning = (step_hash(&kind), after);
         let space = &mut self.spaces[space];
         let next = NodeId(space.nodes.len());
         match space.known.entry(meaning) {
             Entry::Occupied(same) if space.nodes[same.get().0].kind == kind => return *same.get(),
-            // Two that are not equal and have one mark: the second is a node of its own, as it should be.
+            // A node with the same hash that is not equal: the second one stays a node of its own and is not found
+            // again.
             Entry::Occupied(_) => {}
             Entry::Vacant(free) => {
                 free.insert(next);
@@ -83,15 +93,15 @@ impl Checker<'_> {
         next
     }
 
-    /// The last effect that a read must not come before.
+    /// Returns the last effect that a read must come after.
     fn preceding_effect(&self, kind: &StepKind, rows: &RowType) -> Option<NodeId> {
         match (kind, rows.catalog()) {
             (StepKind::Derive { .. } | StepKind::Page { .. }, _) | (_, None) => self.last_effect,
-            (_, Some(ref_catalog)) => self.last_effect_of.get(&ref_catalog.id).copied(),
+            (_, Some(catalog)) => self.last_effect_of.get(&catalog.id).copied(),
         }
     }
 
-    /// Effects are never merged, and each comes after the one before it.
+    /// Adds an effect. Effects are never merged, and each comes after the one before it.
     pub(super) fn add_effect(&mut self, kind: StepKind, rows: RowType, description: StepDescription) -> NodeId {
         let catalog = match &kind {
             StepKind::Effect { call, .. } => Some(call.catalog.clone()),
@@ -106,10 +116,27 @@ impl Checker<'_> {
         node
     }
 
-    /// The rows with the entities that these references refer to beside them.
-    pub(super) fn attach(&mut self, space: usize, input: NodeId, wanted: &[(Path, EntityRef)]) -> NodeId {
+    /// Adds nodes that attach rows to the rows of a node of the current space. Returns the node with the attachments.
+    pub(super) fn attach(&mut self, input: NodeId, attachments: &[Attachment]) -> NodeId {
+        self.attach_in(self.current_space(), input, attachments)
+    }
+
+    /// Attaches rows to the rows of a `=>`. From then on, `_` means the rows with the attachments.
+    pub(super) fn attach_to_row(&mut self, row: RowScope, attachments: &[Attachment]) {
+        let input = self.attach_in(row.space, row.input, attachments);
+        if let Some(innermost) = self.row_scopes.last_mut() {
+            innermost.input = input;
+        }
+    }
+
+    /// Returns the type of the row of a `=>`.
+    pub(super) fn row_type_of(&self, row: RowScope) -> RowType {
+        self.spaces[row.space].nodes[row.input.0].rows.clone().single_row()
+    }
+
+    fn attach_in(&mut self, space: usize, input: NodeId, attachments: &[Attachment]) -> NodeId {
         let mut at = input;
-        for (field, entity) in wanted {
+        for Attachment { field, entity } in attachments {
             let mut rows = self.spaces[space].nodes[at.0].rows.clone();
             if rows.attached.contains(field) {
                 continue;
@@ -121,7 +148,7 @@ impl Checker<'_> {
         at
     }
 
-    /// A node of the program in the space that is being written.
+    /// Makes a node of the program usable in the current space.
     pub(super) fn import_node(&mut self, node: NodeId) -> NodeId {
         let rows = self.spaces[0].nodes[node.0].rows.clone();
         let mut at = node;
@@ -131,15 +158,15 @@ impl Checker<'_> {
         at
     }
 
-    /// Checks something in a space of its own; gives what it gave and the steps it made.
+    /// Checks something in a space of its own. Returns the result of the check and the steps that it made.
     pub(super) fn in_new_space<T>(&mut self, check: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Vec<Step>)> {
         self.spaces.push(NodeSpace::default());
-        let found = check(self);
+        let result = check(self);
         let space = self.spaces.pop().unwrap_or_default();
-        Some((found?, space.nodes.iter().map(CheckedNode::step).collect()))
+        Some((result?, space.nodes.iter().map(CheckedNode::step).collect()))
     }
 
-    /// Whether effects may stand here: not inside a value.
+    /// Returns whether an effect may stand here: not inside of a value.
     pub(super) fn effects_allowed(&self) -> bool {
         self.spaces.len() == 1 && self.value_depth == 0
     }

@@ -1,9 +1,10 @@
-//! A checked program as lines, for people who look between the stages.
-//! Invariant: one line a node, in order; nothing parses it.
+//! Writes a checked program as lines, for people who debug.
+//! Invariant: each node is one line, in order. Nothing parses the text.
 
 use super::{Checked, CheckedNode};
 use crate::ir::{Args, Path, StepKind, describe_value};
 
+/// Writes one line for each node, and a line with the results.
 pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
     for (at, node) in checked.nodes().iter().enumerate() {
@@ -13,14 +14,14 @@ pub fn outline(checked: &Checked) -> String {
         let label = node.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
         let after = node.after.map(|effect| format!(" after n{}", effect.0)).unwrap_or_default();
         let columns: Vec<&str> = rows.columns.iter().map(|c| c.name.as_str()).collect();
-        lines.push(format!("n{at}{label} {}{after} : {shape} {{{}}}", op(node), columns.join(", ")));
+        lines.push(format!("n{at}{label} {}{after} : {shape} {{{}}}", describe_operation(node), columns.join(", ")));
     }
     let returns: Vec<String> = checked.returns().iter().map(|r| format!("{} = n{}", r.label, r.node.0)).collect();
     lines.push(format!("returns {}", returns.join(", ")));
     lines.join("\n")
 }
 
-fn op(node: &CheckedNode) -> String {
+fn describe_operation(node: &CheckedNode) -> String {
     let joined = |paths: &[Path]| paths.iter().map(|p| p.join(".")).collect::<Vec<_>>().join(", ");
     match &node.kind {
         StepKind::Query { call, args, page_size, .. } => {
@@ -79,7 +80,7 @@ fn op(node: &CheckedNode) -> String {
     }
 }
 
-/// Known values as JSON, holes as where they come from.
+/// Writes known values as JSON, and others as where they come from.
 fn json(args: &Args) -> String {
     let pairs: Vec<String> = args.iter().map(|(name, value)| format!("\"{name}\":{}", describe_value(value))).collect();
     format!("{{{}}}", pairs.join(","))

@@ -1,26 +1,28 @@
-//! What is applied to rows: relations, fields, projections, limits; the rest is next door.
+//! Checks the parts of a node: relations, fields, projections and limits. The table of all parts is here; the other
+//! operations have files of their own.
 //! Invariant: a relation is followed only to an entity that the session was taught.
 
 use base::{Diagnostic, Edit, Span, similar_names};
 use catalog::{Relation, Type, Via};
 use smol_str::SmolStr;
 
-use super::correction::{BraceSpan, rename_edit};
+use super::correction::{WrittenFilters, rename_edit};
+use super::path::ResolvedPath;
 use super::{Checker, MethodCall, NodeId, RowType, TypedColumn};
 use crate::codes;
 use crate::ir::{Args, NamedPath, StepKind};
 use crate::scope::{ExposedEntity, NameStyle};
-use crate::syntax::tree::{Name, Part, PartKind, Path, Pred, Value, ValueKind};
+use crate::syntax::tree::{DottedName, Name, Part, PartKind, Pred, Value, ValueKind};
 
 impl<'s> Checker<'s> {
-    /// `start` is where the node begins.
-    pub(super) fn part(&mut self, input: NodeId, part: &Part, start: u32) -> Option<NodeId> {
+    /// Applies a part to the rows of `input`. `start` is the offset at which the whole node begins.
+    pub(super) fn apply_part(&mut self, input: NodeId, part: &Part, start: u32) -> Option<NodeId> {
         match &part.kind {
-            PartKind::Follow { name, preds } => self.follow(input, (name, preds.as_deref()), part.span),
-            PartKind::Back { entity, preds } => self.back(input, entity, preds, part.span),
+            PartKind::Follow { name, preds } => self.follow(input, name, preds.as_deref(), part.span),
+            PartKind::Back { entity, preds } => self.follow_backwards(input, entity, preds, part.span),
             PartKind::Method { name, args } => {
-                let receiver = Span { start, end: part.span.start };
-                self.method_of_rows(input, MethodCall { name, args, span: part.span, receiver })
+                let receiver_span = Span { start, end: part.span.start };
+                self.method_of_rows(input, MethodCall { name, args, span: part.span, receiver_span })
             }
             PartKind::Braces { .. } => {
                 let message = "braces belong to an entity or a relation; rows are filtered with `.filter{…}`";
@@ -35,9 +37,9 @@ impl<'s> Checker<'s> {
             PartKind::Aggregate { specs } => self.aggregate(input, specs),
             PartKind::GroupBy { fields, specs } => self.group_by(input, fields, specs),
             PartKind::Distinct { fields } => self.distinct(input, fields),
-            PartKind::First => Some(self.one(input, StepKind::First { input: input.0 })),
-            PartKind::Last => Some(self.one(input, StepKind::Last { input: input.0 })),
-            PartKind::Singleton => Some(self.one(input, StepKind::Singleton { input: input.0 })),
+            PartKind::First => Some(self.pick_row(input, StepKind::First { input: input.0 })),
+            PartKind::Last => Some(self.pick_row(input, StepKind::Last { input: input.0 })),
+            PartKind::Singleton => Some(self.pick_row(input, StepKind::Singleton { input: input.0 })),
             PartKind::Project { fields } => self.project(input, fields),
             PartKind::Derive { object } => self.derive(input, object),
             PartKind::Each { effect } => self.each_row(input, effect),
@@ -45,8 +47,8 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// The first, the last or the only row; of one row it is that row.
-    fn one(&mut self, input: NodeId, kind: StepKind) -> NodeId {
+    /// Checks `.first()`, `.last()` and `.singleton()`. Of one row they are that row.
+    fn pick_row(&mut self, input: NodeId, kind: StepKind) -> NodeId {
         let rows = self.rows(input).clone();
         if !rows.many && !rows.has_unknown_columns {
             return input;
@@ -54,25 +56,27 @@ impl<'s> Checker<'s> {
         self.add_node(kind, rows.single_row())
     }
 
-    /// The exposed entity of a node's rows.
+    /// Returns the exposed entity of rows.
     pub(super) fn exposed_of(&self, rows: &RowType) -> Option<&'s ExposedEntity> {
         let of = rows.entity.as_ref()?;
         self.scope.find_exposed(&of.catalog, &of.entity)
     }
 
-    fn follow(&mut self, input: NodeId, (name, preds): (&Name, Option<&[Pred]>), part: Span) -> Option<NodeId> {
+    /// Checks `.name` and `.name{…}`: a relation, a reference, or a field. `span` is that of the part.
+    fn follow(&mut self, input: NodeId, name: &Name, preds: Option<&[Pred]>, span: Span) -> Option<NodeId> {
         let rows = self.rows(input).clone();
         let exposed = self.exposed_of(&rows);
         let relation = exposed.and_then(|e| Some((e, self.scope.relation(e, &name.text)?)));
         if let Some((exposed, relation)) = relation {
-            return self.follow_relation(input, exposed, relation, (name, preds, part));
+            let filters = WrittenFilters { preds: preds.unwrap_or_default(), start: name.span.end, end: span.end };
+            return self.follow_relation(input, exposed, relation, name, filters);
         }
         let resolved = match self.lookup_path(&rows, std::slice::from_ref(name)) {
             Ok(resolved) => resolved,
-            Err(lost) => {
+            Err(error) => {
                 match exposed.filter(|e| self.scope.field(e, &name.text).is_none()) {
-                    Some(exposed) => self.report_unknown_step(exposed, &rows, (name, preds)),
-                    None => self.report_path_error(&rows, std::slice::from_ref(name), &lost),
+                    Some(exposed) => self.report_unknown_step(exposed, &rows, name, preds),
+                    None => self.report_path_error(&rows, std::slice::from_ref(name), &error),
                 }
                 return None;
             }
@@ -88,7 +92,7 @@ impl<'s> Checker<'s> {
             self.note_case_fix(name, wire);
         }
         let (refers, many) = match &resolved.kind {
-            // A list of references leads to each of them.
+            // A list of references leads to each of its rows.
             Type::Array(of) => (of.as_ref(), true),
             kind => (kind, rows.many),
         };
@@ -102,23 +106,24 @@ impl<'s> Checker<'s> {
                 let kind = StepKind::Deref { input: input.0, field: resolved.path.join(".").into(), limit: None };
                 Some(self.add_node(kind, target_rows))
             }
-            // A plain field of rows is those rows with that one column.
+            // A plain field is a projection to that one column.
             _ => Some(self.project_to(input, vec![(resolved.name(), resolved)])),
         }
     }
 
+    /// Checks the step along a relation with its filters.
     fn follow_relation(
         &mut self,
         input: NodeId,
         exposed: &'s ExposedEntity,
         relation: &Relation,
-        (name, preds, part): (&Name, Option<&[Pred]>, Span),
+        name: &Name,
+        filters: WrittenFilters<'_>,
     ) -> Option<NodeId> {
         let target = self.scope.find_exposed(&exposed.catalog, &relation.target)?;
         self.note_case_fix(name, &relation.name);
         self.check_relation_fields_kept(input, exposed, relation, name)?;
-        let written = (preds.unwrap_or_default(), BraceSpan { head: name.span.end, end: part.end });
-        let args = self.relation_args(relation, target, written, NameStyle::of(&name.text))?;
+        let args = self.relation_args(relation, target, filters, NameStyle::of(&name.text))?;
         let many = relation.many || self.rows(input).many;
         let rows = match &relation.via {
             Via::Call { capability, .. } => match target.catalog.capability(capability) {
@@ -127,13 +132,12 @@ impl<'s> Checker<'s> {
             },
             Via::Key { .. } | Via::Embedded { .. } => self.entity_rows(&target.catalog, &target.entity, many),
         };
-        let (input, relation) = (input.0, SmolStr::new(&relation.name));
-        Some(
-            self.add_node(StepKind::Follow { input, relation, args, limit: None, page_size: None, fields: None }, rows),
-        )
+        let relation = SmolStr::new(&relation.name);
+        let kind = StepKind::Follow { input: input.0, relation, args, limit: None, page_size: None, fields: None };
+        Some(self.add_node(kind, rows))
     }
 
-    /// A relation starts from the parent's key or from a field: a projection before it must have kept them.
+    /// Reports a relation if a projection before it left out a field that it starts from.
     fn check_relation_fields_kept(
         &mut self,
         input: NodeId,
@@ -145,11 +149,12 @@ impl<'s> Checker<'s> {
         if rows.has_unread_fields {
             return Some(());
         }
-        let whole = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has_column(f)));
-        // Embedded rows travel with a row that was not projected, without being a column of it.
-        let has = |n: &str| rows.has_column(n) || (whole && matches!(relation.via, Via::Embedded { .. }));
+        let has_all_fields = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has_column(f)));
+        // Embedded rows are no column. They travel with a row that has all its fields, so they are there unless it was
+        // projected.
+        let is_kept = |n: &str| rows.has_column(n) || (has_all_fields && matches!(relation.via, Via::Embedded { .. }));
         let needed = crate::ir::relation_needs(exposed.definition(), relation);
-        let lost: Vec<&str> = needed.filter(|n| !has(n)).collect();
+        let lost: Vec<&str> = needed.filter(|n| !is_kept(n)).collect();
         if lost.is_empty() {
             return Some(());
         }
@@ -159,11 +164,12 @@ impl<'s> Checker<'s> {
         None
     }
 
+    /// Checks the filters of a relation. Parameters that the relation fills itself are no filters.
     fn relation_args(
         &mut self,
         relation: &Relation,
         target: &ExposedEntity,
-        written: (&[Pred], BraceSpan),
+        filters: WrittenFilters<'_>,
         style: NameStyle,
     ) -> Option<Args> {
         let params: Vec<&catalog::Param> = match &relation.via {
@@ -174,17 +180,13 @@ impl<'s> Checker<'s> {
                 .unwrap_or_default(),
             Via::Key { .. } | Via::Embedded { .. } => Vec::new(),
         };
-        self.filters(target, &params, written, style)
+        self.filters(target, &params, filters, style)
     }
 
-    fn report_unknown_step(
-        &mut self,
-        exposed: &ExposedEntity,
-        rows: &RowType,
-        (name, preds): (&Name, Option<&[Pred]>),
-    ) {
-        let hidden = exposed.definition().and_then(|e| e.relations.get(name.text.as_str()));
-        if let Some(relation) = hidden {
+    /// Reports a name after a dot that is neither a relation nor a field, with what it probably means.
+    fn report_unknown_step(&mut self, exposed: &ExposedEntity, rows: &RowType, name: &Name, preds: Option<&[Pred]>) {
+        let untaught = exposed.definition().and_then(|e| e.relations.get(name.text.as_str()));
+        if let Some(relation) = untaught {
             self.report_untaught(name, "leads to", &exposed.catalog, &relation.target);
             return;
         }
@@ -205,14 +207,15 @@ impl<'s> Checker<'s> {
         let message = format!("no relation or field `{}` on {}", name.text, exposed.styled_name(style));
         let alternatives = similar_names(&name.text, known.iter().map(String::as_str));
         let meant = rename_edit(name, known.iter().map(String::as_str));
-        let filters = ["where", "find", "select", "query"].contains(&name.text.as_str()) && preds.is_some();
-        let fix = if filters { Some(Edit::replace(name.span, "filter")) } else { meant };
+        let is_foreign_filter = ["where", "find", "select", "query"].contains(&name.text.as_str()) && preds.is_some();
+        let fix = if is_foreign_filter { Some(Edit::replace(name.span, "filter")) } else { meant };
         let diagnostic = Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    fn project(&mut self, input: NodeId, fields: &[Path]) -> Option<NodeId> {
-        let mut columns: Vec<(SmolStr, super::path::ResolvedPath)> = Vec::new();
+    /// Checks `[p1, p4]`. A column that is named twice is taken once.
+    fn project(&mut self, input: NodeId, fields: &[DottedName]) -> Option<NodeId> {
+        let mut columns: Vec<(SmolStr, ResolvedPath)> = Vec::new();
         let mut is_valid = true;
         for path in fields {
             match self.resolve_node_path(input, path) {
@@ -224,9 +227,10 @@ impl<'s> Checker<'s> {
         is_valid.then(|| self.project_to(input, columns))
     }
 
-    pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(SmolStr, super::path::ResolvedPath)>) -> NodeId {
+    /// Adds a projection to columns with these names.
+    pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(SmolStr, ResolvedPath)>) -> NodeId {
         let before = self.rows(input).clone();
-        let made = columns.iter().map(|(name, resolved)| TypedColumn {
+        let typed_columns = columns.iter().map(|(name, resolved)| TypedColumn {
             name: name.clone(),
             kind: resolved.kind.clone(),
             ref_catalog: resolved.ref_catalog.clone(),
@@ -234,15 +238,15 @@ impl<'s> Checker<'s> {
         let rows = RowType {
             entity: before.entity.clone(),
             has_unknown_columns: before.has_unknown_columns,
-            ..RowType::computed(made.collect(), before.many)
+            ..RowType::computed(typed_columns.collect(), before.many)
         };
-        // Some columns of some columns are some columns.
-        let whole = |resolved: &super::path::ResolvedPath| resolved.path.len() == 1 && resolved.attachments.is_empty();
-        if let StepKind::Project { input: below, columns: kept } = &self.checked_node(input).kind
-            && columns.iter().all(|(_, resolved)| whole(resolved))
+        // A projection of a projection is one projection of the rows below.
+        let is_column = |resolved: &ResolvedPath| resolved.path.len() == 1 && resolved.attachments.is_empty();
+        if let StepKind::Project { input: below, columns: kept_columns } = &self.checked_node(input).kind
+            && columns.iter().all(|(_, resolved)| is_column(resolved))
         {
             let below = *below;
-            let path = |name: &str| kept.iter().find(|k| k.name == name).map(|k| k.path.clone());
+            let path = |name: &str| kept_columns.iter().find(|k| k.name == name).map(|k| k.path.clone());
             let picked: Option<Vec<NamedPath>> = columns
                 .iter()
                 .map(|(name, resolved)| Some(NamedPath { name: name.clone(), path: path(resolved.path.first()?)? }))
@@ -252,17 +256,16 @@ impl<'s> Checker<'s> {
             }
         }
         let attachments: Vec<_> = columns.iter().flat_map(|(_, resolved)| resolved.attachments.clone()).collect();
-        let here = self.current_space();
-        let input = self.attach(here, input, &attachments);
+        let input = self.attach(input, &attachments);
         let columns = columns.into_iter().map(|(name, resolved)| NamedPath { name, path: resolved.path }).collect();
         self.add_node(StepKind::Project { input: input.0, columns }, rows)
     }
 
     fn limit(&mut self, input: NodeId, count: &Value) -> Option<NodeId> {
-        let count = self.count(count)?;
-        // `page(s0_pg2).limit(50)` is `page(s0_pg2, limit=50)`.
+        let count = self.check_count(count)?;
+        // `page(s0_pg2).limit(50)` means `page(s0_pg2, limit=50)`.
         if let StepKind::Page { handle, limit } = &self.checked_node(input).kind {
-            let (handle, limit) = (handle.clone(), *limit);
+            let handle = handle.clone();
             let limit = Some(limit.map_or(count, |limit| limit.min(count)));
             let rows = self.rows(input).clone();
             return Some(self.add_node(StepKind::Page { handle, limit }, rows));
@@ -271,8 +274,8 @@ impl<'s> Checker<'s> {
         Some(self.add_node(StepKind::Limit { input: input.0, count }, rows))
     }
 
-    /// A whole number from 1.
-    pub(super) fn count(&mut self, count: &Value) -> Option<usize> {
+    /// Checks a number of rows: a whole number from 1.
+    pub(super) fn check_count(&mut self, count: &Value) -> Option<usize> {
         let number = match &count.kind {
             ValueKind::Number(text) => text.parse::<usize>().ok().filter(|n| *n > 0),
             ValueKind::Hole if self.allows_placeholders => Some(1),

@@ -1,5 +1,6 @@
-//! Paths from a row inwards: `votes`, `owner.name`, `ticket.project.lead`.
-//! Invariant: what comes out leads somewhere; whatever stands beyond a reference is attached, except parts of its key.
+//! Resolves paths from a row inwards: `votes`, `owner.name`, `ticket.project.lead`.
+//! Invariant: a resolved path leads to a value. The row behind a reference is attached, except for parts of its key,
+//! which the reference holds.
 
 use std::sync::Arc;
 
@@ -12,43 +13,59 @@ use super::{Checker, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityRef, Path};
 use crate::scope::NameStyle;
-use crate::syntax::tree::{self, Name};
+use crate::syntax::tree::{DottedName, Name};
 
-/// Where a path leads.
+/// A path and the value that it leads to.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedPath {
+    /// The path in the rows of a run.
     pub path: Path,
-    /// The names as the API writes them.
+    /// The names as the API writes them. A part of a key that is the reference itself is in these names and not in
+    /// `path`.
     pub wire: Vec<SmolStr>,
+    /// The type of the value.
     pub kind: Type,
+    /// The catalog of the entities that references in the value refer to.
     pub ref_catalog: Option<Arc<Catalog>>,
-    /// What must stand beside the row for it, in order.
-    pub attachments: Vec<(Path, EntityRef)>,
+    /// The rows that must be attached for the path, in order.
+    pub attachments: Vec<Attachment>,
 }
 
-/// Why a path leads nowhere: which of its names, and what it was looked for in.
+/// A row that is attached to each row, so that a path can lead into it.
+#[derive(Debug, Clone)]
+pub(super) struct Attachment {
+    /// The path to the reference.
+    pub field: Path,
+    /// The entity of the attached row.
+    pub entity: EntityRef,
+}
+
+/// The reason why a path leads nowhere.
 #[derive(Debug)]
 pub(super) struct PathError {
+    /// The index of the name that is wrong.
     pub index: usize,
+    /// Where the name was looked for.
     pub kind: PathErrorKind,
 }
 
+/// The place that does not have a name.
 #[derive(Debug)]
 pub(super) enum PathErrorKind {
-    /// Not a column of the rows.
+    /// The rows have no such column.
     Column,
-    /// Not a field of the entity that is referred to.
+    /// The entity that is referred to has no such field.
     Field(Arc<Catalog>, String),
-    /// Not a slot of the object.
+    /// The object has no such slot. Its slots are given.
     Slot(Vec<String>),
-    /// Nothing is inside a value of this type.
+    /// A value of this type has nothing inside.
     Plain(String),
-    /// The entity was not taught.
+    /// The entity that is referred to was not taught.
     UntaughtEntity(Arc<Catalog>, String),
 }
 
 impl ResolvedPath {
-    /// `owner.name`: what a column made from it is called.
+    /// Returns the name of a column that is made from the path: `owner.name`.
     pub fn name(&self) -> SmolStr {
         match self.wire.as_slice() {
             [only] => only.clone(),
@@ -58,18 +75,20 @@ impl ResolvedPath {
 }
 
 impl<'s> Checker<'s> {
-    /// The wire name that a slot means in a catalog, or, in rows that a program made, in any.
-    pub(super) fn wire<'t>(&'t self, ref_catalog: Option<&Catalog>, text: &'t str) -> &'t str {
+    /// Returns the API's name of a slot in a catalog. In rows that a program computed, a symbol of any catalog is
+    /// accepted.
+    pub(super) fn wire_name_of<'t>(&'t self, ref_catalog: Option<&Catalog>, text: &'t str) -> &'t str {
         match ref_catalog {
             Some(catalog) => self.scope.wire_name(catalog, text),
             None => self.scope.slots.get(text).map_or(text, |meaning| meaning.name.as_str()),
         }
     }
 
+    /// Resolves a path without reporting a mistake.
     pub(super) fn lookup_path(&self, rows: &RowType, names: &[Name]) -> Result<ResolvedPath, PathError> {
-        let ref_catalog = rows.catalog().map(|h| h.as_ref());
+        let ref_catalog = rows.catalog().map(|catalog| catalog.as_ref());
         if rows.has_unknown_columns {
-            let wire: Vec<SmolStr> = names.iter().map(|n| self.wire(ref_catalog, &n.text).into()).collect();
+            let wire: Vec<SmolStr> = names.iter().map(|n| self.wire_name_of(ref_catalog, &n.text).into()).collect();
             return Ok(ResolvedPath {
                 path: wire.clone(),
                 wire,
@@ -78,7 +97,7 @@ impl<'s> Checker<'s> {
                 attachments: Vec::new(),
             });
         }
-        let (column, used) =
+        let (column, column_names) =
             self.first_column(rows, names).ok_or(PathError { index: 0, kind: PathErrorKind::Column })?;
         let mut resolved = ResolvedPath {
             path: vec![column.name.clone()],
@@ -87,40 +106,43 @@ impl<'s> Checker<'s> {
             ref_catalog: column.ref_catalog,
             attachments: Vec::new(),
         };
-        if rows.is_literal && used == 0 {
+        if rows.is_literal && column_names == 0 {
             resolved.wire.clear();
         }
-        for (index, name) in names.iter().enumerate().skip(used) {
+        for (index, name) in names.iter().enumerate().skip(column_names) {
             self.step_into(&mut resolved, name).map_err(|kind| PathError { index, kind })?;
         }
         Ok(resolved)
     }
 
-    /// The longest beginning that is a column: `owner.name` may be one, made by a projection.
+    /// Finds the longest beginning of a path that is a column, and the number of its names. A projection may have made
+    /// a column `owner.name`. Literal rows are their one column, which no name is used for.
     fn first_column(&self, rows: &RowType, names: &[Name]) -> Option<(super::TypedColumn, usize)> {
-        let ref_catalog = rows.catalog().map(|h| h.as_ref());
-        // Most rows have no column whose name is a path, and most paths have one name: nothing is joined for those.
+        let ref_catalog = rows.catalog().map(|catalog| catalog.as_ref());
+        // Most rows have no column whose name is a path, and most paths have one name. Names are joined only for the
+        // others.
         let dotted = names.len() > 1 && (rows.has_unread_fields || rows.columns.iter().any(|c| c.name.contains('.')));
         if dotted {
-            let wire: Vec<&str> = names.iter().map(|n| self.wire(ref_catalog, &n.text)).collect();
-            for used in (2..=wire.len()).rev() {
-                if let Some(column) = rows.column(&wire[..used].join(".")) {
-                    return Some((column, used));
+            let wire: Vec<&str> = names.iter().map(|n| self.wire_name_of(ref_catalog, &n.text)).collect();
+            for column_names in (2..=wire.len()).rev() {
+                if let Some(column) = rows.column(&wire[..column_names].join(".")) {
+                    return Some((column, column_names));
                 }
             }
         }
-        let first = names.first().and_then(|n| rows.column(self.wire(ref_catalog, &n.text)));
+        let first = names.first().and_then(|n| rows.column(self.wire_name_of(ref_catalog, &n.text)));
         if let Some(column) = first {
             return Some((column, 1));
         }
         Some((rows.column_at(0).filter(|_| rows.is_literal)?, 0))
     }
 
+    /// Extends a path by a name inside of its value.
     fn step_into(&self, resolved: &mut ResolvedPath, name: &Name) -> Result<(), PathErrorKind> {
         match resolved.kind.clone() {
             Type::Ref(target) => self.step_through_reference(resolved, &target, name),
             Type::Object(slots) => {
-                let wire = SmolStr::new(self.wire(resolved.ref_catalog.as_deref(), &name.text));
+                let wire = SmolStr::new(self.wire_name_of(resolved.ref_catalog.as_deref(), &name.text));
                 let slot =
                     slots.get(wire.as_str()).ok_or_else(|| PathErrorKind::Slot(slots.keys().cloned().collect()))?;
                 resolved.kind = slot.kind.clone();
@@ -138,7 +160,8 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Through a reference: a part of the key lies in the reference itself; anything else is beside it once attached.
+    /// Extends a path through a reference. A part of the key lies in the reference itself; any other field lies in the
+    /// attached row.
     fn step_through_reference(
         &self,
         resolved: &mut ResolvedPath,
@@ -149,7 +172,7 @@ impl<'s> Checker<'s> {
             return Err(PathErrorKind::Plain(target.to_owned()));
         };
         let Some(entity) = ref_catalog.entity(target) else { return Err(PathErrorKind::Plain(target.to_owned())) };
-        let wire = self.wire(Some(&ref_catalog), &name.text);
+        let wire = self.wire_name_of(Some(&ref_catalog), &name.text);
         let by_relation = || match entity.relations.get(wire).map(|r| &r.via) {
             Some(Via::Key { field }) => entity.fields.get(field),
             _ => None,
@@ -167,19 +190,20 @@ impl<'s> Checker<'s> {
                     return Err(PathErrorKind::UntaughtEntity(ref_catalog.clone(), target.to_owned()));
                 }
                 let of = EntityRef { catalog: ref_catalog.id.clone(), entity: target.into() };
-                resolved.attachments.push((resolved.path.clone(), of));
+                resolved.attachments.push(Attachment { field: resolved.path.clone(), entity: of });
             }
         }
         resolved.path.push(SmolStr::new(&field.name));
         Ok(())
     }
 
-    /// A path of a node's rows, or a report of why it leads nowhere.
-    pub(super) fn resolve_node_path(&mut self, input: NodeId, path: &tree::Path) -> Option<ResolvedPath> {
+    /// Resolves a path in the rows of a node, or reports why it leads nowhere.
+    pub(super) fn resolve_node_path(&mut self, input: NodeId, path: &DottedName) -> Option<ResolvedPath> {
         let rows = self.rows(input).clone();
         self.resolve_path(&rows, &path.names)
     }
 
+    /// Resolves names in rows, or reports why they lead nowhere.
     pub(super) fn resolve_path(&mut self, rows: &RowType, names: &[Name]) -> Option<ResolvedPath> {
         match self.lookup_path(rows, names) {
             Ok(resolved) => {
@@ -195,6 +219,7 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Reports why names lead nowhere, with the names that could stand there.
     pub(super) fn report_path_error(&mut self, rows: &RowType, names: &[Name], error: &PathError) {
         let Some(name) = names.get(error.index).or(names.last()) else { return };
         let style = NameStyle::of(&name.text);
@@ -229,6 +254,7 @@ impl<'s> Checker<'s> {
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
+    /// Returns the message for a name that is no column, and the names that could stand there.
     fn describe_missing_column(&self, rows: &RowType, name: &Name, style: NameStyle) -> (String, Vec<String>) {
         let shown = |column: &String| match rows.catalog() {
             Some(ref_catalog) => self.scope.styled_slot(ref_catalog, column, style),
@@ -236,7 +262,7 @@ impl<'s> Checker<'s> {
         };
         let known: Vec<String> = rows.nameable_columns().iter().map(shown).collect();
         let of = rows.entity.as_ref();
-        let wire = self.wire(rows.catalog().map(|h| h.as_ref()), &name.text);
+        let wire = self.wire_name_of(rows.catalog().map(|catalog| catalog.as_ref()), &name.text);
         let entity = of.and_then(|of| of.catalog.entity(&of.entity));
         if entity.is_some_and(|e| e.fields.contains_key(wire)) {
             return (format!("`{}` was projected away before this", name.text), known);
@@ -254,6 +280,7 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Reports a name that leads to an entity that was not taught. `verb` says how the name leads to it.
     pub(super) fn report_untaught(&mut self, name: &Name, verb: &str, ref_catalog: &Catalog, entity: &str) {
         let message =
             format!("`{}` {verb} {entity}, which this session was not taught; add it to the seeds", name.text);
@@ -262,7 +289,7 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// The fields of an entity, where a table names only some of them.
+/// Lists the fields of an entity for a message, if a table names only some of them.
 fn all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
     let Some(entity) = catalog.entity(entity) else { return String::new() };
     list_all_names(entity.fields.keys().map(String::as_str), FIELDS_SHOWN + entity.key.len(), fix)

@@ -1,21 +1,22 @@
-//! `=>`: a new row, or an effect, for each row.
-//! Invariant: `_` is the row of the nearest `=>`; an effect for each row is one method, and nothing after it but postfixes.
+//! Checks `=>`: a new row, or an effect, for each row.
+//! Invariant: `_` is the row of the nearest `=>`. An effect for each row is one method, and only postfixes may follow
+//! it.
 
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 
-use super::method::{Receiver, ReceiverCall};
-use super::value::{ResolvedValue, ValueSource, reference_of};
+use super::method::Receiver;
+use super::value::{ResolvedValue, reference_of};
 use super::{Checker, MethodCall, NodeId, RowScope, RowType, TypedColumn};
 use crate::codes;
-use crate::ir::{Expr, RowPart, StepKind};
-use crate::scope::ExposedEntity;
+use crate::ir::{RowPart, StepKind};
 use crate::syntax::tree::{Entry, Node, Part, PartKind, Primary};
 
 impl<'s> Checker<'s> {
-    /// `rows => {title: _.p10}`
+    /// Checks `rows => {title: _.p10}`.
     pub(super) fn derive(&mut self, input: NodeId, object: &[Entry]) -> Option<NodeId> {
-        let (mut values, mut columns) = (Vec::new(), Vec::<TypedColumn>::new());
+        let mut values = Vec::new();
+        let mut columns: Vec<TypedColumn> = Vec::new();
         let mut is_valid = true;
         self.row_scopes.push(RowScope { space: self.current_space(), input });
         for entry in object {
@@ -24,14 +25,14 @@ impl<'s> Checker<'s> {
                 self.error(codes::DUPLICATE_ARGUMENT, entry.key.span, format!("`{name}` names two columns"));
                 is_valid = false;
             }
-            match self.untyped(&entry.value) {
-                Some(untyped) => {
+            match self.infer_value(&entry.value) {
+                Some(inferred) => {
                     columns.push(TypedColumn {
                         name: name.clone(),
-                        kind: untyped.kind,
-                        ref_catalog: untyped.ref_catalog,
+                        kind: inferred.kind,
+                        ref_catalog: inferred.ref_catalog,
                     });
-                    values.push((name.to_string(), untyped.expr));
+                    values.push((name.to_string(), inferred.expr));
                 }
                 None => is_valid = false,
             }
@@ -41,33 +42,33 @@ impl<'s> Checker<'s> {
             return None;
         }
         let rows = RowType::computed(columns, self.rows(input).many);
+        // Values may have attached rows to the input, so the new rows start from the scope's input.
         Some(self.add_node(StepKind::Derive { input: row.input.0, object: values }, rows))
     }
 
-    /// `rows => e1(…).m1(…)`
+    /// Checks `rows => e1(…).m1(…)`.
     pub(super) fn each_row(&mut self, input: NodeId, effect: &Node) -> Option<NodeId> {
-        let last = effect.parts.split_last().and_then(|(last, before)| match &last.kind {
-            PartKind::Method { name, args } => Some((name, args, (before, last.span))),
-            _ => None,
-        });
-        let is_method = |part: &Part| matches!(part.kind, PartKind::Method { .. });
-        let Some((name, args, (before, span))) = last.filter(|(.., (before, _))| !before.iter().any(is_method)) else {
+        let [before @ .., Part { kind: PartKind::Method { name, args }, span }] = effect.parts.as_slice() else {
             self.report_not_an_effect(effect);
             return None;
         };
+        if before.iter().any(|part| matches!(part.kind, PartKind::Method { .. })) {
+            self.report_not_an_effect(effect);
+            return None;
+        }
         self.row_scopes.push(RowScope { space: self.current_space(), input });
-        let written = MethodCall { name, args, span, receiver: Span { start: effect.span.start, end: span.start } };
-        let receiver = self.receiver(effect, before);
-        let made = receiver.and_then(|receiver| self.method(&ReceiverCall { receiver, written }));
+        let receiver_span = Span { start: effect.span.start, end: span.start };
+        let call = MethodCall { name, args, span: *span, receiver_span };
+        let receiver = self.receiver_per_row(effect, before);
+        let method = receiver.and_then(|receiver| self.resolve_method(&receiver, call));
         let row = self.row_scopes.pop()?;
-        let (exposed, capability, args) = made?;
-        self.call(exposed, capability, args, (Some(row.input), name.span))
+        self.add_call(method?, Some(row.input), name.span)
     }
 
     fn report_not_an_effect(&mut self, effect: &Node) {
         let message =
             "after `=>` stands `{key: value}`, which makes a row of each row, or one method, which is called for each";
-        // A path of the row, or a read for it, is a value of a new row.
+        // A path of the row, or a read for it, can be a value of a new row.
         let name = match effect.parts.last().map(|part| &part.kind) {
             Some(PartKind::Follow { name, .. }) => name.text.clone(),
             _ => "value".into(),
@@ -76,48 +77,46 @@ impl<'s> Checker<'s> {
         self.report(Diagnostic::error(codes::NOT_AN_EFFECT, effect.span, message).with_fix([fix]));
     }
 
-    /// What a method after `=>` is called on; nothing is read for it.
-    fn receiver(&mut self, effect: &Node, before: &[Part]) -> Option<Receiver<'s>> {
+    /// Resolves the receiver of a method after `=>`. An entity or a key is not read first.
+    fn receiver_per_row(&mut self, effect: &Node, before: &[Part]) -> Option<Receiver<'s>> {
         match (&effect.primary, before) {
-            (Primary::Name(name), []) if !self.is_label(name) => Some(Receiver::Type(self.entity(name)?)),
+            (Primary::Name(name), []) if !self.is_label(name) => Some(Receiver::Type(self.resolve_entity(name)?)),
             (Primary::Get { entity, key }, []) => {
-                let exposed = self.entity(entity)?;
-                let args = self.key_args(exposed, (entity, key), effect.head)?;
+                let exposed = self.resolve_entity(entity)?;
+                let args = self.key_args(exposed, entity, key, effect.head)?;
                 Some(Receiver::Instance(exposed, reference_of(exposed, args)?))
             }
             _ => {
                 let span = before.last().map_or(effect.head, |last| effect.head.to(last.span));
                 let node = Node { parts: before.to_vec(), span, ..effect.clone() };
-                let found = self.resolve_value(&node)?;
-                let (exposed, reference) = self.instance(found, span)?;
-                Some(Receiver::Instance(exposed, reference))
+                let resolved = self.resolve_value(&node)?;
+                self.instance_receiver(resolved, span)
             }
         }
     }
 
-    /// The entity that was found, and the reference to it.
-    pub(super) fn instance(&mut self, found: ResolvedValue, span: Span) -> Option<(&'s ExposedEntity, Expr)> {
-        if found.many {
+    /// Makes the receiver of a method from a value: rows of an entity, or a reference to one.
+    fn instance_receiver(&mut self, resolved: ResolvedValue, span: Span) -> Option<Receiver<'s>> {
+        if resolved.many {
             let message = "a method is called on one row; `rows => …` calls it for each";
             self.error(codes::MANY_ROWS, span, message);
             return None;
         }
-        let of = match (&found.key, &found.value) {
-            (Some((ref_catalog, entity)), _) => {
-                found.key_of().map(|of| (ref_catalog.clone(), entity.clone(), RowPart::Key(of)))
-            }
-            (None, Some((path, Type::Ref(entity), Some(ref_catalog)))) => {
-                Some((ref_catalog.clone(), entity.into(), RowPart::Path(path.clone())))
-            }
-            _ => None,
+        let (catalog, entity, take) = match (&resolved.key, &resolved.value) {
+            (Some(of), _) => (Some(&of.catalog), of.entity.as_str(), RowPart::Key(of.entity_ref())),
+            (None, Some(value)) => match (&value.kind, &value.ref_catalog) {
+                (Type::Ref(entity), Some(catalog)) => {
+                    (Some(catalog), entity.as_str(), RowPart::Path(value.path.clone()))
+                }
+                _ => (None, "", RowPart::Path(Vec::new())),
+            },
+            (None, None) => (None, "", RowPart::Path(Vec::new())),
         };
-        let exposed = of.as_ref().and_then(|(ref_catalog, entity, _)| self.scope.find_exposed(ref_catalog, entity));
-        let (Some((_, _, take)), Some(exposed)) = (of, exposed) else {
+        let Some(exposed) = catalog.and_then(|catalog| self.scope.find_exposed(catalog, entity)) else {
             let message = "a method is called on an entity, and this is none that the session knows";
             self.error(codes::WRONG_RECEIVER, span, message);
             return None;
         };
-        let base: ValueSource = found.base;
-        Some((exposed, base.take(take, false)))
+        Some(Receiver::Instance(exposed, resolved.base.take(take, false)))
     }
 }

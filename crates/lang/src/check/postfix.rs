@@ -1,17 +1,18 @@
-//! What is done to rows once they are read: filter, sort, distinct, aggregates, page sizes.
-//! Invariant: each test, order and sum is of a type for which it has a meaning.
+//! Checks the postfixes on rows that have been read: filter, sort, distinct, aggregates, page sizes.
+//! Invariant: each test, order and sum is on a type for which it has a meaning.
 
 use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
 use smol_str::SmolStr;
 
-use super::path::ResolvedPath;
+use super::path::{Attachment, ResolvedPath};
 use super::{Checker, NodeId, RowType, TypedColumn};
 use crate::codes;
-use crate::ir::{self, ComparisonOp, FilterTest, NamedPath, StepKind};
-use crate::syntax::tree::{AggregateSpec, Function, Op, Path, Pred, Value, ValueKind};
+use crate::ir::{Aggregation, ComparisonOp, FilterTest, Function, NamedPath, Path, StepKind};
+use crate::syntax::tree::{AggregateFunction, AggregateSpec, DottedName, Operator, Pred, Value, ValueKind};
 
 impl Checker<'_> {
+    /// Checks `.filter{…}`. A filter without tests changes nothing.
     pub(super) fn filter(&mut self, input: NodeId, preds: &[Pred]) -> Option<NodeId> {
         let mut tests = Vec::new();
         let mut attachments = Vec::new();
@@ -21,7 +22,7 @@ impl Checker<'_> {
                 is_valid = false;
                 continue;
             };
-            match self.test(&resolved, pred) {
+            match self.filter_test(&resolved, pred) {
                 Some(test) => tests.push(test),
                 None => is_valid = false,
             }
@@ -33,13 +34,13 @@ impl Checker<'_> {
         if tests.is_empty() {
             return Some(input);
         }
-        let here = self.current_space();
-        let input = self.attach(here, input, &attachments);
+        let input = self.attach(input, &attachments);
         let rows = self.rows(input).clone();
         Some(self.add_node(StepKind::Filter { input: input.0, tests }, rows))
     }
 
-    fn test(&mut self, resolved: &ResolvedPath, pred: &Pred) -> Option<FilterTest> {
+    /// Checks a test on a resolved path.
+    fn filter_test(&mut self, resolved: &ResolvedPath, pred: &Pred) -> Option<FilterTest> {
         let op = ComparisonOp::from(pred.op);
         let null = pred.value.kind == ValueKind::Null;
         if !op.applies_to(&resolved.kind) || (null && !matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)) {
@@ -53,7 +54,7 @@ impl Checker<'_> {
             self.error(codes::DOES_NOT_COMPARE, pred.value.span, message);
             return None;
         }
-        // A list is compared with one of its items, or with several; a part of a text with any text.
+        // A list is compared with one of its items or with several, and a choice is searched for any text.
         let kind = match (&resolved.kind, op) {
             (Type::Array(_) | Type::MultiSelect(_), ComparisonOp::Eq | ComparisonOp::Ne) if several => {
                 resolved.kind.clone()
@@ -64,12 +65,13 @@ impl Checker<'_> {
             },
         };
         let value = match &resolved.ref_catalog {
-            Some(ref_catalog) => self.value(&ref_catalog.clone(), &kind, &pred.value)?,
-            None => self.untyped_value(&kind, &pred.value)?,
+            Some(ref_catalog) => self.check_value(&ref_catalog.clone(), &kind, &pred.value)?,
+            None => self.check_value_without_catalog(&kind, &pred.value)?,
         };
         Some(FilterTest { path: resolved.path.clone(), op, value, kind: resolved.kind.clone() })
     }
 
+    /// Reports an operator that the type does not have, with those that it has.
     fn report_no_comparison(&mut self, resolved: &ResolvedPath, op: ComparisonOp, null: bool, span: Span) {
         let all = [
             ComparisonOp::Eq,
@@ -80,7 +82,7 @@ impl Checker<'_> {
             ComparisonOp::Ge,
             ComparisonOp::Like,
         ];
-        let legal: Vec<String> = all
+        let applicable: Vec<String> = all
             .into_iter()
             .filter(|op| op.applies_to(&resolved.kind) && (!null || matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)))
             .map(|op| op.sign().to_owned())
@@ -88,68 +90,78 @@ impl Checker<'_> {
         let what =
             if null { "null".to_owned() } else { format!("`{}` ({})", resolved.name(), resolved.kind.describe()) };
         let message = format!("{what} cannot be compared with `{}`", op.sign());
-        self.report(Diagnostic::error(codes::DOES_NOT_COMPARE, span, message).with_alternatives(legal));
+        self.report(Diagnostic::error(codes::DOES_NOT_COMPARE, span, message).with_alternatives(applicable));
     }
 
-    pub(super) fn sort(&mut self, input: NodeId, field: &Path, descending: bool) -> Option<NodeId> {
+    /// Checks `.sort(p4, desc)`.
+    pub(super) fn sort(&mut self, input: NodeId, field: &DottedName, descending: bool) -> Option<NodeId> {
         let resolved = self.resolve_node_path(input, field)?;
         if matches!(resolved.kind, Type::Array(_) | Type::MultiSelect(_) | Type::Object(_) | Type::Union(_)) {
             let message = format!("`{}` ({}) has no order to sort by", resolved.name(), resolved.kind.describe());
             self.error(codes::DOES_NOT_COMPARE, field.span(), message);
             return None;
         }
-        let here = self.current_space();
-        let input = self.attach(here, input, &resolved.attachments);
+        let input = self.attach(input, &resolved.attachments);
         let rows = self.rows(input).clone();
         Some(self.add_node(StepKind::Sort { input: input.0, by: resolved.path, descending }, rows))
     }
 
-    pub(super) fn distinct(&mut self, input: NodeId, fields: &[Path]) -> Option<NodeId> {
-        let resolved = self.paths(input, fields)?;
+    /// Checks `.distinct(p4)`.
+    pub(super) fn distinct(&mut self, input: NodeId, fields: &[DottedName]) -> Option<NodeId> {
+        let resolved = self.resolve_node_paths(input, fields)?;
         let attachments: Vec<_> = resolved.iter().flat_map(|l| l.attachments.clone()).collect();
-        let here = self.current_space();
-        let input = self.attach(here, input, &attachments);
+        let input = self.attach(input, &attachments);
         let rows = self.rows(input).clone();
         let by = resolved.into_iter().map(|l| l.path).collect();
         Some(self.add_node(StepKind::Distinct { input: input.0, by }, rows))
     }
 
-    /// All of them, or reports on all that lead nowhere.
-    fn paths(&mut self, input: NodeId, fields: &[Path]) -> Option<Vec<ResolvedPath>> {
-        let found: Vec<Option<ResolvedPath>> = fields.iter().map(|f| self.resolve_node_path(input, f)).collect();
-        found.into_iter().collect()
+    /// Resolves several paths, and reports all that lead nowhere.
+    fn resolve_node_paths(&mut self, input: NodeId, fields: &[DottedName]) -> Option<Vec<ResolvedPath>> {
+        let resolved: Vec<Option<ResolvedPath>> =
+            fields.iter().map(|field| self.resolve_node_path(input, field)).collect();
+        resolved.into_iter().collect()
     }
 
+    /// Checks `.aggregate(n=count)`.
     pub(super) fn aggregate(&mut self, input: NodeId, specs: &[AggregateSpec]) -> Option<NodeId> {
-        let (input, aggregations, columns) = self.specs(input, specs, Vec::new())?;
-        let rows = RowType::computed(columns, false);
-        Some(self.add_node(StepKind::Aggregate { input: input.0, specs: aggregations }, rows))
+        let aggregates = self.check_aggregates(input, specs, Vec::new())?;
+        let rows = RowType::computed(aggregates.columns, false);
+        let kind = StepKind::Aggregate { input: aggregates.input.0, specs: aggregates.aggregations };
+        Some(self.add_node(kind, rows))
     }
 
-    pub(super) fn group_by(&mut self, input: NodeId, fields: &[Path], specs: &[AggregateSpec]) -> Option<NodeId> {
-        let group_paths = self.paths(input, fields);
+    /// Checks `.group_by(p4, n=count)`.
+    pub(super) fn group_by(&mut self, input: NodeId, fields: &[DottedName], specs: &[AggregateSpec]) -> Option<NodeId> {
+        let group_paths = self.resolve_node_paths(input, fields);
         let names: Vec<SmolStr> = group_paths.iter().flatten().map(ResolvedPath::name).collect();
-        let aggregated = self.specs(input, specs, names);
-        let (group_paths, (input, aggregations, aliases)) = (group_paths?, aggregated?);
+        let aggregates = self.check_aggregates(input, specs, names);
+        // Both are checked before either mistake ends the check, so that all mistakes are reported.
+        let group_paths = group_paths?;
+        let aggregates = aggregates?;
         let attachments: Vec<_> = group_paths.iter().flat_map(|l| l.attachments.clone()).collect();
-        let here = self.current_space();
-        let input = self.attach(here, input, &attachments);
-        let column =
-            |l: &ResolvedPath| TypedColumn { name: l.name(), kind: l.kind.clone(), ref_catalog: l.ref_catalog.clone() };
-        let columns = group_paths.iter().map(column).chain(aliases).collect();
-        let by = group_paths.into_iter().map(|l| NamedPath { name: l.name(), path: l.path }).collect();
-        let kind = StepKind::GroupBy { input: input.0, by, specs: aggregations };
+        let input = self.attach(aggregates.input, &attachments);
+        let column = |path: &ResolvedPath| TypedColumn {
+            name: path.name(),
+            kind: path.kind.clone(),
+            ref_catalog: path.ref_catalog.clone(),
+        };
+        let columns = group_paths.iter().map(column).chain(aggregates.columns).collect();
+        let by = group_paths.into_iter().map(|path| NamedPath { name: path.name(), path: path.path }).collect();
+        let kind = StepKind::GroupBy { input: input.0, by, specs: aggregates.aggregations };
         Some(self.add_node(kind, RowType::computed(columns, true)))
     }
 
-    /// The sums and counts, the columns that they make, and the rows they need. `taken` are names that columns have already.
-    fn specs(
+    /// Checks aggregates. `taken` are the names that columns have already.
+    fn check_aggregates(
         &mut self,
         input: NodeId,
         specs: &[AggregateSpec],
         mut taken: Vec<SmolStr>,
-    ) -> Option<(NodeId, Vec<ir::Aggregation>, Vec<TypedColumn>)> {
-        let (mut aggregations, mut columns, mut attachments) = (Vec::new(), Vec::new(), Vec::new());
+    ) -> Option<CheckedAggregates> {
+        let mut aggregations = Vec::new();
+        let mut columns = Vec::new();
+        let mut attachments = Vec::new();
         let mut is_valid = true;
         for spec in specs {
             if taken.contains(&spec.name.text) {
@@ -158,77 +170,74 @@ impl Checker<'_> {
                 is_valid = false;
             }
             taken.push(spec.name.text.clone());
-            let Some((path, kind, attach)) = self.spec(input, spec) else {
+            let Some(source) = self.aggregate_source(input, spec) else {
                 is_valid = false;
                 continue;
             };
-            attachments.extend(attach);
-            columns.push(TypedColumn { name: spec.name.text.clone(), kind, ref_catalog: None });
-            aggregations.push(ir::Aggregation {
+            attachments.extend(source.attachments);
+            columns.push(TypedColumn { name: spec.name.text.clone(), kind: source.kind, ref_catalog: None });
+            aggregations.push(Aggregation {
                 name: spec.name.text.clone(),
-                function: function(spec.function),
-                path,
+                function: function_of(spec.function),
+                path: source.path,
             });
         }
         if !is_valid {
             return None;
         }
-        let here = self.current_space();
-        Some((self.attach(here, input, &attachments), aggregations, columns))
+        Some(CheckedAggregates { input: self.attach(input, &attachments), aggregations, columns })
     }
 
-    #[allow(clippy::type_complexity)] // why: three answers about one thing, taken apart by the only caller.
-    fn spec(
-        &mut self,
-        input: NodeId,
-        spec: &AggregateSpec,
-    ) -> Option<(Option<ir::Path>, Type, Vec<(ir::Path, ir::EntityRef)>)> {
-        let Some(field) = &spec.field else { return Some((None, Type::Integer, Vec::new())) };
+    /// Resolves the path of an aggregate and finds the type of its result.
+    fn aggregate_source(&mut self, input: NodeId, spec: &AggregateSpec) -> Option<AggregateSource> {
+        let Some(field) = &spec.field else {
+            return Some(AggregateSource { path: None, kind: Type::Integer, attachments: Vec::new() });
+        };
         let resolved = self.resolve_node_path(input, field)?;
         let kind = match (spec.function, &resolved.kind) {
-            (Function::Count, _) => Type::Integer,
-            (Function::Avg, Type::Integer | Type::Number | Type::Json) => Type::Number,
-            (Function::Sum, kind @ (Type::Integer | Type::Number | Type::Json)) => kind.clone(),
-            (Function::Min | Function::Max, kind)
+            (AggregateFunction::Count, _) => Type::Integer,
+            (AggregateFunction::Avg, Type::Integer | Type::Number | Type::Json) => Type::Number,
+            (AggregateFunction::Sum, kind @ (Type::Integer | Type::Number | Type::Json)) => kind.clone(),
+            (AggregateFunction::Min | AggregateFunction::Max, kind)
                 if !matches!(kind, Type::Array(_) | Type::MultiSelect(_) | Type::Object(_) | Type::Union(_)) =>
             {
                 kind.clone()
             }
             (function, kind) => {
-                let word = word(function);
+                let word = result_word(function);
                 let message = format!("`{}` ({}) has no {word}", resolved.name(), kind.describe());
                 self.error(codes::DOES_NOT_COMPARE, field.span(), message);
                 return None;
             }
         };
-        Some((Some(resolved.path), kind, resolved.attachments))
+        Some(AggregateSource { path: Some(resolved.path), kind, attachments: resolved.attachments })
     }
 
-    /// Rows per page, for the list right before it.
+    /// Checks `.page_size(n)`, which sets the rows per page of the list right before it.
     pub(super) fn page_size(&mut self, input: NodeId, count: &Value, span: Span) -> Option<NodeId> {
-        let attachments = self.count(count)?;
-        let most = match &self.checked_node(input).kind {
-            StepKind::Query { call, .. } => self.most_per_page(input, &call.capability),
+        let rows_per_page = self.check_count(count)?;
+        let max = match &self.checked_node(input).kind {
+            StepKind::Query { call, .. } => self.max_page_size(input, &call.capability),
             StepKind::Follow { input: parent, relation, .. } => {
                 let of = self.rows(NodeId(*parent)).entity.clone();
                 let entity = of.as_ref().and_then(|of| of.catalog.entity(&of.entity));
                 match entity.and_then(|e| e.relations.get(relation.as_str())).map(|r| &r.via) {
-                    Some(Via::Call { capability, .. }) => self.most_per_page(input, capability),
+                    Some(Via::Call { capability, .. }) => self.max_page_size(input, capability),
                     _ => None,
                 }
             }
             _ => None,
         };
-        let message = match most {
-            Some(most) if attachments <= most => {
+        let message = match max {
+            Some(max) if rows_per_page <= max => {
                 let rows = self.rows(input).clone();
                 let mut kind = self.checked_node(input).kind.clone();
                 if let StepKind::Query { page_size, .. } | StepKind::Follow { page_size, .. } = &mut kind {
-                    *page_size = Some(attachments);
+                    *page_size = Some(rows_per_page);
                 }
                 return Some(self.add_node(kind, rows));
             }
-            Some(most) => format!("this list gives at most {most} rows per page"),
+            Some(max) => format!("this list gives at most {max} rows per page"),
             None => {
                 "a page size belongs right after a list whose pages have one; `.limit(n)` bounds any rows".to_owned()
             }
@@ -237,14 +246,35 @@ impl Checker<'_> {
         None
     }
 
-    fn most_per_page(&self, node: NodeId, capability: &str) -> Option<usize> {
-        let ref_catalog = self.rows(node).catalog()?;
-        let found: Option<&Capability> = ref_catalog.capability(capability);
-        found?.paging.as_ref()?.size.as_ref().map(|size| size.max)
+    /// Returns the most rows per page of a capability, if its pages have a size.
+    fn max_page_size(&self, node: NodeId, capability: &str) -> Option<usize> {
+        let catalog = self.rows(node).catalog()?;
+        let capability: Option<&Capability> = catalog.capability(capability);
+        capability?.paging.as_ref()?.size.as_ref().map(|size| size.max)
     }
 }
 
-/// What a list holds; anything else is itself.
+/// Aggregates that have been checked.
+struct CheckedAggregates {
+    /// The rows to aggregate, with the rows that the paths need attached.
+    input: NodeId,
+    /// The aggregations, in the order written.
+    aggregations: Vec<Aggregation>,
+    /// The columns of the results.
+    columns: Vec<TypedColumn>,
+}
+
+/// The values that one aggregate works on.
+struct AggregateSource {
+    /// The path of the values. `None` for a count of rows.
+    path: Option<Path>,
+    /// The type of the result.
+    kind: Type,
+    /// The rows that must be attached for the path.
+    attachments: Vec<Attachment>,
+}
+
+/// Returns the type of a list's items. A type that is no list is its own.
 fn item_of(kind: &Type) -> Type {
     match kind {
         Type::Array(of) => of.as_ref().clone(),
@@ -253,36 +283,38 @@ fn item_of(kind: &Type) -> Type {
     }
 }
 
-impl From<Op> for ComparisonOp {
-    fn from(op: Op) -> Self {
-        match op {
-            Op::Eq => ComparisonOp::Eq,
-            Op::Ne => ComparisonOp::Ne,
-            Op::Lt => ComparisonOp::Lt,
-            Op::Le => ComparisonOp::Le,
-            Op::Gt => ComparisonOp::Gt,
-            Op::Ge => ComparisonOp::Ge,
-            Op::Like => ComparisonOp::Like,
+impl From<Operator> for ComparisonOp {
+    fn from(operator: Operator) -> Self {
+        match operator {
+            Operator::Eq => ComparisonOp::Eq,
+            Operator::Ne => ComparisonOp::Ne,
+            Operator::Lt => ComparisonOp::Lt,
+            Operator::Le => ComparisonOp::Le,
+            Operator::Gt => ComparisonOp::Gt,
+            Operator::Ge => ComparisonOp::Ge,
+            Operator::Like => ComparisonOp::Like,
         }
     }
 }
 
-fn function(function: Function) -> ir::Function {
+/// Returns the function of the plan for a written one.
+fn function_of(function: AggregateFunction) -> Function {
     match function {
-        Function::Count => ir::Function::Count,
-        Function::Sum => ir::Function::Sum,
-        Function::Avg => ir::Function::Avg,
-        Function::Min => ir::Function::Min,
-        Function::Max => ir::Function::Max,
+        AggregateFunction::Count => Function::Count,
+        AggregateFunction::Sum => Function::Sum,
+        AggregateFunction::Avg => Function::Avg,
+        AggregateFunction::Min => Function::Min,
+        AggregateFunction::Max => Function::Max,
     }
 }
 
-fn word(function: Function) -> &'static str {
+/// Returns the word for the result of a function, as messages use it.
+fn result_word(function: AggregateFunction) -> &'static str {
     match function {
-        Function::Count => "count",
-        Function::Sum => "sum",
-        Function::Avg => "average",
-        Function::Min => "least",
-        Function::Max => "greatest",
+        AggregateFunction::Count => "count",
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "average",
+        AggregateFunction::Min => "least",
+        AggregateFunction::Max => "greatest",
     }
 }

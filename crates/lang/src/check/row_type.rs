@@ -1,5 +1,5 @@
-//! What the rows of a node are: of which entity, with which columns, one or many.
-//! Invariant: a column's type is known, except where the rows are those of an earlier run (`open`).
+//! The type of a node's rows: their entity, their columns, and whether they are one or many.
+//! Invariant: the type of a column is known, except for rows of an earlier run (`has_unknown_columns`).
 
 use std::sync::Arc;
 
@@ -8,64 +8,77 @@ use smol_str::SmolStr;
 
 use crate::ir::{Column, EntityRef, Path};
 
+/// The type of rows.
 #[derive(Debug, Clone)]
 pub struct RowType {
-    /// Rows that a program made are of nothing.
+    /// The entity that the rows belong to. Rows that a program computed belong to none.
     pub entity: Option<RowEntity>,
-    /// In order; shared, because most nodes keep those of their input, and a plan holds them as they are.
+    /// The columns in their order. They are shared, because most nodes keep those of their input and a plan holds them
+    /// unchanged.
     pub columns: Arc<Vec<Column>>,
+    /// The catalogs of the entities that references in the columns refer to.
     pub(super) ref_catalogs: RefCatalogs,
+    /// Whether there may be several rows.
     pub many: bool,
-    /// Literals: a row is the value of its one column.
+    /// Whether the rows are literals: a row is then the value of its one column.
     pub is_literal: bool,
-    /// Rows of an earlier run: their columns are known when it is read.
+    /// Whether the rows come from an earlier run. Their columns are known when they are read.
     pub has_unknown_columns: bool,
-    /// Fields of the entity that are no columns can be read by its get.
+    /// Whether the entity has fields that are no columns yet and that its get can read.
     pub has_unread_fields: bool,
-    /// References whose entity stands beside them.
+    /// The references whose rows are attached.
     pub attached: Vec<Path>,
 }
 
+/// The entity of rows, with its catalog.
 #[derive(Debug, Clone)]
 pub struct RowEntity {
     pub catalog: Arc<Catalog>,
     pub entity: SmolStr,
 }
 
-/// The catalogs whose entities the references of columns are of.
+impl RowEntity {
+    /// Returns the entity as a plan names it.
+    pub fn entity_ref(&self) -> EntityRef {
+        EntityRef { catalog: self.catalog.id.clone(), entity: self.entity.clone() }
+    }
+}
+
+/// The catalogs of the entities that references in the columns refer to.
 #[derive(Debug, Clone)]
 pub(super) enum RefCatalogs {
-    /// The same for every column: rows of an entity.
+    /// One catalog for every column: the rows belong to an entity.
     Same(Arc<Catalog>),
-    /// Column by column: rows that a program made.
+    /// A catalog for each column: the program computed the rows.
     PerColumn(Arc<[Option<Arc<Catalog>>]>),
+    /// No column holds a reference.
     None,
 }
 
-/// One column, by itself.
+/// A column with the catalog that its references refer to.
 #[derive(Debug, Clone)]
 pub struct TypedColumn {
-    /// A wire name; `owner.name` where it came through a reference.
+    /// The API's name of the field, or `owner.name` for a field of an attached row.
     pub name: SmolStr,
     pub kind: Type,
-    /// The catalog whose entities its references are of.
+    /// The catalog of the entities that its references refer to.
     pub ref_catalog: Option<Arc<Catalog>>,
 }
 
 impl RowType {
-    /// Of whole rows, what a capability answers.
+    /// Limits whole rows to the columns that a capability answers.
     pub fn limited_to_capability(mut self, catalog: &Catalog, capability: &Capability) -> Self {
         if let Some(gives) = &capability.gives {
-            let own = catalog.get_of(&capability.returns);
-            // What its own get does not carry, nothing carries.
-            self.has_unread_fields = own.is_some_and(|get| get.name != capability.name);
+            let get_of_entity = catalog.get_of(&capability.returns);
+            // The get reads the missing fields. If the capability is the get itself, nothing can read them.
+            self.has_unread_fields = get_of_entity.is_some_and(|get| get.name != capability.name);
             self.columns =
                 Arc::new(self.columns.iter().filter(|c| gives.iter().any(|name| *name == c.name)).cloned().collect());
         }
         self
     }
 
-    /// Whole rows of an entity.
+    /// Returns the type of whole rows of an entity.
     pub fn entity_rows(catalog: &Arc<Catalog>, entity: &str, many: bool) -> Self {
         let fields = catalog.entity(entity).into_iter().flat_map(|e| e.fields.values());
         let column = |f: &catalog::Field| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() };
@@ -79,7 +92,7 @@ impl RowType {
         }
     }
 
-    /// Rows that the program made.
+    /// Returns the type of rows that the program computed.
     pub fn computed(columns: Vec<TypedColumn>, many: bool) -> Self {
         let has_no_references = columns.iter().all(|c| c.ref_catalog.is_none());
         let ref_catalogs = if has_no_references {
@@ -99,25 +112,27 @@ impl RowType {
         }
     }
 
-    /// One row `{content}`.
+    /// Returns the type of a text: one row `{content}`.
     pub fn text() -> Self {
         let kind = Type::String(catalog::TextStyle::Document);
         RowType::computed(vec![TypedColumn { name: "content".into(), kind, ref_catalog: None }], false)
     }
 
+    /// Returns the type of one of the rows.
     pub fn single_row(self) -> Self {
         RowType { many: false, ..self }
     }
 
+    /// Returns the entity of the rows as a plan names it.
     pub fn entity_of(&self) -> Option<EntityRef> {
-        self.entity.as_ref().map(|of| EntityRef { catalog: of.catalog.id.clone(), entity: of.entity.clone() })
+        self.entity.as_ref().map(RowEntity::entity_ref)
     }
 
     pub fn catalog(&self) -> Option<&Arc<Catalog>> {
         self.entity.as_ref().map(|of| &of.catalog)
     }
 
-    /// The column at a place, with the catalog whose entities its references are of.
+    /// Returns the column at an index.
     pub fn column_at(&self, index: usize) -> Option<TypedColumn> {
         let column = self.columns.get(index)?;
         let ref_catalog = match &self.ref_catalogs {
@@ -132,16 +147,17 @@ impl RowType {
         self.columns.iter().any(|c| c.name == name)
     }
 
-    /// The column of this name, in whatever case when only one is like it; or a field that the get brings.
+    /// Returns the column of this name, in any case if only one column is meant, or a field that the get of the entity
+    /// can read.
     pub fn column(&self, name: &str) -> Option<TypedColumn> {
         let mut alike = (0..).zip(self.columns.iter()).filter(|(_, c)| c.name.eq_ignore_ascii_case(name));
         let exact = self.columns.iter().position(|c| c.name == name);
-        let found = exact.or_else(|| match (alike.next(), alike.next()) {
+        let index_of_name = exact.or_else(|| match (alike.next(), alike.next()) {
             (Some((only, _)), None) => Some(only),
             _ => None,
         });
-        if let Some(found) = found {
-            return self.column_at(found);
+        if let Some(index_of_name) = index_of_name {
+            return self.column_at(index_of_name);
         }
         let of = self.entity.as_ref().filter(|_| self.has_unread_fields)?;
         let fields = &of.catalog.entity(&of.entity)?.fields;
@@ -153,7 +169,7 @@ impl RowType {
         })
     }
 
-    /// What may be named, for alternatives.
+    /// Lists the names that a path may begin with, for corrections.
     pub fn nameable_columns(&self) -> Vec<String> {
         let mut names: Vec<String> = self.columns.iter().map(|c| c.name.to_string()).collect();
         if let Some(of) = self.entity.as_ref().filter(|_| self.has_unread_fields) {

@@ -1,18 +1,20 @@
-//! Where rows come from: lists, queries, searches, gets.
-//! Invariant: a query is bound to exactly one capability, chosen by the filters written; its required parameters all have values.
+//! Checks the sources of rows: lists, queries, searches, gets.
+//! Invariant: a query is bound to exactly one capability, which the written filters choose. Its required parameters all
+//! have values.
 
 use base::{Diagnostic, Edit, Span, similar_names};
 use catalog::{Capability, Param};
 use smol_str::SmolStr;
 
-use super::correction::{BraceSpan, PARAMS_SHOWN, list_all_names, rename_edit};
+use super::correction::{PARAMS_SHOWN, WrittenFilters, list_all_names, rename_edit};
 use super::{Checker, NodeId};
 use crate::codes;
 use crate::ir::{Args, CapabilityRef, StepKind};
 use crate::scope::{ExposedEntity, NameStyle};
-use crate::syntax::tree::{Arg, EntityName, Key, Name, Op as Operator, Pred, Value, ValueKind};
+use crate::syntax::tree::{Arg, EntityName, Key, Name, Operator, Pred, Value, ValueKind};
 
 impl<'s> Checker<'s> {
+    /// Checks `e1` and `e1{…}`. `written` is the entity as the program names it.
     pub(super) fn query(
         &mut self,
         exposed: &'s ExposedEntity,
@@ -21,37 +23,37 @@ impl<'s> Checker<'s> {
         span: Span,
     ) -> Option<NodeId> {
         let style = NameStyle::of(&written.name.text);
-        let braces = BraceSpan { head: written.span().end, end: span.end };
+        let filters = WrittenFilters { preds, start: written.span().end, end: span.end };
         let candidates: Vec<&'s Capability> = exposed.catalog.queries(&exposed.entity).collect();
-        let spelled = self.expand_dots_in_preds(exposed, preds);
-        let Some(capability) = self.best_query(exposed, &candidates, &spelled) else {
-            self.report_no_list(exposed, style, (preds, braces), span);
+        let expanded = self.expand_dots_in_preds(exposed, preds);
+        let Some(capability) = self.best_query(exposed, &candidates, &expanded) else {
+            self.report_no_list(exposed, style, filters, span);
             return None;
         };
         if self.reject_dots_in_preds(exposed, capability, preds) {
             return None;
         }
-        let preds = &*spelled;
-        let args = self.read_args(exposed, capability, (preds, braces), style)?;
+        let filters = WrittenFilters { preds: &expanded, ..filters };
+        let args = self.query_args(exposed, capability, filters, style)?;
         let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
-            let slots = self.slot_samples(exposed, missing.iter().copied(), style);
-            self.report_missing_params(exposed, &missing, style, (span, braces.with_filters(preds, &slots)));
+            self.report_missing_params(exposed, &missing, style, filters, span);
             return None;
         }
         Some(self.add_query(exposed, capability, args))
     }
 
-    fn read_args(
+    /// Checks the filters of a list or a search. The parameter of the search text is no filter.
+    fn query_args(
         &mut self,
         exposed: &ExposedEntity,
         capability: &Capability,
-        written: (&[Pred], BraceSpan),
+        filters: WrittenFilters<'_>,
         style: NameStyle,
     ) -> Option<Args> {
         let params: Vec<&Param> =
             capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name)).collect();
-        self.filters(exposed, &params, written, style)
+        self.filters(exposed, &params, filters, style)
     }
 
     fn add_query(&mut self, exposed: &ExposedEntity, capability: &Capability, args: Args) -> NodeId {
@@ -60,40 +62,39 @@ impl<'s> Checker<'s> {
         self.add_node(StepKind::Query { call, args, limit: None, page_size: None, fields: None }, rows)
     }
 
-    /// `e1~"words"{…}`
+    /// Checks `e1~"words"{…}`.
     pub(super) fn search(
         &mut self,
         exposed: &'s ExposedEntity,
         written: &EntityName,
-        (text, preds): (&Value, &[Pred]),
+        text: &Value,
+        preds: &[Pred],
         span: Span,
     ) -> Option<NodeId> {
         let style = NameStyle::of(&written.name.text);
         let candidates: Vec<&'s Capability> = exposed.catalog.searches(&exposed.entity).collect();
-        let spelled = self.expand_dots_in_preds(exposed, preds);
-        let found = self.best_query(exposed, &candidates, &spelled);
-        let Some((capability, param)) = found.and_then(|c| Some((c, c.params.get(c.text.as_ref()?)?))) else {
-            self.report_no_search(exposed, style, (text, preds), span);
+        let expanded = self.expand_dots_in_preds(exposed, preds);
+        let best = self.best_query(exposed, &candidates, &expanded);
+        let Some((capability, param)) = best.and_then(|c| Some((c, c.params.get(c.text.as_ref()?)?))) else {
+            self.report_no_search(exposed, style, text, preds, span);
             return None;
         };
         if self.reject_dots_in_preds(exposed, capability, preds) {
             return None;
         }
-        let preds = &*spelled;
-        let words = self.value(&exposed.catalog, &param.kind, text);
-        let braces = BraceSpan { head: text.span.end, end: span.end };
-        let mut args = self.read_args(exposed, capability, (preds, braces), style)?;
+        let words = self.check_value(&exposed.catalog, &param.kind, text);
+        let filters = WrittenFilters { preds: &expanded, start: text.span.end, end: span.end };
+        let mut args = self.query_args(exposed, capability, filters, style)?;
         args.insert(SmolStr::new(&param.name), words?);
         let missing: Vec<&Param> = capability.required().filter(|p| !args.contains_key(p.name.as_str())).collect();
         if !missing.is_empty() {
-            let slots = self.slot_samples(exposed, missing.iter().copied(), style);
-            self.report_missing_params(exposed, &missing, style, (span, braces.with_filters(preds, &slots)));
+            self.report_missing_params(exposed, &missing, style, filters, span);
             return None;
         }
         Some(self.add_query(exposed, capability, args))
     }
 
-    /// The capability that knows the most of the filters and misses the fewest required values.
+    /// Chooses the capability that has parameters for the most of the filters and lacks the fewest required values.
     fn best_query(
         &self,
         exposed: &ExposedEntity,
@@ -105,7 +106,8 @@ impl<'s> Checker<'s> {
             .filter_map(|p| p.path.names.first())
             .map(|n| self.scope.wire_name(&exposed.catalog, &n.text))
             .collect();
-        // Of equals the first one declared.
+        // `max_by_key` takes the last of equals, so the order is reversed to take the one that the catalog declares
+        // first.
         candidates.iter().copied().rev().max_by_key(|capability| {
             let known = written.iter().filter(|name| capability.params.contains_key(**name)).count();
             let missing = capability.required().filter(|p| !written.contains(&p.name.as_str())).count();
@@ -113,14 +115,9 @@ impl<'s> Checker<'s> {
         })
     }
 
-    /// An entity that can only be searched is refused with its search; one that can only be got, with its key.
-    fn report_no_list(
-        &mut self,
-        exposed: &ExposedEntity,
-        style: NameStyle,
-        (preds, braces): (&[Pred], BraceSpan),
-        span: Span,
-    ) {
+    /// Reports that an entity cannot be listed. The correction is its search or, without one, its key.
+    fn report_no_list(&mut self, exposed: &ExposedEntity, style: NameStyle, filters: WrittenFilters<'_>, span: Span) {
+        let preds = filters.preds;
         let name = exposed.styled_name(style);
         let search = exposed.catalog.searches(&exposed.entity).next();
         let (message, fix) = match search {
@@ -132,9 +129,9 @@ impl<'s> Checker<'s> {
                         && slot.is_some_and(|s| search.params.contains_key(s))
                 };
                 let moves: Vec<bool> = preds.iter().map(|p| !known(p)).collect();
-                let mut fix = if moves.contains(&true) { braces.move_to_rows(preds, &moves) } else { Vec::new() };
-                let end = if preds.is_empty() { braces.end } else { braces.head };
-                fix.insert(0, Edit::replace(Span { start: braces.head, end }, "~$"));
+                let mut fix = if moves.contains(&true) { filters.move_to_rows(&moves) } else { Vec::new() };
+                let end = if preds.is_empty() { filters.end } else { filters.start };
+                fix.insert(0, Edit::replace(Span { start: filters.start, end }, "~$"));
                 (format!("{name} cannot be listed, only searched"), fix)
             }
             None => (format!("{name} cannot be listed"), vec![Edit::replace(span, self.key_sample(exposed, style))]),
@@ -142,12 +139,13 @@ impl<'s> Checker<'s> {
         self.report(Diagnostic::error(codes::NO_LIST, span, message).with_fix(fix));
     }
 
-    /// What cannot be searched is listed, and the words are looked for in the rows.
+    /// Reports that an entity cannot be searched. The correction lists it and looks for the words in the rows.
     fn report_no_search(
         &mut self,
         exposed: &ExposedEntity,
         style: NameStyle,
-        (text, preds): (&Value, &[Pred]),
+        text: &Value,
+        preds: &[Pred],
         span: Span,
     ) {
         let message = format!("{} cannot be searched", exposed.styled_name(style));
@@ -172,7 +170,7 @@ impl<'s> Checker<'s> {
         self.report(Diagnostic::error(codes::NO_SEARCH, span, message).with_fix(fix));
     }
 
-    /// The entity's list with the scope that it needs.
+    /// Returns the entity's list with samples of the filters that it needs.
     fn list_sample(&self, exposed: &ExposedEntity, style: NameStyle) -> Option<String> {
         let query = exposed.catalog.queries(&exposed.entity).next()?;
         let slots = self.slot_samples(exposed, query.required(), style);
@@ -180,25 +178,26 @@ impl<'s> Checker<'s> {
         Some(format!("{}{braces}", exposed.styled_name(style)))
     }
 
+    /// Returns the entity with a sample of its key, if it can be read by its key.
     fn get_sample(&self, exposed: &ExposedEntity, style: NameStyle) -> Option<String> {
         exposed.catalog.get_of(&exposed.entity).map(|_| self.key_sample(exposed, style))
     }
 
-    /// `project=$, number=$`
+    /// Returns samples of parameters, to copy and fill: `project=$, number=$`.
     pub(super) fn slot_samples<'p>(
         &self,
         exposed: &ExposedEntity,
         params: impl Iterator<Item = &'p Param>,
         style: NameStyle,
     ) -> String {
-        let one = |p: &Param| {
+        let slot_sample = |p: &Param| {
             let slot = self.scope.styled_slot(&exposed.catalog, &p.name, style);
             format!("{slot}={}", self.sample(&exposed.catalog, &p.kind, style))
         };
-        params.map(one).collect::<Vec<_>>().join(", ")
+        params.map(slot_sample).collect::<Vec<_>>().join(", ")
     }
 
-    /// `Ticket(project=$, number=$)`, to copy and fill.
+    /// Returns a sample of the entity's key, to copy and fill: `Ticket(project=$, number=$)`.
     pub(super) fn key_sample(&self, exposed: &ExposedEntity, style: NameStyle) -> String {
         let entity = exposed.definition();
         let key = entity.into_iter().flat_map(|e| e.key.iter().filter_map(|k| e.fields.get(k)));
@@ -211,32 +210,38 @@ impl<'s> Checker<'s> {
         format!("{}({})", exposed.styled_name(style), slots.join(", "))
     }
 
+    /// Reports required parameters that have no filter. The correction adds them to the written filters.
     pub(super) fn report_missing_params(
         &mut self,
         exposed: &ExposedEntity,
         missing: &[&Param],
         style: NameStyle,
-        (span, fix): (Span, Edit),
+        filters: WrittenFilters<'_>,
+        span: Span,
     ) {
+        let fix = filters.add(&self.slot_samples(exposed, missing.iter().copied(), style));
         let names: Vec<String> =
             missing.iter().map(|p| format!("`{}`", self.scope.styled_slot(&exposed.catalog, &p.name, style))).collect();
         let message = format!("{} needs {}", exposed.styled_name(style), names.join(", "));
         self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_fix([fix]));
     }
 
-    /// `slot = value` filters of a source or a relation, each known and of the right type.
+    /// Checks the filters of a source or a relation: each must have a parameter, the operator `=` and a value of the
+    /// right type.
     pub(super) fn filters(
         &mut self,
         exposed: &ExposedEntity,
         params: &[&Param],
-        (preds, braces): (&[Pred], BraceSpan),
+        filters: WrittenFilters<'_>,
         style: NameStyle,
     ) -> Option<Args> {
+        let preds = filters.preds;
         let mut args = Args::new();
         let mut is_valid = true;
-        // Those that the API does not have and rows can be filtered by, and the report that corrects them all.
+        // The filters that the API does not have but rows can be filtered by. One diagnostic, the first of them, moves
+        // all of them behind the read, because the deletions of neighbouring filters overlap.
         let mut moves = vec![false; preds.len()];
-        let mut corrects: Option<usize> = None;
+        let mut moving_report: Option<usize> = None;
         for (at, pred) in preds.iter().enumerate() {
             let Some(first) = pred.path.names.first() else { continue };
             let param = match pred.path.names.as_slice() {
@@ -249,7 +254,7 @@ impl<'s> Checker<'s> {
                 self.report_not_a_filter(exposed, params, pred, style);
                 is_valid = false;
                 moves[at] = self.can_filter_rows(exposed, pred);
-                corrects = corrects.or(moves[at].then_some(report));
+                moving_report = moving_report.or(moves[at].then_some(report));
                 continue;
             };
             self.note_case_fix(first, &param.name);
@@ -258,14 +263,14 @@ impl<'s> Checker<'s> {
                 self.report_wrong_operator(first, pred);
                 is_valid = false;
                 moves[at] = self.can_filter_rows(exposed, pred);
-                corrects = corrects.or(moves[at].then_some(report));
+                moving_report = moving_report.or(moves[at].then_some(report));
                 continue;
             }
-            let Some(value) = self.value(&exposed.catalog, &param.kind, &pred.value) else {
+            let Some(value) = self.check_value(&exposed.catalog, &param.kind, &pred.value) else {
                 is_valid = false;
                 continue;
             };
-            // `null` is the same as leaving the filter out.
+            // A filter with `null` is left out.
             if value.known().is_some_and(serde_json::Value::is_null) {
                 continue;
             }
@@ -274,8 +279,8 @@ impl<'s> Checker<'s> {
                 is_valid = false;
             }
         }
-        if let Some(report) = corrects.and_then(|at| self.diagnostics.get_mut(at)) {
-            report.fix = braces.move_to_rows(preds, &moves);
+        if let Some(report) = moving_report.and_then(|at| self.diagnostics.get_mut(at)) {
+            report.fix = filters.move_to_rows(&moves);
         }
         is_valid.then_some(args)
     }
@@ -288,7 +293,7 @@ impl<'s> Checker<'s> {
         self.error(codes::WRONG_OPERATOR, pred.op_span, message);
     }
 
-    /// `owner.id` is `owner`, where that is a reference whose key is `id`.
+    /// Finds the parameter of `owner.id`, which means `owner` if that is a reference with the key `id`.
     fn param_by_key<'p>(
         &self,
         exposed: &ExposedEntity,
@@ -303,7 +308,7 @@ impl<'s> Checker<'s> {
         matches!(entity.key.as_slice(), [only] if only == wire).then_some(param)
     }
 
-    /// A field that the API does not filter by can still be filtered by once it is read.
+    /// Reports a filter that the API does not have.
     fn report_not_a_filter(&mut self, exposed: &ExposedEntity, params: &[&Param], pred: &Pred, style: NameStyle) {
         let Some(first) = pred.path.names.first() else { return };
         if pred.path.names.len() > 1 {
@@ -314,6 +319,8 @@ impl<'s> Checker<'s> {
         self.report_unknown_filter(exposed, params, first, style);
     }
 
+    /// Reports a name that is no filter, with the names that are. A field is not corrected to another name: rows that
+    /// were read can be filtered by it.
     fn report_unknown_filter(&mut self, exposed: &ExposedEntity, params: &[&Param], slot: &Name, style: NameStyle) {
         let entity = exposed.styled_name(style);
         let alternatives: Vec<String> = similar_names(&slot.text, params.iter().map(|p| p.name.as_str()))
@@ -322,7 +329,7 @@ impl<'s> Checker<'s> {
             .map(|p| self.describe_slot(exposed, p, style))
             .collect();
         let field = self.scope.field(exposed, &slot.text);
-        // What is no field either was a filter with another name.
+        // A name that is no field, either, was most likely meant as one of the filters.
         let names: Vec<String> =
             params.iter().map(|p| self.scope.styled_slot(&exposed.catalog, &p.name, style)).collect();
         let fix = if field.is_none() { rename_edit(slot, names.iter().map(String::as_str)) } else { None };
@@ -340,13 +347,15 @@ impl<'s> Checker<'s> {
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    /// `state (open/doing/done)`, or `p3 state (…)` so that both can be copied.
+    /// Describes a parameter for a list of alternatives: `state (open/doing/done)`, or `p3 state (…)` so that both
+    /// names can be copied.
     pub(super) fn describe_slot(&self, exposed: &ExposedEntity, param: &Param, style: NameStyle) -> String {
         let symbol = self.scope.styled_slot(&exposed.catalog, &param.name, style);
         let kind = param.kind.describe();
         if symbol == param.name { format!("{symbol} ({kind})") } else { format!("{symbol} {} ({kind})", param.name) }
     }
 
+    /// Checks `e1(…)`.
     pub(super) fn get(
         &mut self,
         exposed: &'s ExposedEntity,
@@ -359,15 +368,14 @@ impl<'s> Checker<'s> {
             self.report_no_get(exposed, style, key, span);
             return None;
         };
-        let args = self.key_args(exposed, (written, key), span)?;
+        let args = self.key_args(exposed, written, key, span)?;
         let rows = self.capability_rows(&exposed.catalog, capability, false);
-        Some(self.add_node(
-            StepKind::Get { call: CapabilityRef::new(&exposed.catalog, capability), args, fields: None },
-            rows,
-        ))
+        let call = CapabilityRef::new(&exposed.catalog, capability);
+        Some(self.add_node(StepKind::Get { call, args, fields: None }, rows))
     }
 
-    /// What cannot be read by key is read by its list, with the scope that it needs, or by its search.
+    /// Reports that an entity cannot be read by its key. The correction reads its list, with the filters that it needs,
+    /// or its search.
     fn report_no_get(&mut self, exposed: &ExposedEntity, style: NameStyle, key: &Key, span: Span) {
         let searched = || exposed.catalog.searches(&exposed.entity).next();
         let name = exposed.styled_name(style);
@@ -388,11 +396,13 @@ impl<'s> Checker<'s> {
         self.report(Diagnostic::error(codes::NO_GET, span, message).with_fix(fix));
     }
 
-    /// The parts of an entity's key, from `e1("OPS")` or `e1(p1="OPS", p2=7)`.
+    /// Checks the parts of an entity's key, from `e1("OPS")` or `e1(p1="OPS", p2=7)`. `span` is that of the whole
+    /// `e1(…)`.
     pub(super) fn key_args(
         &mut self,
         exposed: &ExposedEntity,
-        (written, key): (&EntityName, &Key),
+        written: &EntityName,
+        key: &Key,
         span: Span,
     ) -> Option<Args> {
         let entity = exposed.definition()?;
@@ -400,25 +410,25 @@ impl<'s> Checker<'s> {
         let mut args = Args::new();
         match (key, fields.as_slice()) {
             (Key::Unary(value), [only]) => {
-                args.insert(SmolStr::new(&only.name), self.value(&exposed.catalog, &only.kind, value)?);
+                args.insert(SmolStr::new(&only.name), self.check_value(&exposed.catalog, &only.kind, value)?);
             }
             (Key::Unary(value), parts) if self.allows_placeholders && matches!(value.kind, ValueKind::Hole) => {
                 for part in parts {
-                    args.insert(SmolStr::new(&part.name), self.value(&exposed.catalog, &part.kind, value)?);
+                    args.insert(SmolStr::new(&part.name), self.check_value(&exposed.catalog, &part.kind, value)?);
                 }
             }
             (Key::Unary(_), _) => {
-                self.report_key_mismatch(exposed, (written, key), (span, span));
+                self.report_key_mismatch(exposed, written, key, span, span);
                 return None;
             }
             (Key::Slots(slots), fields) => {
                 for Arg { slot, value } in slots {
                     let name = self.scope.wire_name(&exposed.catalog, &slot.text);
                     let Some(field) = fields.iter().find(|f| f.name == name) else {
-                        self.report_key_mismatch(exposed, (written, key), (slot.span, span));
+                        self.report_key_mismatch(exposed, written, key, slot.span, span);
                         return None;
                     };
-                    let value = self.value(&exposed.catalog, &field.kind, value)?;
+                    let value = self.check_value(&exposed.catalog, &field.kind, value)?;
                     if args.insert(SmolStr::new(&field.name), value).is_some() {
                         self.error(codes::DUPLICATE_ARGUMENT, slot.span, format!("`{}` is given twice", slot.text));
                         return None;
@@ -427,17 +437,20 @@ impl<'s> Checker<'s> {
             }
         }
         if args.values().filter(|v| v.known().is_none_or(|v| !v.is_null())).count() != fields.len() {
-            self.report_key_mismatch(exposed, (written, key), (span, span));
+            self.report_key_mismatch(exposed, written, key, span, span);
             return None;
         }
         Some(args)
     }
 
+    /// Reports a key that is not the entity's. `wrong` is the span of the mistake, `whole` that of `e1(…)`.
     fn report_key_mismatch(
         &mut self,
         exposed: &ExposedEntity,
-        (written, key): (&EntityName, &Key),
-        (place, whole): (Span, Span),
+        written: &EntityName,
+        key: &Key,
+        wrong: Span,
+        whole: Span,
     ) {
         let Some(entity) = exposed.definition() else { return };
         let style = NameStyle::of(&written.name.text);
@@ -445,7 +458,7 @@ impl<'s> Checker<'s> {
             entity.key.iter().map(|k| self.scope.styled_slot(&exposed.catalog, k, style)).collect();
         let message = format!("the key of {} is {}", exposed.styled_name(style), parts.join(", "));
         let brackets = Span { start: written.span().end, end: whole.end };
-        let fix = self.key_edit(exposed, key, (brackets, style));
-        self.report(Diagnostic::error(codes::KEY_MISMATCH, place, message).with_fix([fix]));
+        let fix = self.key_edit(exposed, key, brackets, style);
+        self.report(Diagnostic::error(codes::KEY_MISMATCH, wrong, message).with_fix([fix]));
     }
 }

@@ -1,23 +1,24 @@
-//! Templates: what a Jinja text names of the rows it is rendered over.
-//! Invariant: a name that surely is a field of the row exists; what lies beyond a reference is attached before rendering.
+//! Checks templates: Jinja texts over rows or over one row.
+//! Invariant: a name that is certainly a field of the row exists. The row behind a reference is attached before
+//! rendering.
 
 use base::Span;
 use catalog::Type;
 
-use super::path::{PathError, PathErrorKind};
+use super::path::{Attachment, PathError, PathErrorKind};
 use super::value::RefCatalog;
 use super::{Checker, NodeId, RowType};
 use crate::codes;
-use crate::ir::{EntityRef, Expr, Path, StepKind, template_names};
+use crate::ir::{Expr, StepKind, template_names};
 use crate::syntax::tree::{Heredoc, Name};
 
 impl Checker<'_> {
-    /// Inside `=>` a text with Jinja in it is a template over the row.
+    /// Returns whether a text is a template. Inside of `=>`, a text with Jinja in it is.
     pub(super) fn is_template(&self, text: &str) -> bool {
         !self.row_scopes.is_empty() && (text.contains("{{") || text.contains("{%"))
     }
 
-    /// A template over the row at hand, where text may stand.
+    /// Makes a template over the current row, in a place of type `kind`.
     pub(super) fn template_for(
         &mut self,
         ref_catalog: RefCatalog<'_>,
@@ -25,43 +26,40 @@ impl Checker<'_> {
         source: &str,
         span: Span,
     ) -> Option<Expr> {
-        let text = match kind {
+        let accepts_text = match kind {
             Type::String(_) | Type::Json | Type::Select(_) | Type::Date(_) | Type::Uuid => true,
-            Type::Ref(target) => ref_catalog.and_then(|h| h.entity(target)).is_none_or(|e| {
+            Type::Ref(target) => ref_catalog.and_then(|catalog| catalog.entity(target)).is_none_or(|e| {
                 let key: Vec<_> = e.key_fields().collect();
                 matches!(key.as_slice(), [only] if matches!(only.kind, Type::String(_) | Type::Uuid))
             }),
             _ => false,
         };
-        if !text {
+        if !accepts_text {
             let message = format!("expected {}, and a template makes text; write `_.slot`", kind.describe());
             self.error(codes::WRONG_TYPE, span, message);
             return None;
         }
         let row = self.row_scopes.last().copied()?;
-        let rows = self.spaces[row.space].nodes[row.input.0].rows.clone().single_row();
-        let attachments = self.template_references(&rows, source, span, TemplateScope::Row)?;
-        let at = self.attach(row.space, row.input, &attachments);
-        if let Some(last) = self.row_scopes.last_mut() {
-            last.input = at;
-        }
+        let rows = self.row_type_of(row);
+        let attachments = self.template_attachments(&rows, source, span, TemplateScope::Row)?;
+        self.attach_to_row(row, &attachments);
         Some(Expr::Template { source: source.to_owned(), names: self.template_symbols(source) })
     }
 
-    /// `rows <<T`: one row `{content}`.
+    /// Checks `rows <<T`, which makes one row `{content}`.
     pub(super) fn render(&mut self, input: NodeId, block: &Heredoc) -> Option<NodeId> {
         let rows = self.rows(input).clone();
-        let attachments = self.template_references(&rows, &block.body, block.span, TemplateScope::Rows)?;
-        let here = self.current_space();
-        let input = self.attach(here, input, &attachments);
-        let (source, names) = (block.body.clone(), self.template_symbols(&block.body));
+        let attachments = self.template_attachments(&rows, &block.body, block.span, TemplateScope::Rows)?;
+        let input = self.attach(input, &attachments);
+        let source = block.body.clone();
+        let names = self.template_symbols(&block.body);
         Some(self.add_node(StepKind::Template { input: input.0, source, names }, RowType::text()))
     }
 
-    /// Symbols that the template uses, and what they are called in the rows.
+    /// Returns the symbols that a template uses, with the names of their columns.
     fn template_symbols(&self, source: &str) -> Vec<(String, String)> {
-        let Some(found) = template_names(source) else { return Vec::new() };
-        let words = found.chains.iter().flatten();
+        let Some(template) = template_names(source) else { return Vec::new() };
+        let words = template.chains.iter().flatten();
         let mut names: Vec<(String, String)> =
             words.filter_map(|w| Some(((*w).to_owned(), self.scope.slots.get(w)?.name.to_string()))).collect();
         names.sort();
@@ -69,36 +67,38 @@ impl Checker<'_> {
         names
     }
 
-    /// What must be attached for the paths of a template.
-    fn template_references(
+    /// Returns the rows that must be attached for the paths of a template.
+    fn template_attachments(
         &mut self,
         rows: &RowType,
         source: &str,
         span: Span,
-        over: TemplateScope,
-    ) -> Option<Vec<(Path, EntityRef)>> {
-        let Some(found) = template_names(source) else {
+        scope: TemplateScope,
+    ) -> Option<Vec<Attachment>> {
+        let Some(template) = template_names(source) else {
             self.error(codes::BAD_TEMPLATE, span, "the template has a `{{`, `{%` or `{#` that never closes");
             return None;
         };
         let mut attachments = Vec::new();
         let mut is_valid = true;
-        for chain in &found.chains {
+        for chain in &template.chains {
             let Some((root, rest)) = chain.split_first() else { continue };
-            let strict = match over {
+            let is_certain = match scope {
                 TemplateScope::Row => *root == "_",
-                TemplateScope::Rows => found.row_names.contains(root),
+                TemplateScope::Rows => template.row_names.contains(root),
             };
-            if rest.is_empty() || (over == TemplateScope::Row && !strict) || *root == "loop" {
+            if rest.is_empty() || (scope == TemplateScope::Row && !is_certain) || *root == "loop" {
                 continue;
             }
             let names: Vec<Name> = rest.iter().map(|text| Name { text: (*text).into(), span }).collect();
             match self.longest_path(rows, &names) {
                 Ok(attach) => attachments.extend(attach),
-                Err(lost) if strict => {
-                    self.report_path_error(rows, &names, &lost);
-                    // The names have no places of their own inside the template.
-                    self.diagnostics.iter_mut().rev().take(1).for_each(|report| report.fix.clear());
+                Err(error) if is_certain => {
+                    self.report_path_error(rows, &names, &error);
+                    // The span of the error is the whole template, so a correction of the name would replace all of it.
+                    if let Some(last) = self.diagnostics.last_mut() {
+                        last.fix.clear();
+                    }
                     is_valid = false;
                 }
                 Err(_) => {}
@@ -107,22 +107,24 @@ impl Checker<'_> {
         is_valid.then_some(attachments)
     }
 
-    /// As far as a path leads; what Jinja does with a plain value after that is its own business.
-    fn longest_path(&self, rows: &RowType, names: &[Name]) -> Result<Vec<(Path, EntityRef)>, PathError> {
+    /// Resolves a path as far as it leads. Jinja may do something of its own with a plain value, so the names behind
+    /// one are no mistake.
+    fn longest_path(&self, rows: &RowType, names: &[Name]) -> Result<Vec<Attachment>, PathError> {
         match self.lookup_path(rows, names) {
             Ok(resolved) => Ok(resolved.attachments),
             Err(PathError { index, kind: PathErrorKind::Plain(_) }) if index > 0 => {
                 self.longest_path(rows, &names[..index])
             }
-            Err(lost) => Err(lost),
+            Err(error) => Err(error),
         }
     }
 }
 
+/// The rows that a template is rendered over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TemplateScope {
-    /// One row, `_`.
+    /// One row, which it calls `_`.
     Row,
-    /// All of them, `rows`.
+    /// All rows, which it calls `rows`.
     Rows,
 }

@@ -1,9 +1,9 @@
-//! Steps and values in words.
-//! Invariant: a value that is known is shown as JSON, a hole as where it comes from; long ones are clipped.
+//! Describes steps and values in words, for plans and outlines.
+//! Invariant: a known value is shown as JSON, an unknown one as where it comes from. Long texts are cut.
 
 use super::{Aggregation, Args, Expr, FilterTest, Function, Path, RowPart, Step, StepKind};
 
-/// A value, with steps by their numbers.
+/// Describes a value, with steps by their numbers.
 pub(crate) fn describe_value(value: &Expr) -> String {
     describe_value_with(value, &|step| format!("n{step}"))
 }
@@ -32,6 +32,7 @@ fn describe_value_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
     }
 }
 
+/// Returns the path behind a row: `.owner.name`.
 fn part_suffix(take: &RowPart) -> String {
     match take {
         RowPart::Path(path) if path.is_empty() => String::new(),
@@ -40,9 +41,9 @@ fn part_suffix(take: &RowPart) -> String {
     }
 }
 
-/// `n=count, total=sum(votes)`
+/// Describes aggregations: `n=count, total=sum(votes)`.
 pub(crate) fn describe_aggregations(specs: &[Aggregation]) -> String {
-    let one = |spec: &Aggregation| {
+    let describe_aggregation = |spec: &Aggregation| {
         let function = match spec.function {
             Function::Count => "count",
             Function::Sum => "sum",
@@ -55,17 +56,18 @@ pub(crate) fn describe_aggregations(specs: &[Aggregation]) -> String {
             None => format!("{}={function}", spec.name),
         }
     };
-    specs.iter().map(one).collect::<Vec<_>>().join(", ")
+    specs.iter().map(describe_aggregation).collect::<Vec<_>>().join(", ")
 }
 
+/// Cuts a text to 60 characters.
 fn clip(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
 }
 
-/// What a step is called.
+/// A function that gives the name of a step by its number.
 pub(crate) type StepName<'a> = &'a dyn Fn(usize) -> String;
 
-/// What a step does, without what it works on.
+/// Describes the operation of a step, without the input that it works on.
 pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
     let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
     let pages = |size: &Option<usize>| size.map(|n| format!(" by {n}")).unwrap_or_default();
@@ -102,10 +104,10 @@ pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
         StepKind::Limit { count, .. } => format!("limit {count}"),
         StepKind::Distinct { by, .. } if by.is_empty() => "distinct".to_owned(),
         StepKind::Distinct { by, .. } => format!("distinct {}", joined(by)),
-        StepKind::Aggregate { specs: made, .. } => describe_aggregations(made),
-        StepKind::GroupBy { by, specs: made, .. } => {
+        StepKind::Aggregate { specs, .. } => describe_aggregations(specs),
+        StepKind::GroupBy { by, specs, .. } => {
             let by: Vec<&str> = by.iter().map(|p| p.name.as_str()).collect();
-            format!("group by {}: {}", by.join(", "), describe_aggregations(made))
+            format!("group by {}: {}", by.join(", "), describe_aggregations(specs))
         }
         StepKind::Project { columns, .. } => {
             let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
@@ -122,7 +124,7 @@ pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
     }
 }
 
-/// Texts, literals, and what needs no more than its word.
+/// Describes texts, literals, and the steps that are described by their word alone.
 fn describe_simple_step(kind: &StepKind, name: StepName<'_>) -> String {
     match kind {
         StepKind::Template { source, .. } => format!("render {}", clip(first_line(source))),
@@ -137,18 +139,18 @@ fn describe_simple_step(kind: &StepKind, name: StepName<'_>) -> String {
     }
 }
 
-/// A read for each row, on one line: `query Ticket{owner ← _.id}, n=count`.
+/// Describes a read for each row on one line: `query Ticket{owner ← _.id}, n=count`.
 fn describe_inner_read(steps: &[Step], outer: StepName<'_>) -> String {
     let inner = |at: usize| match steps.get(at).map(|s| &s.kind) {
         Some(StepKind::OuterRows { step: Some(given) }) => outer(*given),
         Some(StepKind::OuterRows { step: None }) => "_".to_owned(),
         _ => format!("#{:02}", at + 1),
     };
-    let one = |step: &Step| match &step.kind {
+    let describe_inner = |step: &Step| match &step.kind {
         StepKind::OuterRows { step } => step.map_or_else(|| "_".to_owned(), outer),
         _ => describe_step(step, &inner),
     };
-    steps.iter().map(one).collect::<Vec<_>>().join(", ")
+    steps.iter().map(describe_inner).collect::<Vec<_>>().join(", ")
 }
 
 fn first_line(text: &str) -> &str {
@@ -159,13 +161,13 @@ fn braced_args(args: &Args, name: StepName<'_>) -> String {
     if args.is_empty() { String::new() } else { format!("{{{}}}", describe_args(args, name)) }
 }
 
-/// `state="open", ticket ← hot`
+/// Describes arguments: `state="open", ticket ← hot`.
 fn describe_args(args: &Args, name: StepName<'_>) -> String {
-    let one = |(slot, value): (&smol_str::SmolStr, &Expr)| match value {
+    let describe_arg = |(slot, value): (&smol_str::SmolStr, &Expr)| match value {
         Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => {
             format!("{slot} ← {}", describe_value_with(value, name))
         }
         known => format!("{slot}={}", describe_value_with(known, name)),
     };
-    args.iter().map(one).collect::<Vec<_>>().join(", ")
+    args.iter().map(describe_arg).collect::<Vec<_>>().join(", ")
 }

@@ -1,16 +1,16 @@
-//! What a Jinja text names, without rendering it: `r.owner.name`, `_.title`.
-//! Invariant: reads each character once; it never fails on what Jinja itself would take.
+//! Finds the names that a Jinja template uses, without rendering it: `r.owner.name`, `_.title`.
+//! Invariant: each character is read once. A text that Jinja accepts is never refused.
 
 /// The dotted names inside the tags of a template.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TemplateNames<'t> {
-    /// Each with the name it starts from first.
+    /// The chains of names, such as `["r", "owner", "name"]`.
     pub chains: Vec<Vec<&'t str>>,
-    /// Names that stand for one row: `r` of `{% for r in rows %}`.
+    /// The loop variables that stand for a row: `r` of `{% for r in rows %}`.
     pub row_names: Vec<&'t str>,
 }
 
-/// None when a tag never closes.
+/// Returns the names in the tags of a template, or `None` if a tag is not closed.
 pub fn template_names(source: &str) -> Option<TemplateNames<'_>> {
     let mut names = TemplateNames::default();
     let mut rest = source;
@@ -38,8 +38,8 @@ pub fn template_names(source: &str) -> Option<TemplateNames<'_>> {
             rest = rest.find("%}").map_or("", |end| &rest[end + 2..]);
             continue;
         }
-        if let Some(loop_) = words.strip_prefix("for ")
-            && let Some((name, over)) = loop_.split_once(" in ")
+        if let Some(loop_header) = words.strip_prefix("for ")
+            && let Some((name, over)) = loop_header.split_once(" in ")
             && over.trim() == "rows"
         {
             names.row_names.push(name.trim());
@@ -49,34 +49,37 @@ pub fn template_names(source: &str) -> Option<TemplateNames<'_>> {
     Some(names)
 }
 
+/// Adds the chains of names in one tag.
 fn collect_tag_names<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
-    let mut chars = Chars { text: tag, at: 0 };
-    while let Some(c) = chars.peek() {
+    let mut cursor = TagCursor { text: tag, at: 0 };
+    while let Some(c) = cursor.peek() {
         match c {
             '"' | '\'' => {
-                chars.quoted(c);
+                cursor.quoted(c);
             }
             c if c.is_alphabetic() || c == '_' => {
-                let mut chain = vec![chars.word()];
-                while let Some(next) = chars.next_name() {
+                let mut chain = vec![cursor.word()];
+                while let Some(next) = cursor.next_name() {
                     chain.extend(next);
                 }
                 chains.push(chain);
             }
             c if c.is_ascii_digit() => {
-                chars.word();
+                cursor.word();
             }
-            _ => chars.bump(),
+            _ => cursor.bump(),
         }
     }
 }
 
-struct Chars<'t> {
+/// A position in the text of a tag.
+struct TagCursor<'t> {
     text: &'t str,
+    /// The offset of the next character.
     at: usize,
 }
 
-impl<'t> Chars<'t> {
+impl<'t> TagCursor<'t> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
@@ -93,7 +96,7 @@ impl<'t> Chars<'t> {
         &self.text[start..self.at]
     }
 
-    /// Past a string; gives what is in it.
+    /// Passes a string and returns the text in it.
     fn quoted(&mut self, quote: char) -> &'t str {
         self.bump();
         let start = self.at;
@@ -111,7 +114,8 @@ impl<'t> Chars<'t> {
         &self.text[start..]
     }
 
-    /// `.name`, `["name"]`, or `[0]`, which adds no name.
+    /// Reads the continuation of a chain: `.name`, `["name"]`, or `[0]`, which adds no name. Returns `None` if the
+    /// chain ends.
     fn next_name(&mut self) -> Option<Option<&'t str>> {
         let start = self.at;
         match self.peek()? {
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_tags_only() {
+    fn only_names_inside_of_tags_are_collected() {
         assert_eq!(names_in("a.b {{ _.title }} { c.d }"), ["_.title"]);
         assert_eq!(names_in("{{ rows[0].p4 }}{{ r['owner'].name|upper }}"), ["rows.p4", "r.owner.name", "upper"]);
         assert_eq!(names_in("{# x.y #}{% raw %}{{ x.y }}{% endraw %}{{ \"a.b\" }}"), Vec::<String>::new());

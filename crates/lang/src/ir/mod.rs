@@ -1,5 +1,5 @@
-//! The plan's form between the stages: steps and values, which the checker writes and the planner bounds.
-//! Invariant: it says what is done and where each value comes from; what it may cost, and in which order, the planner adds.
+//! The intermediate form between the stages: the steps and values that the checker writes and the planner bounds.
+//! Invariant: the form says what is done and where each value comes from. The planner adds the cost and the order.
 
 pub(crate) mod describe;
 mod jinja;
@@ -16,17 +16,18 @@ pub use step::{
 };
 pub(crate) use step_hash::step_hash;
 
-/// The fields of the parent that a relation starts from; of an embedded one, the relation itself.
+/// Lists the fields of the parent that a relation starts from. An embedded relation starts from itself.
 pub(crate) fn relation_needs<'c>(entity: Option<&'c Entity>, relation: &'c Relation) -> impl Iterator<Item = &'c str> {
-    let (own, fill) = match &relation.via {
+    let (own_field, fill) = match &relation.via {
         Via::Key { field } => (Some(field), None),
         Via::Embedded { .. } => (Some(&relation.name), None),
         Via::Call { fill, .. } => (None, Some(fill)),
     };
-    // A parameter that is filled from no field is filled from the whole key.
-    let whole = fill.is_some_and(|fill| fill.values().any(Option::is_none));
-    let key = entity.filter(|_| whole).map(|e| e.key.as_slice()).unwrap_or_default();
-    own.into_iter()
+    // A parameter that names no field of the parent is filled from the whole key.
+    let needs_key = fill.is_some_and(|fill| fill.values().any(Option::is_none));
+    let key = entity.filter(|_| needs_key).map(|e| e.key.as_slice()).unwrap_or_default();
+    own_field
+        .into_iter()
         .chain(fill.into_iter().flat_map(|fill| fill.values().flatten()))
         .chain(key)
         .map(|name| name.as_str())

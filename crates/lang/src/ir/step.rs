@@ -1,7 +1,9 @@
-//! Steps of a plan and the values in them: what a step does, which rows and values it uses, and what it may cost.
+//! The steps of a plan and the values in them: the operation of a step, the rows and values that it uses, and its cost.
 //! Invariants:
-//! - A step names only earlier steps. A run needs nothing from the program beyond its steps.
-//! - A value is known or says where it comes from. Text is never put together from the texts of values.
+//! - A step refers only to earlier steps. A run needs nothing from the program beyond its steps.
+//! - A value is known or says where it comes from. Text is never concatenated from the texts of values.
+//! - Plans are stored and their digests are compared. The names in JSON and the order of the fields of a `StepKind` are
+//!   part of both, so they do not change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,45 +14,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+/// One operation of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
+    /// The operation.
     pub kind: StepKind,
-    /// What the rows are of; rows that a program made are of nothing.
+    /// The entity that the rows belong to. Rows that a program computed belong to none.
     pub of: Option<EntityRef>,
-    /// Shared: most steps keep the columns of their input.
+    /// The columns of the rows. They are shared, because most steps keep the columns of their input.
     pub columns: Arc<Vec<Column>>,
+    /// Whether the step gives one row, many, or the answers of effects.
     pub shape: Shape,
+    /// Whether the step reads, writes, or has another side effect.
     pub class: EffectClass,
-    /// At most this many calls.
+    /// The most calls that the step makes.
     pub calls: usize,
-    /// At most this many rows.
+    /// The most rows that the step gives.
     pub rows: usize,
-    /// At most this many effects.
+    /// The most effects that the step has.
     pub effects: usize,
-    /// Effects run in the order written: the effect that must have ended before this one starts. On a read: the effect of
-    /// the same catalog that was written before it; the read only waits for its end.
+    /// The number of the effect that must have ended before this step starts. Effects run in the order written, so an
+    /// effect comes after the one before it. A read comes after the last effect that was written before it and could
+    /// change its rows: one of the same catalog or, where the catalog is not known, any.
     pub after: Option<usize>,
-    /// The name the program gave it; only for reading.
+    /// The name that the program gave it. It is shown to readers and is not part of the digest.
     pub label: Option<SmolStr>,
-    /// What an effect does, in words; only for reading.
+    /// The effect in words. It is shown to readers and is not part of the digest.
     #[serde(default, rename = "says")]
     pub description: Option<StepDescription>,
 }
 
-/// An effect in words: `close Ticket`, and what takes it back.
+/// A step in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDescription {
+    /// The operation and the entity: `close Ticket`.
     pub what: String,
-    /// None: it cannot be undone.
+    /// The method that undoes the effect. `None` if it cannot be undone.
     pub undo: Option<String>,
 }
 
+/// The name of an entity in its catalog.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EntityRef {
     pub catalog: CatalogId,
     pub entity: SmolStr,
 }
 
+/// A column of a row set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     pub name: SmolStr,
@@ -58,12 +68,13 @@ pub struct Column {
     pub kind: Type,
 }
 
+/// The number of rows that a step gives, as far as it is known before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     List,
     One,
-    /// Its rows are what the API answered, one for each effect, perhaps none.
+    /// The answers of the API, one for each effect. An API may answer nothing.
     Effect,
 }
 
@@ -75,43 +86,48 @@ pub struct CapabilityRef {
 }
 
 impl CapabilityRef {
+    /// Names a capability of a catalog.
     pub(crate) fn new(catalog: &Catalog, capability: &Capability) -> Self {
         CapabilityRef { catalog: catalog.id.clone(), capability: SmolStr::new(&capability.name) }
     }
 }
 
+/// The operation of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    /// A list or a search that the API filters.
+    /// A list or a search with the filters of the API.
     Query {
         call: CapabilityRef,
         args: Args,
+        /// The most rows that are read.
         limit: Option<usize>,
+        /// The rows per page that the program asked for.
         page_size: Option<usize>,
-        /// The fields that are needed, where the transport can ask for just these; None is all.
+        /// The fields to ask for, where the transport can select fields. `None` asks for all.
         #[serde(default)]
         fields: Option<Vec<String>>,
     },
-    /// One row by its key, or the one row there is.
+    /// One row by its key, or the only row of an entity without a key.
     Get {
         call: CapabilityRef,
         args: Args,
+        /// The fields to ask for, where the transport can select fields. `None` asks for all.
         #[serde(default)]
         fields: Option<Vec<String>>,
     },
-    /// A declared relation from each row of the input; `args` are further filters.
+    /// A declared relation from each row of the input. `args` are further filters.
     Follow {
         input: usize,
         relation: SmolStr,
         args: Args,
         limit: Option<usize>,
         page_size: Option<usize>,
-        /// The fields that are needed, where the transport can ask for just these; None is all.
+        /// The fields to ask for, where the transport can select fields. `None` asks for all.
         #[serde(default)]
         fields: Option<Vec<String>>,
     },
-    /// A query for each row of the input; `args` may hold parts of the row. Against the direction of a relation.
+    /// A query for each row of the input, against the direction of a relation. `args` may hold parts of the row.
     #[serde(rename = "each")]
     QueryPerRow {
         input: usize,
@@ -119,30 +135,31 @@ pub enum StepKind {
         args: Args,
         limit: Option<usize>,
     },
-    /// The entity that a field of each input row refers to.
+    /// The rows that a field of each input row refers to.
     Deref {
         input: usize,
         field: SmolStr,
         limit: Option<usize>,
     },
-    /// The input's rows, with the entity that `field` refers to read and put beside it, so that paths can lead into it
-    /// (`owner.name`). Each distinct reference is read once; a row without one has nothing there.
+    /// The input's rows, each with the row that `field` refers to attached, so that paths can lead into it
+    /// (`owner.name`). Each distinct reference is read once. Nothing is attached to a row whose field is empty.
     Attach {
         input: usize,
         field: Path,
         entity: EntityRef,
     },
-    /// The input's rows, with the fields that their list did not carry read by a get for each.
+    /// The input's rows with more fields: those that their list did not carry are read by a get for each row.
     Hydrate {
         input: usize,
         call: CapabilityRef,
         fields: Vec<String>,
     },
+    /// The input's rows for which all tests hold.
     Filter {
         input: usize,
         tests: Vec<FilterTest>,
     },
-    /// Stable; `null` last, in either direction.
+    /// The input's rows in the order of a column. The sort is stable, and `null` comes last in either direction.
     Sort {
         input: usize,
         by: Path,
@@ -158,23 +175,27 @@ pub enum StepKind {
     Last {
         input: usize,
     },
-    /// The one row there must be: none or several is an error.
+    /// The only row of the input. It is an error if there is none or there are several.
     Singleton {
         input: usize,
     },
+    /// The first row of each combination of values at these paths. If `by` is empty, whole rows are compared.
     Distinct {
         input: usize,
         by: Vec<Path>,
     },
+    /// One row of aggregations over all rows.
     Aggregate {
         input: usize,
         specs: Vec<Aggregation>,
     },
+    /// One row of aggregations for each combination of values at the paths of `by`.
     GroupBy {
         input: usize,
         by: Vec<NamedPath>,
         specs: Vec<Aggregation>,
     },
+    /// The input's rows with these columns only.
     Project {
         input: usize,
         columns: Vec<NamedPath>,
@@ -184,71 +205,74 @@ pub enum StepKind {
         input: usize,
         object: Vec<(String, Expr)>,
     },
-    /// Minijinja over the input's rows; gives one row `{content}`. `names` are symbols that the template may use for columns.
+    /// A Jinja template over the input's rows, which gives one row `{content}`. `names` maps the symbols that the
+    /// template uses to the names of the columns.
     Template {
         input: usize,
         source: String,
         names: Vec<(String, String)>,
     },
-    /// Literals as rows, each with the one column `value`; `_` is the value itself.
+    /// Literals as rows, each with one column `value`. `_` is the value itself.
     Rows {
         items: Vec<Expr>,
     },
-    /// A block of text: one row `{content}`.
+    /// A block of text, as one row `{content}`.
     Text {
         content: String,
     },
-    /// One effect; or one for each row of `each`, in row order.
+    /// One effect, or one for each row of `each`, in the order of the rows.
     Effect {
         call: CapabilityRef,
         args: Args,
         each: Option<usize>,
     },
-    /// The rest of a list that an earlier run left unread.
+    /// The rows of a list from the position where an earlier run stopped.
     Page {
         handle: String,
         limit: Option<usize>,
     },
-    /// Inside a read for a row: the rows of a step of the plan around it, or (None) the row at hand as one row.
+    /// Inside a read for each row: the rows of a step of the plan around it or, if `step` is `None`, the current row as
+    /// one row.
     #[serde(rename = "given")]
     OuterRows {
         step: Option<usize>,
     },
-    /// What a run that outlives its call has come to, or stops it.
+    /// The state of a run that goes on after its call ended, or (`cancel`) the request to stop it.
     Operation {
         handle: String,
         cancel: bool,
     },
 }
 
-/// `path op value` on rows that were read.
+/// A test `path op value` on rows that were read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilterTest {
     pub path: Path,
     pub op: ComparisonOp,
     pub value: Expr,
-    /// Of what the path leads to: how it is compared.
+    /// The type of the values at the path, which decides how they are compared.
     #[serde(rename = "type")]
     pub kind: Type,
 }
 
+/// The operator of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonOp {
-    /// On a list: contains.
+    /// Equal. A list is tested for containing the value.
     Eq,
-    /// On a list: does not contain.
+    /// Not equal. A list is tested for not containing the value.
     Ne,
     Lt,
     Le,
     Gt,
     Ge,
-    /// Contains the text, whatever the case.
+    /// Contains the text, in any case.
     Like,
 }
 
 impl ComparisonOp {
-    /// Whether values of this type can be compared with the operator.
+    /// Returns whether values of this type can be compared with the operator.
     pub(crate) fn applies_to(self, kind: &Type) -> bool {
         match (self, kind) {
             (ComparisonOp::Eq | ComparisonOp::Ne, Type::Object(_) | Type::Union(_)) => false,
@@ -262,7 +286,7 @@ impl ComparisonOp {
         }
     }
 
-    /// As a program writes it.
+    /// Returns the operator as a program writes it.
     pub fn sign(self) -> &'static str {
         match self {
             ComparisonOp::Eq => "=",
@@ -276,20 +300,23 @@ impl ComparisonOp {
     }
 }
 
+/// A column that is made from a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPath {
     pub name: SmolStr,
     pub path: Path,
 }
 
+/// A count, a sum or the like, with the name of its column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aggregation {
     pub name: SmolStr,
     pub function: Function,
-    /// None for a count of rows.
+    /// The path of the values. `None` for a count of rows.
     pub path: Option<Path>,
 }
 
+/// The function of an aggregation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
@@ -301,7 +328,7 @@ pub enum Function {
 }
 
 impl StepKind {
-    /// The rows it works on, where it works on some.
+    /// Returns the step whose rows this step works on, if it works on rows.
     pub fn input(&self) -> Option<usize> {
         match self {
             StepKind::Query { .. }
@@ -332,7 +359,7 @@ impl StepKind {
         }
     }
 
-    /// Every earlier step whose result it needs: its input, and those that its values come from.
+    /// Returns every earlier step whose result this step needs: its input, and the steps that its values come from.
     pub fn inputs(&self) -> Vec<usize> {
         let mut steps: Vec<usize> = self.input().into_iter().collect();
         match self {
@@ -371,7 +398,7 @@ impl StepKind {
         args.into_iter().flatten().chain(written)
     }
 
-    /// Whether running the step calls the API.
+    /// Returns whether running the step calls the API.
     pub fn calls_api(&self) -> bool {
         match self {
             StepKind::Query { .. }
@@ -383,13 +410,13 @@ impl StepKind {
             | StepKind::Hydrate { .. }
             | StepKind::Effect { .. }
             | StepKind::Page { .. } => true,
-            // A value of a derived row may be a read of its own.
+            // A value of a derived row may be a read for that row.
             StepKind::Derive { object, .. } => object.iter().any(|(_, e)| e.reads_api()),
             _ => false,
         }
     }
 
-    /// A word for it, in plans and messages.
+    /// Returns a word for the operation, for plans and messages.
     pub fn word(&self) -> &'static str {
         match self {
             StepKind::Query { .. } => "query",
@@ -421,57 +448,62 @@ impl StepKind {
     }
 }
 
-/// Parameter names to values.
+/// The values of a call by the names of its parameters.
 pub type Args = BTreeMap<SmolStr, Expr>;
 
-/// Names from a row inwards: `["owner", "name"]`. A name that the row holds as a reference leads into what was attached there.
+/// Names from a row inwards: `["owner", "name"]`. Where the row holds a reference, the next name leads into the
+/// attached row.
 pub type Path = Vec<SmolStr>;
 
+/// A value of a step: known, or the place that it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expr {
+    /// A known value.
     Value(Value),
-    /// From an earlier step: of its one row, or, where `many`, of each of its rows as a list.
+    /// A part of the one row of an earlier step or, if `many`, the list of that part of each of its rows.
     Step {
         step: usize,
         take: RowPart,
         many: bool,
     },
-    /// From the row of the `=>` or of the relation at hand.
+    /// A part of the current row: that of the `=>`, or the one that a relation is followed from.
     Row(RowPart),
     List(Vec<Expr>),
     Object(Vec<(String, Expr)>),
-    /// Jinja over the row at hand, which it calls `_`; gives text. `names` are symbols that it may use for columns.
+    /// A Jinja template over the current row, which it calls `_`. It gives text. `names` maps the symbols that it uses
+    /// to the names of the columns.
     Template {
         source: String,
         names: Vec<(String, String)>,
     },
-    /// A read of its own for the row at hand: steps numbered among themselves, of which the last is taken. A step inside may
-    /// hold `Row`, which is the outer row.
+    /// A read for the current row. Its steps are numbered among themselves, and the value is taken from the last one.
+    /// `Row` inside of them is the row of the plan around.
     Read {
         steps: Vec<Step>,
         take: RowPart,
     },
 }
 
-/// What of a row is taken.
+/// The part of a row that a value takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowPart {
-    /// The value at a path; an empty path is the row itself, or the scalar of a literal row.
+    /// The value at a path. An empty path is the row itself, or the scalar of a literal row.
     Path(Path),
-    /// The reference to the row: its entity's key.
+    /// The reference to the row, which is its entity's key.
     Key(EntityRef),
 }
 
 impl Expr {
-    /// Adds the steps that it names.
+    /// Adds the steps of the plan that the value comes from.
     pub fn collect_steps(&self, referenced: &mut Vec<usize>) {
         match self {
             Expr::Step { step, .. } => referenced.push(*step),
             Expr::List(items) => items.iter().for_each(|item| item.collect_steps(referenced)),
             Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| item.collect_steps(referenced)),
-            // The steps of an inner read are numbered among themselves; only what is given to it is of the plan around it.
+            // The steps of an inner read have numbers of their own. Only its `OuterRows` name steps of the plan around
+            // it.
             Expr::Read { steps, .. } => referenced.extend(steps.iter().filter_map(|inner| match inner.kind {
                 StepKind::OuterRows { step } => step,
                 _ => None,
@@ -480,7 +512,7 @@ impl Expr {
         }
     }
 
-    /// Whether it reads the API.
+    /// Returns whether computing the value reads from the API.
     pub fn reads_api(&self) -> bool {
         match self {
             Expr::Read { .. } => true,
@@ -490,7 +522,7 @@ impl Expr {
         }
     }
 
-    /// Whether it takes something of the row at hand.
+    /// Returns whether the value depends on the current row.
     pub fn uses_row(&self) -> bool {
         match self {
             Expr::Row(_) | Expr::Template { .. } | Expr::Read { .. } => true,
@@ -500,7 +532,7 @@ impl Expr {
         }
     }
 
-    /// The value, where it is known already.
+    /// Returns the value if it is known.
     pub fn known(&self) -> Option<&Value> {
         match self {
             Expr::Value(value) => Some(value),

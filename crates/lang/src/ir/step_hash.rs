@@ -1,5 +1,6 @@
-//! A number for a step, the same for equal steps and rarely for others, so that equal reads are found without writing them out.
-//! Invariant: equal steps have equal marks; a mark says nothing by itself, whoever finds one compares the steps.
+//! Hashes steps, so that the checker finds equal reads without writing them out.
+//! Invariant: equal steps have equal hashes. Different steps may have the same hash, so a match is confirmed by
+//! comparing the steps.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,111 +8,115 @@ use serde_json::Value;
 
 use super::{Aggregation, Args, Expr, Path, RowPart, StepKind};
 
+/// Returns the hash of a step. It is only compared within one process, so it need not be stable.
 pub(crate) fn step_hash(kind: &StepKind) -> u64 {
-    let mut to = DefaultHasher::new();
-    step(kind, &mut to);
-    to.finish()
+    let mut hasher = DefaultHasher::new();
+    hash_step(kind, &mut hasher);
+    hasher.finish()
 }
 
-fn step(kind: &StepKind, to: &mut impl Hasher) {
-    std::mem::discriminant(kind).hash(to);
-    kind.input().hash(to);
+fn hash_step(kind: &StepKind, hasher: &mut impl Hasher) {
+    std::mem::discriminant(kind).hash(hasher);
+    kind.input().hash(hasher);
     match kind {
-        StepKind::Query { call, args: given, page_size, .. } => {
-            (&call.capability, page_size).hash(to);
-            args(given, to);
+        StepKind::Query { call, args, page_size, .. } => {
+            (&call.capability, page_size).hash(hasher);
+            hash_args(args, hasher);
         }
-        StepKind::Get { call, args: given, .. }
-        | StepKind::QueryPerRow { call, args: given, .. }
-        | StepKind::Effect { call, args: given, .. } => {
-            call.capability.hash(to);
-            args(given, to);
+        StepKind::Get { call, args, .. }
+        | StepKind::QueryPerRow { call, args, .. }
+        | StepKind::Effect { call, args, .. } => {
+            call.capability.hash(hasher);
+            hash_args(args, hasher);
         }
-        StepKind::Follow { relation, args: given, page_size, .. } => {
-            (relation, page_size).hash(to);
-            args(given, to);
+        StepKind::Follow { relation, args, page_size, .. } => {
+            (relation, page_size).hash(hasher);
+            hash_args(args, hasher);
         }
-        StepKind::Deref { field, .. } => field.hash(to),
-        StepKind::Attach { field, .. } => field.hash(to),
-        StepKind::Hydrate { fields, .. } => fields.hash(to),
+        StepKind::Deref { field, .. } => field.hash(hasher),
+        StepKind::Attach { field, .. } => field.hash(hasher),
+        StepKind::Hydrate { fields, .. } => fields.hash(hasher),
         StepKind::Filter { tests, .. } => tests.iter().for_each(|test| {
-            (&test.path, test.op.sign()).hash(to);
-            value(&test.value, to);
+            (&test.path, test.op.sign()).hash(hasher);
+            hash_value(&test.value, hasher);
         }),
-        StepKind::Sort { by, descending, .. } => (by, descending).hash(to),
-        StepKind::Limit { count, .. } => count.hash(to),
-        StepKind::Distinct { by, .. } => by.hash(to),
-        StepKind::Aggregate { specs: made, .. } => specs(made, to),
-        StepKind::GroupBy { by, specs: made, .. } => {
-            by.iter().for_each(|named| named.path.hash(to));
-            specs(made, to);
+        StepKind::Sort { by, descending, .. } => (by, descending).hash(hasher),
+        StepKind::Limit { count, .. } => count.hash(hasher),
+        StepKind::Distinct { by, .. } => by.hash(hasher),
+        StepKind::Aggregate { specs: value, .. } => hash_specs(value, hasher),
+        StepKind::GroupBy { by, specs: value, .. } => {
+            by.iter().for_each(|column| column.path.hash(hasher));
+            hash_specs(value, hasher);
         }
-        StepKind::Project { columns, .. } => columns.iter().for_each(|named| (&named.name, &named.path).hash(to)),
-        StepKind::Derive { object, .. } => object.iter().for_each(|(name, made)| {
-            name.hash(to);
-            value(made, to);
+        StepKind::Project { columns, .. } => {
+            columns.iter().for_each(|column| (&column.name, &column.path).hash(hasher))
+        }
+        StepKind::Derive { object, .. } => object.iter().for_each(|(name, value)| {
+            name.hash(hasher);
+            hash_value(value, hasher);
         }),
-        StepKind::Template { source, .. } => source.hash(to),
-        StepKind::Rows { items } => items.iter().for_each(|item| value(item, to)),
-        StepKind::Text { content } => content.hash(to),
-        StepKind::Page { handle, limit } => (handle, limit).hash(to),
-        StepKind::OuterRows { step } => step.hash(to),
-        StepKind::Operation { handle, cancel } => (handle, cancel).hash(to),
+        StepKind::Template { source, .. } => source.hash(hasher),
+        StepKind::Rows { items } => items.iter().for_each(|item| hash_value(item, hasher)),
+        StepKind::Text { content } => content.hash(hasher),
+        StepKind::Page { handle, limit } => (handle, limit).hash(hasher),
+        StepKind::OuterRows { step } => step.hash(hasher),
+        StepKind::Operation { handle, cancel } => (handle, cancel).hash(hasher),
         StepKind::First { .. } | StepKind::Last { .. } | StepKind::Singleton { .. } => {}
     }
 }
 
-fn args(args: &Args, to: &mut impl Hasher) {
-    for (name, given) in args {
-        name.hash(to);
-        value(given, to);
+fn hash_args(args: &Args, hasher: &mut impl Hasher) {
+    for (name, args) in args {
+        name.hash(hasher);
+        hash_value(args, hasher);
     }
 }
 
-fn specs(specs: &[Aggregation], to: &mut impl Hasher) {
+fn hash_specs(specs: &[Aggregation], hasher: &mut impl Hasher) {
     for spec in specs {
-        (&spec.name, spec.function as u8, &spec.path).hash(to);
+        (&spec.name, spec.function as u8, &spec.path).hash(hasher);
     }
 }
 
-fn value(expr: &Expr, to: &mut impl Hasher) {
+fn hash_value(expr: &Expr, hasher: &mut impl Hasher) {
     match expr {
-        Expr::Value(known) => json(known, to),
+        Expr::Value(known) => hash_json(known, hasher),
         Expr::Step { step, take, many } => {
-            (step, many, path(take)).hash(to);
+            (step, many, path_of(take)).hash(hasher);
         }
-        Expr::Row(take) => path(take).hash(to),
-        Expr::List(items) => items.iter().for_each(|item| value(item, to)),
+        Expr::Row(take) => path_of(take).hash(hasher),
+        Expr::List(items) => items.iter().for_each(|item| hash_value(item, hasher)),
         Expr::Object(pairs) => pairs.iter().for_each(|(name, item)| {
-            name.hash(to);
-            value(item, to);
+            name.hash(hasher);
+            hash_value(item, hasher);
         }),
-        Expr::Template { source, .. } => source.hash(to),
+        Expr::Template { source, .. } => source.hash(hasher),
         Expr::Read { steps, take } => {
-            steps.iter().for_each(|inner| step(&inner.kind, to));
-            path(take).hash(to);
+            steps.iter().for_each(|inner| hash_step(&inner.kind, hasher));
+            path_of(take).hash(hasher);
         }
     }
 }
 
-fn path(take: &RowPart) -> Option<&Path> {
+/// Returns the path of a row part. Keys are left out of the hash, which only makes a match less certain.
+fn path_of(take: &RowPart) -> Option<&Path> {
     match take {
         RowPart::Path(path) => Some(path),
         RowPart::Key(_) => None,
     }
 }
 
-/// Objects as they are written: another order is sent as another order.
-fn json(known: &Value, to: &mut impl Hasher) {
+/// Hashes a known value. The order of an object's keys matters, because the object is sent in that order.
+fn hash_json(known: &Value, hasher: &mut impl Hasher) {
     match known {
-        Value::Null => 0u8.hash(to),
-        Value::Bool(flag) => flag.hash(to),
-        Value::Number(number) => number.hash(to),
-        Value::String(text) => text.hash(to),
-        Value::Array(items) => items.iter().for_each(|item| json(item, to)),
+        Value::Null => 0u8.hash(hasher),
+        Value::Bool(flag) => flag.hash(hasher),
+        Value::Number(number) => number.hash(hasher),
+        Value::String(text) => text.hash(hasher),
+        Value::Array(items) => items.iter().for_each(|item| hash_json(item, hasher)),
         Value::Object(pairs) => pairs.iter().for_each(|(name, item)| {
-            name.hash(to);
-            json(item, to);
+            name.hash(hasher);
+            hash_json(item, hasher);
         }),
     }
 }

@@ -1,5 +1,5 @@
-//! The input of planning: catalogs, limits and nodes, and what the catalogs say about the call of a step.
-//! Invariant: nothing here changes a step.
+//! The input of planning (catalogs, limits and nodes), and the questions about calls that the catalogs answer.
+//! Invariant: nothing in this file changes a step.
 
 use std::sync::Arc;
 
@@ -7,23 +7,26 @@ use base::Limits;
 use catalog::{Capability, Catalog, Transport, Via};
 use smol_str::SmolStr;
 
-use super::{Catalogs, Column, EntityRef, Shape, Step, StepDescription, StepKind};
+use super::{Column, EntityRef, PinnedCatalogs, Shape, Step, StepDescription, StepKind};
 use crate::check::CheckedNode;
 
-/// The catalogs and the limits that one program is planned with.
+/// The catalogs and limits with which one program is planned.
 #[derive(Clone, Copy)]
 pub(super) struct PlanContext<'a> {
-    pub catalogs: &'a Catalogs,
+    pub catalogs: &'a PinnedCatalogs,
     pub limits: &'a Limits,
 }
 
-/// A node before it is planned: a node of the checker, or a step of a read for each row.
-/// The view borrows, because the step of the plan is the only copy that planning makes.
+/// A node before it is planned: a node of the checker, or a step of a read for each row. The view borrows, because the
+/// step of the plan is the only copy that planning makes.
 pub(super) struct NodeView<'a> {
+    /// The operation, which refers to other nodes by their numbers.
     pub kind: &'a StepKind,
+    /// The fields below are those of [`Step`].
     pub of: Option<EntityRef>,
     pub columns: &'a Arc<Vec<Column>>,
     pub shape: Shape,
+    /// The effect that must end before this node starts, as the number of its node.
     pub after: Option<usize>,
     pub label: Option<&'a SmolStr>,
     pub description: Option<&'a StepDescription>,
@@ -76,12 +79,12 @@ pub(super) fn capability_of<'c, 's>(
     }
 }
 
-/// Whether a call can ask for some of the fields only.
+/// Returns whether a call can ask for some of the fields only.
 pub(super) fn can_select_fields(capability: &Capability) -> bool {
     matches!(capability.transport, Transport::Graphql(_))
 }
 
-/// Gives the entity of the rows of a step, by the number of the step.
+/// Returns a function that gives the entity of the rows of a step by its number.
 pub(super) fn entity_of<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityRef> {
     |at| steps.get(at)?.of.as_ref()
 }

@@ -1,58 +1,59 @@
-//! What each step may cost at most: calls, rows, effects.
-//! Invariant: a bound is never smaller than what a run can do; saturates, never overflows.
+//! Computes the most calls, rows and effects of each step.
+//! Invariant: a bound is never smaller than the cost of a run. Sums and products saturate.
 
 use catalog::{Capability, Via};
 
 use super::context::{PlanContext, capability_of, entity_of, relation_via};
 use super::{Expr, Step, StepKind};
 
+/// The bounds of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct StepCost {
+    /// The most calls.
     pub calls: usize,
+    /// The most rows that it gives.
     pub rows: usize,
+    /// The most effects.
     pub effects: usize,
 }
 
-/// The cost of a step that stands on these.
-pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cost {
-    let input = step.kind.input().and_then(|at| steps.get(at)).map_or(1, |s| s.rows);
-    let read = |calls, rows| Cost { calls, rows, effects: 0 };
+/// Computes the bounds of a step from those of the earlier `steps`.
+pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> StepCost {
+    let input_rows = step.kind.input().and_then(|at| steps.get(at)).map_or(1, |s| s.rows);
+    let read = |calls, rows| StepCost { calls, rows, effects: 0 };
     let limit_or_max = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
-    let value_calls = calls_per_row(&step.kind).saturating_mul(input);
+    let value_calls = calls_per_row(&step.kind).saturating_mul(input_rows);
     let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
     let capability = catalog.and_then(|c| capability_of(&step.kind, entity_of(steps), c));
     match &step.kind {
-        StepKind::Query { limit, page_size, .. } => {
-            let (calls, rows) = list_cost(context, capability, *limit, *page_size);
-            read(calls, rows)
-        }
+        StepKind::Query { limit, page_size, .. } => list_cost(context, capability, *limit, *page_size),
         StepKind::Get { .. } => read(1, 1),
         StepKind::QueryPerRow { limit, .. } => {
-            let (calls, rows) = list_cost(context, capability, *limit, None);
-            read(calls.saturating_mul(input), rows)
+            let list = list_cost(context, capability, *limit, None);
+            read(list.calls.saturating_mul(input_rows), list.rows)
         }
         StepKind::Follow { limit, page_size, .. } => {
             match relation_via(&step.kind, entity_of(steps), catalog.map(|c| c.as_ref())) {
                 Some(Via::Call { .. }) => {
-                    let (calls, rows) = list_cost(context, capability, *limit, *page_size);
+                    let list = list_cost(context, capability, *limit, *page_size);
                     let is_single = step.shape == super::Shape::One;
-                    read(calls.saturating_mul(input), if is_single { 1 } else { rows })
+                    read(list.calls.saturating_mul(input_rows), if is_single { 1 } else { list.rows })
                 }
                 Some(Via::Embedded { .. }) => read(0, limit_or_max(limit).min(context.limits.rows)),
-                _ => read(input, limit_or_max(limit).min(input)),
+                _ => read(input_rows, limit_or_max(limit).min(input_rows)),
             }
         }
-        StepKind::Deref { limit, input: field_input, field } => {
-            // A list of references leads to as many as it holds.
-            let column = steps.get(*field_input).and_then(|s| s.columns.iter().find(|c| c.name == *field));
+        StepKind::Deref { limit, input, field } => {
+            // The length of a list of references is only known at run time.
+            let column = steps.get(*input).and_then(|s| s.columns.iter().find(|c| c.name == *field));
             let list = column.is_some_and(|c| matches!(c.kind, catalog::Type::Array(_)));
-            let references = if list { context.limits.rows } else { input };
+            let references = if list { context.limits.rows } else { input_rows };
             // References beyond the limit are not read.
             let references = limit_or_max(limit).min(references);
             read(references, references)
         }
-        StepKind::Attach { .. } | StepKind::Hydrate { .. } => read(input, input),
-        StepKind::Limit { count, .. } => read(0, input.min(*count)),
+        StepKind::Attach { .. } | StepKind::Hydrate { .. } => read(input_rows, input_rows),
+        StepKind::Limit { count, .. } => read(0, input_rows.min(*count)),
         StepKind::First { .. }
         | StepKind::Last { .. }
         | StepKind::Singleton { .. }
@@ -61,10 +62,10 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cos
         | StepKind::Text { .. }
         | StepKind::OuterRows { .. } => read(0, 1),
         StepKind::Rows { items } => read(0, items.len()),
-        StepKind::Derive { .. } => read(value_calls, input),
+        StepKind::Derive { .. } => read(value_calls, input_rows),
         StepKind::Effect { each, .. } => {
-            let times = if each.is_some() { input } else { 1 };
-            Cost { calls: times.saturating_add(value_calls), rows: times, effects: times }
+            let times = if each.is_some() { input_rows } else { 1 };
+            StepCost { calls: times.saturating_add(value_calls), rows: times, effects: times }
         }
         StepKind::Page { limit, .. } => read(context.limits.pages, limit_or_max(limit).min(context.limits.rows)),
         StepKind::Operation { .. } => read(0, context.limits.rows),
@@ -72,11 +73,11 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Cos
         | StepKind::Sort { .. }
         | StepKind::Distinct { .. }
         | StepKind::GroupBy { .. }
-        | StepKind::Project { .. } => read(0, input),
+        | StepKind::Project { .. } => read(0, input_rows),
     }
 }
 
-/// The calls that the reads in a step's values may make for one row.
+/// Returns the most calls that the reads in a step's values make for one row.
 fn calls_per_row(kind: &StepKind) -> usize {
     kind.values().fold(0, |sum, value| sum.saturating_add(inner_read_calls(value)))
 }
@@ -90,16 +91,20 @@ fn inner_read_calls(value: &Expr) -> usize {
     }
 }
 
-/// The most calls and rows of one list.
+/// Computes the bounds of reading one list.
 fn list_cost(
     context: PlanContext<'_>,
     capability: Option<&Capability>,
     limit: Option<usize>,
     page_size: Option<usize>,
-) -> (usize, usize) {
+) -> StepCost {
     let rows = limit.unwrap_or(context.limits.rows).min(context.limits.rows);
-    let Some(paging) = capability.and_then(|c| c.paging.as_ref()) else { return (1, rows) };
-    let Some(size) = &paging.size else { return (context.limits.pages, rows) };
+    let Some(paging) = capability.and_then(|c| c.paging.as_ref()) else {
+        return StepCost { calls: 1, rows, effects: 0 };
+    };
+    let Some(size) = &paging.size else {
+        return StepCost { calls: context.limits.pages, rows, effects: 0 };
+    };
     let page = page_size.map_or(size.max, |wanted| wanted.min(size.max)).max(1);
-    (rows.div_ceil(page).min(context.limits.pages).max(1), rows)
+    StepCost { calls: rows.div_ceil(page).min(context.limits.pages).max(1), rows, effects: 0 }
 }

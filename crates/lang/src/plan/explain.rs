@@ -1,5 +1,6 @@
-//! A plan as the few lines a model, and a person, reads before it runs.
-//! Invariant: one line a step, numbered as steps refer to each other; every effect says so and whether it can be taken back.
+//! Writes a plan as the short text that a model or a person reads before it runs.
+//! Invariant: each step is one line, numbered as steps refer to each other. The line of an effect says so, and whether
+//! the effect can be undone.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use catalog::EffectClass;
 use super::{Plan, Step, StepKind, Verdict, step_name};
 use crate::ir::describe::{StepName, describe_step};
 
-/// The dry-run text.
+/// Writes the text of a plan, which is the answer of a dry run.
 pub fn explain(plan: &Plan) -> String {
     let names: Vec<String> = (0..plan.steps.len()).map(|at| step_name(&plan.steps, &plan.returns, at)).collect();
     let mut out = header(plan);
@@ -24,20 +25,22 @@ pub fn explain(plan: &Plan) -> String {
     out.trim_end().to_owned()
 }
 
-/// `plan review · 3 steps 2r 1w → posted`
+/// Writes the first line: `plan review · 3 steps 2r 1w → posted`.
 fn header(plan: &Plan) -> String {
     let verdict = match plan.verdict {
         Verdict::Ok => "ok",
         Verdict::Review => "review",
     };
     let count = |class: EffectClass| plan.steps.iter().filter(|s| s.kind.calls_api() && s.class == class).count();
-    let (reads, writes) = (count(EffectClass::Read), count(EffectClass::Write) + count(EffectClass::SideEffect));
+    let reads = count(EffectClass::Read);
+    let writes = count(EffectClass::Write) + count(EffectClass::SideEffect);
     let writes = if writes == 0 { String::new() } else { format!(" {writes}w") };
     let returns: Vec<&str> = plan.returns.iter().map(|r| r.label.as_str()).collect();
     let steps = if plan.steps.len() == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps.len()) };
     format!("plan {verdict} · {steps} {reads}r{writes} → {}\n", returns.join(", "))
 }
 
+/// Writes the end of a step's line: its calls or, for an effect, its times and how it is undone.
 fn cost_note(step: &Step) -> String {
     let calls = match (step.kind.calls_api(), step.calls) {
         (false, _) => String::new(),
@@ -61,7 +64,7 @@ fn cost_note(step: &Step) -> String {
     format!("{times}   {word} · {undo}")
 }
 
-/// What it may cost and change in all, where one line does not say it.
+/// Writes the bounds of the whole plan, unless one line of the plan says them already.
 fn totals(plan: &Plan) -> String {
     let calling = plan.steps.iter().filter(|s| s.kind.calls_api()).count();
     if calling < 2 && plan.bounds.effects.is_empty() {
@@ -82,6 +85,7 @@ fn times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
+/// Writes a step and its input.
 fn step_line(step: &Step, name: StepName<'_>) -> String {
     let what = describe_step(step, name);
     match step.kind.input() {

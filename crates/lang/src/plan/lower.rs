@@ -1,6 +1,6 @@
-//! Checked nodes to steps: limits are pushed into the reads they bound, fields that a list does not carry are read where they
-//! are first needed, what no result and no effect needs is left out.
-//! Invariant: the steps come out in an order that depends on the program's meaning only, so equal programs have equal plans.
+//! Lowers checked nodes to steps. Limits are pushed into the reads that they bound, fields that a list does not carry
+//! are read where they are first needed, and nodes that no result and no effect needs are left out.
+//! Invariant: the order of the steps depends only on the meaning of the program, so equal programs have equal plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,31 +11,43 @@ use smol_str::SmolStr;
 
 use super::context::{NodeView, PlanContext, can_select_fields, capability_of, entity_of};
 use super::cost::cost;
-use super::needs::{self, Fields, InputUse, Needs, RequiredFields, RowDemand};
+use super::needs::{self, FieldNames, InputUse, Needs, RequiredFields, RowDemand};
 use super::{CapabilityRef, Column, Expr, RowPart, Shape, Step, StepDescription, StepKind};
 
+/// The steps of a program or of an inner read.
 pub(super) struct LoweredPlan {
     pub steps: Vec<Step>,
-    /// Where each root is now, in their order.
+    /// The number of the step of each root, in the order of the roots.
     pub roots: Vec<usize>,
+    /// The catalogs of all rows and calls.
     pub catalogs_used: BTreeSet<CatalogId>,
 }
 
-/// Steps around a read for a row: their place in the plan and how many rows they give.
-type OuterSteps = BTreeMap<usize, (usize, usize)>;
+/// The steps around a read for each row that the read refers to, by the numbers of their nodes.
+type OuterSteps = BTreeMap<usize, OuterStep>;
 
-/// `roots` are what must come out, in order, each with the fields that are wanted of it.
+/// A step around a read for each row.
+#[derive(Clone, Copy)]
+pub(super) struct OuterStep {
+    /// Its number in the plan.
+    step: usize,
+    /// The most rows that it gives.
+    rows: usize,
+}
+
+/// Lowers the nodes that the roots need. The roots are lowered in their order, each with the fields that are wanted of
+/// it.
 pub(super) fn lower(
     context: PlanContext<'_>,
     nodes: &[NodeView<'_>],
     roots: &[(usize, RequiredFields<'_>)],
     outer_steps: &OuterSteps,
 ) -> LoweredPlan {
-    // Which fields are needed is half of the work of planning, and matters to few programs.
+    // Finding out which fields are needed is half of the work of planning, and it matters to few programs.
     let selective = needs::selective(context, nodes);
     let uses = needs::all_uses(context.catalogs, nodes, selective);
     let order = execution_order(nodes, &uses, roots);
-    let wanted: Vec<(usize, Fields<'_>)> =
+    let wanted: Vec<(usize, FieldNames<'_>)> =
         roots.iter().map(|(root, wanted)| (*root, wanted.fields(&nodes[*root], selective))).collect();
     let mut lowering = Lowering {
         context,
@@ -52,12 +64,11 @@ pub(super) fn lower(
     for node in order {
         lowering.lower_node(node);
     }
-    let placed = roots.iter().map(|(root, _)| lowering.lower_node(*root)).collect();
-    LoweredPlan { steps: lowering.steps, roots: placed, catalogs_used: lowering.catalogs_used }
+    let root_steps = roots.iter().map(|(root, _)| lowering.lower_node(*root)).collect();
+    LoweredPlan { steps: lowering.steps, roots: root_steps, catalogs_used: lowering.catalogs_used }
 }
 
-/// Effects in the order written, and before each what was to be read before it: a read that a program wrote before an effect
-/// stands before it in the plan.
+/// Orders the effects as written, with the reads that a program wrote before an effect in front of it.
 fn execution_order(
     nodes: &[NodeView<'_>],
     uses: &[Vec<InputUse<'_>>],
@@ -68,14 +79,16 @@ fn execution_order(
     if effects.is_empty() {
         return Vec::new();
     }
-    let mut seen = vec![false; nodes.len()];
+    // The reads in the order of a depth-first walk from the roots, inputs before their readers. The flag on the stack says
+    // that the inputs of a node lie above it, so that the node is done when it is popped.
+    let mut visited = vec![false; nodes.len()];
     let mut reads = Vec::new();
     for (root, _) in roots {
         let mut stack = vec![(*root, false)];
         while let Some((at, ready)) = stack.pop() {
             if ready {
                 reads.push(at);
-            } else if !std::mem::replace(&mut seen[at], true) {
+            } else if !std::mem::replace(&mut visited[at], true) {
                 stack.push((at, true));
                 stack.extend(uses[at].iter().rev().map(|used| (used.step, false)));
             }
@@ -91,25 +104,31 @@ fn execution_order(
     order
 }
 
+/// The state of the lowering.
 struct Lowering<'a> {
     context: PlanContext<'a>,
     nodes: &'a [NodeView<'a>],
     outer_steps: &'a OuterSteps,
+    /// The rows and fields that are needed of each node.
     needs: Needs<'a>,
+    /// The nodes that each node uses.
     uses: &'a [Vec<InputUse<'a>>],
+    /// The steps so far.
     steps: Vec<Step>,
-    /// Where each node is.
+    /// The number of the step of each node that was lowered.
     step_of_node: Vec<Option<usize>>,
-    /// Where each node is with its fields read.
+    /// For nodes whose missing fields were read: the number of the step that reads them.
     hydrated: BTreeMap<usize, usize>,
-    /// The fields that a step's rows carry, where it is not all of them.
-    carried_fields: Vec<Option<Fields<'a>>>,
+    /// For each step: the fields that its rows carry. `None` if they carry all.
+    carried_fields: Vec<Option<FieldNames<'a>>>,
     catalogs_used: BTreeSet<CatalogId>,
 }
 
 impl<'a> Lowering<'a> {
-    /// Lowers a node and what it stands on. Chains are walked, not recursed into: a program may be hundreds of parts long.
+    /// Lowers a node and the nodes that it uses. A stack takes the place of recursion, because a program may be a chain
+    /// of hundreds of parts.
     fn lower_node(&mut self, node: usize) -> usize {
+        // The flag says that the inputs of a node have been pushed, so that the node can be lowered when it is popped.
         let mut stack = vec![(node, false)];
         while let Some((at, ready)) = stack.pop() {
             if self.step_of_node[at].is_some() {
@@ -122,59 +141,61 @@ impl<'a> Lowering<'a> {
                 continue;
             }
             stack.push((at, true));
-            // The first to be placed lies on top: what it comes after, then what it uses.
+            // The top of the stack is lowered first: the effect that the node comes after, then the nodes that it uses.
             let inputs = uses.iter().rev().map(|u| u.step).chain(self.nodes[at].after);
             stack.extend(inputs.filter(|input| self.step_of_node[*input].is_none()).map(|input| (input, false)));
         }
         self.step_of_node[node].unwrap_or(0)
     }
 
+    /// Makes the step of a node whose inputs are lowered. A limit that its input keeps already makes no step.
     fn lower_to_step(&mut self, at: usize, uses: &[InputUse<'a>]) -> usize {
-        let nodes = &self.nodes[at];
-        if let StepKind::Limit { input, count } = &nodes.kind
+        let node = &self.nodes[at];
+        if let StepKind::Limit { input, count } = &node.kind
             && self.is_bounded(*input, *count)
             && let Some(step) = self.step_of_node[*input]
         {
-            return self.add_label(step, nodes.label);
+            return self.add_label(step, node.label);
         }
         let mut numbers = StepNumbers(uses.iter().map(|used| (used.step, self.with_required_fields(used))).collect());
         numbers.0.sort_unstable();
-        let mut kind = nodes.kind.clone();
+        let mut kind = node.kind.clone();
         self.renumber(&mut kind, &numbers);
         self.push_down_bounds(&mut kind, at);
         self.build_step(kind, at)
     }
 
-    /// Where a node is with these fields; those that its rows lack are read now, all that any reader needs at once.
+    /// Returns the number of the step whose rows have the fields that a use needs. Missing fields are read by a new
+    /// step, all that any reader needs at once.
     fn with_required_fields(&mut self, used: &InputUse<'a>) -> usize {
         let step = self.step_of_node[used.step].unwrap_or(0);
-        let Some(has) =
-            self.carried_fields.get(step).and_then(Option::as_ref).filter(|has| !used.fields.is_subset(has))
+        let Some(carried) =
+            self.carried_fields.get(step).and_then(Option::as_ref).filter(|carried| !used.fields.is_subset(carried))
         else {
             return step;
         };
         if let Some(whole) = self.hydrated.get(&used.step) {
             return *whole;
         }
-        let below = &self.steps[step];
+        let unhydrated = &self.steps[step];
         let Some((of, catalog)) =
-            below.of.clone().and_then(|of| Some((of.clone(), self.context.catalogs.get(&of.catalog)?)))
+            unhydrated.of.clone().and_then(|of| Some((of.clone(), self.context.catalogs.get(&of.catalog)?)))
         else {
             return step;
         };
         let (Some(entity), Some(get)) = (catalog.entity(&of.entity), catalog.get_of(&of.entity)) else { return step };
         let wanted =
-            |name: &&String| !has.contains(name.as_str()) && self.needs.fields[used.step].contains(name.as_str());
+            |name: &&String| !carried.contains(name.as_str()) && self.needs.fields[used.step].contains(name.as_str());
         let names = entity.fields.keys().chain(entity.relations.keys().filter(|r| !entity.fields.contains_key(*r)));
         let fields: Vec<String> = names.filter(wanted).cloned().collect();
         if fields.is_empty() {
             return step;
         }
-        let more = fields.iter().filter_map(|f| entity.fields.get(f));
-        let more = more.map(|f| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() });
+        let missing_columns = fields.iter().filter_map(|f| entity.fields.get(f));
+        let missing_columns = missing_columns.map(|f| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() });
         let call = CapabilityRef::new(catalog, get);
-        let mut hydrate = below.clone();
-        Arc::make_mut(&mut hydrate.columns).extend(more);
+        let mut hydrate = unhydrated.clone();
+        Arc::make_mut(&mut hydrate.columns).extend(missing_columns);
         hydrate.kind = StepKind::Hydrate { input: step, call, fields };
         hydrate.label = None;
         hydrate.description = None;
@@ -182,13 +203,14 @@ impl<'a> Lowering<'a> {
         if hydrate.shape == Shape::Effect {
             hydrate.shape = Shape::List;
         }
-        let place = self.append_step(hydrate);
-        self.hydrated.insert(used.step, place);
-        place
+        let hydrate_step = self.append_step(hydrate);
+        self.hydrated.insert(used.step, hydrate_step);
+        hydrate_step
     }
 
+    /// Replaces the numbers of nodes in a step by the numbers of their steps.
     fn renumber(&self, kind: &mut StepKind, numbers: &StepNumbers) {
-        let place = |step: &mut usize| *step = numbers.of(*step);
+        let renumber_input = |step: &mut usize| *step = numbers.of(*step);
         match kind {
             StepKind::Effect { each: Some(input), .. }
             | StepKind::Follow { input, .. }
@@ -207,7 +229,7 @@ impl<'a> Lowering<'a> {
             | StepKind::GroupBy { input, .. }
             | StepKind::Project { input, .. }
             | StepKind::Derive { input, .. }
-            | StepKind::Template { input, .. } => place(input),
+            | StepKind::Template { input, .. } => renumber_input(input),
             StepKind::Query { .. }
             | StepKind::Get { .. }
             | StepKind::Rows { .. }
@@ -230,23 +252,24 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Replaces the numbers of nodes in a value, and lowers the reads for each row in it.
     fn renumber_value(&self, value: &mut Expr, numbers: &StepNumbers) {
         match value {
             Expr::Step { step, .. } => *step = numbers.of(*step),
             Expr::List(items) => items.iter_mut().for_each(|item| self.renumber_value(item, numbers)),
             Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.renumber_value(item, numbers)),
             Expr::Read { steps, take } => {
-                let outer_steps = numbers
-                    .0
-                    .iter()
-                    .map(|(node, place)| (*node, (*place, self.steps.get(*place).map_or(1, |s| s.rows))));
+                let outer_steps = numbers.0.iter().map(|(node, step)| {
+                    let rows = self.steps.get(*step).map_or(1, |s| s.rows);
+                    (*node, OuterStep { step: *step, rows })
+                });
                 *steps = lower_inner_read(self.context, steps, take, &outer_steps.collect());
             }
             Expr::Value(_) | Expr::Row(_) | Expr::Template { .. } => {}
         }
     }
 
-    /// Puts the rows and the fields that are needed into a read.
+    /// Puts the needed rows and fields of a node into its read.
     fn push_down_bounds(&self, kind: &mut StepKind, at: usize) {
         let most = match self.needs.rows[at] {
             RowDemand::First(count) => Some(count),
@@ -266,7 +289,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The fields to ask for, where the transport can ask for some of them and not all are needed.
+    /// Returns the fields to ask for, if the transport can select fields and not all are needed.
     fn selected_fields(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
         let of = self.nodes[at].of.as_ref()?;
         let catalog = self.context.catalogs.get(&of.catalog)?;
@@ -284,7 +307,8 @@ impl<'a> Lowering<'a> {
         (selected.len() < entity.fields.len() && !embedded).then_some(selected)
     }
 
-    /// Whether no more than this many rows can come out of a node, by what its readers need of the reads below it.
+    /// Returns whether a node gives at most `count` rows already, because the reads below it are bounded by what their
+    /// readers need.
     fn is_bounded(&self, node: usize, count: usize) -> bool {
         let mut at = node;
         loop {
@@ -309,6 +333,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Gives a step a label if it has none, and returns its number.
     fn add_label(&mut self, step: usize, label: Option<&SmolStr>) -> usize {
         if let (Some(step), Some(label)) = (self.steps.get_mut(step), label) {
             step.label.get_or_insert_with(|| label.clone());
@@ -316,16 +341,17 @@ impl<'a> Lowering<'a> {
         step
     }
 
+    /// Makes the step of a node with its final operation.
     fn build_step(&mut self, kind: StepKind, at: usize) -> usize {
-        let nodes = &self.nodes[at];
-        let mut columns = nodes.columns;
+        let node = &self.nodes[at];
+        let mut columns = node.columns;
         // Fields that were read on the way stay with the rows.
-        let below = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
-        if let Some(below) = below.filter(|below| below.columns.len() > columns.len()) {
-            columns = &below.columns;
+        let input = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
+        if let Some(input) = input.filter(|input| input.columns.len() > columns.len()) {
+            columns = &input.columns;
         }
         let columns = columns.clone();
-        // A read that was bounded by its reader is not what the program gave the name to.
+        // The program named the rows of the unbounded read, so the bounded read does not get the name.
         let bounded = matches!(
             kind,
             StepKind::Query { limit: Some(_), .. }
@@ -333,44 +359,59 @@ impl<'a> Lowering<'a> {
                 | StepKind::QueryPerRow { limit: Some(_), .. }
                 | StepKind::Deref { limit: Some(_), .. }
         );
-        let label = nodes.label.filter(|_| !bounded).cloned();
-        let after = nodes.after.and_then(|effect| self.step_of_node[effect]);
+        let label = node.label.filter(|_| !bounded).cloned();
+        let after = node.after.and_then(|effect| self.step_of_node[effect]);
         let class = self.effect_class(&kind);
-        let description = nodes.description.cloned().or_else(|| self.describe_read(&kind));
-        let (of, shape) = (nodes.of.clone(), nodes.shape);
-        let step = Step { kind, of, columns, shape, class, calls: 0, rows: 0, effects: 0, after, label, description };
+        let description = node.description.cloned().or_else(|| self.describe_read(&kind));
+        let of = node.of.clone();
+        let step = Step {
+            kind,
+            of,
+            columns,
+            shape: node.shape,
+            class,
+            calls: 0,
+            rows: 0,
+            effects: 0,
+            after,
+            label,
+            description,
+        };
         self.append_step(step)
     }
 
+    /// Computes the bounds of a step and appends it. Returns its number.
     fn append_step(&mut self, mut step: Step) -> usize {
         let of = step.of.as_ref().map(|of| &of.catalog);
-        let called = match &step.kind {
+        let called_catalog = match &step.kind {
             StepKind::Effect { call, .. } => Some(&call.catalog),
             _ => None,
         };
-        for catalog in of.into_iter().chain(called) {
+        for catalog in of.into_iter().chain(called_catalog) {
             if !self.catalogs_used.contains(catalog) {
                 self.catalogs_used.insert(catalog.clone());
             }
         }
-        let outer_steps = match &mut step.kind {
+        let outer_rows = match &mut step.kind {
             StepKind::OuterRows { step: Some(outer) } => {
-                let found = self.outer_steps.get(outer).copied().unwrap_or((0, 1));
-                *outer = found.0;
-                Some(found.1)
+                let outer_step = self.outer_steps.get(outer).copied().unwrap_or(OuterStep { step: 0, rows: 1 });
+                *outer = outer_step.step;
+                Some(outer_step.rows)
             }
             _ => None,
         };
         let cost = cost(self.context, &self.steps, &step);
-        (step.calls, step.rows, step.effects) = (cost.calls, outer_steps.unwrap_or(cost.rows), cost.effects);
-        let has = self.fields_of_rows(&step);
+        step.calls = cost.calls;
+        step.rows = outer_rows.unwrap_or(cost.rows);
+        step.effects = cost.effects;
+        let carried_fields = self.fields_of_rows(&step);
         self.steps.push(step);
-        self.carried_fields.push(has);
+        self.carried_fields.push(carried_fields);
         self.steps.len() - 1
     }
 
-    /// The fields that the rows of a step carry, where some are missing.
-    fn fields_of_rows(&self, step: &Step) -> Option<Fields<'a>> {
+    /// Returns the fields that the rows of a step carry, or `None` if they carry all.
+    fn fields_of_rows(&self, step: &Step) -> Option<FieldNames<'a>> {
         match &step.kind {
             kind if keeps_rows(kind) => {
                 kind.input().and_then(|input| self.carried_fields.get(input).cloned().flatten())
@@ -383,13 +424,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Returns whether a step reads, writes, or has another side effect.
     fn effect_class(&self, kind: &StepKind) -> EffectClass {
         let StepKind::Effect { call, .. } = kind else { return EffectClass::Read };
         let capability = self.context.catalogs.get(&call.catalog).and_then(|c| c.capability(&call.capability));
         capability.map_or(EffectClass::SideEffect, |c| c.kind.class())
     }
 
-    /// A read that is not the plain list or get of its entity is called by its name.
+    /// Describes a read that is not the plain list or get of its entity by the name of its capability.
     fn describe_read(&self, kind: &StepKind) -> Option<StepDescription> {
         let (StepKind::Query { call, .. } | StepKind::Get { call, .. }) = kind else { return None };
         let catalog = self.context.catalogs.get(&call.catalog)?;
@@ -406,16 +448,17 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Where each node that a step uses is in the plan, by node.
+/// The numbers of the nodes that a step uses, each with the number of its step, sorted by node.
 struct StepNumbers(Vec<(usize, usize)>);
 
 impl StepNumbers {
+    /// Returns the number of the step of a node.
     fn of(&self, node: usize) -> usize {
         self.0.binary_search_by_key(&node, |(node, _)| *node).map_or(0, |at| self.0[at].1)
     }
 }
 
-/// Whether a step's rows are those of its input, or some of them.
+/// Returns whether a step's rows are those of its input, or some of them.
 fn keeps_rows(kind: &StepKind) -> bool {
     matches!(
         kind,
@@ -430,7 +473,7 @@ fn keeps_rows(kind: &StepKind) -> bool {
     )
 }
 
-/// The steps of a read for a row, of which the last is taken.
+/// Lowers the steps of a read for each row. The value is taken from the last step.
 fn lower_inner_read(context: PlanContext<'_>, steps: &[Step], take: &RowPart, outer_steps: &OuterSteps) -> Vec<Step> {
     let Some(last) = steps.len().checked_sub(1) else { return Vec::new() };
     let wanted = match take {
@@ -439,7 +482,8 @@ fn lower_inner_read(context: PlanContext<'_>, steps: &[Step], take: &RowPart, ou
     };
     let nodes: Vec<NodeView<'_>> = steps.iter().map(NodeView::from).collect();
     let mut lowered = lower(context, &nodes, &[(last, wanted)], outer_steps);
-    // What is taken must be the last one; a node before it may have been what it came to.
+    // The root may have been merged into a step before the last one, for example a limit into its list. The steps
+    // behind it are dropped, so that the value comes from the last one.
     if let Some(root) = lowered.roots.first() {
         lowered.steps.truncate(root + 1);
     }

@@ -1,5 +1,7 @@
-//! What will be done: steps in the order they may run, what each returns, how much each may call, and a digest over all of it.
-//! Invariant: a plan is a pure function of a `Checked` program and the limits; names given to steps do not change its digest.
+//! Plans a checked program: steps in an order in which they can run, the results, the bounds, the verdict, and a digest
+//! over the meaning.
+//! Invariant: a plan is a pure function of a `Checked` program and the limits. Names that the program gave to steps do
+//! not change the digest.
 
 mod context;
 mod cost;
@@ -24,63 +26,77 @@ pub use crate::ir::{
 };
 pub use explain::explain;
 
-pub(crate) type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
+/// The catalogs that the session pinned, by their ids.
+pub(crate) type PinnedCatalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
+/// The plan of a program. It is stored with its digest, so its names in JSON do not change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Each step uses only earlier ones.
+    /// The steps. Each uses only earlier ones.
     pub steps: Vec<Step>,
+    /// The results of the program, in the order written.
     pub returns: Vec<PlanResult>,
-    /// Catalogs used, by id, with the digest that the session pinned.
+    /// The ids of the catalogs that the plan uses, with the digests that the session pinned.
     pub catalogs: Vec<(CatalogId, Digest)>,
+    /// The digest of the meaning. Equal programs have equal digests, whatever names they give to steps.
     pub digest: Digest,
+    /// Whether the plan may run at once.
     pub verdict: Verdict,
+    /// The most that a run may cost.
     pub bounds: Bounds,
+    /// Sentences for the reader of the plan.
     pub warnings: Vec<String>,
 }
 
-/// What a run may cost at most; it stops with what it has rather than exceed one.
+/// The most that a run may cost. A run that reaches a bound stops with the rows that it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Calls, by catalog.
+    /// The calls to each catalog.
     pub calls: BTreeMap<CatalogId, usize>,
-    /// Rows that are read.
+    /// The rows that are read.
     pub rows: usize,
-    /// Bytes of answers.
+    /// The bytes of the answers.
     pub bytes: u64,
-    /// Effects, by catalog and capability.
+    /// The effects of each capability, under the key `catalog:capability`.
     pub effects: BTreeMap<String, usize>,
 }
 
+/// One result of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanResult {
+    /// The name of the result.
     pub label: String,
+    /// The step whose rows are the result.
     pub step: usize,
 }
 
+/// Whether a plan may run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Reads within the session's limits.
+    /// It only reads, within the session's limits.
     Ok,
-    /// It changes something, or makes more calls than may run unasked.
+    /// It changes something, or makes more calls than may run without a review.
     Review,
 }
 
+/// Plans a checked program within the limits.
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
-    let raw: Vec<context::NodeView<'_>> = checked.nodes().iter().map(context::NodeView::from).collect();
-    let is_effect = |at: &usize| matches!(raw[*at].kind, StepKind::Effect { .. });
-    // An effect happens whether or not a result shows it, and in the order written.
-    let effects = (0..raw.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
-    let returned = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
-    let roots: Vec<(usize, needs::RequiredFields<'_>)> = effects.chain(returned).collect();
+    let nodes: Vec<context::NodeView<'_>> = checked.nodes().iter().map(context::NodeView::from).collect();
+    let is_effect = |at: &usize| matches!(nodes[*at].kind, StepKind::Effect { .. });
+    // Effects are roots too: an effect happens whether or not a result shows it.
+    let effect_roots = (0..nodes.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
+    let result_roots = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
+    let roots: Vec<(usize, needs::RequiredFields<'_>)> = effect_roots.chain(result_roots).collect();
     let context = context::PlanContext { catalogs: checked.catalogs(), limits };
-    let lower::LoweredPlan { mut steps, roots, catalogs_used } = lower::lower(context, &raw, &roots, &BTreeMap::new());
-    let first = roots.len() - checked.returns().len();
+    let lower::LoweredPlan { mut steps, roots, catalogs_used } =
+        lower::lower(context, &nodes, &roots, &BTreeMap::new());
+    // The roots of the results stand behind those of the effects.
+    let first_result = roots.len() - checked.returns().len();
     let returns: Vec<PlanResult> = checked
         .returns()
         .iter()
-        .zip(&roots[first..])
+        .zip(&roots[first_result..])
         .map(|(r, step)| PlanResult {
             label: r.label.clone(),
             step: project_declared_columns(&mut steps, *step, checked, r.node.0),
@@ -94,7 +110,8 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     Plan { steps, returns, catalogs, digest, verdict, bounds, warnings }
 }
 
-/// A result shows the columns that the program gave it, not fields that were read on the way.
+/// Adds a projection if the rows of a result carry fields that were read on the way. A result shows only the columns
+/// that the program gave it. Returns the number of the result's step.
 fn project_declared_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked, node: usize) -> usize {
     let (Some(step), Some(node)) = (steps.get(at), checked.nodes().get(node)) else { return at };
     if step.columns.len() <= node.rows.columns.len() {
@@ -105,8 +122,12 @@ fn project_declared_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked,
     let mut projection = step.clone();
     Arc::make_mut(&mut projection.columns).retain(|c| wanted.iter().any(|w| w.name == c.name));
     projection.kind = StepKind::Project { input: at, columns };
-    (projection.calls, projection.effects, projection.after, projection.description) = (0, 0, None, None);
-    (projection.class, projection.label) = (catalog::EffectClass::Read, None);
+    projection.calls = 0;
+    projection.effects = 0;
+    projection.after = None;
+    projection.description = None;
+    projection.class = catalog::EffectClass::Read;
+    projection.label = None;
     if projection.shape == Shape::Effect {
         projection.shape = Shape::List;
     }
@@ -114,6 +135,7 @@ fn project_declared_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked,
     steps.len() - 1
 }
 
+/// Adds up the bounds of the steps.
 fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
     let mut bounds = Bounds::default();
     for step in steps.iter().filter(|s| s.kind.calls_api()) {
@@ -128,28 +150,30 @@ fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
     bounds
 }
 
-/// Calls go to the catalog that a step calls; those of a read for each row to the catalogs of its own steps.
+/// Adds the calls of a step. They go to the catalog of the step, except those of a read for each row, which go to the
+/// catalogs of its own steps.
 fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
-    let mut own = step.calls.saturating_mul(times);
+    let mut own_calls = step.calls.saturating_mul(times);
     let rows = match &step.kind {
         StepKind::Derive { .. } => times.saturating_mul(step.rows),
         StepKind::Effect { .. } => times.saturating_mul(step.effects),
         _ => 0,
     };
     for inner in step.kind.values().flat_map(reads_in) {
-        own = own.saturating_sub(inner.calls.saturating_mul(rows));
+        own_calls = own_calls.saturating_sub(inner.calls.saturating_mul(rows));
         add_calls(bounds, inner, rows);
     }
     let catalog = match &step.kind {
         StepKind::Effect { call, .. } => Some(&call.catalog),
         _ => step.of.as_ref().map(|of| &of.catalog),
     };
-    if let (Some(catalog), true) = (catalog, own > 0) {
+    if let (Some(catalog), true) = (catalog, own_calls > 0) {
         let calls = bounds.calls.entry(catalog.clone()).or_default();
-        *calls = calls.saturating_add(own);
+        *calls = calls.saturating_add(own_calls);
     }
 }
 
+/// Lists the steps of the reads for each row in a value.
 fn reads_in(value: &Expr) -> Vec<&Step> {
     match value {
         Expr::Read { steps, .. } => steps.iter().collect(),
@@ -159,7 +183,9 @@ fn reads_in(value: &Expr) -> Vec<&Step> {
     }
 }
 
-/// Over steps, edges, order, returns and catalogs, and nothing else. The columns follow from the steps and the catalogs.
+/// Computes the digest over the steps, their edges and order, the results and the catalogs. Labels, descriptions,
+/// bounds and columns are left out: the first two are only shown, and the others follow from the steps, the catalogs
+/// and the limits.
 fn digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest)]) -> Digest {
     let mut text = Vec::with_capacity(256 * steps.len() + 256);
     for step in steps {
@@ -172,7 +198,8 @@ fn digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest
     Digest::of(&text)
 }
 
-/// As JSON, which does not fail on what a plan is made of.
+/// Appends a part of the plan as JSON and a line break. Serializing a plan cannot fail; if it did, `null` would stand
+/// for the part.
 fn append_json(text: &mut Vec<u8>, part: &impl Serialize) {
     if serde_json::to_writer(&mut *text, part).is_err() {
         text.extend_from_slice(b"null");
@@ -180,7 +207,8 @@ fn append_json(text: &mut Vec<u8>, part: &impl Serialize) {
     text.push(b'\n');
 }
 
-/// Whether a value is written in one way only, and has nothing in it that is only for reading.
+/// Returns whether a value has only one spelling in JSON and holds nothing that the digest leaves out. Such values are
+/// hashed without a copy.
 fn has_one_spelling(value: &Expr) -> bool {
     match value {
         Expr::Value(known) => !known.is_object() && !known.is_array(),
@@ -189,7 +217,7 @@ fn has_one_spelling(value: &Expr) -> bool {
     }
 }
 
-/// A step without what is only for reading, with objects in one order.
+/// Returns a step without the parts that the digest leaves out, and with the keys of objects in one order.
 fn normalized(kind: &StepKind) -> StepKind {
     let mut kind = kind.clone();
     match &mut kind {
@@ -214,7 +242,8 @@ fn normalize_value(value: &mut Expr) {
         Expr::Read { steps, .. } => {
             for step in steps {
                 step.kind = normalized(&step.kind);
-                (step.label, step.description) = (None, None);
+                step.label = None;
+                step.description = None;
                 step.columns = Arc::default();
             }
         }
@@ -224,9 +253,9 @@ fn normalize_value(value: &mut Expr) {
     }
 }
 
-/// What a step is called: by the program, by the result that it is, or by its number.
+/// Returns the name of a step: its label, the result that it is, or its number.
 fn step_name(steps: &[Step], returns: &[PlanResult], at: usize) -> String {
-    let given = steps.get(at).and_then(|step| step.label.as_ref().map(ToString::to_string));
-    let returned = || returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
-    given.or_else(returned).unwrap_or_else(|| format!("#{:02}", at + 1))
+    let label = steps.get(at).and_then(|step| step.label.as_ref().map(ToString::to_string));
+    let result_label = || returns.iter().find(|r| r.step == at).map(|r| r.label.clone());
+    label.or_else(result_label).unwrap_or_else(|| format!("#{:02}", at + 1))
 }

@@ -1,13 +1,14 @@
-//! What of each node its readers need: how many rows, and which fields.
-//! Invariant: readers have higher numbers than what they read, so one walk downwards knows every reader of a node before the node.
+//! Computes how many rows and which fields of each node its readers need.
+//! Invariant: a reader has a higher number than the nodes that it reads, so one walk from the last node to the first
+//! meets all readers of a node before the node.
 
 use std::collections::BTreeSet;
 
-use super::Catalogs;
+use super::PinnedCatalogs;
 use super::context::{NodeView, PlanContext, can_select_fields, capability_of};
 use crate::ir::{EntityRef, Expr, Path, RowPart, Step, StepKind, relation_needs, template_names};
 
-/// How many rows of a node its readers need, all of them together.
+/// The number of rows that all readers of a node need together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RowDemand {
     Nothing,
@@ -15,10 +16,10 @@ pub(super) enum RowDemand {
     All,
 }
 
-/// Names that stand in the program and its catalogs.
-pub(super) type Fields<'a> = BTreeSet<&'a str>;
+/// Names of fields, borrowed from the program and its catalogs.
+pub(super) type FieldNames<'a> = BTreeSet<&'a str>;
 
-/// The fields that are wanted of what must come out.
+/// The fields of a root that are wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RequiredFields<'a> {
     Nothing,
@@ -27,77 +28,83 @@ pub(super) enum RequiredFields<'a> {
 }
 
 impl<'a> RequiredFields<'a> {
-    /// Of this node; none, where fields do not matter.
-    pub fn fields(self, node: &NodeView<'a>, fields_matter: bool) -> Fields<'a> {
+    /// Returns the names of the wanted fields of a node. They are left out if fields do not matter.
+    pub fn fields(self, node: &NodeView<'a>, fields_matter: bool) -> FieldNames<'a> {
         match self {
-            RequiredFields::Field(name) if fields_matter => Fields::from([name]),
+            RequiredFields::Field(name) if fields_matter => FieldNames::from([name]),
             RequiredFields::Columns if fields_matter => node.columns.iter().map(|c| c.name.as_str()).collect(),
-            _ => Fields::new(),
+            _ => FieldNames::new(),
         }
     }
 }
 
+/// The needs of all nodes, by their numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Needs<'a> {
     pub rows: Vec<RowDemand>,
-    pub fields: Vec<Fields<'a>>,
+    pub fields: Vec<FieldNames<'a>>,
 }
 
-/// What one step needs of one that it names.
+/// The use that a step makes of one of its inputs.
 #[derive(Debug, Clone)]
 pub(super) struct InputUse<'a> {
+    /// The step that is used.
     pub step: usize,
+    /// How many of its rows are needed.
     pub rows: RowBound,
-    pub fields: Fields<'a>,
-    /// Whether what its own readers need is needed too.
-    pub passes_on: bool,
+    /// The fields that are needed.
+    pub fields: FieldNames<'a>,
+    /// Whether the fields that the readers of the using step need are needed of the input, too.
+    pub passes_fields_on: bool,
 }
 
+/// The number of rows of an input that a step needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowBound {
     All,
-    /// As many as its own readers need.
+    /// As many as the readers of the step need.
     Same,
-    /// As many as its own readers need, and no more than this.
+    /// As many as the readers of the step need, and at most this many.
     AtMost(usize),
 }
 
-/// `roots` with the fields that are wanted of them.
+/// Walks from the roots down and collects the needs of all nodes.
 pub(super) fn propagate_needs<'a>(
     steps: &[NodeView<'a>],
     uses: &[Vec<InputUse<'a>>],
-    roots: &[(usize, Fields<'a>)],
+    roots: &[(usize, FieldNames<'a>)],
 ) -> Needs<'a> {
-    let mut needs = Needs { rows: vec![RowDemand::Nothing; steps.len()], fields: vec![Fields::new(); steps.len()] };
+    let mut needs = Needs { rows: vec![RowDemand::Nothing; steps.len()], fields: vec![FieldNames::new(); steps.len()] };
     for (root, fields) in roots {
         needs.rows[*root] = RowDemand::All;
         needs.fields[*root].extend(fields);
     }
     for at in (0..steps.len()).rev() {
-        let own = needs.rows[at];
-        if own == RowDemand::Nothing {
+        let demand = needs.rows[at];
+        if demand == RowDemand::Nothing {
             continue;
         }
         for used in &uses[at] {
             let rows = match used.rows {
                 RowBound::All => RowDemand::All,
-                RowBound::Same => own,
-                RowBound::AtMost(most) => own.min(RowDemand::First(most)),
+                RowBound::Same => demand,
+                RowBound::AtMost(most) => demand.min(RowDemand::First(most)),
             };
             needs.rows[used.step] = needs.rows[used.step].max(rows);
-            let (below, own) = needs.fields.split_at_mut(at);
-            if used.passes_on && below[used.step].is_empty() {
-                below[used.step].clone_from(&own[0]);
-            } else if used.passes_on {
-                below[used.step].extend(&own[0]);
+            let (earlier, from_this) = needs.fields.split_at_mut(at);
+            if used.passes_fields_on && earlier[used.step].is_empty() {
+                earlier[used.step].clone_from(&from_this[0]);
+            } else if used.passes_fields_on {
+                earlier[used.step].extend(&from_this[0]);
             }
-            below[used.step].extend(&used.fields);
+            earlier[used.step].extend(&used.fields);
         }
     }
     needs
 }
 
-/// Whether it matters which fields are needed: where a list carries some of them only, or can be asked for some.
+/// Returns whether it matters which fields are needed: a list carries only some of them, or the transport can select
+/// some.
 pub(super) fn selective(context: PlanContext<'_>, steps: &[NodeView<'_>]) -> bool {
     steps.iter().any(|step| {
         let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
@@ -107,21 +114,26 @@ pub(super) fn selective(context: PlanContext<'_>, steps: &[NodeView<'_>]) -> boo
     })
 }
 
-/// What each step needs of those that it names; without fields, where those do not matter.
-pub(super) fn all_uses<'a>(catalogs: &'a Catalogs, steps: &[NodeView<'a>], fields: bool) -> Vec<Vec<InputUse<'a>>> {
+/// Lists the inputs that each step uses. The fields are left out if `fields` is false.
+pub(super) fn all_uses<'a>(
+    catalogs: &'a PinnedCatalogs,
+    steps: &[NodeView<'a>],
+    fields: bool,
+) -> Vec<Vec<InputUse<'a>>> {
     let analysis = UseAnalysis { catalogs, steps, fields };
     (0..steps.len()).map(|at| analysis.uses(at)).collect()
 }
 
+/// Merges several uses of the same step into one.
 fn merge_uses(uses: Vec<InputUse<'_>>) -> Vec<InputUse<'_>> {
     let mut out: Vec<InputUse<'_>> = Vec::new();
     for used in uses {
-        match out.iter_mut().find(|seen| seen.step == used.step) {
-            Some(seen) => {
-                seen.fields.extend(used.fields);
-                seen.passes_on |= used.passes_on;
-                if seen.rows != used.rows {
-                    seen.rows = RowBound::All;
+        match out.iter_mut().find(|known| known.step == used.step) {
+            Some(known) => {
+                known.fields.extend(used.fields);
+                known.passes_fields_on |= used.passes_fields_on;
+                if known.rows != used.rows {
+                    known.rows = RowBound::All;
                 }
             }
             None => out.push(used),
@@ -130,23 +142,26 @@ fn merge_uses(uses: Vec<InputUse<'_>>) -> Vec<InputUse<'_>> {
     out
 }
 
+/// The nodes whose uses are analysed.
 struct UseAnalysis<'a, 's> {
-    catalogs: &'a Catalogs,
+    catalogs: &'a PinnedCatalogs,
     steps: &'s [NodeView<'a>],
+    /// Whether fields matter.
     fields: bool,
 }
 
 impl<'a> UseAnalysis<'a, '_> {
-    /// What a step needs of each step that it names, its input first, each once.
+    /// Lists the steps that a step uses, its input first, each once.
     fn uses(&self, at: usize) -> Vec<InputUse<'a>> {
         let step = &self.steps[at];
         let mut uses: Vec<InputUse<'a>> = Vec::new();
         uses.extend(step.kind.input().map(|input| self.input_use(step, input)));
-        let mut row = Fields::new();
+        let mut row = FieldNames::new();
         for value in step.kind.values() {
             self.value_uses(value, &mut row, &mut uses);
         }
-        // A row in the arguments of a filter or a follow is that of the plan around.
+        // Only these steps start from the rows of their input. In the arguments of a filter or a follow, `Row` is the
+        // row of the plan around.
         if matches!(step.kind, StepKind::Derive { .. } | StepKind::Effect { .. } | StepKind::QueryPerRow { .. })
             && step.kind.input().is_some()
             && let Some(input) = uses.first_mut()
@@ -157,12 +172,13 @@ impl<'a> UseAnalysis<'a, '_> {
     }
 
     fn input_use(&self, step: &NodeView<'a>, input: usize) -> InputUse<'a> {
-        let (rows, passes_on) = input_demand(step.kind);
-        let fields = if self.fields { self.input_fields(step, input) } else { Fields::new() };
-        InputUse { step: input, rows, fields, passes_on }
+        let InputDemand { rows, passes_fields_on } = input_demand(step.kind);
+        let fields = if self.fields { self.input_fields(step, input) } else { FieldNames::new() };
+        InputUse { step: input, rows, fields, passes_fields_on }
     }
 
-    fn input_fields(&self, step: &NodeView<'a>, input: usize) -> Fields<'a> {
+    /// Returns the fields of its input that the operation of a step reads.
+    fn input_fields(&self, step: &NodeView<'a>, input: usize) -> FieldNames<'a> {
         match step.kind {
             StepKind::Filter { tests, .. } => first_names(tests.iter().map(|t| &t.path)),
             StepKind::Sort { by, .. } => first_names([by]),
@@ -183,39 +199,42 @@ impl<'a> UseAnalysis<'a, '_> {
                 let parent = self.steps[input].of.as_ref();
                 parent.map(|p| self.relation_fields(p, relation)).unwrap_or_default()
             }
-            StepKind::Deref { field, .. } => Fields::from([field.as_str()]),
-            _ => Fields::new(),
+            StepKind::Deref { field, .. } => FieldNames::from([field.as_str()]),
+            _ => FieldNames::new(),
         }
     }
 
-    fn columns(&self, at: usize) -> Fields<'a> {
+    /// Returns the names of all columns of a node.
+    fn columns(&self, at: usize) -> FieldNames<'a> {
         self.steps[at].columns.iter().map(|c| c.name.as_str()).collect()
     }
 
-    fn selected_fields(&self, take: &'a RowPart) -> Fields<'a> {
+    /// Returns the fields that a row part takes.
+    fn selected_fields(&self, take: &'a RowPart) -> FieldNames<'a> {
         match take {
             RowPart::Path(path) => path.first().map(|name| name.as_str()).into_iter().collect(),
             RowPart::Key(of) => self.key_fields(of),
         }
     }
 
-    fn key_fields(&self, of: &EntityRef) -> Fields<'a> {
+    fn key_fields(&self, of: &EntityRef) -> FieldNames<'a> {
         let entity = self.catalogs.get(&of.catalog).and_then(|c| c.entity(&of.entity));
         entity.into_iter().flat_map(|e| e.key.iter().map(|part| part.as_str())).collect()
     }
 
-    /// Adds what a value needs of earlier steps to `found`, and what it needs of the row at hand to `row`.
-    fn value_uses(&self, value: &'a Expr, row: &mut Fields<'a>, uses: &mut Vec<InputUse<'a>>) {
+    /// Adds the uses that a value makes of earlier steps to `uses`, and the fields of the current row that it needs to
+    /// `row`.
+    fn value_uses(&self, value: &'a Expr, row: &mut FieldNames<'a>, uses: &mut Vec<InputUse<'a>>) {
         match value {
             Expr::Value(_) => {}
             Expr::Step { step, take, .. } => {
                 let whole = matches!(take, RowPart::Path(path) if path.is_empty());
                 let fields = match (self.fields, whole) {
-                    (false, _) => Fields::new(),
+                    (false, _) => FieldNames::new(),
                     (true, true) => self.columns(*step),
                     (true, false) => self.selected_fields(take),
                 };
-                uses.push(InputUse { step: *step, rows: RowBound::All, fields, passes_on: false });
+                uses.push(InputUse { step: *step, rows: RowBound::All, fields, passes_fields_on: false });
             }
             Expr::Row(take) if self.fields => row.extend(self.selected_fields(take)),
             Expr::Template { source, names } if self.fields => row.extend(template_fields(source, names)),
@@ -226,25 +245,26 @@ impl<'a> UseAnalysis<'a, '_> {
         }
     }
 
-    /// A read for a row needs of the plan around it what it was given, and of the row what its steps take of it.
-    fn read_uses(&self, inner: &'a [Step], take: &'a RowPart, row: &mut Fields<'a>, uses: &mut Vec<InputUse<'a>>) {
+    /// Adds the uses of a read for each row: the steps of the plan around it that it refers to, and the fields of the
+    /// row that its steps take.
+    fn read_uses(&self, inner: &'a [Step], take: &'a RowPart, row: &mut FieldNames<'a>, uses: &mut Vec<InputUse<'a>>) {
         let Some(last) = inner.len().checked_sub(1) else { return };
         let nodes: Vec<NodeView<'a>> = inner.iter().map(NodeView::from).collect();
         let inner_uses = all_uses(self.catalogs, &nodes, self.fields);
-        let fields = if self.fields { self.selected_fields(take) } else { Fields::new() };
+        let fields = if self.fields { self.selected_fields(take) } else { FieldNames::new() };
         let mut needs = propagate_needs(&nodes, &inner_uses, &[(last, fields)]);
         let analysis = UseAnalysis { catalogs: self.catalogs, steps: &nodes, fields: self.fields };
         for (at, step) in inner.iter().enumerate() {
             match &step.kind {
                 StepKind::OuterRows { step: Some(outer) } => {
                     let fields = std::mem::take(&mut needs.fields[at]);
-                    uses.push(InputUse { step: *outer, rows: RowBound::All, fields, passes_on: false });
+                    uses.push(InputUse { step: *outer, rows: RowBound::All, fields, passes_fields_on: false });
                 }
                 StepKind::OuterRows { step: None } => row.extend(&needs.fields[at]),
                 StepKind::Derive { .. } | StepKind::QueryPerRow { .. } => {}
                 kind => {
                     for value in kind.values() {
-                        // Steps that it names are those of the read.
+                        // The steps that a value refers to here are those of the inner read, so these uses are dropped.
                         analysis.value_uses(value, row, &mut Vec::new());
                     }
                 }
@@ -252,35 +272,45 @@ impl<'a> UseAnalysis<'a, '_> {
         }
     }
 
-    fn relation_fields(&self, parent: &EntityRef, relation: &str) -> Fields<'a> {
+    fn relation_fields(&self, parent: &EntityRef, relation: &str) -> FieldNames<'a> {
         let entity = self.catalogs.get(&parent.catalog).and_then(|c| c.entity(&parent.entity));
         let relation = entity.and_then(|e| e.relations.get(relation));
         relation.map(|relation| relation_needs(entity, relation).collect()).unwrap_or_default()
     }
 }
 
-/// How many rows of its input a step needs, and whether what its own readers need is needed of the input too.
-fn input_demand(kind: &StepKind) -> (RowBound, bool) {
+/// The need of a step for the rows of its input.
+struct InputDemand {
+    /// How many rows it needs.
+    rows: RowBound,
+    /// Whether the fields that its own readers need are needed of the input, too.
+    passes_fields_on: bool,
+}
+
+/// Returns the need of a step for the rows of its input.
+fn input_demand(kind: &StepKind) -> InputDemand {
+    let demand = |rows, passes_fields_on| InputDemand { rows, passes_fields_on };
     match kind {
         StepKind::Filter { .. } | StepKind::Sort { .. } | StepKind::Last { .. } | StepKind::Distinct { .. } => {
-            (RowBound::All, true)
+            demand(RowBound::All, true)
         }
-        StepKind::Limit { count, .. } => (RowBound::AtMost(*count), true),
-        StepKind::First { .. } => (RowBound::AtMost(1), true),
+        StepKind::Limit { count, .. } => demand(RowBound::AtMost(*count), true),
+        StepKind::First { .. } => demand(RowBound::AtMost(1), true),
         // A second row is enough to know that there are several.
-        StepKind::Singleton { .. } => (RowBound::AtMost(2), true),
-        StepKind::Attach { .. } | StepKind::Hydrate { .. } => (RowBound::Same, true),
-        StepKind::Project { .. } | StepKind::Derive { .. } => (RowBound::Same, false),
-        _ => (RowBound::All, false),
+        StepKind::Singleton { .. } => demand(RowBound::AtMost(2), true),
+        StepKind::Attach { .. } | StepKind::Hydrate { .. } => demand(RowBound::Same, true),
+        StepKind::Project { .. } | StepKind::Derive { .. } => demand(RowBound::Same, false),
+        _ => demand(RowBound::All, false),
     }
 }
 
-fn first_names<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Fields<'a> {
+fn first_names<'a>(paths: impl IntoIterator<Item = &'a Path>) -> FieldNames<'a> {
     paths.into_iter().filter_map(|path| path.first()).map(|name| name.as_str()).collect()
 }
 
-/// Every name that a template has in its tags, as the rows call it.
-fn template_fields<'a>(source: &'a str, names: &'a [(String, String)]) -> Fields<'a> {
+/// Returns every name in the tags of a template, as the rows call it. Some are variables and filters of Jinja, which
+/// are no fields and do no harm.
+fn template_fields<'a>(source: &'a str, names: &'a [(String, String)]) -> FieldNames<'a> {
     let uses = template_names(source).unwrap_or_default();
     let wire = |word: &'a str| names.iter().find(|(symbol, _)| symbol == word).map_or(word, |(_, name)| name.as_str());
     uses.chains.into_iter().flatten().map(wire).collect()

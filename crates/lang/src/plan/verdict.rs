@@ -1,15 +1,16 @@
-//! Whether a plan may run unasked, and what a reader should know before it does.
-//! Invariant: any effect asks for a review; so do more calls for rows than the limit.
+//! Decides whether a plan may run without a review, and writes the warnings for its reader.
+//! Invariant: a plan with an effect needs a review, and so does one with more calls for rows than the limit.
 
 use catalog::EffectClass;
 
 use super::context::{PlanContext, capability_of, entity_of};
 use super::{PlanResult, Step, StepKind, Verdict, step_name};
 
+/// Returns the verdict on a plan and its warnings.
 pub(super) fn verdict(context: PlanContext<'_>, steps: &[Step], returns: &[PlanResult]) -> (Verdict, Vec<String>) {
     let limit = context.limits.fan_out;
     let fan_outs: Vec<(usize, &Step)> = steps.iter().enumerate().filter(|(_, step)| fans_out(step)).collect();
-    // Many small fan-outs are a large one.
+    // The sum is compared with the limit, because many small fan-outs cost as much as a large one.
     let calls = fan_outs.iter().fold(0usize, |sum, (_, step)| sum.saturating_add(step.calls));
     let mut warnings: Vec<String> = fan_outs
         .iter()
@@ -21,12 +22,12 @@ pub(super) fn verdict(context: PlanContext<'_>, steps: &[Step], returns: &[PlanR
     }
     let unbounded = unbounded(context, steps).into_iter();
     warnings.extend(unbounded.map(|at| format!("{} reads all pages (no bound)", step_name(steps, returns, at))));
-    let effects = steps.iter().any(|step| step.class != EffectClass::Read);
-    let verdict = if effects || calls > limit { Verdict::Review } else { Verdict::Ok };
+    let has_effects = steps.iter().any(|step| step.class != EffectClass::Read);
+    let verdict = if has_effects || calls > limit { Verdict::Review } else { Verdict::Ok };
     (verdict, warnings)
 }
 
-/// Whether a step makes calls for rows.
+/// Returns whether a step makes a call for each row.
 fn fans_out(step: &Step) -> bool {
     matches!(
         step.kind,
@@ -39,16 +40,17 @@ fn fans_out(step: &Step) -> bool {
     )
 }
 
-/// Says how many rows the step may start from and stay within the limit.
+/// Writes how many rows the step may start from to stay within the limit.
 fn fan_out_warning(steps: &[Step], at: usize, step: &Step, limit: usize) -> String {
     let rows = step.kind.input().and_then(|input| steps.get(input)).map_or(1, |s| s.rows.max(1));
     let max_input_rows = (limit / (step.calls / rows).max(1)).max(1);
     format!("step {:02} may make {} calls; put .limit({max_input_rows}) on the rows it starts from", at + 1, step.calls)
 }
 
-/// Lists that a budget could cut short, below a sort or an aggregate: what is the greatest of some rows may not be so of all.
+/// Finds the lists below a sort, an aggregation or a `last` that a budget could cut short. Of a part of the rows, these
+/// steps would give another answer than of all.
 fn unbounded(context: PlanContext<'_>, steps: &[Step]) -> Vec<usize> {
-    let mut lists = Vec::new();
+    let mut unbounded_lists = Vec::new();
     for step in steps {
         let needs_all_rows = matches!(
             step.kind,
@@ -59,21 +61,22 @@ fn unbounded(context: PlanContext<'_>, steps: &[Step]) -> Vec<usize> {
             let is_list = match &input.kind {
                 StepKind::Query { limit: None, .. } | StepKind::QueryPerRow { limit: None, .. } => true,
                 StepKind::Follow { limit: None, .. } => true,
-                // Its rows are as many as those it starts from.
+                // A limit bounds the rows, so no budget changes them.
                 StepKind::Limit { .. } => break,
                 _ => false,
             };
             if let Some(index) = at.filter(|_| is_list && has_pages(context, steps, input)) {
-                lists.push(index);
+                unbounded_lists.push(index);
             }
             at = if is_list { None } else { input.kind.input() };
         }
     }
-    lists.sort_unstable();
-    lists.dedup();
-    lists
+    unbounded_lists.sort_unstable();
+    unbounded_lists.dedup();
+    unbounded_lists
 }
 
+/// Returns whether a step reads a list that comes in pages.
 fn has_pages(context: PlanContext<'_>, steps: &[Step], step: &Step) -> bool {
     let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
     catalog.and_then(|c| capability_of(&step.kind, entity_of(steps), c)).is_some_and(|c| c.paging.is_some())

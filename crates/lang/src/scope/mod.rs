@@ -1,5 +1,5 @@
-//! What a session's names and symbols mean: `e1`, `Ticket`, `demo:Ticket`, `p7`, `state`, `r2`, `comments`.
-//! Invariant: a symbol means one thing for the life of the session; what is not in the scope cannot be named by a program.
+//! Resolves the names and symbols of a session: `e1`, `Ticket`, `demo:Ticket`, `p7`, `state`, `r2`, `comments`.
+//! Invariant: a symbol keeps its meaning for the life of the session. A program can only name what is in the scope.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,36 +10,43 @@ use smol_str::SmolStr;
 
 use crate::syntax::tree::EntityName;
 
-/// Built by `teach` from the session's ledger.
+/// The names that a program may use. `teach` builds the scope from the session's ledger.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
+    /// The entities that the session was taught, in the order of their symbols.
     pub entities: Vec<ExposedEntity>,
-    /// What `p1`, `p2` and so on name: the same name and type everywhere in one catalog.
+    /// The slots that `p1`, `p2` and so on name. In one catalog, a slot has the same name and type everywhere.
     pub slots: SlotSymbols,
-    /// What `now` means: the moment at which the program is planned.
+    /// The moment that `now` means: the time at which the program is planned.
     pub now: Option<base::Timestamp>,
     /// The slot that handles of this session begin with.
     pub slot: Option<base::Slot>,
-    /// What the caller could be taught, for whoever names something that was not.
+    /// The catalogs that the caller could be taught, for a correction when a program names an entity that was not
+    /// taught.
     pub registry: Option<Arc<Registry>>,
 }
 
 /// An entity that the session was taught.
 #[derive(Debug, Clone)]
 pub struct ExposedEntity {
+    /// Its symbol, such as `e1`.
     pub symbol: String,
+    /// The catalog that the session pinned.
     pub catalog: Arc<Catalog>,
+    /// Its name in the catalog.
     pub entity: String,
-    /// Relations whose target is exposed too: symbol to wire name.
+    /// The relations whose target is exposed, too: symbol to the relation's name.
     pub relations: BTreeMap<String, String>,
-    /// What the session may call on it: symbol to the capability's name.
+    /// The methods that the session may call on it: symbol to the capability's name.
     pub methods: BTreeMap<String, String>,
 }
 
-/// `p1` is the first. A list and no map: a session of a large API has thousands, and looks a few of them up.
+/// The slots of the session. `p1` is the first. They are a list and no map, because the session of a large API has
+/// thousands and a program looks up a few.
 #[derive(Debug, Clone, Default)]
 pub struct SlotSymbols(Vec<SlotMeaning>);
 
+/// The slot that a symbol names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotMeaning {
     pub catalog: base::CatalogId,
@@ -47,18 +54,18 @@ pub struct SlotMeaning {
 }
 
 impl SlotSymbols {
-    /// By its symbol.
+    /// Returns the slot of a symbol.
     pub fn get(&self, symbol: &str) -> Option<&SlotMeaning> {
         let digits = symbol.strip_prefix('p').filter(|digits| !digits.starts_with(['0', '+']))?;
         self.0.get(digits.parse::<usize>().ok()?.checked_sub(1)?)
     }
 
-    /// Each with its symbol.
+    /// Iterates over the slots with their symbols.
     pub fn iter(&self) -> impl Iterator<Item = (String, &SlotMeaning)> {
         self.0.iter().zip(1..).map(|(meaning, n)| (format!("p{n}"), meaning))
     }
 
-    /// The first symbol of a name.
+    /// Returns the first symbol of a name in a catalog.
     fn symbol(&self, catalog: &Catalog, name: &str) -> Option<String> {
         let at = self.0.iter().position(|m| m.name == name && m.catalog == catalog.id)?;
         Some(format!("p{}", at + 1))
@@ -71,27 +78,30 @@ impl FromIterator<SlotMeaning> for SlotSymbols {
     }
 }
 
-/// The alphabet an author used, and is answered in.
+/// The kind of names that an author used, which corrections use, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameStyle {
+    /// Symbols, such as `e1` and `p3`.
     Symbols,
+    /// Names, such as `Ticket` and `state`.
     Names,
 }
 
 impl NameStyle {
-    /// The style that a name was written in.
+    /// Returns the style that a name was written in.
     pub(crate) fn of(text: &str) -> Self {
         if looks_like_symbol(text) { NameStyle::Symbols } else { NameStyle::Names }
     }
 }
 
+/// The reason why a name is not an entity of the scope.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EntityLookupError {
-    /// Nothing of that name; near ones in the author's alphabet.
+    /// No entity has the name. Similar names are given in the author's style.
     Unknown(Vec<String>),
-    /// Several catalogs have it; the names that tell them apart.
+    /// Several catalogs have it. The qualified names are given.
     Ambiguous(Vec<String>),
-    /// These have it and were not taught.
+    /// The session was not taught the entity, and these catalogs have it.
     UntaughtEntity(Vec<UntaughtEntity>),
 }
 
@@ -103,11 +113,12 @@ pub struct UntaughtEntity {
 }
 
 impl ExposedEntity {
-    /// The catalog's own description. An exposed entity is one of its catalog's; were it not, it has no fields.
+    /// Returns the catalog's description of the entity. An exposed entity is always in its catalog.
     pub fn definition(&self) -> Option<&Entity> {
         self.catalog.entity(&self.entity)
     }
 
+    /// Returns the symbol or the name of the entity.
     pub fn styled_name(&self, style: NameStyle) -> &str {
         match style {
             NameStyle::Symbols => &self.symbol,
@@ -117,9 +128,11 @@ impl ExposedEntity {
 }
 
 impl Scope {
+    /// Finds the entity of a name or a symbol, in any case if only one entity is meant.
     pub fn entity(&self, name: &EntityName) -> Result<&ExposedEntity, EntityLookupError> {
         let wanted = name.name.text.as_str();
-        // A symbol says where it stands, unless something before it is not there for this caller.
+        // The number of a symbol is the position of its entity, unless an entity before it is hidden from this caller.
+        // The common case needs no search.
         let number = wanted.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|_| name.catalog.is_none());
         if let Some(exposed) = number.and_then(|n| self.entities.get(n.wrapping_sub(1))).filter(|e| e.symbol == wanted)
         {
@@ -131,51 +144,53 @@ impl Scope {
             }
             None => true,
         };
-        let named = |e: &&ExposedEntity| e.symbol == wanted || e.entity == wanted;
-        let mut found = self.entities.iter().filter(in_catalog).filter(named);
-        match (found.next(), found.next()) {
+        let has_name = |e: &&ExposedEntity| e.symbol == wanted || e.entity == wanted;
+        let mut matches = self.entities.iter().filter(in_catalog).filter(has_name);
+        match (matches.next(), matches.next()) {
             (Some(only), None) => Ok(only),
             (Some(_), Some(_)) => Err(EntityLookupError::Ambiguous(self.qualified(wanted))),
             (None, _) => {
                 let alike = |e: &&ExposedEntity| e.entity.eq_ignore_ascii_case(wanted);
                 only(self.entities.iter().filter(in_catalog).filter(alike)).ok_or_else(|| match self.untaught(name) {
                     none if none.is_empty() => EntityLookupError::Unknown(self.near_entities(wanted)),
-                    found => EntityLookupError::UntaughtEntity(found),
+                    matches => EntityLookupError::UntaughtEntity(matches),
                 })
             }
         }
     }
 
-    /// Who has an entity of that name, among the session's own catalogs and those it could have.
+    /// Finds the catalogs with an entity of that name, among those that the session pinned and those that it could pin.
     fn untaught(&self, name: &EntityName) -> Vec<UntaughtEntity> {
         let mut catalogs: BTreeMap<&base::CatalogId, &Catalog> = BTreeMap::new();
         for catalog in self.registry.iter().flat_map(|r| r.iter()).chain(self.entities.iter().map(|e| &e.catalog)) {
-            // What the session pinned comes last, and is what a seed would be taken from.
+            // The pinned version replaces the offered one, because a seed is taken from the pinned version.
             catalogs.insert(&catalog.id, catalog);
         }
-        let called = |catalog: &&&Catalog| match &name.catalog {
+        let is_catalog = |catalog: &&&Catalog| match &name.catalog {
             Some(id) => catalog.id.as_str() == id.text || catalog.aliases.iter().any(|a| a.as_str() == id.text),
             None => true,
         };
         let wanted = name.name.text.as_str();
-        let find = |same: fn(&str, &str) -> bool| -> Vec<UntaughtEntity> {
+        let find_untaught = |names_equal: fn(&str, &str) -> bool| -> Vec<UntaughtEntity> {
             let of = |c: &&Catalog| {
-                let entity = c.offered().find(|e| same(&e.name, wanted))?;
+                let entity = c.offered().find(|e| names_equal(&e.name, wanted))?;
                 Some(UntaughtEntity { catalog: c.id.clone(), entity: entity.name.clone() })
             };
-            catalogs.values().filter(called).filter_map(of).take(5).collect()
+            catalogs.values().filter(is_catalog).filter_map(of).take(5).collect()
         };
-        match find(|a, b| a == b) {
-            none if none.is_empty() => find(|a, b| a.eq_ignore_ascii_case(b)),
-            found => found,
+        match find_untaught(|a, b| a == b) {
+            none if none.is_empty() => find_untaught(|a, b| a.eq_ignore_ascii_case(b)),
+            matches => matches,
         }
     }
 
+    /// Lists the entities of a name with their catalogs and symbols.
     fn qualified(&self, name: &str) -> Vec<String> {
-        let same = self.entities.iter().filter(|e| e.entity == name);
-        same.map(|e| format!("{}:{} ({})", e.catalog.id, e.entity, e.symbol)).collect()
+        let entities = self.entities.iter().filter(|e| e.entity == name);
+        entities.map(|e| format!("{}:{} ({})", e.catalog.id, e.entity, e.symbol)).collect()
     }
 
+    /// Lists the entities with a similar name, or a similar symbol.
     fn near_entities(&self, wanted: &str) -> Vec<String> {
         let symbolic = looks_like_symbol(wanted);
         let names: Vec<&str> =
@@ -183,13 +198,14 @@ impl Scope {
         similar_names(wanted, names)
     }
 
+    /// Finds an exposed entity by its catalog and name.
     pub fn find_exposed(&self, catalog: &Catalog, entity: &str) -> Option<&ExposedEntity> {
         self.entities.iter().find(|e| e.entity == entity && e.catalog.id == catalog.id)
     }
 
-    /// The wire name a slot means within a catalog: `p7` through the ledger, anything else as it is.
+    /// Returns the API's name of a slot in a catalog: that of a symbol such as `p7`, or the text itself.
     pub fn wire_name<'a>(&'a self, catalog: &Catalog, text: &'a str) -> &'a str {
-        // Nearly every slot is written by its name; looking each up was a twentieth of checking.
+        // Nearly every slot is written by its name. The look-up of each took a twentieth of the time of checking.
         if !looks_like_symbol(text) {
             return text;
         }
@@ -199,11 +215,14 @@ impl Scope {
         }
     }
 
+    /// Finds a field of an entity, in any case if only one field is meant.
     pub fn field<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Field> {
-        let (fields, name) = (&exposed.definition()?.fields, self.wire_name(&exposed.catalog, text));
+        let fields = &exposed.definition()?.fields;
+        let name = self.wire_name(&exposed.catalog, text);
         fields.get(name).or_else(|| only(fields.values().filter(|f| f.name.eq_ignore_ascii_case(name))))
     }
 
+    /// Finds a relation that the session was taught, by its symbol or its name.
     pub fn relation<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Relation> {
         let written = exposed.relations.get(text).map_or(text, String::as_str);
         let alike = || only(exposed.relations.values().filter(|r| r.eq_ignore_ascii_case(written)));
@@ -211,7 +230,8 @@ impl Scope {
         exposed.definition()?.relations.get(taught)
     }
 
-    /// `m3`, the capability's name, or that without the entity's; `-` and `_` are the same.
+    /// Finds a method that the session was taught, by its symbol, its capability's name, or that name without the
+    /// entity's. `-` and `_` are the same.
     pub fn method<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Capability> {
         let capability = |name: &String| exposed.catalog.capability(name);
         if let Some(name) = exposed.methods.get(text) {
@@ -222,7 +242,7 @@ impl Scope {
             .or_else(|| only(taught().filter(|c| alike(c.method_name(), text))))
     }
 
-    /// A method in the author's alphabet: `m3`, or `close`.
+    /// Returns the name of a method in the author's style: `m3` or `close`.
     pub fn styled_method(&self, exposed: &ExposedEntity, capability: &Capability, style: NameStyle) -> String {
         let symbol = exposed.methods.iter().find(|(_, name)| **name == capability.name).map(|(symbol, _)| symbol);
         match (style, symbol) {
@@ -231,6 +251,7 @@ impl Scope {
         }
     }
 
+    /// Finds a parameter by its slot, in any case if only one parameter is meant.
     pub fn param<'a>(
         &self,
         catalog: &Catalog,
@@ -240,11 +261,11 @@ impl Scope {
         let name = self.wire_name(catalog, text);
         let mut params = params.into_iter();
         let alike = only(params.clone().filter(|p| p.name.eq_ignore_ascii_case(name)));
-        // One that is like it may be it.
+        // If several differ in case only, the exact name decides.
         alike.or_else(|| params.find(|p| p.name == name))
     }
 
-    /// A slot in the author's alphabet: `state`, or `p3 state` so that both can be copied.
+    /// Returns the name of a slot in the author's style: `p3` or `state`. A slot without a symbol has its name in both.
     pub fn styled_slot(&self, catalog: &Catalog, name: &str, style: NameStyle) -> String {
         let symbol = match style {
             NameStyle::Symbols => self.slots.symbol(catalog, name),
@@ -254,19 +275,19 @@ impl Scope {
     }
 }
 
-/// Another case of a name is surely meant when only one name is like it.
-fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
-    let first = found.next()?;
-    found.next().is_none().then_some(first)
+/// Returns the item if there is exactly one. A name in another case is accepted only if it can mean one thing.
+fn only<T>(mut matches: impl Iterator<Item = T>) -> Option<T> {
+    let first = matches.next()?;
+    matches.next().is_none().then_some(first)
 }
 
-/// Whether two names of methods are the same, whatever the case; `-` and `_` are the same.
+/// Returns whether two names of methods are equal, in any case and with `-` and `_` the same.
 fn alike(one: &str, other: &str) -> bool {
     let plain = |b: u8| if b == b'-' { b'_' } else { b.to_ascii_lowercase() };
     one.len() == other.len() && one.bytes().map(plain).eq(other.bytes().map(plain))
 }
 
-/// `e1`, `m12`, `p3`, `r4`: what a label must not look like.
+/// Returns whether a text looks like a symbol: `e1`, `m12`, `p3`, `r4`. A label must not.
 pub fn looks_like_symbol(text: &str) -> bool {
     let mut chars = text.chars();
     matches!(chars.next(), Some('e' | 'm' | 'p' | 'r' | 's'))

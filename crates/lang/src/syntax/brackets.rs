@@ -1,78 +1,93 @@
-//! Which bracket closes which.
-//! Invariant: pairs nest and never cross; the work is one pass, however many brackets are left open.
+//! Pairs each opening bracket with its closing bracket.
+//! Invariant: pairs nest and never cross. The work is one pass, however many brackets are left open.
 
 use super::token::{Token, TokenKind};
 
-/// Openers and closers that belong together, by their index in the lexer's tokens.
-pub(super) struct Pairs {
+/// The bracket pairs of a token list.
+pub(super) struct BracketPairs {
+    /// For each token of the lexer: the index of the bracket that it is paired with.
     partners: Vec<Option<usize>>,
 }
 
+/// An opening bracket whose closer has not been read yet.
 #[derive(Clone, Copy)]
-struct Opener {
+struct OpenBracket {
+    /// The index of the opener in the lexer's tokens.
     index: usize,
+    /// The kind of closer that belongs to it.
     closer: TokenKind,
+    /// The number of the line on which it stands.
     line: usize,
-    /// A closer of another kind that probably meant this opener.
-    wrong: Option<usize>,
+    /// The index of a closer of another kind that was probably meant for this opener.
+    mismatched_closer: Option<usize>,
 }
 
-impl Pairs {
-    /// A closer closes the nearest opener of its kind and leaves those inside it unclosed. A closer of a kind that is not
-    /// open is taken for the innermost opener's if that one gets no other, and the closer is on its line or begins one.
+impl BracketPairs {
+    /// Pairs the brackets of `tokens`. A closer closes the nearest opener of its kind and leaves the openers inside
+    /// unclosed. If no bracket of its kind is open, it is taken for the closer of the innermost opener, provided that
+    /// the closer is on the opener's line or begins a line and that opener gets no closer of its own.
     pub(super) fn find(tokens: &[Token]) -> Self {
-        let mut pairing = Pairing { partners: vec![None; tokens.len()], open: Vec::new(), counts: [0; 3] };
+        let mut finder = PairFinder { partners: vec![None; tokens.len()], open: Vec::new(), open_counts: [0; 3] };
         let mut line = 0;
         let mut begins_line = true;
         for (index, token) in tokens.iter().enumerate() {
             if let Some(closer) = token.kind.closer() {
-                pairing.counts[kind_index(closer)] += 1;
-                pairing.open.push(Opener { index, closer, line, wrong: None });
+                finder.open_counts[kind_index(closer)] += 1;
+                finder.open.push(OpenBracket { index, closer, line, mismatched_closer: None });
             } else if token.kind.is_closer() {
-                pairing.close(token.kind, index, |opener| begins_line || opener.line == line);
+                finder.close(token.kind, index, |opener| begins_line || opener.line == line);
             }
             begins_line = token.kind == TokenKind::Newline;
             line += usize::from(begins_line);
         }
-        while let Some(opener) = pairing.open.pop() {
-            pairing.give_up(opener);
+        while let Some(opener) = finder.open.pop() {
+            finder.close_with_mismatch(opener);
         }
-        Self { partners: pairing.partners }
+        Self { partners: finder.partners }
     }
 
+    /// Returns the index of the bracket that the bracket at `index` is paired with.
     pub(super) fn partner(&self, index: usize) -> Option<usize> {
         self.partners.get(index).copied().flatten()
     }
 }
 
-struct Pairing {
+/// The state of the pass that pairs brackets.
+struct PairFinder {
+    /// The pairs found so far, as in [`BracketPairs`].
     partners: Vec<Option<usize>>,
-    open: Vec<Opener>,
-    /// How many of each kind are open, so that a closer of none is known without a search.
-    counts: [usize; 3],
+    /// The openers that are still open, innermost last.
+    open: Vec<OpenBracket>,
+    /// The number of open brackets of each kind. Without it, each closer that closes nothing would search all open
+    /// brackets.
+    open_counts: [usize; 3],
 }
 
-impl Pairing {
-    fn close(&mut self, closer: TokenKind, index: usize, may_mean: impl Fn(&Opener) -> bool) {
-        if self.counts[kind_index(closer)] == 0 {
-            if let Some(opener) = self.open.last_mut().filter(|opener| opener.wrong.is_none() && may_mean(opener)) {
-                opener.wrong = Some(index);
+impl PairFinder {
+    /// Handles a closer. `may_mean` decides whether a closer of another kind may be meant for the innermost opener.
+    fn close(&mut self, closer: TokenKind, index: usize, may_mean: impl Fn(&OpenBracket) -> bool) {
+        if self.open_counts[kind_index(closer)] == 0 {
+            if let Some(opener) =
+                self.open.last_mut().filter(|opener| opener.mismatched_closer.is_none() && may_mean(opener))
+            {
+                opener.mismatched_closer = Some(index);
             }
             return;
         }
         while let Some(opener) = self.open.pop() {
-            self.counts[kind_index(opener.closer)] -= 1;
+            self.open_counts[kind_index(opener.closer)] -= 1;
             if opener.closer == closer {
                 self.pair(opener.index, index);
                 return;
             }
-            self.give_up(opener);
+            self.close_with_mismatch(opener);
         }
     }
 
-    fn give_up(&mut self, opener: Opener) {
-        if let Some(wrong) = opener.wrong {
-            self.pair(opener.index, wrong);
+    /// Ends an opener that has no closer of its kind: a mismatched closer is taken for it, if there is one.
+    fn close_with_mismatch(&mut self, opener: OpenBracket) {
+        if let Some(mismatched_closer) = opener.mismatched_closer {
+            self.pair(opener.index, mismatched_closer);
         }
     }
 

@@ -1,18 +1,18 @@
-//! A program in its one written form.
-//! Invariant: what comes out parses to the same tree; comments stay at their statements.
+//! Writes a program in its canonical form.
+//! Invariant: the written text parses to the same tree, and comments stay at their statements.
 
 use base::{Diagnostic, Limits, Span};
 
 use super::reports::quoted;
 use super::tree::{
-    AggregateSpec, Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, Part,
-    PartKind, Path, Pred, Primary, Program, Value, ValueKind,
+    AggregateFunction, AggregateSpec, Arg, DOTS, DottedName, EntityName, Entry, HandleCall, HandleCallKind, Heredoc,
+    Key, MethodArgs, Node, Operator, Part, PartKind, Pred, Primary, Program, Value, ValueKind,
 };
 
-/// A statement longer than this goes on in lines that begin with a dot.
-const WIDE: usize = 100;
+/// A statement of more characters than this is continued on lines that begin with a dot.
+const MAX_STATEMENT_CHARS: usize = 100;
 
-/// The statements, one a line.
+/// Writes each statement of a program on a line of its own. Comments are not in the tree, so they are lost.
 pub fn format(program: &Program) -> String {
     let mut out = String::new();
     for (_, statement) in statements(program) {
@@ -22,45 +22,48 @@ pub fn format(program: &Program) -> String {
     out
 }
 
-/// The text in its one written form, with its comments; or its mistakes. A statement that has a comment inside is left as it is.
+/// Formats a text and keeps its comments. A text with errors is refused with its diagnostics. A statement that has a
+/// comment inside is left as it is, because the tree does not say where in the statement the comment stands.
 pub fn format_text(text: &str, limits: &Limits) -> Result<String, Vec<Diagnostic>> {
     let parsed = super::parse(text, limits);
     if parsed.diagnostics.iter().any(Diagnostic::is_error) {
         return Err(parsed.diagnostics);
     }
-    let inner = comments_between_tokens(text);
+    let comment_starts = comments_between_tokens(text);
     let mut out = String::new();
     let mut end = 0;
     for (span, statement) in statements(&parsed.program) {
         let before = text.get(end..span.start as usize).unwrap_or("");
-        comments(before, (end > 0, false), &mut out);
+        push_comments(before, end > 0, false, &mut out);
         end = span.end as usize;
-        let has_comment = inner.iter().any(|at| (span.start as usize..end).contains(at));
+        let has_comment = comment_starts.iter().any(|at| (span.start as usize..end).contains(at));
         out.push_str(if has_comment { span.of(text) } else { &statement });
         out.push('\n');
     }
-    comments(text.get(end..).unwrap_or(""), (end > 0, true), &mut out);
+    push_comments(text.get(end..).unwrap_or(""), end > 0, true, &mut out);
     Ok(out)
 }
 
-/// Where comments begin: `;;` that no token covers.
+/// Returns the offsets at which comments begin. A `;;` inside of a token, such as a string, is not one.
 fn comments_between_tokens(text: &str) -> Vec<usize> {
-    let mut found = Vec::new();
+    let mut starts = Vec::new();
     let mut end = 0;
     for token in super::tokens(text) {
         let start = token.span.start as usize;
-        found.extend(text.get(end..start).and_then(|gap| gap.find(";;")).map(|at| end + at));
+        starts.extend(text.get(end..start).and_then(|gap| gap.find(";;")).map(|at| end + at));
         end = token.span.end as usize;
     }
-    found
+    starts
 }
 
-/// What stands between two statements: the comment that ends the line of the one before, then lines of their own.
-fn comments(gap: &str, (follows, last): (bool, bool), out: &mut String) {
+/// Writes the comments of the text between two statements. A comment on the line of the statement before stays on that
+/// line; the others get lines of their own, and a blank line between them is kept. `follows_statement` says that a
+/// statement stands before the gap, `is_last` that none stands after it.
+fn push_comments(gap: &str, follows_statement: bool, is_last: bool, out: &mut String) {
     let mut lines = gap.split('\n');
     let comment = |line: &str| line.find(";;").map(|at| line[at..].trim_end().to_owned());
     let first = lines.next().unwrap_or("");
-    match (comment(first), follows) {
+    match (comment(first), follows_statement) {
         (Some(text), true) => {
             out.truncate(out.trim_end_matches('\n').len());
             out.push_str("  ");
@@ -84,27 +87,27 @@ fn comments(gap: &str, (follows, last): (bool, bool), out: &mut String) {
             out.push_str(&text);
             out.push('\n');
         } else {
-            // The last line is the one that the next statement begins on.
+            // The last line of the gap is the one on which the next statement begins, so it is not a blank line.
             blank |= line.trim().is_empty() && at + 1 < rest.len();
         }
     }
-    if blank && !out.is_empty() && !last {
+    if blank && !out.is_empty() && !is_last {
         out.push('\n');
     }
 }
 
-/// Each statement's place and its one written form.
+/// Returns the span and the canonical text of each statement. All results are one statement.
 fn statements(program: &Program) -> Vec<(Span, String)> {
-    let mut found: Vec<(Span, String)> = Vec::new();
+    let mut statements: Vec<(Span, String)> = Vec::new();
     for binding in &program.bindings {
-        let mut out = Out::default();
+        let mut out = SourceWriter::default();
         out.add(&format!("{} = ", binding.label.text));
         out.statement(&binding.node);
         out.leave_block(None);
-        found.push((binding.label.span.to(binding.node.span), out.text));
+        statements.push((binding.label.span.to(binding.node.span), out.text));
     }
     if let (Some(first), Some(last)) = (program.roots.first(), program.roots.last()) {
-        let mut out = Out::default();
+        let mut out = SourceWriter::default();
         for (at, root) in program.roots.iter().enumerate() {
             if at > 0 {
                 out.add(", ");
@@ -112,19 +115,22 @@ fn statements(program: &Program) -> Vec<(Span, String)> {
             out.statement(root);
         }
         out.leave_block(None);
-        found.push((first.span.to(last.span), out.text));
+        statements.push((first.span.to(last.span), out.text));
     }
-    found
+    statements
 }
 
+/// Writes the text of one statement.
 #[derive(Default)]
-struct Out {
+struct SourceWriter {
+    /// The text written so far.
     text: String,
-    /// Closers and commas since the line that closes a block: only they may follow on that line.
+    /// The closers and commas that were written since the line that closes a heredoc. Nothing else may follow on that
+    /// line, so they are held back until the next character is known. `None` while no heredoc was just closed.
     after_block: Option<String>,
 }
 
-impl Out {
+impl SourceWriter {
     fn add(&mut self, text: &str) {
         for c in text.chars() {
             match self.after_block.as_mut() {
@@ -135,7 +141,8 @@ impl Out {
         }
     }
 
-    /// What goes on after a block begins a new line; where a line cannot begin so, the closers go with it.
+    /// Ends the closing line of a heredoc before `next`. The text after a heredoc begins a new line. `[`, `{` and `<`
+    /// cannot begin a line, so the closers are moved to the new line in front of them.
     fn leave_block(&mut self, next: Option<char>) {
         let closers = self.after_block.take().unwrap_or_default();
         match next {
@@ -153,12 +160,14 @@ impl Out {
         self.text.extend(next.filter(|c| *c != ' '));
     }
 
+    /// Writes a statement on one line or, if that is too wide and it has several dotted parts, one dotted part a line.
     fn statement(&mut self, node: &Node) {
         let start = self.text.len();
         self.node(node);
-        let wide = self.text.get(start..).is_some_and(|s| s.chars().count() > WIDE && !s.contains('\n'));
+        let is_wide =
+            self.text.get(start..).is_some_and(|s| s.chars().count() > MAX_STATEMENT_CHARS && !s.contains('\n'));
         let dotted = |part: &&Part| starts_with_dot(&part.kind);
-        if wide && node.parts.iter().filter(dotted).count() > 1 {
+        if is_wide && node.parts.iter().filter(dotted).count() > 1 {
             self.text.truncate(start);
             self.primary(&node.primary);
             for part in &node.parts {
@@ -203,7 +212,7 @@ impl Out {
                     self.list("{", preds, Self::pred, "}");
                 }
             }
-            Primary::Host(call) => self.host(call),
+            Primary::HandleCall(call) => self.handle_call(call),
             Primary::List(values) => self.list("[", values, Self::value, "]"),
             Primary::Text(block) => self.block(block),
             Primary::Row(_) => self.add("_"),
@@ -259,10 +268,10 @@ impl Out {
         }
     }
 
-    fn args(&mut self, args: &Args) {
+    fn args(&mut self, args: &MethodArgs) {
         match args {
-            Args::Slots(args) => self.list("(", args, Self::arg, ")"),
-            Args::Variant { name, args } => {
+            MethodArgs::Slots(args) => self.list("(", args, Self::arg, ")"),
+            MethodArgs::Variant { name, args } => {
                 self.add(&format!("({}", name.text));
                 self.list("{", args, Self::arg, "}");
                 self.add(")");
@@ -287,11 +296,11 @@ impl Out {
 
     fn list<T>(&mut self, open: &str, items: &[T], mut item: impl FnMut(&mut Self, &T), close: &str) {
         self.add(open);
-        for (at, one) in items.iter().enumerate() {
+        for (at, spec) in items.iter().enumerate() {
             if at > 0 {
                 self.add(", ");
             }
-            item(self, one);
+            item(self, spec);
         }
         self.add(close);
     }
@@ -303,11 +312,11 @@ impl Out {
         self.add(&name.name.text);
     }
 
-    fn host(&mut self, call: &HostCall) {
+    fn handle_call(&mut self, call: &HandleCall) {
         let kind = match call.kind {
-            HostKind::Page => "page",
-            HostKind::Wait => "wait",
-            HostKind::Cancel => "cancel",
+            HandleCallKind::Page => "page",
+            HandleCallKind::Wait => "wait",
+            HandleCallKind::Cancel => "cancel",
         };
         self.add(&format!("{kind}({}", call.handle.text));
         if let Some(limit) = &call.limit {
@@ -317,7 +326,7 @@ impl Out {
         self.add(")");
     }
 
-    /// A block; one without a tag was written as a string.
+    /// Writes a heredoc. A text without a tag was written as a string and becomes one again.
     fn block(&mut self, block: &Heredoc) {
         if block.tag.is_empty() {
             self.add(&quoted(&block.body));
@@ -355,23 +364,24 @@ impl Out {
             return self.add(DOTS);
         }
         let op = match pred.op {
-            Op::Eq => "=",
-            Op::Ne => "!=",
-            Op::Lt => "<",
-            Op::Le => "<=",
-            Op::Gt => ">",
-            Op::Ge => ">=",
-            Op::Like => "~",
+            Operator::Eq => "=",
+            Operator::Ne => "!=",
+            Operator::Lt => "<",
+            Operator::Le => "<=",
+            Operator::Gt => ">",
+            Operator::Ge => ">=",
+            Operator::Like => "~",
         };
         self.add(&format!("{}{op}", path(&pred.path)));
         self.value(&pred.value);
     }
 
-    fn spec(&mut self, one: &AggregateSpec) {
-        self.add(&spec(one));
+    fn spec(&mut self, aggregate: &AggregateSpec) {
+        self.add(&spec(aggregate));
     }
 }
 
+/// Returns whether a part can begin a continuation line.
 fn starts_with_dot(part: &PartKind) -> bool {
     !matches!(
         part,
@@ -385,11 +395,11 @@ fn starts_with_dot(part: &PartKind) -> bool {
 
 fn spec(spec: &AggregateSpec) -> String {
     let function = match spec.function {
-        Function::Count => "count",
-        Function::Sum => "sum",
-        Function::Avg => "avg",
-        Function::Min => "min",
-        Function::Max => "max",
+        AggregateFunction::Count => "count",
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "avg",
+        AggregateFunction::Min => "min",
+        AggregateFunction::Max => "max",
     };
     match &spec.field {
         Some(field) => format!("{}={function}({})", spec.name.text, path(field)),
@@ -397,6 +407,6 @@ fn spec(spec: &AggregateSpec) -> String {
     }
 }
 
-fn path(path: &Path) -> String {
+fn path(path: &DottedName) -> String {
     path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }

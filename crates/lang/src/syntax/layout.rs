@@ -1,142 +1,156 @@
-//! Where groups and statements end: what the parser needs to know before it reads a word.
-//! Invariant: groups nest; a `Newline` that is left ends a statement and stands in no closed group; one report per mistake.
+//! Finds where bracket groups and statements end, before the parser reads a word.
+//! Invariant: groups nest. A `Newline` that remains ends a statement and stands in no closed group. Each mistake is
+//! reported once.
 
 use base::{Diagnostic, Span};
 
-use super::brackets::Pairs;
+use super::brackets::BracketPairs;
 use super::lexer::Lexed;
 use super::reports::Reports;
 use super::token::{Token, TokenKind};
 use crate::codes;
 
+/// The tokens as the parser reads them.
 pub(super) struct Layout {
-    /// Ends with `End`.
+    /// The tokens, with line breaks only where a statement ends. The last token is `End`.
     pub tokens: Vec<Token>,
-    /// For the opener at the same index in `tokens`: where its group ends.
-    pub groups: Vec<Close>,
+    /// For each opener in `tokens`, at the same index: where its group ends.
+    pub groups: Vec<GroupEnd>,
 }
 
-/// Where a group ends.
+/// The end of a bracket group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Close {
+pub(super) struct GroupEnd {
+    /// The index in the layout's tokens of the closer, or of the token before which the group ends.
     pub at: usize,
-    /// Its closer stands at `at`; otherwise the group ends before `at`.
+    /// Whether a closer stands at `at`. Otherwise the group ends before `at`.
     pub closed: bool,
 }
 
+/// Removes the line breaks inside statements, finds the end of each group and reports unclosed and mismatched brackets.
 pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> Layout {
-    let pairs = Pairs::find(&lexed.tokens);
+    let pairs = BracketPairs::find(&lexed.tokens);
     let layout = Layout { tokens: Vec::with_capacity(lexed.tokens.len() + 1), groups: Vec::new() };
-    let mut placer = Placer { text, layout, open: Vec::new(), closed: 0, reports };
-    for (index, token) in lexed.tokens.iter().enumerate() {
-        let partner = pairs.partner(index);
+    let mut builder = LayoutBuilder { text, layout, open: Vec::new(), open_with_closer: 0, reports };
+    for (lexer_index, token) in lexed.tokens.iter().enumerate() {
+        let partner = pairs.partner(lexer_index);
         match token.kind {
             TokenKind::Newline => {
-                let kind = |ahead: usize| lexed.tokens.get(index + ahead).map(|token| token.kind);
-                placer.newline(*token, kind(1), kind(2));
+                let kind = |ahead: usize| lexed.tokens.get(lexer_index + ahead).map(|token| token.kind);
+                builder.newline(*token, kind(1), kind(2));
             }
-            kind if kind.closer().is_some() => placer.open(*token, index, partner),
-            kind if kind.is_closer() => placer.close(*token, partner),
-            _ => placer.push(*token),
+            kind if kind.closer().is_some() => builder.open(*token, lexer_index, partner),
+            kind if kind.is_closer() => builder.close_group(*token, partner),
+            _ => builder.push(*token),
         }
     }
-    // Where a block of text took the rest, it took the closers too.
-    placer.end_groups(|_| false, !lexed.cut);
-    placer.push(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
-    placer.layout
+    // An unclosed heredoc takes the rest of the text with the closers in it, so the groups that it leaves open are not
+    // the author's mistake.
+    builder.end_groups(|_| false, !lexed.rest_discarded);
+    builder.push(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
+    builder.layout
 }
 
-struct Placer<'t, 'l, 'r> {
+/// The state of the pass over the lexer's tokens.
+struct LayoutBuilder<'t, 'l, 'r> {
     text: &'t str,
     layout: Layout,
-    open: Vec<Opener>,
-    /// How many of `open` have a closer.
-    closed: usize,
+    /// The groups that are open, innermost last.
+    open: Vec<OpenGroup>,
+    /// The number of groups in `open` that have a closer. While it is above zero, line breaks are ignored.
+    open_with_closer: usize,
     reports: &'r mut Reports<'l>,
 }
 
-struct Opener {
-    /// Its index in the layout's tokens, and in the lexer's.
+/// A group whose end has not been reached yet.
+struct OpenGroup {
+    /// The index of its opener in the layout's tokens.
     at: usize,
-    index: usize,
+    /// The index of its opener in the lexer's tokens.
+    lexer_index: usize,
+    /// The opener.
     token: Token,
 }
 
-impl Placer<'_, '_, '_> {
+impl LayoutBuilder<'_, '_, '_> {
     fn push(&mut self, token: Token) {
         self.layout.tokens.push(token);
-        self.layout.groups.push(Close::default());
+        self.layout.groups.push(GroupEnd::default());
     }
 
-    /// A line break, and the two tokens after it.
+    /// Keeps the line break if it ends a statement. `next` and `second` are the two tokens after it.
     fn newline(&mut self, token: Token, next: Option<TokenKind>, second: Option<TokenKind>) {
         use TokenKind::{Arrow, Back, Colon, Comma, Dot, Eq, Newline, Word};
-        let goes_on = matches!(next, None | Some(Dot | Back | Arrow | Comma | Newline));
+        let continues = matches!(next, None | Some(Dot | Back | Arrow | Comma | Newline));
         let last = self.layout.tokens.last().map(|last| last.kind);
-        let unfinished = last.is_none_or(|last| {
+        let is_unfinished = last.is_none_or(|last| {
             matches!(last, Comma | Arrow | Dot | Back | Colon | Newline)
                 || last.is_operator()
                 || last.closer().is_some()
         });
-        // Outside brackets `name =` begins a statement, whatever the line before lacks.
-        let begins = self.open.is_empty()
+        // Outside of brackets, `name =` begins a statement even if the line before is unfinished.
+        let begins_binding = self.open.is_empty()
             && next == Some(Word)
             && second == Some(Eq)
             && last.is_some_and(|last| last != Newline);
-        if goes_on || (unfinished && !begins) || self.closed > 0 {
+        if continues || (is_unfinished && !begins_binding) || self.open_with_closer > 0 {
             return;
         }
         self.end_groups(|_| false, true);
         self.push(token);
     }
 
-    fn open(&mut self, token: Token, index: usize, closer: Option<usize>) {
-        self.closed += usize::from(closer.is_some());
-        self.open.push(Opener { at: self.layout.tokens.len(), index, token });
+    /// Opens the group of an opener. `closer` is the index of its closer in the lexer's tokens.
+    fn open(&mut self, token: Token, lexer_index: usize, closer: Option<usize>) {
+        self.open_with_closer += usize::from(closer.is_some());
+        self.open.push(OpenGroup { at: self.layout.tokens.len(), lexer_index, token });
         self.push(token);
     }
 
-    fn close(&mut self, token: Token, opener: Option<usize>) {
-        let Some(index) = opener else {
+    /// Closes the group of a closer, and reports the groups inside that have no closer. `opener` is the index of its
+    /// opener in the lexer's tokens.
+    fn close_group(&mut self, token: Token, opener: Option<usize>) {
+        let Some(lexer_index) = opener else {
             let message = format!("`{}` closes nothing; leave it out", token.kind);
             self.reports.fix(Diagnostic::error(codes::UNEXPECTED, token.span, message), token.span, "");
             return;
         };
-        self.end_groups(|opener| opener.index == index, true);
+        self.end_groups(|opener| opener.lexer_index == lexer_index, true);
         if let Some(opener) = self.open.pop() {
-            self.closed -= 1;
-            self.set_close(opener.at, true);
+            self.open_with_closer -= 1;
+            self.set_group_end(opener.at, true);
             if opener.token.kind.closer() != Some(token.kind) {
-                self.wrong_closer(&opener, token);
+                self.report_wrong_closer(&opener, token);
             }
         }
         self.push(token);
     }
 
-    fn set_close(&mut self, opener: usize, closed: bool) {
+    fn set_group_end(&mut self, opener: usize, closed: bool) {
         let at = self.layout.tokens.len();
-        if let Some(close) = self.layout.groups.get_mut(opener) {
-            *close = Close { at, closed };
+        if let Some(group_end) = self.layout.groups.get_mut(opener) {
+            *group_end = GroupEnd { at, closed };
         }
     }
 
-    /// Ends the open groups before the next token, down to the one that `stays`.
-    fn end_groups(&mut self, stays: impl Fn(&Opener) -> bool, report: bool) {
+    /// Ends the open groups, innermost first, before the next token, down to the first for which `stays` is true.
+    fn end_groups(&mut self, stays: impl Fn(&OpenGroup) -> bool, report: bool) {
         let mut ended: Vec<Token> = Vec::new();
         while let Some(opener) = self.open.pop_if(|opener| !stays(opener)) {
-            self.set_close(opener.at, false);
+            self.set_group_end(opener.at, false);
             ended.push(opener.token);
         }
         let after = self.layout.tokens.last().map_or(0, |last| last.span.end as usize);
         let span = Span::new(after, after);
         if !ended.is_empty() && report && self.reports.accepts(span) {
-            self.unclosed(&ended, span);
+            self.report_unclosed(&ended, span);
         }
     }
 
-    fn unclosed(&mut self, openers: &[Token], span: Span) {
+    /// Reports openers without a closer, all at once.
+    fn report_unclosed(&mut self, openers: &[Token], span: Span) {
         let missing: String = openers.iter().filter_map(|opener| opener.kind.closer()?.spelling()).collect();
-        let names: Vec<String> = openers.iter().take(3).map(|opener| self.opener_name(*opener)).collect();
+        let names: Vec<String> = openers.iter().take(3).map(|opener| self.describe_opener(*opener)).collect();
         let more = if openers.len() > names.len() { ", …" } else { "" };
         let verb = if openers.len() > 1 { "are" } else { "is" };
         let names = names.join(", ");
@@ -150,16 +164,16 @@ impl Placer<'_, '_, '_> {
         }
     }
 
-    fn wrong_closer(&mut self, opener: &Opener, token: Token) {
+    fn report_wrong_closer(&mut self, opener: &OpenGroup, token: Token) {
         if self.reports.accepts(token.span) {
-            let name = self.opener_name(opener.token);
+            let name = self.describe_opener(opener.token);
             let right = opener.token.kind.closer().and_then(TokenKind::spelling).unwrap_or(")");
             let message = format!("{name} is closed with `{right}`, not with `{}`", token.span.of(self.text));
             self.reports.fix(Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message), token.span, right);
         }
     }
 
-    fn opener_name(&mut self, opener: Token) -> String {
-        format!("`{}` opened at {}", opener.kind, self.reports.place(opener.span.start))
+    fn describe_opener(&mut self, opener: Token) -> String {
+        format!("`{}` opened at {}", opener.kind, self.reports.position(opener.span.start))
     }
 }

@@ -1,6 +1,7 @@
-//! Program text to tree: `lexer` makes tokens, `brackets` and `layout` find where groups and statements end, `parser` makes
-//! the tree, `print` shows it, `format` writes it back.
-//! Invariant: every input yields a tree with spans and all its diagnostics; time is linear; depth is bounded.
+//! Turns program text into a tree: `lexer` makes tokens, `brackets` and `layout` find where groups and statements end,
+//! `parser` makes the tree, `outline` shows it, `format` writes it back as text.
+//! Invariant: every input yields a tree with spans and all its diagnostics. Time is linear in the length of the text,
+//! and depth is bounded.
 
 mod brackets;
 mod format;
@@ -23,37 +24,43 @@ pub use outline::outline;
 use reports::Reports;
 pub use token::{Token, TokenKind};
 
-/// What the text is.
+/// The kind of text that is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ParseMode {
+    /// A program that a model or a person wrote.
     Program,
-    /// A line of the teaching table: `<<T` without a body is a place to fill.
+    /// A line of a teaching table. In it, `<<T` without a body is a place to fill.
     Taught,
 }
 
+/// The tree of a text, and its mistakes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParseOutput {
+    /// The tree, which is there even if the text has mistakes.
     pub program: tree::Program,
-    /// In the order of their places.
+    /// The errors and notes, in the order of their positions.
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Parses a program.
 pub fn parse(text: &str, limits: &Limits) -> ParseOutput {
-    read(text, Mode::Program, limits).0
+    parse_counting_steps(text, ParseMode::Program, limits).0
 }
 
+/// Parses a line of a teaching table, in which places to fill may stand.
 pub fn parse_taught(line: &str, limits: &Limits) -> ParseOutput {
-    read(line, Mode::Taught, limits).0
+    parse_counting_steps(line, ParseMode::Taught, limits).0
 }
 
-/// The tokens of a program as the parser reads them: line breaks only where a statement ends, no comments.
+/// Returns the tokens of a program as the parser reads them: without comments, and with line breaks only where a
+/// statement ends.
 pub fn tokens(text: &str) -> Vec<Token> {
-    let (layout, _) = scan(text, Mode::Program, &mut Reports::new(text));
+    let (layout, _) = scan(text, ParseMode::Program, &mut Reports::new(text));
     layout.tokens.into_iter().filter(|token| token.kind != TokenKind::End).collect()
 }
 
-/// The tree, and how many steps it took: a test compares them with the length of the text.
-fn read(text: &str, mode: Mode, limits: &Limits) -> (ParseOutput, usize) {
+/// Parses a text and counts the steps of work, which a test compares with the length of the text.
+fn parse_counting_steps(text: &str, mode: ParseMode, limits: &Limits) -> (ParseOutput, usize) {
     let mut reports = Reports::new(text);
     if text.len() > limits.program_bytes {
         let message = format!(
@@ -70,7 +77,8 @@ fn read(text: &str, mode: Mode, limits: &Limits) -> (ParseOutput, usize) {
     (ParseOutput { program, diagnostics: reports.finish() }, scanned + parsed)
 }
 
-fn scan<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> (Layout, usize) {
+/// Lexes a text and lays its tokens out. Also returns the number of steps that the lexer took.
+fn scan<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> (Layout, usize) {
     let lexed = lexer::lex(text, mode, reports);
     let layout = layout::lay_out(text, &lexed, reports);
     (layout, lexed.steps)

@@ -1,15 +1,15 @@
-//! A tree as short text, for people who debug and for golden files.
-//! Invariant: what differs in the tree differs in the text, except for places.
+//! Writes a tree as short text, for people who debug and for golden files.
+//! Invariant: trees that differ have different outlines, unless they differ in spans only.
 
 use std::fmt::Write;
 
 use super::reports::quoted;
 use super::tree::{
-    AggregateSpec, Arg, Args, DOTS, EntityName, Entry, Function, Heredoc, HostCall, HostKind, Key, Node, Op, PartKind,
-    Path, Pred, Primary, Program, Value, ValueKind,
+    AggregateFunction, AggregateSpec, Arg, DOTS, DottedName, EntityName, Entry, HandleCall, HandleCallKind, Heredoc,
+    Key, MethodArgs, Node, Operator, PartKind, Pred, Primary, Program, Value, ValueKind,
 };
 
-/// One line per statement: `name = …`, then `return …` per result.
+/// Writes one line for each statement: `name = …` for a binding, `return …` for a result.
 pub fn outline(program: &Program) -> String {
     let mut out = String::new();
     for binding in &program.bindings {
@@ -37,7 +37,7 @@ fn primary(primary: &Primary) -> String {
         Primary::Search { entity: name, text, preds } => {
             form("search", [entity(name), value(text)].into_iter().chain(preds.iter().map(pred)))
         }
-        Primary::Host(call) => host(call),
+        Primary::HandleCall(call) => handle_call(call),
         Primary::List(values) => list(values),
         Primary::Text(text) => heredoc(text),
         Primary::Row(_) => "_".to_owned(),
@@ -52,8 +52,10 @@ fn part(part: &PartKind) -> String {
             form("follow", [format!("{}{{{}}}", name.text, joined(preds, pred))])
         }
         PartKind::Back { entity: name, preds } => form("back", with(entity(name), preds, pred)),
-        PartKind::Method { name, args: Args::Slots(args) } => form("call", with(name.text.to_string(), args, arg)),
-        PartKind::Method { name, args: Args::Variant { name: arm, args } } => {
+        PartKind::Method { name, args: MethodArgs::Slots(args) } => {
+            form("call", with(name.text.to_string(), args, arg))
+        }
+        PartKind::Method { name, args: MethodArgs::Variant { name: arm, args } } => {
             form("call", [name.text.to_string(), form("variant", with(arm.text.to_string(), args, arg))])
         }
         PartKind::Braces { preds } => form("braces", preds.iter().map(pred)),
@@ -98,11 +100,11 @@ fn entity(name: &EntityName) -> String {
     }
 }
 
-fn host(call: &HostCall) -> String {
+fn handle_call(call: &HandleCall) -> String {
     let kind = match call.kind {
-        HostKind::Page => "page",
-        HostKind::Wait => "wait",
-        HostKind::Cancel => "cancel",
+        HandleCallKind::Page => "page",
+        HandleCallKind::Wait => "wait",
+        HandleCallKind::Cancel => "cancel",
     };
     let limit = call.limit.iter().map(|limit| format!("limit={}", value(limit)));
     form(kind, std::iter::once(call.handle.text.to_string()).chain(limit))
@@ -134,24 +136,24 @@ fn pred(pred: &Pred) -> String {
         return DOTS.to_owned();
     }
     let op = match pred.op {
-        Op::Eq => "=",
-        Op::Ne => "!=",
-        Op::Lt => "<",
-        Op::Le => "<=",
-        Op::Gt => ">",
-        Op::Ge => ">=",
-        Op::Like => "~",
+        Operator::Eq => "=",
+        Operator::Ne => "!=",
+        Operator::Lt => "<",
+        Operator::Le => "<=",
+        Operator::Gt => ">",
+        Operator::Ge => ">=",
+        Operator::Like => "~",
     };
     format!("{}{op}{}", path(&pred.path), value(&pred.value))
 }
 
 fn spec(spec: &AggregateSpec) -> String {
     let function = match spec.function {
-        Function::Count => "count",
-        Function::Sum => "sum",
-        Function::Avg => "avg",
-        Function::Min => "min",
-        Function::Max => "max",
+        AggregateFunction::Count => "count",
+        AggregateFunction::Sum => "sum",
+        AggregateFunction::Avg => "avg",
+        AggregateFunction::Min => "min",
+        AggregateFunction::Max => "max",
     };
     match &spec.field {
         Some(field) => format!("{}={function}({})", spec.name.text, path(field)),
@@ -159,11 +161,11 @@ fn spec(spec: &AggregateSpec) -> String {
     }
 }
 
-fn path(path: &Path) -> String {
+fn path(path: &DottedName) -> String {
     path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
-/// `(head item item)`
+/// Writes a form: `(head item item)`.
 fn form(head: &str, items: impl IntoIterator<Item = String>) -> String {
     let mut out = format!("({head}");
     for item in items {

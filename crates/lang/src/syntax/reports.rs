@@ -1,59 +1,64 @@
-//! Collects what is wrong with a text while it is read.
-//! Invariant: one error per place, at most `MOST` in all, and each costs a bounded look at the text around it.
+//! Collects the diagnostics of a text while it is lexed and parsed.
+//! Invariant: there is at most one error per position and at most `MAX_REPORTS` in all, and each costs a bounded look
+//! at the text around it.
 
 use std::collections::HashSet;
 
 use base::{Code, Diagnostic, Edit, LineIndex, Severity, Span};
 
-use crate::copy_lines::{LINE, add_copy_lines};
+use crate::copy_lines::{MAX_LINE_BYTES, add_copy_lines};
 
-/// More than this helps nobody: the first ones explain the rest.
-const MOST: usize = 20;
+/// The most diagnostics of one text. The first ones usually explain the rest.
+const MAX_REPORTS: usize = 20;
 
+/// The diagnostics that the lexer, the layout and the parser have reported so far.
 pub(super) struct Reports<'t> {
     text: &'t str,
+    /// The diagnostics in the order in which they were reported.
     list: Vec<Diagnostic>,
-    /// Whether it is an error, and where it starts.
-    places: HashSet<(bool, u32)>,
+    /// For each reported diagnostic: whether it is an error, and the offset at which it starts.
+    reported_at: HashSet<(bool, u32)>,
+    /// The index of line starts, which is built when a message first names a position.
     lines: Option<LineIndex<'t>>,
 }
 
 impl<'t> Reports<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, list: Vec::new(), places: HashSet::new(), lines: None }
+        Self { text, list: Vec::new(), reported_at: HashSet::new(), lines: None }
     }
 
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether an error at this place would be kept: ask before building a costly one.
+    /// Returns whether an error at this position would be kept. Callers ask before they build a costly message.
     pub(super) fn accepts(&self, span: Span) -> bool {
-        (self.list.len() < MOST || self.last_note().is_some()) && !self.places.contains(&(true, span.start))
+        (self.list.len() < MAX_REPORTS || self.last_note().is_some()) && !self.reported_at.contains(&(true, span.start))
     }
 
     pub(super) fn add(&mut self, diagnostic: Diagnostic) {
-        self.put(diagnostic);
+        self.insert(diagnostic);
     }
 
     pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.add(Diagnostic::error(code, span, message));
     }
 
-    /// An error whose correction is to write `right` in place of `wrong`.
+    /// Adds an error that is corrected by writing `right` in place of `wrong`.
     pub(super) fn fix(&mut self, diagnostic: Diagnostic, wrong: Span, right: &str) {
-        let copied = right.len() <= LINE && !right.contains('\n');
-        self.put(diagnostic.with_fix(copied.then(|| Edit::replace(wrong, right))));
+        let fits_in_copy = right.len() <= MAX_LINE_BYTES && !right.contains('\n');
+        self.insert(diagnostic.with_fix(fits_in_copy.then(|| Edit::replace(wrong, right))));
     }
 
-    fn put(&mut self, diagnostic: Diagnostic) {
+    fn insert(&mut self, diagnostic: Diagnostic) {
         let key = (diagnostic.severity == Severity::Error, diagnostic.span.start);
-        // Twenty notes must not hide an error: the program would pass for a right one.
-        let crowded = self.list.len() >= MOST;
-        let note = if crowded && key.0 { self.last_note() } else { None };
-        if (!crowded || note.is_some()) && self.places.insert(key) {
-            if let Some(note) = note {
-                self.list.remove(note);
+        // When the list is full, an error takes the place of a note. If notes could keep an error out, a wrong program
+        // would pass as valid.
+        let is_full = self.list.len() >= MAX_REPORTS;
+        let replaced_note = if is_full && key.0 { self.last_note() } else { None };
+        if (!is_full || replaced_note.is_some()) && self.reported_at.insert(key) {
+            if let Some(replaced_note) = replaced_note {
+                self.list.remove(replaced_note);
             }
             self.list.push(diagnostic);
         }
@@ -63,19 +68,19 @@ impl<'t> Reports<'t> {
         self.list.iter().rposition(|report| report.severity != Severity::Error)
     }
 
-    /// `3:14`
-    pub(super) fn place(&mut self, offset: u32) -> String {
-        let place = self.lines.get_or_insert_with(|| LineIndex::new(self.text)).location(offset);
-        format!("{}:{}", place.line, place.column)
+    /// Returns the line and column of an offset as messages show them: `3:14`.
+    pub(super) fn position(&mut self, offset: u32) -> String {
+        let position = self.lines.get_or_insert_with(|| LineIndex::new(self.text)).location(offset);
+        format!("{}:{}", position.line, position.column)
     }
 
-    /// All of them in the order of their places, with their lines to copy.
+    /// Returns the diagnostics in the order of their positions, with their lines to copy.
     pub(super) fn finish(self) -> Vec<Diagnostic> {
         add_copy_lines(self.text, self.list)
     }
 }
 
-/// `"text"` as the language writes it, on one line.
+/// Writes a text as a string literal of the language, on one line.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -94,7 +99,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// A piece of the text for a message: short, on one line.
+/// Shortens a piece of the text for a message: its first line, at most 40 characters.
 pub(super) fn shown(text: &str) -> String {
     let line: String = text.chars().take_while(|c| *c != '\n').filter(|c| !c.is_control()).take(40).collect();
     if line.len() < text.trim_end().len() { format!("{line}…") } else { line }

@@ -1,13 +1,13 @@
-//! What golden files cannot show: the amount of work, and texts that no file should hold.
+//! Tests of the parser that golden files cannot hold: the amount of work, and texts with unusual characters.
 //! Invariant: work is counted in steps (bytes looked at, tokens passed), never in time.
 
 use base::Limits;
 
-use super::{Mode, ParseOutput, read};
+use super::{ParseMode, ParseOutput, parse_counting_steps};
 
 fn steps(text: &str) -> usize {
     let limits = Limits { statements: usize::MAX, program_bytes: usize::MAX, ..Limits::default() };
-    let (parsed, steps) = read(text, Mode::Program, &limits);
+    let (parsed, steps) = parse_counting_steps(text, ParseMode::Program, &limits);
     assert!(parsed.diagnostics.len() <= 20);
     steps
 }
@@ -16,7 +16,7 @@ fn parse(text: &str) -> ParseOutput {
     super::parse(text, &Limits::default())
 }
 
-/// `size` bytes of `piece`, where `#` is a number that differs each time.
+/// Repeats `piece` until the text has at least `size` bytes. `#` in the piece becomes a number that differs each time.
 fn repeated(piece: &str, size: usize) -> String {
     let mut text = String::new();
     let mut number = 0;
@@ -27,6 +27,7 @@ fn repeated(piece: &str, size: usize) -> String {
     text
 }
 
+/// Pieces of text that, repeated, could make the lexer or the parser take more than linear time.
 const PIECES: &[&str] = &[
     "(",
     ")",
@@ -160,17 +161,18 @@ const PIECES: &[&str] = &[
 ];
 
 #[test]
-fn twice_the_text_is_twice_the_work() {
+fn work_grows_linearly_with_the_length_of_the_text() {
     for piece in PIECES {
         let size = 4 * 1024;
-        let (once, twice) = (steps(&repeated(piece, size)), steps(&repeated(piece, 2 * size)));
+        let once = steps(&repeated(piece, size));
+        let twice = steps(&repeated(piece, 2 * size));
         assert!(twice <= 2 * once + once / 4 + 200, "{piece:?}: {once} steps, then {twice}");
         assert!(once <= 16 * size + 200, "{piece:?}: {once} steps for {size} bytes");
     }
 }
 
 #[test]
-fn a_far_closer_does_not_make_near_ones_costly() {
+fn a_distant_closer_does_not_make_nearer_ones_costly() {
     let ends = ["\"x", "\" x", "=\"x", "'", "\nA\n", "\nA).x\n", ")", "}", "\"\"\"", "\u{201d}"];
     for piece in PIECES {
         for end in ends {
@@ -204,7 +206,7 @@ fn a_setting_for_nesting_cannot_exhaust_the_stack() {
 }
 
 #[test]
-fn odd_characters_are_named() {
+fn control_characters_are_shown_escaped_in_messages() {
     let parsed = parse("e1{p1=\u{1}, p2=\u{0}a}");
     let messages: Vec<&str> = parsed.diagnostics.iter().map(|found| found.message.as_str()).collect();
     assert_eq!(messages.len(), 2, "{messages:?}");
@@ -212,21 +214,21 @@ fn odd_characters_are_named() {
 }
 
 #[test]
-fn a_byte_order_mark_moves_no_place_and_is_not_copied() {
+fn a_byte_order_mark_moves_no_span_and_is_not_copied() {
     let parsed = parse("\u{feff}e1{p1=it's}");
     assert_eq!(parsed.diagnostics[0].span.start, 9);
     assert_eq!(parsed.diagnostics[0].copy.as_deref(), Some("e1{p1=\"it's\"}"));
 }
 
 #[test]
-fn a_lone_line_end_of_one_kind_is_a_blank() {
+fn a_carriage_return_without_a_line_feed_is_a_blank() {
     let parsed = parse("a = e1\r\na\r");
     assert_eq!((parsed.program.bindings.len(), parsed.program.roots.len()), (1, 1));
     assert!(parsed.diagnostics.is_empty());
 }
 
 #[test]
-fn spans_cover_what_was_written() {
+fn spans_cover_the_written_text_of_nodes_and_parts() {
     let text = "x = e1{p1=\"a\"}.r1.limit(5) => e2(_.p1).m1(p5=\"b\").p4";
     let parsed = parse(text);
     let node = &parsed.program.bindings[0].node;

@@ -1,36 +1,38 @@
-//! The words of a program: what the lexer makes and the parser reads.
-//! Invariant: a token is a kind and a place; its text is what the place covers, so nothing is stored twice.
+//! The tokens of a program, which the lexer makes and the parser reads.
+//! Invariant: a token is a kind and a span. Its text is the text that the span covers, so nothing is stored twice.
 
 use std::fmt;
 
 use base::Span;
 use serde::Serialize;
 
+/// A token of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Token {
     pub kind: TokenKind,
     pub span: Span,
 }
 
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
-    /// `ticket-close`, `e1`, `now-7d`, `2026-01-01`
+    /// A name, a bare word or a date: `ticket-close`, `e1`, `now-7d`, `2026-01-01`.
     Word,
     Number,
     String,
-    /// `<<TAG … TAG`, from its opener to its closing tag
+    /// A block of text `<<TAG … TAG`, from its opener to its closing tag.
     Heredoc,
-    /// `<<T` without a body, in a taught line
+    /// A place to fill: `<<T` without a body, in a taught line.
     Hole,
     /// `$`
     Dollar,
-    /// `_`
+    /// The row of a `=>`: `_`.
     Row,
     /// `plasm://…`
     Uri,
     Dot,
-    /// `.^`
+    /// The step against the direction of a relation: `.^`.
     Back,
     Comma,
     Colon,
@@ -53,15 +55,16 @@ pub enum TokenKind {
     RightBracket,
     LeftBrace,
     RightBrace,
-    /// The end of a statement; a line break inside one is no token.
+    /// The end of a statement. A line break inside of a statement is no token.
     Newline,
-    /// What the lexer could not read and has reported; it stands where a value may stand.
+    /// A piece of text that the lexer could not read and has reported. It may stand where a value stands.
     Bad,
+    /// The end of the text.
     End,
 }
 
 impl TokenKind {
-    /// The closer that belongs to this opener.
+    /// Returns the closer that belongs to this opener.
     pub(super) fn closer(self) -> Option<TokenKind> {
         match self {
             TokenKind::LeftParen => Some(TokenKind::RightParen),
@@ -75,13 +78,13 @@ impl TokenKind {
         matches!(self, TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace)
     }
 
-    /// What may stand between a slot and its value.
+    /// Returns whether this kind may stand between a slot and its value.
     pub(super) fn is_operator(self) -> bool {
         use TokenKind::{Eq, Ge, Gt, Le, Lt, Ne, Tilde};
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | Tilde)
     }
 
-    /// What a kind with one spelling looks like.
+    /// Returns the text of a kind that is always spelled in the same way.
     pub(super) fn spelling(self) -> Option<&'static str> {
         Some(match self {
             TokenKind::Dollar => "$",

@@ -1,9 +1,8 @@
-//! The language from outside: text to tree and back.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! Tests of the language through its public functions: text to tree and back.
+//! All tests are one binary, because each binary is linked and stored separately, with tens of megabytes each.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: a failed expectation is the test's own failure, also in code that tests share.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod format;
-mod syntax;
+mod golden;
 mod syntax_properties;

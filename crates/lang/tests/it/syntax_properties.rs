@@ -1,11 +1,12 @@
-//! What holds for any text whatever: the parser answers, and its places fit the text.
-//! Invariant: cases are bounded and small, so a failure shrinks to something a person can read.
+//! Properties of the parser that hold for any text: it always answers, and its spans fit the text.
+//! Invariant: cases are small, so a failure shrinks to a text that a person can read.
 
 use base::{Limits, Severity, Span};
 use lang::syntax::{self, ParseOutput, TokenKind};
 use proptest::prelude::*;
 use serde_json::Value;
 
+/// Pieces of text that are joined to random programs.
 const WORDS: &[&str] = &[
     "e1",
     "x",
@@ -77,6 +78,7 @@ const WORDS: &[&str] = &[
     "“",
 ];
 
+/// Programs that are damaged in random places.
 const PROGRAMS: &[&str] = &[
     "open = e1{p3=\"open\", p4>=3}\nhot = open.sort(p4, desc).limit(5)[p1, p13.p27]\nhot, open.group_by(p4, n=count)",
     "rows => e1(p1=_.p1, p2=_.p2).m1(p5=<<T\nHi {{ _.p13 }}\nT\n)[p2]",
@@ -88,17 +90,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_answered(text in any::<String>()) {
-        check(&text)?;
+    fn any_text_yields_a_tree(text in any::<String>()) {
+        check_parse(&text)?;
     }
 
     #[test]
-    fn any_soup_of_tokens_is_answered(words in prop::collection::vec(prop::sample::select(WORDS), 0..60)) {
-        check(&words.concat())?;
+    fn any_sequence_of_tokens_yields_a_tree(words in prop::collection::vec(prop::sample::select(WORDS), 0..60)) {
+        check_parse(&words.concat())?;
     }
 
     #[test]
-    fn any_damaged_program_is_answered(
+    fn any_damaged_program_yields_a_tree(
         program in prop::sample::select(PROGRAMS),
         cuts in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(WORDS), any::<bool>()), 1..4),
     ) {
@@ -111,7 +113,7 @@ proptest! {
                 text.insert_str(at, word);
             }
         }
-        check(&text)?;
+        check_parse(&text)?;
     }
 
     #[test]
@@ -126,40 +128,41 @@ proptest! {
     }
 }
 
-fn check(text: &str) -> Result<(), TestCaseError> {
+/// Checks the diagnostics, the spans and the formatting of a text, as a program and as a taught line.
+fn check_parse(text: &str) -> Result<(), TestCaseError> {
     let limits = Limits { nesting: 6, statements: 20, ..Limits::default() };
     for (taught, parsed) in [(false, syntax::parse(text, &limits)), (true, syntax::parse_taught(text, &limits))] {
         let ParseOutput { program, diagnostics } = &parsed;
         prop_assert!(diagnostics.len() <= 20);
-        prop_assert!(diagnostics.is_sorted_by_key(|found| found.span.start));
-        for found in diagnostics {
-            fits(text, found.span)?;
-            prop_assert!(!found.message.contains('\n'), "{}", found.message);
-            prop_assert!(found.copy.as_ref().is_none_or(|copy| !copy.contains('\n')), "{:?}", found.copy);
+        prop_assert!(diagnostics.is_sorted_by_key(|diagnostic| diagnostic.span.start));
+        for diagnostic in diagnostics {
+            check_span(text, diagnostic.span)?;
+            prop_assert!(!diagnostic.message.contains('\n'), "{}", diagnostic.message);
+            prop_assert!(diagnostic.copy.as_ref().is_none_or(|copy| !copy.contains('\n')), "{:?}", diagnostic.copy);
         }
-        let places: Vec<u32> = diagnostics
+        let error_starts: Vec<u32> = diagnostics
             .iter()
-            .filter(|found| found.severity == Severity::Error)
-            .map(|found| found.span.start)
+            .filter(|diagnostic| diagnostic.severity == Severity::Error)
+            .map(|diagnostic| diagnostic.span.start)
             .collect();
-        prop_assert!(places.is_sorted_by(|a, b| a < b), "one error per place: {diagnostics:?}");
+        prop_assert!(error_starts.is_sorted_by(|a, b| a < b), "one error per place: {diagnostics:?}");
         let tree = serde_json::to_value(program).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        spans(&tree, &mut |span| fits(text, span))?;
-        // A place to fill may stand only in a taught line, where a block may lack its body.
-        if !taught && !diagnostics.iter().any(|found| found.severity == Severity::Error) {
+        visit_spans(&tree, &mut |span| check_span(text, span))?;
+        // Taught lines are not formatted: a block in them may lack its body.
+        if !taught && !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             let written = syntax::format(program);
-            let again = syntax::parse(&written, &limits);
-            prop_assert_eq!(syntax::outline(program), syntax::outline(&again.program), "{} -- {}", text, written);
+            let reparsed = syntax::parse(&written, &limits);
+            prop_assert_eq!(syntax::outline(program), syntax::outline(&reparsed.program), "{} -- {}", text, written);
         }
         let _ = base::render_for_people("program", text, diagnostics, false);
     }
-    tokens_fit(text)
+    check_tokens(text)
 }
 
-fn tokens_fit(text: &str) -> Result<(), TestCaseError> {
+fn check_tokens(text: &str) -> Result<(), TestCaseError> {
     let mut end = 0;
     for token in syntax::tokens(text) {
-        fits(text, token.span)?;
+        check_span(text, token.span)?;
         prop_assert!(token.span.start >= end, "tokens overlap");
         prop_assert!(token.kind != TokenKind::End && !token.span.of(text).is_empty());
         end = token.span.end;
@@ -167,23 +170,23 @@ fn tokens_fit(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn fits(text: &str, span: Span) -> Result<(), TestCaseError> {
+fn check_span(text: &str, span: Span) -> Result<(), TestCaseError> {
     let range = span.start as usize..span.end as usize;
     prop_assert!(text.get(range).is_some(), "{span:?} does not fit {text:?}");
     Ok(())
 }
 
-/// Calls `visit` with every span in a tree.
-fn spans(value: &Value, visit: &mut impl FnMut(Span) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+/// Calls `visit` with every span of a tree.
+fn visit_spans(value: &Value, visit: &mut impl FnMut(Span) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
     match value {
         Value::Object(fields) => {
             let number = |name| fields.get(name).and_then(Value::as_u64);
             if let (Some(start), Some(end)) = (number("start"), number("end")) {
                 visit(Span { start: start as u32, end: end as u32 })?;
             }
-            fields.values().try_for_each(|field| spans(field, visit))
+            fields.values().try_for_each(|field| visit_spans(field, visit))
         }
-        Value::Array(items) => items.iter().try_for_each(|item| spans(item, visit)),
+        Value::Array(items) => items.iter().try_for_each(|item| visit_spans(item, visit)),
         _ => Ok(()),
     }
 }

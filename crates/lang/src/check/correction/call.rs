@@ -1,5 +1,5 @@
-//! Methods that were called wrongly: on what, with what, or by what name.
-//! Invariant: arguments that were written stay; what lacks is added after them.
+//! Corrects method calls with a wrong receiver, wrong arguments or a wrong name.
+//! Invariant: arguments that were written stay. Missing ones are added behind them.
 
 use base::{Diagnostic, Edit, similar_names};
 use catalog::{Capability, Kind, Param};
@@ -8,132 +8,135 @@ use super::super::{Checker, MethodCall};
 use super::{PARAMS_SHOWN, append_edit, list_all_names, rename_edit};
 use crate::codes;
 use crate::scope::{ExposedEntity, NameStyle};
-use crate::syntax::tree::{Args, Name, ValueKind};
+use crate::syntax::tree::{MethodArgs, Name, ValueKind};
 
 impl Checker<'_> {
-    /// Arguments that a call lacks, after those that it has.
+    /// Returns the edits that add missing arguments behind those that were written.
     pub(in crate::check) fn argument_edits(
         &self,
         exposed: &ExposedEntity,
         capability: &Capability,
-        written: MethodCall<'_>,
+        call: MethodCall<'_>,
         missing: &[&Param],
     ) -> Vec<Edit> {
         if missing.is_empty() {
             return Vec::new();
         }
-        let style = NameStyle::of(&written.name.text);
-        // What was given as nothing lacks a value, not a slot.
-        let empty = |p: &&&Param| match written.args {
-            Args::Slots(slots) => slots.iter().find(|arg| {
+        let style = NameStyle::of(&call.name.text);
+        // An argument that was given as `null` needs a value and not another slot.
+        let null_argument = |p: &&&Param| match call.args {
+            MethodArgs::Slots(slots) => slots.iter().find(|arg| {
                 arg.value.kind == ValueKind::Null && self.scope.wire_name(&exposed.catalog, &arg.slot.text) == p.name
             }),
-            Args::Variant { .. } => None,
+            MethodArgs::Variant { .. } => None,
         };
-        let fill = |p: &&Param| {
+        let fill_null = |p: &&Param| {
             let sample = self.sample(&exposed.catalog, &p.kind, style);
-            empty(&p).map(|arg| Edit::replace(arg.value.span, sample))
+            null_argument(&p).map(|arg| Edit::replace(arg.value.span, sample))
         };
-        let mut edits: Vec<Edit> = missing.iter().filter_map(fill).collect();
-        let more = missing.iter().filter(|p| empty(p).is_none()).copied();
+        let mut edits: Vec<Edit> = missing.iter().filter_map(fill_null).collect();
+        let more = missing.iter().filter(|p| null_argument(p).is_none()).copied();
         let more = self.slot_samples(exposed, more, style);
-        let end = written.span.end.saturating_sub(1);
-        match written.args {
-            Args::Slots(slots) => {
+        let end = call.span.end.saturating_sub(1);
+        match call.args {
+            MethodArgs::Slots(slots) => {
                 edits.extend(
                     (!more.is_empty()).then(|| append_edit(slots.last().map(|arg| arg.value.span), end, &more)),
                 );
                 edits
             }
-            // An arm alone stands for the one slot that takes it; beside others the slot is named.
-            Args::Variant { name, .. } => {
+            // An arm alone stands for the one slot that takes it. With other arguments, the slot must be named.
+            MethodArgs::Variant { name, .. } => {
                 let takes = capability.params.values().find(|p| self.arms(&p.kind).is_some());
                 let slot = takes.map(|p| format!("{}=", self.scope.styled_slot(&exposed.catalog, &p.name, style)));
-                let named = Edit::insert(name.span.start, slot.unwrap_or_default());
-                vec![named, Edit::insert(end, format!(", {more}"))]
+                let name_slot = Edit::insert(name.span.start, slot.unwrap_or_default());
+                vec![name_slot, Edit::insert(end, format!(", {more}"))]
             }
         }
     }
 
-    /// The parameters that a call must have and does not mention.
+    /// Returns the required parameters that a call does not mention.
     fn unmentioned_params<'p>(
         &self,
         exposed: &ExposedEntity,
         capability: &'p Capability,
-        args: &Args,
+        args: &MethodArgs,
     ) -> Vec<&'p Param> {
         let mentions = |param: &Param| match args {
-            Args::Slots(slots) => {
+            MethodArgs::Slots(slots) => {
                 slots.iter().any(|arg| self.scope.wire_name(&exposed.catalog, &arg.slot.text) == param.name)
             }
-            Args::Variant { .. } => self.arms(&param.kind).is_some(),
+            MethodArgs::Variant { .. } => self.arms(&param.kind).is_some(),
         };
         capability.required().filter(|p| !mentions(p)).collect()
     }
 
+    /// Reports required parameters without a value.
     pub(in crate::check) fn report_missing_arguments(
         &mut self,
         exposed: &ExposedEntity,
         capability: &Capability,
-        written: MethodCall<'_>,
+        call: MethodCall<'_>,
         missing: &[&Param],
     ) {
-        let style = NameStyle::of(&written.name.text);
+        let style = NameStyle::of(&call.name.text);
         let name = |p: &&Param| format!("`{}`", self.scope.styled_slot(&exposed.catalog, &p.name, style));
         let names: Vec<String> = missing.iter().map(name).collect();
-        let message = format!("`.{}` needs {}", written.name.text, names.join(", "));
-        let fix = self.argument_edits(exposed, capability, written, missing);
-        self.report(Diagnostic::error(codes::MISSING_ARGUMENT, written.name.span, message).with_fix(fix));
+        let message = format!("`.{}` needs {}", call.name.text, names.join(", "));
+        let fix = self.argument_edits(exposed, capability, call, missing);
+        self.report(Diagnostic::error(codes::MISSING_ARGUMENT, call.name.span, message).with_fix(fix));
     }
 
-    /// Many rows: what would do it for each of them.
+    /// Reports a method that is called on many rows. The correction calls it for each of them.
     pub(in crate::check) fn report_many_receivers(
         &mut self,
         exposed: &ExposedEntity,
         capability: &Capability,
-        written: MethodCall<'_>,
+        call: MethodCall<'_>,
     ) {
         let message =
-            format!("`.{}(…)` is called on one row and these are many; `=>` calls it for each", written.name.text);
-        let missing = self.unmentioned_params(exposed, capability, written.args);
-        let mut fix = vec![Edit::insert(written.span.start, " => _")];
-        fix.extend(self.argument_edits(exposed, capability, written, &missing));
-        self.report(Diagnostic::error(codes::MANY_ROWS, written.span, message).with_fix(fix));
+            format!("`.{}(…)` is called on one row and these are many; `=>` calls it for each", call.name.text);
+        let missing = self.unmentioned_params(exposed, capability, call.args);
+        let mut fix = vec![Edit::insert(call.span.start, " => _")];
+        fix.extend(self.argument_edits(exposed, capability, call, &missing));
+        self.report(Diagnostic::error(codes::MANY_ROWS, call.span, message).with_fix(fix));
     }
 
+    /// Reports a method of one row that is called on an entity, or the reverse.
     pub(in crate::check) fn report_wrong_receiver(
         &mut self,
         exposed: &ExposedEntity,
         capability: &Capability,
-        written: MethodCall<'_>,
+        call: MethodCall<'_>,
     ) {
-        let style = NameStyle::of(&written.name.text);
+        let style = NameStyle::of(&call.name.text);
         let entity = exposed.styled_name(style);
         let (message, receiver) = if capability.needs_anchor() {
-            (format!("`.{}` is done to one {entity}; say to which", written.name.text), self.key_sample(exposed, style))
+            (format!("`.{}` is done to one {entity}; say to which", call.name.text), self.key_sample(exposed, style))
         } else {
-            (format!("`.{}` belongs to {entity} as a whole, not to one of it", written.name.text), entity.to_owned())
+            (format!("`.{}` belongs to {entity} as a whole, not to one of it", call.name.text), entity.to_owned())
         };
-        let missing = self.unmentioned_params(exposed, capability, written.args);
-        let mut fix = vec![Edit::replace(written.receiver, receiver)];
-        fix.extend(self.argument_edits(exposed, capability, written, &missing));
-        self.report(Diagnostic::error(codes::WRONG_RECEIVER, written.name.span, message).with_fix(fix));
+        let missing = self.unmentioned_params(exposed, capability, call.args);
+        let mut fix = vec![Edit::replace(call.receiver_span, receiver)];
+        fix.extend(self.argument_edits(exposed, capability, call, &missing));
+        self.report(Diagnostic::error(codes::WRONG_RECEIVER, call.name.span, message).with_fix(fix));
     }
 
+    /// Reports a method that the session does not know: one that was not taught, or a wrong name.
     pub(in crate::check) fn report_unknown_method(
         &mut self,
         exposed: &ExposedEntity,
-        written: MethodCall<'_>,
+        call: MethodCall<'_>,
         style: NameStyle,
     ) {
-        let name = written.name;
+        let name = call.name;
         let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
         let wanted = plain(&name.text);
-        let hidden = exposed
+        let untaught = exposed
             .catalog
             .methods(&exposed.entity)
             .find(|c| plain(c.method_name()) == wanted || plain(&c.name) == wanted);
-        if let Some(capability) = hidden {
+        if let Some(capability) = untaught {
             let message = format!("`.{}` was not taught to this session; add it to the seeds", name.text);
             let copy = format!(
                 "{{\"api\": \"{}\", \"entity\": \"{}\", \"capabilities\": [\"{}\"]}}",
@@ -153,9 +156,9 @@ impl Checker<'_> {
         let alternatives = similar_names(&name.text, known.iter().map(String::as_str));
         let mut fix: Vec<Edit> = Vec::new();
         if let Some(capability) = method_by_synonym(&wanted, &taught) {
-            let missing = self.unmentioned_params(exposed, capability, written.args);
+            let missing = self.unmentioned_params(exposed, capability, call.args);
             fix.push(Edit::replace(name.span, self.scope.styled_method(exposed, capability, style)));
-            fix.extend(self.argument_edits(exposed, capability, written, &missing));
+            fix.extend(self.argument_edits(exposed, capability, call, &missing));
         } else {
             fix.extend(rename_edit(name, known.iter().map(String::as_str)));
         }
@@ -163,6 +166,7 @@ impl Checker<'_> {
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
+    /// Reports an argument that the method does not have.
     pub(in crate::check) fn report_unknown_argument(
         &mut self,
         exposed: &ExposedEntity,
@@ -191,7 +195,7 @@ impl Checker<'_> {
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    /// A method without its brackets.
+    /// Reports a method that is written without its brackets.
     pub(in crate::check) fn report_bare_method(
         &mut self,
         exposed: &ExposedEntity,
@@ -205,7 +209,7 @@ impl Checker<'_> {
     }
 }
 
-/// What other APIs call the one method of its kind.
+/// Finds the only method of the kind that other APIs call by this name.
 fn method_by_synonym<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> {
     let kind = match wanted {
         "create" | "new" | "add" | "insert" | "post" | "make" => Kind::Create,

@@ -1,5 +1,5 @@
-//! Filters that the API does not have, moved behind the read; and rows that cannot be read as they were asked for.
-//! Invariant: a filter is moved with its operator and its value; those that stay keep their place.
+//! Corrects filters that the API does not have: they are moved behind the read.
+//! Invariant: a filter is moved with its operator and its value. The filters that stay keep their place.
 
 use base::{Edit, Span};
 
@@ -8,50 +8,53 @@ use crate::ir::ComparisonOp;
 use crate::scope::ExposedEntity;
 use crate::syntax::tree::Pred;
 
-/// Where the filters of a source or a relation stand.
+/// The filters of a source or a relation, and the place of their braces.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::check) struct BraceSpan {
-    /// After the name or the text that they belong to.
-    pub head: u32,
-    /// After the closing brace, if there is one.
+pub(in crate::check) struct WrittenFilters<'p> {
+    pub preds: &'p [Pred],
+    /// The offset behind the name or the text that the braces belong to.
+    pub start: u32,
+    /// The offset behind the closing brace. Without braces it is `start`.
     pub end: u32,
 }
 
-impl BraceSpan {
-    /// With these filters in them as well.
-    pub fn with_filters(self, preds: &[Pred], more: &str) -> Edit {
-        match preds.last() {
+impl WrittenFilters<'_> {
+    /// Returns the edit that adds filters to those that were written.
+    pub fn add(self, more: &str) -> Edit {
+        match self.preds.last() {
             Some(last) => Edit::insert(last.value.span.end, format!(", {more}")),
-            None => Edit::replace(Span { start: self.head, end: self.end }, format!("{{{more}}}")),
+            None => Edit::replace(Span { start: self.start, end: self.end }, format!("{{{more}}}")),
         }
     }
 
-    /// These of the filters in a `.filter{…}` after the source.
-    pub fn move_to_rows(self, preds: &[Pred], moves: &[bool]) -> Vec<Edit> {
+    /// Returns the edits that move some of the filters to a `.filter{…}` behind the source. `moves` says which.
+    pub fn move_to_rows(self, moves: &[bool]) -> Vec<Edit> {
+        let count = self.preds.len();
         let stays = |at: &usize| !moves.get(*at).copied().unwrap_or(false);
-        let kept: Vec<usize> = (0..preds.len()).filter(stays).collect();
+        let kept: Vec<usize> = (0..count).filter(stays).collect();
         let mut edits = Vec::new();
         if kept.is_empty() {
-            edits.push(Edit::delete(Span { start: self.head, end: self.end }));
+            edits.push(Edit::delete(Span { start: self.start, end: self.end }));
         }
-        let span = |at: usize| preds.get(at).map(Pred::span).unwrap_or_default();
+        let span = |at: usize| self.preds.get(at).map(Pred::span).unwrap_or_default();
         let mut at = 0;
-        while at < preds.len() && !kept.is_empty() {
+        // Each run of moved filters is one deletion, so that exactly one comma stays between two filters that are kept.
+        while at < count && !kept.is_empty() {
             if stays(&at) {
                 at += 1;
                 continue;
             }
             let next = kept.iter().copied().find(|k| *k > at);
-            let last = next.map_or(preds.len(), |next| next) - 1;
+            let last = next.map_or(count, |next| next) - 1;
             edits.push(Edit::delete(match (at.checked_sub(1), next) {
                 (Some(before), _) => Span { start: span(before).end, end: span(last).end },
                 (None, Some(next)) => Span { start: span(at).start, end: span(next).start },
-                (None, None) => Span { start: self.head, end: self.end },
+                (None, None) => Span { start: self.start, end: self.end },
             }));
             at = last + 1;
         }
         let mut filter = Edit::insert(self.end, ".filter{");
-        for (n, moved) in (0..preds.len()).filter(|at| !stays(at)).enumerate() {
+        for (n, moved) in (0..count).filter(|at| !stays(at)).enumerate() {
             filter = if n > 0 { filter.append(", ") } else { filter };
             filter = filter.append_original(span(moved));
         }
@@ -61,7 +64,7 @@ impl BraceSpan {
 }
 
 impl Checker<'_> {
-    /// Whether rows of this entity, once read, can be filtered so.
+    /// Returns whether rows of this entity, once read, can be filtered in this way.
     pub(in crate::check) fn can_filter_rows(&mut self, exposed: &ExposedEntity, pred: &Pred) -> bool {
         let rows = self.entity_rows(&exposed.catalog, &exposed.entity, true);
         let resolved = self.lookup_path(&rows, &pred.path.names).ok();

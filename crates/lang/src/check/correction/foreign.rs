@@ -1,25 +1,26 @@
-//! What other languages do to rows with a method, and how it is written here.
-//! Invariant: only a name that the entity has no method for is read so; the author's names and values are kept.
+//! Corrects methods that other languages have on rows to the way they are written here.
+//! Invariant: only a name that the entity has no method for is treated in this way. The author's names and values are
+//! kept.
 
 use base::{Code, Diagnostic, Edit, Span};
 
 use super::super::{Checker, MethodCall, RowType};
 use crate::codes;
-use crate::syntax::tree::{Arg, Args, Name, Value, ValueKind};
+use crate::syntax::tree::{Arg, MethodArgs, Name, Value, ValueKind};
 
 impl Checker<'_> {
-    /// Whether this name was one of another language's, and what to write here was said.
-    pub(in crate::check) fn report_foreign_method(&mut self, rows: &RowType, written: MethodCall<'_>) -> bool {
-        let Some((message, fix)) = self.translate_method(rows, written) else { return false };
-        self.report_with_fix(codes::UNKNOWN_METHOD, written.name, message, fix);
+    /// Reports a method of another language with its correction. Returns whether the name is one.
+    pub(in crate::check) fn report_foreign_method(&mut self, rows: &RowType, call: MethodCall<'_>) -> bool {
+        let Some((message, fix)) = self.translate_method(rows, call) else { return false };
+        self.report_with_fix(codes::UNKNOWN_METHOD, call.name, message, fix);
         true
     }
 
-    /// `.count` without brackets.
+    /// Reports a method of another language without brackets, such as `.count`. Returns whether the name is one.
     pub(in crate::check) fn report_foreign_field(&mut self, rows: &RowType, name: &Name) -> bool {
         let part = Span { start: name.span.start, end: name.span.end };
-        let Some((message, right)) = self.translate_name(rows, &snake_case(&name.text)) else { return false };
-        self.report_with_fix(codes::UNKNOWN_RELATION, name, message, vec![Edit::replace(part, right)]);
+        let Some((message, replacement)) = self.translate_name(rows, &snake_case(&name.text)) else { return false };
+        self.report_with_fix(codes::UNKNOWN_RELATION, name, message, vec![Edit::replace(part, replacement)]);
         true
     }
 
@@ -27,37 +28,39 @@ impl Checker<'_> {
         self.report(Diagnostic::error(code, name.span, message).with_fix(fix));
     }
 
-    fn translate_method(&self, rows: &RowType, written: MethodCall<'_>) -> Option<(String, Vec<Edit>)> {
-        let (name, after_dot) = (snake_case(&written.name.text), after_dot(written));
-        let slots: &[Arg] = match written.args {
-            Args::Slots(slots) => slots,
-            Args::Variant { .. } => return None,
+    /// Returns the message and the edits for a method of another language.
+    fn translate_method(&self, rows: &RowType, call: MethodCall<'_>) -> Option<(String, Vec<Edit>)> {
+        let name = snake_case(&call.name.text);
+        let after_dot = after_dot(call);
+        let slots: &[Arg] = match call.args {
+            MethodArgs::Slots(slots) => slots,
+            MethodArgs::Variant { .. } => return None,
         };
         if slots.is_empty() && ["all", "list", "fetch", "collect", "to_list", "exec", "run"].contains(&name.as_str()) {
-            return Some(("rows are read by naming them".to_owned(), vec![Edit::delete(written.span)]));
+            return Some(("rows are read by naming them".to_owned(), vec![Edit::delete(call.span)]));
         }
         if slots.is_empty() {
-            let (message, right) = self.translate_name(rows, &name)?;
-            return Some((message, vec![Edit::replace(after_dot, right)]));
+            let (message, replacement) = self.translate_name(rows, &name)?;
+            return Some((message, vec![Edit::replace(after_dot, replacement)]));
         }
         let list = Span { start: slots.first()?.slot.span.start, end: slots.last()?.value.span.end };
         let (message, edit) = match (name.as_str(), slots) {
             ("where" | "find" | "find_all" | "search" | "query" | "get" | "list" | "filter_by", _) => {
-                let message = format!("rows are filtered with `.filter{{…}}`, not `.{}(…)`", written.name.text);
+                let message = format!("rows are filtered with `.filter{{…}}`, not `.{}(…)`", call.name.text);
                 (message, Edit::replace(after_dot, "filter{").append_original(list).append("}"))
             }
             ("order_by" | "orderby" | "sort_by" | "sortby", [first, ..]) if is_name(&first.value) => {
-                let down = slots.iter().any(|arg| is_word(&arg.value, "desc") || arg.slot.text == "desc");
-                let order = if down { ", desc)" } else { ")" };
+                let descending = slots.iter().any(|arg| is_word(&arg.value, "desc") || arg.slot.text == "desc");
+                let order = if descending { ", desc)" } else { ")" };
                 let edit = Edit::replace(after_dot, "sort(").append_original(first.value.span).append(order);
                 ("rows are sorted with `.sort(slot, desc)`".to_owned(), edit)
             }
             ("take" | "head" | "top", [only]) => {
                 let edit = Edit::replace(after_dot, "limit(").append_original(only.value.span).append(")");
-                (format!("`.{}` is written `.limit(n)`", written.name.text), edit)
+                (format!("`.{}` is written `.limit(n)`", call.name.text), edit)
             }
             ("map" | "each" | "for_each" | "foreach" | "select", _) => {
-                let mut edit = Edit::replace(Span { start: written.span.start, ..after_dot }, " => {");
+                let mut edit = Edit::replace(Span { start: call.span.start, ..after_dot }, " => {");
                 for (n, arg) in slots.iter().enumerate() {
                     edit = edit
                         .append(if n > 0 { ", " } else { "" })
@@ -72,7 +75,7 @@ impl Checker<'_> {
         Some((message, vec![edit]))
     }
 
-    /// What is written for a name with nothing in its brackets.
+    /// Returns the message and the replacement for a name with nothing in its brackets.
     fn translate_name(&self, rows: &RowType, name: &str) -> Option<(String, String)> {
         Some(match name {
             "count" | "len" | "length" | "size" | "total" => {
@@ -92,12 +95,12 @@ impl Checker<'_> {
     }
 }
 
-/// `name(…)` of a method.
-fn after_dot(written: MethodCall<'_>) -> Span {
-    Span { start: written.name.span.start, end: written.span.end }
+/// Returns the span of a method's name and brackets, without the dot.
+fn after_dot(call: MethodCall<'_>) -> Span {
+    Span { start: call.name.span.start, end: call.span.end }
 }
 
-/// `orderBy`, `order-by` and `order_by` are the same name.
+/// Writes a name in snake case, so that `orderBy`, `order-by` and `order_by` are the same.
 fn snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 2);
     for c in name.chars().take(40) {

@@ -1,5 +1,5 @@
-//! Keys that are not the entity's: what would be, with the values that were written.
-//! Invariant: a value goes to the part that it was surely meant for; the rest are places to fill.
+//! Corrects keys that are not the entity's to its own, with the values that were written.
+//! Invariant: a value goes to the part of the key that it was certainly meant for. The other parts are places to fill.
 
 use base::{Edit, Span, closest_name};
 use catalog::Type;
@@ -9,79 +9,85 @@ use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{Arg, Key, Value, ValueKind};
 
 impl Checker<'_> {
-    /// `(project="OPS", number=$)` in place of the key that was written.
-    pub(in crate::check) fn key_edit(
-        &self,
-        exposed: &ExposedEntity,
-        key: &Key,
-        (wrong, style): (Span, NameStyle),
-    ) -> Edit {
+    /// Returns the edit that writes `(project="OPS", number=$)` in place of the key at `wrong`.
+    pub(in crate::check) fn key_edit(&self, exposed: &ExposedEntity, key: &Key, wrong: Span, style: NameStyle) -> Edit {
         let parts: Vec<(&str, &Type)> =
             exposed.definition().into_iter().flat_map(|e| e.key_fields().map(|f| (f.name.as_str(), &f.kind))).collect();
         let mut edit = Edit::replace(wrong, "(");
-        for (n, (name, value)) in self.parts_of(exposed, &parts, key).into_iter().enumerate() {
+        for (n, (name, value)) in self.key_values(exposed, &parts, key).into_iter().enumerate() {
             let slot = self.scope.styled_slot(&exposed.catalog, name, style);
             edit = edit.append(format!("{}{slot}=", if n > 0 { ", " } else { "" }));
             edit = match value {
-                Part::Kept(place) => edit.append_original(place),
-                Part::New(text) => edit.append(text),
+                KeyValue::Written(span) => edit.append_original(span),
+                KeyValue::Inserted(text) => edit.append(text),
             };
         }
         edit.append(")")
     }
 
-    fn parts_of<'p>(&self, exposed: &ExposedEntity, parts: &[(&'p str, &Type)], key: &Key) -> Vec<(&'p str, Part)> {
+    /// Returns a value for each part of the key.
+    fn key_values<'p>(
+        &self,
+        exposed: &ExposedEntity,
+        parts: &[(&'p str, &Type)],
+        key: &Key,
+    ) -> Vec<(&'p str, KeyValue)> {
         match key {
             Key::Unary(value) => {
-                let spelled = split(value, parts);
+                let split_parts = split_combined_key(value, parts);
                 let one =
-                    |(at, (name, kind)): (usize, &(&'p str, &Type))| match spelled.as_ref().and_then(|s| s.get(at)) {
-                        Some(text) => (*name, Part::New(text.clone())),
+                    |(at, (name, kind)): (usize, &(&'p str, &Type))| match split_parts.as_ref().and_then(|s| s.get(at))
+                    {
+                        Some(text) => (*name, KeyValue::Inserted(text.clone())),
                         None if at == 0 && !matches!(value.kind, ValueKind::Hole) && could_be(value, kind) => {
-                            (*name, Part::Kept(value.span))
+                            (*name, KeyValue::Written(value.span))
                         }
-                        None => (*name, Part::New("$".to_owned())),
+                        None => (*name, KeyValue::Inserted("$".to_owned())),
                     };
                 parts.iter().enumerate().map(one).collect()
             }
             Key::Slots(slots) => {
                 let wire = |arg: &Arg| self.scope.wire_name(&exposed.catalog, &arg.slot.text).to_owned();
                 let known = |arg: &&Arg| parts.iter().any(|(name, _)| *name == wire(arg));
-                let mut strange: Vec<&Arg> = slots.iter().filter(|arg| !known(arg)).collect();
+                let mut unknown_args: Vec<&Arg> = slots.iter().filter(|arg| !known(arg)).collect();
                 let lacking = parts.iter().filter(|(name, _)| !slots.iter().any(|arg| wire(arg) == *name)).count();
-                let place = |(name, kind): &(&'p str, &Type)| {
+                let assign = |(name, kind): &(&'p str, &Type)| {
                     if let Some(arg) = slots.iter().find(|arg| wire(arg) == *name) {
-                        return (*name, Part::Kept(arg.value.span));
+                        return (*name, KeyValue::Written(arg.value.span));
                     }
-                    let meant = strange.iter().position(|arg| {
+                    let meant = unknown_args.iter().position(|arg| {
                         closest_name(&arg.slot.text, [*name]).is_some() || (lacking == 1 && could_be(&arg.value, kind))
                     });
-                    match meant.map(|at| strange.remove(at)) {
-                        Some(arg) => (*name, Part::Kept(arg.value.span)),
-                        None => (*name, Part::New("$".to_owned())),
+                    match meant.map(|at| unknown_args.remove(at)) {
+                        Some(arg) => (*name, KeyValue::Written(arg.value.span)),
+                        None => (*name, KeyValue::Inserted("$".to_owned())),
                     }
                 };
-                parts.iter().map(place).collect()
+                parts.iter().map(assign).collect()
             }
         }
     }
 
-    /// A reference with the parts that a text like `OPS-7` has, or with places to fill.
+    /// Returns the edit that writes a reference in place of a value, with the parts that a text like `OPS-7` has, or
+    /// with places to fill.
     pub(in crate::check) fn reference_edit(&self, exposed: &ExposedEntity, value: &Value, style: NameStyle) -> Edit {
         let unary = Key::Unary(Box::new(value.clone()));
-        let parts = self.key_edit(exposed, &unary, (value.span, style));
+        let parts = self.key_edit(exposed, &unary, value.span, style);
         let mut edit = Edit::replace(value.span, exposed.styled_name(style));
         edit.replacement.extend(parts.replacement);
         edit
     }
 }
 
-enum Part {
-    New(String),
-    Kept(Span),
+/// The value of one part of a corrected key.
+enum KeyValue {
+    /// A text to write.
+    Inserted(String),
+    /// The span of a value that the author wrote.
+    Written(Span),
 }
 
-/// Whether a value that was written may be one of this type, as far as its form tells.
+/// Returns whether a written value may be of a type, as far as its form tells.
 fn could_be(value: &Value, kind: &Type) -> bool {
     match (&value.kind, kind) {
         (ValueKind::Number(_), Type::Integer | Type::Number) => true,
@@ -90,8 +96,8 @@ fn could_be(value: &Value, kind: &Type) -> bool {
     }
 }
 
-/// `OPS-7` as `"OPS"` and `7`, for a key of a text and a number.
-fn split(value: &Value, parts: &[(&str, &Type)]) -> Option<Vec<String>> {
+/// Splits `OPS-7` into `"OPS"` and `7`, for a key of a text and a number.
+fn split_combined_key(value: &Value, parts: &[(&str, &Type)]) -> Option<Vec<String>> {
     let ValueKind::String(text) = &value.kind else { return None };
     let [(_, Type::String(_) | Type::Ref(_)), (_, Type::Integer)] = parts else { return None };
     let (head, number) = text.rsplit_once(['-', '#', '/', ':', ' '])?;

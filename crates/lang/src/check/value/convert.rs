@@ -1,26 +1,28 @@
-//! Whether what was found is what a slot wants, and how it is taken.
-//! Invariant: a hole's type is its slot's; many rows go only where a list may stand.
+//! Converts a resolved value to the type that its slot wants, or infers its type.
+//! Invariant: the part that is taken has the slot's type. Many rows go only where a list may stand.
 
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
 use serde_json::Value as Json;
 
-use super::resolve::{ResolvedValue, ValueSource};
-use super::untyped::TypedExpr;
+use super::infer::TypedExpr;
+use super::resolve::{ResolvedValue, ValuePath, ValueSource};
 use super::{RefCatalog, list_of_one};
 use crate::check::Checker;
 use crate::codes;
 use crate::ir::{Expr, RowPart};
+use crate::syntax::tree::{Value, ValueKind};
 
 impl Checker<'_> {
+    /// Makes the expression of a value in a slot of type `kind`, or reports that the types differ.
     pub(super) fn convert_to(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         kind: &Type,
-        found: ResolvedValue,
+        resolved: ResolvedValue,
         span: Span,
     ) -> Option<Expr> {
-        if let ValueSource::Known(Json::String(text)) = &found.base {
+        if let ValueSource::Known(Json::String(text)) = &resolved.base {
             return self.convert_text(ref_catalog, kind, text.clone(), span);
         }
         let select;
@@ -32,113 +34,114 @@ impl Checker<'_> {
             }
             other => (other, false),
         };
-        let take = self.part_for_type(ref_catalog, item, &found);
+        let take = self.part_for_type(ref_catalog, item, &resolved);
         let Some(take) = take else {
-            // A list for a list.
-            let whole = found.value.as_ref().filter(|(_, found_kind, from)| {
-                let inner = match found_kind {
+            // The value may be a list itself, in the place of a list.
+            let whole_list = resolved.value.as_ref().filter(|value| {
+                let inner = match &value.kind {
                     Type::Array(of) => Some(of.as_ref().clone()),
                     Type::MultiSelect(choices) => Some(Type::Select(choices.clone())),
                     _ => None,
                 };
-                list && !found.many && inner.is_some_and(|of| is_assignable(item, &of, (ref_catalog, from.as_ref())))
+                list && !resolved.many
+                    && inner.is_some_and(|of| is_assignable(item, ref_catalog, &of, value.ref_catalog.as_ref()))
             });
-            if let Some((path, ..)) = whole {
-                let path = path.clone();
-                return Some(found.base.take(RowPart::Path(path), false));
+            if let Some(value) = whole_list {
+                let path = value.path.clone();
+                return Some(resolved.base.take(RowPart::Path(path), false));
             }
-            self.report_type_mismatch((ref_catalog, kind), &found, span);
+            self.report_type_mismatch(ref_catalog, kind, &resolved, span);
             return None;
         };
-        if found.many && !list && !matches!(kind, Type::Json) {
+        if resolved.many && !list && !matches!(kind, Type::Json) {
             self.report_too_many(span);
             return None;
         }
-        let many = found.many;
-        let expr = match (&take, &found.base) {
+        let many = resolved.many;
+        let expr = match (&take, &resolved.base) {
             (RowPart::Key(_), ValueSource::Step(node)) => {
-                self.key_written(*node).unwrap_or_else(|| found.base.take(take, many))
+                self.written_key(*node).unwrap_or_else(|| resolved.base.take(take, many))
             }
-            _ => found.base.take(take, many),
+            _ => resolved.base.take(take, many),
         };
         Some(if list && !many { list_of_one(expr) } else { expr })
     }
 
+    /// Checks a known text as if it were written in the slot.
     fn convert_text(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, text: String, span: Span) -> Option<Expr> {
-        let value = crate::syntax::tree::Value { kind: crate::syntax::tree::ValueKind::String(text), span };
-        // A text that was bound before is data: what looks like Jinja in it is not.
-        let rows = std::mem::take(&mut self.row_scopes);
-        let found = self.value_in(ref_catalog, kind, &value);
-        self.row_scopes = rows;
-        found
+        let value = Value { kind: ValueKind::String(text), span };
+        // A text that was bound before is data. Without row scopes it is no template, even if it looks like Jinja.
+        let row_scopes = std::mem::take(&mut self.row_scopes);
+        let expr = self.check_value_in(ref_catalog, kind, &value);
+        self.row_scopes = row_scopes;
+        expr
     }
 
-    /// How an item of this type is taken from what was found.
-    fn part_for_type(&self, ref_catalog: RefCatalog<'_>, item: &Type, found: &ResolvedValue) -> Option<RowPart> {
-        if let (Type::Ref(target), Some((from, entity)), Some(of)) = (item, &found.key, found.key_of())
-            && target == entity
-            && ref_catalog.is_none_or(|h| h.id == from.id)
+    /// Finds the part of a value that has the type `item`: the reference to its row, its path, or the whole row as
+    /// JSON.
+    fn part_for_type(&self, ref_catalog: RefCatalog<'_>, item: &Type, resolved: &ResolvedValue) -> Option<RowPart> {
+        if let (Type::Ref(target), Some(of)) = (item, &resolved.key)
+            && *target == of.entity
+            && ref_catalog.is_none_or(|catalog| catalog.id == of.catalog.id)
         {
-            return Some(RowPart::Key(of));
+            return Some(RowPart::Key(of.entity_ref()));
         }
-        if let Some((path, kind, from)) = &found.value {
-            let right = is_assignable(item, kind, (ref_catalog, from.as_ref()))
+        if let Some(ValuePath { path, kind, ref_catalog: found_catalog }) = &resolved.value {
+            let found_catalog = found_catalog.as_ref();
+            let fits = is_assignable(item, ref_catalog, kind, found_catalog)
                 || self.is_key_of(ref_catalog, item, kind)
-                || key_kind(kind, from.as_ref())
-                    .is_some_and(|key| is_assignable(item, &key, (ref_catalog, from.as_ref())));
-            return right.then(|| RowPart::Path(path.clone()));
+                || key_kind(kind, found_catalog)
+                    .is_some_and(|key| is_assignable(item, ref_catalog, &key, found_catalog));
+            return fits.then(|| RowPart::Path(path.clone()));
         }
         (*item == Type::Json).then(|| RowPart::Path(Vec::new()))
     }
 
-    /// A scalar for a reference whose key has one part.
+    /// Returns whether a scalar can stand for a reference, whose key has one part.
     fn is_key_of(&self, ref_catalog: RefCatalog<'_>, item: &Type, found: &Type) -> bool {
         let Type::Ref(target) = item else { return false };
-        let Some(entity) = ref_catalog.and_then(|h| h.entity(target)) else { return false };
+        let Some(entity) = ref_catalog.and_then(|catalog| catalog.entity(target)) else { return false };
         match entity.key.as_slice() {
-            [only] => {
-                entity.fields.get(only).is_some_and(|f| is_assignable(&f.kind, found, (ref_catalog, ref_catalog)))
-            }
+            [only] => entity.fields.get(only).is_some_and(|f| is_assignable(&f.kind, ref_catalog, found, ref_catalog)),
             _ => false,
         }
     }
 
-    fn report_type_mismatch(
-        &mut self,
-        (ref_catalog, kind): (RefCatalog<'_>, &Type),
-        found: &ResolvedValue,
-        span: Span,
-    ) {
-        let what = match (&found.value, &found.key) {
-            (Some((_, kind, _)), None) => kind.describe(),
-            // Two APIs may call different things by one name.
-            (_, Some((from, entity))) if matches!(kind, Type::Ref(wanted) if wanted == entity) => {
-                format!("rows of {}:{entity}", from.id)
+    /// Reports a value of another type than its slot wants.
+    fn report_type_mismatch(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, resolved: &ResolvedValue, span: Span) {
+        let what = match (&resolved.value, &resolved.key) {
+            (Some(value), None) => value.kind.describe(),
+            // Two APIs may use one name for different entities, so the catalogs are named.
+            (_, Some(of)) if matches!(kind, Type::Ref(wanted) if *wanted == of.entity) => {
+                format!("rows of {}:{}", of.catalog.id, of.entity)
             }
-            (_, Some((_, entity))) => format!("rows of {entity}"),
+            (_, Some(of)) => format!("rows of {}", of.entity),
             _ => "rows of several columns".to_owned(),
         };
-        let wanted = match (kind, ref_catalog, &found.key) {
-            (Type::Ref(wanted), Some(h), Some((_, entity))) if wanted == entity => format!("{}:{wanted}", h.id),
+        let wanted = match (kind, ref_catalog, &resolved.key) {
+            (Type::Ref(wanted), Some(catalog), Some(of)) if *wanted == of.entity => {
+                format!("{}:{wanted}", catalog.id)
+            }
             _ => kind.describe(),
         };
-        let what = if found.many && found.key.is_none() { format!("many of {what}") } else { what };
-        let more = match (kind, &found.value) {
-            (Type::String(_), Some((_, Type::Integer | Type::Number | Type::Boolean | Type::Date(_), _)))
+        let what = if resolved.many && resolved.key.is_none() { format!("many of {what}") } else { what };
+        let more = match (kind, resolved.value.as_ref().map(|value| &value.kind)) {
+            (Type::String(_), Some(Type::Integer | Type::Number | Type::Boolean | Type::Date(_)))
                 if !self.row_scopes.is_empty() =>
             {
                 "; a template makes text of it: \"{{ _.slot }}\""
             }
             _ => "",
         };
-        let fix = found.key.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|(ref_catalog, entity)| {
-            let key = ref_catalog.entity(entity)?.key.first()?;
+        let fix = resolved.key.as_ref().filter(|_| !matches!(kind, Type::Ref(_))).and_then(|of| {
+            let key = of.catalog.entity(&of.entity)?.key.first()?;
             Some(Edit::insert(span.end, format!(".{key}")))
         });
         let message = format!("expected {wanted}, found {what}{more}");
         self.report(Diagnostic::error(codes::WRONG_TYPE, span, message).with_fix(fix));
     }
 
+    /// Reports many rows where one value is wanted.
     fn report_too_many(&mut self, span: Span) {
         let message =
             "one is wanted here and these are many rows; take one of them, or write `rows => …` to do it for each";
@@ -146,30 +149,31 @@ impl Checker<'_> {
         self.report(Diagnostic::error(codes::MANY_ROWS, span, message).with_fix([fix]));
     }
 
-    /// What was found where no type is wanted: a reference to an entity, or the value it has.
-    pub(super) fn infer_type(&mut self, found: ResolvedValue, span: Span) -> Option<TypedExpr> {
-        if let ValueSource::Known(json) = &found.base {
+    /// Infers the type of a resolved value where no type is wanted: the value that it has, or a reference to its row.
+    pub(super) fn type_of_resolved(&mut self, resolved: ResolvedValue, span: Span) -> Option<TypedExpr> {
+        if let ValueSource::Known(json) = &resolved.base {
             let kind = Type::String(catalog::TextStyle::Document);
             return Some(TypedExpr { expr: Expr::Value(json.clone()), kind, ref_catalog: None });
         }
-        let (take, kind, ref_catalog) = match (&found.value, &found.key, found.key_of()) {
-            (Some((path, kind, ref_catalog)), ..) => (RowPart::Path(path.clone()), kind.clone(), ref_catalog.clone()),
-            (None, Some((ref_catalog, entity)), Some(of)) => {
-                (RowPart::Key(of), Type::Ref(entity.to_string()), Some(ref_catalog.clone()))
+        let (take, kind, ref_catalog) = match (&resolved.value, &resolved.key) {
+            (Some(value), _) => (RowPart::Path(value.path.clone()), value.kind.clone(), value.ref_catalog.clone()),
+            (None, Some(of)) => {
+                (RowPart::Key(of.entity_ref()), Type::Ref(of.entity.to_string()), Some(of.catalog.clone()))
             }
-            _ => {
+            (None, None) => {
                 let message = "these rows have several columns; take one of them";
                 self.error(codes::WRONG_TYPE, span, message);
                 return None;
             }
         };
-        let many = found.many;
+        let many = resolved.many;
         let kind = if many { Type::Array(Box::new(kind)) } else { kind };
-        Some(TypedExpr { expr: found.base.take(take, many), kind, ref_catalog })
+        Some(TypedExpr { expr: resolved.base.take(take, many), kind, ref_catalog })
     }
 }
 
-/// A reference whose key has one part is that part, wherever a value of its type is wanted.
+/// Returns the type of the only part of a reference's key. The reference can stand where a value of that type is
+/// wanted.
 fn key_kind(found: &Type, from: RefCatalog<'_>) -> Option<Type> {
     let Type::Ref(target) = found else { return None };
     let entity = from?.entity(target)?;
@@ -179,18 +183,22 @@ fn key_kind(found: &Type, from: RefCatalog<'_>) -> Option<Type> {
     }
 }
 
-/// Whether a value of the one type can stand where the other is wanted.
-fn is_assignable(wanted: &Type, found: &Type, (ref_catalog, from): (RefCatalog<'_>, RefCatalog<'_>)) -> bool {
+/// Returns whether a value of the type `found` can stand where `wanted` is wanted. References must be to one entity of
+/// one catalog, as far as the catalogs are known.
+fn is_assignable(wanted: &Type, wanted_catalog: RefCatalog<'_>, found: &Type, found_catalog: RefCatalog<'_>) -> bool {
     match (wanted, found) {
         (Type::Json, _) | (_, Type::Json) => true,
         (Type::String(_), Type::String(_) | Type::Select(_) | Type::Uuid | Type::Date(_)) => true,
         (Type::Select(_) | Type::Uuid, Type::String(_)) | (Type::Select(_), Type::Select(_)) => true,
         (Type::Number, Type::Integer) | (Type::Date(_), Type::Date(_)) => true,
         (Type::Ref(wanted), Type::Ref(found)) => {
-            wanted == found
-                && (ref_catalog.is_none() || from.is_none() || ref_catalog.map(|h| &h.id) == from.map(|h| &h.id))
+            let is_same_catalog = match (wanted_catalog, found_catalog) {
+                (Some(wanted), Some(found)) => wanted.id == found.id,
+                _ => true,
+            };
+            wanted == found && is_same_catalog
         }
-        (Type::Array(wanted), Type::Array(found)) => is_assignable(wanted, found, (ref_catalog, from)),
+        (Type::Array(wanted), Type::Array(found)) => is_assignable(wanted, wanted_catalog, found, found_catalog),
         (Type::MultiSelect(_), Type::MultiSelect(_)) => true,
         (wanted, found) => wanted == found,
     }

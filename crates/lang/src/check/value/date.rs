@@ -1,5 +1,5 @@
-//! Moments: `now`, `today`, `now-7d`, and days where a moment is wanted.
-//! Invariant: a moment is fixed here, when the program is planned; nothing later asks what time it is.
+//! Checks moments: `now`, `today`, `now-7d`, and days in the place of moments.
+//! Invariant: a moment is fixed when the program is planned. Nothing later asks for the time.
 
 use base::{Diagnostic, Edit, Span, Timestamp};
 use catalog::{DateFormat, Type};
@@ -9,19 +9,22 @@ use crate::check::Checker;
 use crate::codes;
 use crate::ir::Expr;
 
+/// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
-/// 0001-01-01 and 10000-01-01.
+/// 0001-01-01 in milliseconds since 1970.
 const YEAR_1: i64 = -62_135_596_800_000;
+/// 10000-01-01 in milliseconds since 1970.
 const YEAR_10000: i64 = 253_402_300_800_000;
 
 impl Checker<'_> {
-    /// `None` when the word is no moment or none is wanted; `Some(None)` when it was refused.
+    /// Reads a bare word as a moment. Returns `None` if it is none or none is wanted, and `Some(None)` if it was
+    /// reported.
     pub(super) fn moment(&mut self, kind: &Type, word: &str, span: Span) -> Option<Option<Expr>> {
         let (base, offset) = split_offset(word)?;
         let format = match kind {
             Type::Date(format) => *format,
             Type::Json => DateFormat::Rfc3339,
-            // A text is a moment only where nothing else can be meant.
+            // Where a text is wanted, `now` may be the text itself. With an offset it can only be a moment.
             Type::String(_) if !offset.is_empty() => DateFormat::Rfc3339,
             _ => return None,
         };
@@ -43,7 +46,8 @@ impl Checker<'_> {
         Some(Some(Json::String(format_moment(format, moment)).into()))
     }
 
-    /// A day for a moment is its beginning; a moment for a day is refused with its day.
+    /// Checks a written date that does not have the format. A day in place of a moment is its beginning. A moment in
+    /// place of a day is reported with its day.
     pub(super) fn convert_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
         let day = written.get(..10).filter(|day| DateFormat::IsoDate.accepts(day));
         match (format, day) {
@@ -71,6 +75,7 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports a text that is no date.
     fn report_no_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
         let what = match format {
             DateFormat::IsoDate => "a date such as \"2026-01-31\"",
@@ -84,7 +89,7 @@ impl Checker<'_> {
     }
 }
 
-/// What people say for a date.
+/// Returns the moment that a phrase such as `yesterday` means.
 fn relative_date(written: &str) -> Option<&'static str> {
     Some(match written.trim().to_lowercase().replace(['_', '-'], " ").as_str() {
         "yesterday" => "today-1d",
@@ -97,6 +102,7 @@ fn relative_date(written: &str) -> Option<&'static str> {
     })
 }
 
+/// Splits `now-7d` into `now` and `-7d`. Returns `None` if the word is no moment.
 fn split_offset(word: &str) -> Option<(&'static str, &str)> {
     let (base, rest) = match word.strip_prefix("today") {
         Some(rest) => ("today", rest),
@@ -105,12 +111,12 @@ fn split_offset(word: &str) -> Option<(&'static str, &str)> {
     (rest.is_empty() || rest.starts_with(['-', '+'])).then_some((base, rest))
 }
 
-/// A moment whose year has four digits, as dates are written.
+/// Returns the moment if its year has four digits, as dates are written.
 fn in_year_range(millis: i64) -> Option<Timestamp> {
     (YEAR_1..YEAR_10000).contains(&millis).then_some(Timestamp(millis))
 }
 
-/// `-7d` in milliseconds; inside, nothing when there are more of them than a number holds.
+/// Parses `-7d` to milliseconds. Returns `None` if it is no offset, and `Some(None)` if the number is too large.
 fn parse_offset(offset: &str) -> Option<Option<i64>> {
     if offset.is_empty() {
         return Some(Some(0));
@@ -134,6 +140,7 @@ fn parse_offset(offset: &str) -> Option<Option<i64>> {
     Some(number.parse::<i64>().ok().and_then(milliseconds))
 }
 
+/// Writes a moment as a day, or as a time in whole seconds.
 fn format_moment(format: DateFormat, moment: Timestamp) -> String {
     let whole = moment.to_string();
     match format {

@@ -1,16 +1,19 @@
-//! A written value to what its slot wants: a value that is known, or a hole that is filled while running.
-//! Invariant: what comes out is of the slot's type; a place to fill passes only in a taught line.
+//! Checks a written value against the type that its slot wants. The result is a value that is known, or an expression
+//! that a run computes.
+//! Invariant: the result has the slot's type. A place to fill passes only in a taught line.
 
 mod convert;
 mod date;
+mod infer;
 mod object;
 mod reference;
 mod resolve;
 mod sample;
-mod untyped;
 
+pub(super) use infer::TypedExpr;
 pub(super) use reference::{is_null, reference_of};
-pub(super) use resolve::{ResolvedValue, ValueSource};
+pub(super) use resolve::ResolvedValue;
+use resolve::ValueSource;
 
 use std::sync::Arc;
 
@@ -21,22 +24,24 @@ use serde_json::Value as Json;
 use super::Checker;
 use crate::codes;
 use crate::ir::Expr;
-use crate::syntax::tree::{Node, Primary, Value, ValueKind};
+use crate::syntax::tree::{EntityName, Name, Node, Primary, Value, ValueKind};
 
-/// The catalog whose entities a slot's references are of; rows that a program made have none.
+/// The catalog of the entities that references in a slot refer to. Columns that a program computed may have none.
 pub(super) type RefCatalog<'a> = Option<&'a Arc<Catalog>>;
 
 impl<'s> Checker<'s> {
-    pub(super) fn value(&mut self, ref_catalog: &Arc<Catalog>, kind: &Type, value: &Value) -> Option<Expr> {
-        self.value_in(Some(ref_catalog), kind, value)
+    /// Checks a value for a slot of a catalog.
+    pub(super) fn check_value(&mut self, ref_catalog: &Arc<Catalog>, kind: &Type, value: &Value) -> Option<Expr> {
+        self.check_value_in(Some(ref_catalog), kind, value)
     }
 
-    /// A value of a column that no catalog has.
-    pub(super) fn untyped_value(&mut self, kind: &Type, value: &Value) -> Option<Expr> {
-        self.value_in(None, kind, value)
+    /// Checks a value for a column that belongs to no catalog.
+    pub(super) fn check_value_without_catalog(&mut self, kind: &Type, value: &Value) -> Option<Expr> {
+        self.check_value_in(None, kind, value)
     }
 
-    fn value_in(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, value: &Value) -> Option<Expr> {
+    /// Checks a value for a slot of type `kind`.
+    fn check_value_in(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, value: &Value) -> Option<Expr> {
         match (&value.kind, kind) {
             (ValueKind::Error, _) => None,
             (ValueKind::Hole, _) => self.placeholder(ref_catalog, kind, value.span),
@@ -46,12 +51,12 @@ impl<'s> Checker<'s> {
             (ValueKind::List(items), Type::MultiSelect(choices)) => {
                 self.list(ref_catalog, &Type::Select(choices.clone()), items)
             }
-            (_, Type::Array(of)) => Some(list_of_one(self.value_in(ref_catalog, of, value)?)),
+            (_, Type::Array(of)) => Some(list_of_one(self.check_value_in(ref_catalog, of, value)?)),
             (_, Type::MultiSelect(choices)) => {
-                Some(list_of_one(self.value_in(ref_catalog, &Type::Select(choices.clone()), value)?))
+                Some(list_of_one(self.check_value_in(ref_catalog, &Type::Select(choices.clone()), value)?))
             }
             (ValueKind::Object(entries), _) => self.object(ref_catalog, kind, entries, value.span),
-            (_, Type::Json) => Some(self.untyped(value)?.expr),
+            (_, Type::Json) => Some(self.infer_value(value)?.expr),
             (ValueKind::String(text), _) if self.is_template(text) => {
                 self.template_for(ref_catalog, kind, text, value.span)
             }
@@ -63,7 +68,7 @@ impl<'s> Checker<'s> {
             (ValueKind::Text(block), _) => self.check_literal(kind, Json::String(block.body.clone()), value.span),
             (ValueKind::Bool(flag), _) => self.check_literal(kind, Json::Bool(*flag), value.span),
             (ValueKind::Number(text), _) => {
-                let number = self.number(text, value.span)?;
+                let number = self.check_number(text, value.span)?;
                 self.check_literal(kind, number, value.span)
             }
             (ValueKind::List(_), _) => {
@@ -74,21 +79,23 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Checks each item of a list, and reports all that are wrong.
     fn list(&mut self, ref_catalog: RefCatalog<'_>, of: &Type, items: &[Value]) -> Option<Expr> {
-        let values: Vec<Option<Expr>> = items.iter().map(|item| self.value_in(ref_catalog, of, item)).collect();
+        let values: Vec<Option<Expr>> = items.iter().map(|item| self.check_value_in(ref_catalog, of, item)).collect();
         Some(list_of(values.into_iter().collect::<Option<Vec<Expr>>>()?))
     }
 
-    pub(super) fn number(&mut self, text: &str, span: Span) -> Option<Json> {
-        let found = number(text);
-        if found.is_none() {
+    /// Reads a number, or reports that it does not fit.
+    pub(super) fn check_number(&mut self, text: &str, span: Span) -> Option<Json> {
+        let number = parse_number(text);
+        if number.is_none() {
             self.error(codes::WRONG_TYPE, span, format!("`{text}` is not a number that fits"));
         }
-        found
+        number
     }
 
-    /// A choice in another case is mended, a day for a moment is its beginning, a number in quotes is one; all else that does
-    /// not fit is refused.
+    /// Checks a literal. A choice in another case is mended with a note, a day in place of a moment becomes its
+    /// beginning, and a number in quotes is read as a number. Any other literal that does not fit is reported.
     fn check_literal(&mut self, kind: &Type, json: Json, span: Span) -> Option<Expr> {
         if let (Type::String(TextStyle::JsonText), Json::String(text)) = (kind, &json)
             && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
@@ -120,9 +127,10 @@ impl<'s> Checker<'s> {
                 self.report(Diagnostic::error(codes::NOT_A_CHOICE, span, message).with_fix(fix));
             }
             error => {
-                // Only the quotes are wrong. A table leaves the types of a key out, so this is a guess that was invited.
+                // Only the quotes are wrong. A table leaves out the types of a key, so an author has to guess them, and
+                // the guess is mended.
                 if let (Type::Integer | Type::Number, Json::String(text)) = (kind, &json)
-                    && let Some(right) = number(text.trim()).filter(|right| kind.accept(right).is_ok())
+                    && let Some(right) = parse_number(text.trim()).filter(|right| kind.accept(right).is_ok())
                 {
                     let message = format!("read \"{}\" as {right}", text.trim());
                     self.report(Diagnostic::note(codes::WRONG_TYPE, span, message));
@@ -139,6 +147,7 @@ impl<'s> Checker<'s> {
         None
     }
 
+    /// Accepts a place to fill in a taught line. In a program it is reported with a real value as the correction.
     fn placeholder(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, span: Span) -> Option<Expr> {
         if self.allows_placeholders {
             return Some(Json::String("$".to_owned()).into());
@@ -149,7 +158,8 @@ impl<'s> Checker<'s> {
         None
     }
 
-    /// A bare word, a reference `e1(…)`, an arm of a union, an earlier name, `_`, or a read.
+    /// Checks an expression as a value: a bare word, a reference `e1(…)`, an arm of a union, an earlier name, `_`, or a
+    /// read.
     fn node_value(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, node: &Node) -> Option<Expr> {
         match (&node.primary, node.parts.is_empty()) {
             (Primary::Error(_), _) => None,
@@ -157,34 +167,32 @@ impl<'s> Checker<'s> {
                 self.bare_word(ref_catalog, kind, &name.name.text, node.span)
             }
             (Primary::Query { entity, preds }, true) if self.arms(kind).is_some() && !self.is_label(entity) => {
-                self.arm_of_preds(ref_catalog, kind, (&entity.name, preds), node.span)
+                self.arm_of_preds(ref_catalog, kind, &entity.name, preds, node.span)
             }
-            (Primary::Get { entity, key }, true) => self.reference(ref_catalog, kind, (entity, key), node.span),
+            (Primary::Get { entity, key }, true) => self.reference(ref_catalog, kind, entity, key, node.span),
             _ => {
-                let found = self.resolve_value(node)?;
-                match found.label.as_deref().filter(|label| is_choice(kind, label) && found.value.is_none()) {
+                let resolved = self.resolve_value(node)?;
+                match resolved.label.as_deref().filter(|label| is_choice(kind, label) && resolved.value.is_none()) {
                     // Rows are no choice: after `open = Ticket`, `state=open` still means the word.
-                    Some(word) if !matches!(found.base, ValueSource::Known(_)) => {
+                    Some(word) if !matches!(resolved.base, ValueSource::Known(_)) => {
                         self.bare_word(ref_catalog, kind, word, node.span)
                     }
-                    _ => self.convert_to(ref_catalog, kind, found, node.span),
+                    _ => self.convert_to(ref_catalog, kind, resolved, node.span),
                 }
             }
         }
     }
 
+    /// Checks a bare word: a moment, an arm without slots, a choice, or a text whose quotes are missing.
     fn bare_word(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, word: &str, span: Span) -> Option<Expr> {
         if let Some(moment) = self.moment(kind, word, span) {
             return moment;
         }
         if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(word)) {
-            let name = crate::syntax::tree::Name { text: word.into(), span };
-            return self.arm(ref_catalog, &union.clone(), (&name, &[]), span);
+            let name = Name { text: word.into(), span };
+            return self.arm(ref_catalog, &union.clone(), &name, &[], span);
         }
-        let entity = crate::syntax::tree::EntityName {
-            catalog: None,
-            name: crate::syntax::tree::Name { text: word.into(), span },
-        };
+        let entity = EntityName { catalog: None, name: Name { text: word.into(), span } };
         if !is_choice(kind, word) && (self.scope.slots.get(word).is_some() || self.scope.entity(&entity).is_ok()) {
             let message = format!("`{word}` is a name, not a value");
             self.report(
@@ -193,18 +201,19 @@ impl<'s> Checker<'s> {
             );
             return None;
         }
-        // The missing quotes are certain: nothing else in scope has this name.
-        let quiet = matches!(kind, Type::Select(_) | Type::MultiSelect(_) | Type::Date(_));
+        // Nothing in scope has this name, so the word is certainly a text. The types in `is_quiet` are commonly written
+        // without quotes, so no note is added for them.
+        let is_quiet = matches!(kind, Type::Select(_) | Type::MultiSelect(_) | Type::Date(_));
         let value = Value { kind: ValueKind::String(word.to_owned()), span };
-        let found = self.value_in(ref_catalog, kind, &value)?;
-        if !quiet {
+        let expr = self.check_value_in(ref_catalog, kind, &value)?;
+        if !is_quiet {
             self.report(Diagnostic::note(codes::WRONG_TYPE, span, format!("read {word} as \"{word}\"")));
         }
-        Some(found)
+        Some(expr)
     }
 }
 
-/// The value as its slot wants it, where only quotes are wrong.
+/// Returns the value as its slot wants it, if only quotes are wrong.
 fn requote(kind: &Type, json: &Json) -> Option<String> {
     match (kind, json) {
         (Type::String(TextStyle::Short | TextStyle::Markdown | TextStyle::Document | TextStyle::Html), plain) => {
@@ -221,7 +230,7 @@ fn is_choice(kind: &Type, word: &str) -> bool {
     matches!(kind, Type::Select(choices) | Type::MultiSelect(choices) if choices.iter().any(|c| c == word))
 }
 
-/// A single value for a list slot is a list of one.
+/// Makes a list of a single value for a list slot. `null` stays `null`.
 pub(super) fn list_of_one(one: Expr) -> Expr {
     match one {
         Expr::Value(Json::Null) => one,
@@ -229,25 +238,26 @@ pub(super) fn list_of_one(one: Expr) -> Expr {
     }
 }
 
-/// A list is known when all of it is.
+/// Makes a list, which is known if all its items are.
 pub(super) fn list_of(items: Vec<Expr>) -> Expr {
     let known: Option<Vec<Json>> = items.iter().map(|item| item.known().cloned()).collect();
     known.map_or(Expr::List(items), |all| Json::Array(all).into())
 }
 
-/// An object is known when all of it is.
+/// Makes an object, which is known if all its values are.
 pub(super) fn object_of(pairs: Vec<(String, Expr)>) -> Expr {
     let known: Option<serde_json::Map<String, Json>> =
         pairs.iter().map(|(key, value)| Some((key.clone(), value.known()?.clone()))).collect();
     known.map_or(Expr::Object(pairs), |all| Json::Object(all).into())
 }
 
-/// As an integer where it is one, so that 7 and 7.0 are the same value in a plan and a key is not sent as `7.0`.
-fn number(text: &str) -> Option<Json> {
+/// Parses a number. It becomes an integer if it is one, so that 7 and 7.0 are the same value in a plan and a key is not
+/// sent as `7.0`.
+fn parse_number(text: &str) -> Option<Json> {
     if let Ok(integer) = text.parse::<i64>() {
         return Some(Json::from(integer));
     }
-    // Digits alone that do not fit would lose some of them as a float.
+    // An integer that does not fit into 64 bits would lose digits as a float, so it is refused.
     let float = text.parse::<f64>().ok().filter(|f| f.is_finite() && text.contains(['.', 'e', 'E']))?;
     let whole = float.fract() == 0.0 && float.abs() < 9e15;
     Some(if whole { Json::from(float as i64) } else { Json::from(float) })

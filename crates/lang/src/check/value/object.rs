@@ -1,22 +1,23 @@
-//! Objects and arms of unions.
-//! Invariant: every slot is known and every required one given; an arm has the form that the API wants.
+//! Checks objects and arms of unions.
+//! Invariant: every slot is known and every required one is given. An arm has the form that the API wants.
 
 use base::{Diagnostic, Edit, Span, similar_names};
 use catalog::{ObjectSlot, TextStyle, Type, Union};
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
-use super::{RefCatalog, object_of};
+use super::{RefCatalog, is_null, list_of_one, object_of};
 use crate::check::Checker;
 use crate::check::correction::{SLOTS_SHOWN, append_edit, list_all_names, rename_edit};
 use crate::codes;
 use crate::ir::Expr;
-use crate::syntax::tree::{Arg, Entry, Name, Op, Pred, Value};
+use crate::syntax::tree::{Arg, Entry, Name, Operator, Pred, Value, ValueKind};
 
-type Slots = IndexMap<String, ObjectSlot>;
+/// The slots of an object or an arm, by their names.
+type SlotTypes = IndexMap<String, Slot>;
 
 impl<'s> Checker<'s> {
-    /// The union that a slot takes an arm of.
+    /// Returns the union of which a slot takes an arm, or a list of arms.
     pub(in crate::check) fn arms<'k>(&self, kind: &'k Type) -> Option<&'k Union> {
         match kind {
             Type::Union(union) => Some(union),
@@ -28,7 +29,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// `{amount: 5, currency: "EUR"}`
+    /// Checks `{amount: 5, currency: "EUR"}`.
     pub(super) fn object(
         &mut self,
         ref_catalog: RefCatalog<'_>,
@@ -38,12 +39,12 @@ impl<'s> Checker<'s> {
     ) -> Option<Expr> {
         let pairs: Vec<(&Name, &Value)> = entries.iter().map(|e| (&e.key, &e.value)).collect();
         match kind {
-            Type::Object(slots) => Some(object_of(self.slots(ref_catalog, slots, &pairs, (span, None))?)),
+            Type::Object(slots) => Some(object_of(self.check_slots(ref_catalog, slots, &pairs, span, None)?)),
             Type::Union(union) => self.tagged(ref_catalog, union, &pairs, span),
-            Type::Json => self.untyped_object(entries),
+            Type::Json => self.infer_object(entries),
             Type::String(TextStyle::JsonText) => {
-                let untyped = self.untyped_object(entries)?;
-                let Some(known) = untyped.known() else {
+                let infer_value = self.infer_object(entries)?;
+                let Some(known) = infer_value.known() else {
                     let message = "a text of JSON is written out; it takes no names from elsewhere";
                     self.error(codes::WRONG_TYPE, span, message);
                     return None;
@@ -58,13 +59,13 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn untyped_object(&mut self, entries: &[Entry]) -> Option<Expr> {
+    fn infer_object(&mut self, entries: &[Entry]) -> Option<Expr> {
         let pairs: Vec<Option<(String, Expr)>> =
-            entries.iter().map(|e| Some((e.key.text.to_string(), self.untyped(&e.value)?.expr))).collect();
+            entries.iter().map(|e| Some((e.key.text.to_string(), self.infer_value(&e.value)?.expr))).collect();
         Some(object_of(pairs.into_iter().collect::<Option<_>>()?))
     }
 
-    /// An object that names its arm itself: `{type: "text", body: "…"}`.
+    /// Checks an object that names its arm itself: `{type: "text", body: "…"}`.
     fn tagged(
         &mut self,
         ref_catalog: RefCatalog<'_>,
@@ -73,34 +74,34 @@ impl<'s> Checker<'s> {
         span: Span,
     ) -> Option<Expr> {
         let tag = union.tag.as_deref();
-        let named = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
-        let name = match named.map(|(key, value)| (key, &value.kind)) {
-            Some((key, crate::syntax::tree::ValueKind::String(text))) => {
-                Some(Name { text: text.into(), span: key.span })
-            }
+        let tag_entry = pairs.iter().find(|(key, _)| Some(key.text.as_str()) == tag);
+        let name = tag_entry.and_then(|(key, value)| match &value.kind {
+            ValueKind::String(text) => Some(Name { text: text.into(), span: key.span }),
             _ => None,
-        };
+        });
         let Some(name) = name.filter(|_| !union.nest) else {
             self.report_missing_arm(ref_catalog, union, span);
             return None;
         };
         let rest: Vec<(&Name, &Value)> =
             pairs.iter().copied().filter(|(key, _)| Some(key.text.as_str()) != tag).collect();
-        self.arm(ref_catalog, union, (&name, &rest), span)
+        self.arm(ref_catalog, union, &name, &rest, span)
     }
 
+    /// Reports an object for a union that does not say which arm it is.
     fn report_missing_arm(&mut self, ref_catalog: RefCatalog<'_>, union: &Union, span: Span) {
         let arms: Vec<String> = union.arms.keys().map(|a| self.placeholder_arm(ref_catalog, a, union)).collect();
         let message = "one arm of a union is written with its name";
         self.report(Diagnostic::error(codes::UNKNOWN_ARM, span, message).with_alternatives(arms));
     }
 
-    /// `Circle{radius=1}` where a value belongs; the parser reads it as a query.
+    /// Checks `Circle{radius=1}` in the place of a value. The parser reads it as a query.
     pub(super) fn arm_of_preds(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         kind: &Type,
-        (name, preds): (&Name, &[Pred]),
+        name: &Name,
+        preds: &[Pred],
         span: Span,
     ) -> Option<Expr> {
         let union = self.arms(kind)?.clone();
@@ -110,33 +111,36 @@ impl<'s> Checker<'s> {
                 self.error(codes::UNKNOWN_ARGUMENT, span, "a slot of an arm is one name");
                 return None;
             };
-            if pred.op != Op::Eq {
+            if pred.op != Operator::Eq {
                 self.error(codes::WRONG_OPERATOR, pred.op_span, format!("`{}` is given a value with `=`", slot.text));
                 return None;
             }
             pairs.push((slot, &pred.value));
         }
-        let arm = self.arm(ref_catalog, &union, (name, &pairs), span)?;
-        Some(if matches!(kind, Type::Array(_)) { super::list_of_one(arm) } else { arm })
+        let arm = self.arm(ref_catalog, &union, name, &pairs, span)?;
+        Some(if matches!(kind, Type::Array(_)) { list_of_one(arm) } else { arm })
     }
 
-    /// `.m1(Circle{radius=1})`
+    /// Checks the argument of `.m1(Circle{radius=1})`.
     pub(in crate::check) fn arm_of_args(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         union: &Union,
-        (name, args): (&Name, &[Arg]),
+        name: &Name,
+        args: &[Arg],
         span: Span,
     ) -> Option<Expr> {
         let pairs: Vec<(&Name, &Value)> = args.iter().map(|a| (&a.slot, &a.value)).collect();
-        self.arm(ref_catalog, union, (name, &pairs), span)
+        self.arm(ref_catalog, union, name, &pairs, span)
     }
 
+    /// Checks an arm with its slots. `span` is that of the whole arm.
     pub(super) fn arm(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         union: &Union,
-        (name, pairs): (&Name, &[(&Name, &Value)]),
+        name: &Name,
+        pairs: &[(&Name, &Value)],
         span: Span,
     ) -> Option<Expr> {
         let alike = || union.arms.iter().find(|(arm, _)| arm.eq_ignore_ascii_case(&name.text));
@@ -149,21 +153,23 @@ impl<'s> Checker<'s> {
             return None;
         };
         self.note_case_fix(name, arm);
-        let given = self.slots(ref_catalog, slots, pairs, (span, Some(&name.text)))?;
+        let given = self.check_slots(ref_catalog, slots, pairs, span, Some(&name.text))?;
         Some(arm_expr(union, arm, given))
     }
 
-    fn slots(
+    /// Checks the slots of an object or, if `arm` is its name, of an arm.
+    fn check_slots(
         &mut self,
         ref_catalog: RefCatalog<'_>,
-        slots: &Slots,
+        slots: &SlotTypes,
         pairs: &[(&Name, &Value)],
-        (span, arm): (Span, Option<&str>),
+        span: Span,
+        arm: Option<&str>,
     ) -> Option<Vec<(String, Expr)>> {
         let mut given: Vec<(String, Expr)> = Vec::new();
         let mut is_valid = true;
         for (key, value) in pairs {
-            let wire = self.wire(ref_catalog.map(|h| h.as_ref()), &key.text).to_owned();
+            let wire = self.wire_name_of(ref_catalog.map(|catalog| catalog.as_ref()), &key.text).to_owned();
             let Some((name, slot)) = slots.get_key_value(&wire).or_else(|| slots.get_key_value(key.text.as_str()))
             else {
                 let alternatives = similar_names(&key.text, slots.keys().map(String::as_str));
@@ -179,8 +185,8 @@ impl<'s> Checker<'s> {
                 self.error(codes::DUPLICATE_ARGUMENT, key.span, format!("`{}` is given twice", key.text));
                 is_valid = false;
             }
-            match self.value_in(ref_catalog, &slot.kind, value) {
-                Some(value) if super::reference::is_null(&value) => {}
+            match self.check_value_in(ref_catalog, &slot.kind, value) {
+                Some(value) if is_null(&value) => {}
                 Some(value) => given.push((name.clone(), value)),
                 None => is_valid = false,
             }
@@ -205,7 +211,7 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// One arm as the API wants it.
+/// Writes an arm in the form that the API wants.
 fn arm_expr(union: &Union, name: &str, given: Vec<(String, Expr)>) -> Expr {
     let known: Option<Map<String, Json>> =
         given.iter().map(|(key, value)| Some((key.clone(), value.known()?.clone()))).collect();

@@ -1,5 +1,6 @@
-//! Where a value comes from that is not written out: an earlier name, the row at hand, a read.
-//! Invariant: a path is resolved to columns here; what it leads through is attached to the rows it starts from.
+//! Resolves values that are not written out: an earlier name, the current row, a read.
+//! Invariant: a path is resolved to columns here, and the rows that it leads through are attached to the rows that it
+//! starts from.
 
 use std::sync::Arc;
 
@@ -8,35 +9,53 @@ use serde_json::Value as Json;
 use smol_str::SmolStr;
 
 use crate::check::path::ResolvedPath;
-use crate::check::{Checker, NodeId, RowScope, RowType};
-use crate::ir::{EntityRef, Expr, Path, RowPart, Step, StepKind};
-use crate::syntax::tree::{Args, Name, Node, Part, PartKind, Pred, Primary, Value, ValueKind};
+use crate::check::{Checker, NodeId, RowEntity, RowScope, RowType};
+use crate::ir::{Expr, Path, RowPart, Step, StepKind};
+use crate::syntax::tree::{Key, MethodArgs, Name, Node, Part, PartKind, Pred, Primary, Value, ValueKind};
 
-/// Bytes of a text that is still copied to where it is used.
-const LONG: usize = 4096;
+/// The most bytes of a text that is copied to each place where it is used.
+const MAX_COPIED_TEXT_BYTES: usize = 4096;
 
-/// What was found, before it is known what is wanted of it.
+/// A value whose place decides which part of it is taken.
 #[derive(Debug, Clone)]
 pub(in crate::check) struct ResolvedValue {
+    /// Where the value comes from.
     pub base: ValueSource,
-    /// The rows are of this entity and have its key.
-    pub key: Option<(Arc<Catalog>, SmolStr)>,
-    /// A path of the row; of rows with one column, that column.
-    pub value: Option<(Path, Type, Option<Arc<Catalog>>)>,
+    /// The entity of the rows, if they have its key and can stand for a reference.
+    pub key: Option<RowEntity>,
+    /// The written path or, of rows with one column, that column.
+    pub value: Option<ValuePath>,
+    /// Whether there may be several rows.
     pub many: bool,
-    /// The label that it is nothing but.
+    /// The label, if only a label was written.
     pub label: Option<SmolStr>,
 }
 
+/// A value inside of a row.
+#[derive(Debug, Clone)]
+pub(in crate::check) struct ValuePath {
+    /// Where the value is in the row. Empty for a literal row, which is the value itself.
+    pub path: Path,
+    pub kind: Type,
+    /// The catalog of the entities that references in the value refer to.
+    pub ref_catalog: Option<Arc<Catalog>>,
+}
+
+/// The place that a value comes from.
 #[derive(Debug, Clone)]
 pub(in crate::check) enum ValueSource {
+    /// The rows of a node.
     Step(NodeId),
+    /// The current row.
     Row,
+    /// A read for the current row.
     Read(Vec<Step>),
+    /// A text that is known.
     Known(Json),
 }
 
 impl ValueSource {
+    /// Makes the expression that takes a part of the source.
     pub fn take(self, take: RowPart, many: bool) -> Expr {
         match self {
             ValueSource::Step(node) => Expr::Step { step: node.0, take, many },
@@ -47,79 +66,74 @@ impl ValueSource {
     }
 }
 
-impl ResolvedValue {
-    pub fn key_of(&self) -> Option<EntityRef> {
-        self.key
-            .as_ref()
-            .map(|(ref_catalog, entity)| EntityRef { catalog: ref_catalog.id.clone(), entity: entity.clone() })
-    }
-}
-
 impl<'s> Checker<'s> {
+    /// Resolves an expression that stands for a value.
     pub(in crate::check) fn resolve_value(&mut self, node: &Node) -> Option<ResolvedValue> {
         self.value_depth += 1;
-        let found = self.resolve_source(node);
+        let resolved = self.resolve_source(node);
         self.value_depth -= 1;
         let label = match &node.primary {
             Primary::Name(name) if node.parts.is_empty() => Some(name.name.text.clone()),
             _ => None,
         };
-        Some(ResolvedValue { label, ..found? })
+        Some(ResolvedValue { label, ..resolved? })
     }
 
+    /// Decides whether an expression is a path of the current row, a read for each row, or rows of the program.
     fn resolve_source(&mut self, node: &Node) -> Option<ResolvedValue> {
         let row = self.row_scopes.last().copied();
-        let direct = row.is_some_and(|row| row.space == self.current_space());
+        // Inside of a read for each row, the current row is in a space around the current one. Everything is then a
+        // step of that read already.
+        let is_row_of_current_space = row.is_some_and(|row| row.space == self.current_space());
         match (&node.primary, row) {
             (Primary::Row(span), None) => {
                 self.report_row_outside(*span);
                 None
             }
             (Primary::Row(_), Some(row)) => match self.row_path(row, &node.parts) {
-                Some(found) => Some(found),
-                None if direct => self.per_row_read(node),
+                Some(resolved) => Some(resolved),
+                None if is_row_of_current_space => self.per_row_read(node),
                 None => self.step_path(node),
             },
-            (_, Some(_)) if direct && mentions_row(node) => self.per_row_read(node),
+            (_, Some(_)) if is_row_of_current_space && mentions_row(node) => self.per_row_read(node),
             _ => self.step_path(node),
         }
     }
 
-    /// `_`, `_.path`; nothing when it leads further than fields.
+    /// Resolves `_` or `_.path`. Returns `None` if the path leads further than fields.
     fn row_path(&mut self, row: RowScope, parts: &[Part]) -> Option<ResolvedValue> {
         let names = plain_names(parts)?;
-        let rows = self.spaces[row.space].nodes[row.input.0].rows.clone().single_row();
+        let rows = self.row_type_of(row);
         if names.is_empty() {
             return Some(row_value(ValueSource::Row, &rows));
         }
         let resolved = self.lookup_path(&rows, &names).ok()?;
-        let at = self.attach(row.space, row.input, &resolved.attachments);
-        if let Some(last) = self.row_scopes.last_mut() {
-            last.input = at;
-        }
+        self.attach_to_row(row, &resolved.attachments);
         Some(path_value(ValueSource::Row, &rows, resolved))
     }
 
-    /// A read of its own for each row.
+    /// Resolves an expression as a read for each row.
     fn per_row_read(&mut self, node: &Node) -> Option<ResolvedValue> {
-        let (found, steps) = self.in_new_space(|cx| cx.step_path(node))?;
+        let (resolved, steps) = self.in_new_space(|checker| checker.step_path(node))?;
         let last = steps.len().checked_sub(1);
-        // The steps end with what is taken; whatever was made after it is none of its business.
-        let steps = match (&found.base, last) {
+        // A value is taken from the last step of a read, so the steps that were made after the value's node are
+        // dropped.
+        let steps = match (&resolved.base, last) {
             (ValueSource::Step(node), Some(last)) if node.0 < last => steps.into_iter().take(node.0 + 1).collect(),
             _ => steps,
         };
-        match found.base {
-            ValueSource::Known(_) => Some(found),
-            _ => Some(ResolvedValue { base: ValueSource::Read(steps), ..found }),
+        match resolved.base {
+            ValueSource::Known(_) => Some(resolved),
+            _ => Some(ResolvedValue { base: ValueSource::Read(steps), ..resolved }),
         }
     }
 
-    /// The rows as far as they are rows, then a path of them.
+    /// Resolves an expression to the rows of a node and a path in them. Names behind the last other part may be
+    /// relations or fields: relations are followed until the rest of the names is a path of fields.
     fn step_path(&mut self, node: &Node) -> Option<ResolvedValue> {
         let plain = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
         let from = node.parts.iter().rposition(|part| !plain(part)).map_or(0, |at| at + 1);
-        let mut at = self.chain(&node.primary, &node.parts[..from], node.head)?;
+        let mut at = self.check_chain(&node.primary, &node.parts[..from], node.head)?;
         let rest = &node.parts[from..];
         for done in 0..rest.len() {
             let names = plain_names(&rest[done..])?;
@@ -128,11 +142,10 @@ impl<'s> Checker<'s> {
                 if let Some(known) = self.known_text(at) {
                     return Some(known);
                 }
-                let here = self.current_space();
-                let at = self.attach(here, at, &resolved.attachments);
+                let at = self.attach(at, &resolved.attachments);
                 return Some(path_value(ValueSource::Step(at), &rows, resolved));
             }
-            at = self.part(at, &rest[done], node.head.start)?;
+            at = self.apply_part(at, &rest[done], node.head.start)?;
         }
         if let Some(known) = self.known_text(at) {
             return Some(known);
@@ -141,8 +154,8 @@ impl<'s> Checker<'s> {
         Some(row_value(ValueSource::Step(at), &rows))
     }
 
-    /// A block bound to a name is its text, wherever it is used. A long one stays where it is: a program that uses it often
-    /// must not become a plan of many copies.
+    /// Returns the text of a node that is a block of text. A long text stays a step, because a program that uses it
+    /// often would become a plan with many copies.
     fn known_text(&self, node: NodeId) -> Option<ResolvedValue> {
         let node = self.checked_node(node);
         let content = match &node.kind {
@@ -153,7 +166,7 @@ impl<'s> Checker<'s> {
             },
             _ => return None,
         };
-        if content.len() > LONG {
+        if content.len() > MAX_COPIED_TEXT_BYTES {
             return None;
         }
         Some(ResolvedValue {
@@ -163,28 +176,31 @@ impl<'s> Checker<'s> {
     }
 }
 
+/// Makes a value of whole rows.
 fn row_value(base: ValueSource, rows: &RowType) -> ResolvedValue {
     let key = rows.entity.as_ref().filter(|of| {
         let key = of.catalog.entity(&of.entity).map(|e| e.key.as_slice()).unwrap_or_default();
         rows.has_unread_fields || key.iter().all(|part| rows.has_column(part))
     });
     let value = match rows.column_at(0).filter(|_| rows.columns.len() == 1) {
-        Some(only) if rows.is_literal => Some((Vec::new(), only.kind, only.ref_catalog)),
-        Some(only) => Some((vec![only.name], only.kind, only.ref_catalog)),
-        None if rows.has_unknown_columns => Some((Vec::new(), Type::Json, None)),
+        Some(only) if rows.is_literal => {
+            Some(ValuePath { path: Vec::new(), kind: only.kind, ref_catalog: only.ref_catalog })
+        }
+        Some(only) => Some(ValuePath { path: vec![only.name], kind: only.kind, ref_catalog: only.ref_catalog }),
+        None if rows.has_unknown_columns => Some(ValuePath { path: Vec::new(), kind: Type::Json, ref_catalog: None }),
         None => None,
     };
-    let key = key.map(|of| (of.catalog.clone(), of.entity.clone()));
-    ResolvedValue { base, key, value, many: rows.many, label: None }
+    ResolvedValue { base, key: key.cloned(), value, many: rows.many, label: None }
 }
 
+/// Makes a value of a path in rows.
 fn path_value(base: ValueSource, rows: &RowType, resolved: ResolvedPath) -> ResolvedValue {
-    let value = Some((resolved.path, resolved.kind, resolved.ref_catalog));
+    let value = Some(ValuePath { path: resolved.path, kind: resolved.kind, ref_catalog: resolved.ref_catalog });
     ResolvedValue { base, key: None, value, many: rows.many, label: None }
 }
 
-/// The names of parts that are nothing but `.name`.
-pub(in crate::check) fn plain_names(parts: &[Part]) -> Option<Vec<Name>> {
+/// Returns the names of parts, if each is only `.name`.
+fn plain_names(parts: &[Part]) -> Option<Vec<Name>> {
     parts
         .iter()
         .map(|part| match &part.kind {
@@ -194,18 +210,16 @@ pub(in crate::check) fn plain_names(parts: &[Part]) -> Option<Vec<Name>> {
         .collect()
 }
 
-/// Whether what is written depends on the row at hand.
+/// Returns whether an expression depends on the current row.
 fn mentions_row(node: &Node) -> bool {
     let primary = match &node.primary {
         Primary::Row(_) => true,
-        Primary::Get { key: crate::syntax::tree::Key::Unary(value), .. } => value_mentions_row(value),
-        Primary::Get { key: crate::syntax::tree::Key::Slots(slots), .. } => {
-            slots.iter().any(|a| value_mentions_row(&a.value))
-        }
+        Primary::Get { key: Key::Unary(value), .. } => value_mentions_row(value),
+        Primary::Get { key: Key::Slots(slots), .. } => slots.iter().any(|a| value_mentions_row(&a.value)),
         Primary::Query { preds, .. } => preds_mention_row(preds),
         Primary::Search { text, preds, .. } => value_mentions_row(text) || preds_mention_row(preds),
         Primary::List(values) => values.iter().any(value_mentions_row),
-        Primary::Name(_) | Primary::Host(_) | Primary::Text(_) | Primary::Error(_) => false,
+        Primary::Name(_) | Primary::HandleCall(_) | Primary::Text(_) | Primary::Error(_) => false,
     };
     primary || node.parts.iter().any(|part| part_mentions_row(&part.kind))
 }
@@ -216,7 +230,7 @@ fn part_mentions_row(part: &PartKind) -> bool {
         | PartKind::Back { preds, .. }
         | PartKind::Braces { preds }
         | PartKind::Filter { preds } => preds_mention_row(preds),
-        PartKind::Method { args: Args::Slots(args) | Args::Variant { args, .. }, .. } => {
+        PartKind::Method { args: MethodArgs::Slots(args) | MethodArgs::Variant { args, .. }, .. } => {
             args.iter().any(|a| value_mentions_row(&a.value))
         }
         PartKind::Derive { object } => object.iter().any(|e| value_mentions_row(&e.value)),

@@ -1,5 +1,6 @@
-//! Blocks of text: `<<TAG`, the text, a line `TAG`.
-//! Invariant: the lines that could close a block are found once for the whole text, however many blocks it opens.
+//! Reads heredocs, the blocks of text of the language: `<<TAG`, the text, a line `TAG`.
+//! Invariant: the lines that could close a heredoc are collected once for the whole text, however many heredocs it
+//! opens.
 
 use std::collections::HashMap;
 
@@ -7,81 +8,88 @@ use base::{Diagnostic, Span};
 
 use super::Lexer;
 use crate::codes;
-use crate::syntax::Mode;
+use crate::syntax::ParseMode;
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
 
-/// How far a text on the opener's own line is looked for.
-const LONGEST: usize = 120;
+/// The bytes behind an opener that are searched for a text on the same line.
+const MAX_LINE_REST_BYTES: usize = 120;
 
-/// For each tag: the lines that could close a block, and those that open one.
-pub(super) struct ClosingLines<'t>(HashMap<&'t str, Lines>);
+/// For each tag: the lines that could close a heredoc, and those that open one.
+pub(super) struct ClosingLines<'t>(HashMap<&'t str, TagLines>);
 
+/// The lines of one tag, each list in the order of the text.
 #[derive(Default)]
-struct Lines {
-    /// The line begins with the tag, and nothing but closers and commas follows.
-    closing: Vec<Line>,
-    /// A closer or a comma follows the tag, and then more.
-    sloppy: Vec<Line>,
-    /// The line ends with `<<TAG`.
-    opening: Vec<Line>,
+struct TagLines {
+    /// Lines that begin with the tag, with nothing but closers and commas behind it.
+    closing: Vec<TagLine>,
+    /// Lines that begin with the tag and a closer or a comma, with more behind.
+    sloppy: Vec<TagLine>,
+    /// Lines that end with `<<TAG`.
+    opening: Vec<TagLine>,
 }
 
+/// A line with a tag.
 #[derive(Clone, Copy)]
-struct Line {
+struct TagLine {
+    /// The offset at which the line starts.
     start: usize,
-    /// After the tag.
+    /// The offset behind the tag at the start of the line.
     end: usize,
 }
 
-enum Closing {
-    Line(Line),
-    /// More follows the tag on its line.
-    Sloppy(Line),
+/// The line that closes a heredoc.
+enum ClosingLine {
+    /// Only closers follow the tag on the line.
+    Line(TagLine),
+    /// More than closers follows the tag on the line.
+    Sloppy(TagLine),
+    /// No line closes it.
     None,
 }
 
 impl<'t> ClosingLines<'t> {
+    /// Collects the lines of all tags in one pass.
     fn new(text: &'t str) -> Self {
-        let mut tags: HashMap<&'t str, Lines> = HashMap::new();
+        let mut tags: HashMap<&'t str, TagLines> = HashMap::new();
         let mut start = 0;
         for line in text.split_inclusive('\n') {
             let indent = line.len() - line.trim_start().len();
             let content = line.trim();
-            let tag = tag_of(content);
+            let tag = leading_tag(content);
             let after = content.get(tag.len()..).unwrap_or("");
-            let place = Line { start, end: start + indent + tag.len() };
+            let tag_line = TagLine { start, end: start + indent + tag.len() };
             let closer = |c: char| ")]},".contains(c);
             if !tag.is_empty() && after.chars().all(|c| c.is_whitespace() || closer(c)) {
-                tags.entry(tag).or_default().closing.push(place);
+                tags.entry(tag).or_default().closing.push(tag_line);
             } else if !tag.is_empty() && after.trim_start().starts_with(closer) {
-                tags.entry(tag).or_default().sloppy.push(place);
+                tags.entry(tag).or_default().sloppy.push(tag_line);
             }
             let opener = content.rfind("<<").and_then(|at| content.get(at + 2..));
-            if let Some(opened) = opener.filter(|opened| !opened.is_empty() && tag_of(opened) == *opened) {
-                tags.entry(opened).or_default().opening.push(place);
+            if let Some(opened) = opener.filter(|opened| !opened.is_empty() && leading_tag(opened) == *opened) {
+                tags.entry(opened).or_default().opening.push(tag_line);
             }
             start += line.len();
         }
         Self(tags)
     }
 
-    /// What closes the block that `tag` opens at `after`. A line with more after its tag does if no other line would, or if
-    /// the block would otherwise hold the opener of the block that the other line closes.
-    fn of(&self, tag: &str, after: usize) -> Closing {
-        let Some(lines) = self.0.get(tag) else { return Closing::None };
+    /// Finds the line that closes the heredoc that `tag` opens at `after`. A sloppy line closes it if no proper line
+    /// does, or if the heredoc would otherwise contain the opener of another heredoc, which the proper line closes.
+    fn closing_of(&self, tag: &str, after: usize) -> ClosingLine {
+        let Some(lines) = self.0.get(tag) else { return ClosingLine::None };
         match (first_after(&lines.closing, after), first_after(&lines.sloppy, after)) {
             (Some(line), Some(sloppy)) if sloppy.start < line.start && lines.opens_between(sloppy, line) => {
-                Closing::Sloppy(sloppy)
+                ClosingLine::Sloppy(sloppy)
             }
-            (Some(line), _) => Closing::Line(line),
-            (None, Some(sloppy)) => Closing::Sloppy(sloppy),
-            (None, None) => Closing::None,
+            (Some(line), _) => ClosingLine::Line(line),
+            (None, Some(sloppy)) => ClosingLine::Sloppy(sloppy),
+            (None, None) => ClosingLine::None,
         }
     }
 
-    /// What closes the block of an opener that has more on its line: no line that closes another block.
-    fn of_crowded(&self, tag: &str, after: usize) -> Option<Line> {
+    /// Finds the line that closes a heredoc whose opener has more on its line, unless that line closes another heredoc.
+    fn closing_of_crowded(&self, tag: &str, after: usize) -> Option<TagLine> {
         let lines = self.0.get(tag)?;
         let line = first_after(&lines.closing, after)?;
         let opening = first_after(&lines.opening, after);
@@ -89,19 +97,21 @@ impl<'t> ClosingLines<'t> {
     }
 }
 
-impl Lines {
-    fn opens_between(&self, from: Line, to: Line) -> bool {
+impl TagLines {
+    /// Returns whether a heredoc is opened between two lines.
+    fn opens_between(&self, from: TagLine, to: TagLine) -> bool {
         let next = self.opening.get(self.opening.partition_point(|line| line.start < from.start));
         next.is_some_and(|opening| opening.start < to.start)
     }
 }
 
-fn first_after(lines: &[Line], after: usize) -> Option<Line> {
+/// Returns the first line that starts behind an offset.
+fn first_after(lines: &[TagLine], after: usize) -> Option<TagLine> {
     lines.get(lines.partition_point(|line| line.start <= after)).copied()
 }
 
-/// The tag that `text` begins with; empty if there is none.
-fn tag_of(text: &str) -> &str {
+/// Returns the tag at the start of `text`, or an empty text.
+fn leading_tag(text: &str) -> &str {
     if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
         return "";
     }
@@ -109,10 +119,10 @@ fn tag_of(text: &str) -> &str {
     text.get(..end).unwrap_or("").trim_end_matches('-')
 }
 
-/// Tag and body of a heredoc token.
-pub(in crate::syntax) fn parts(token: &str) -> (&str, &str) {
+/// Splits the text of a heredoc token into its tag and its body.
+pub(in crate::syntax) fn heredoc_tag_and_body(token: &str) -> (&str, &str) {
     let opener = token.get(2..).unwrap_or("");
-    let tag = tag_of(opener);
+    let tag = leading_tag(opener);
     let Some(first) = opener.find('\n') else {
         return (tag, "");
     };
@@ -122,120 +132,130 @@ pub(in crate::syntax) fn parts(token: &str) -> (&str, &str) {
 }
 
 impl<'t> Lexer<'t, '_> {
+    /// Reads the token at `<<`: a heredoc, a place to fill in a taught line, or a mistake.
     pub(super) fn heredoc(&mut self, start: usize) {
-        let tag = tag_of(self.rest(start + 2));
+        let tag = leading_tag(self.rest(start + 2));
         if tag.is_empty() {
-            self.bad_opener(start);
+            self.report_bad_opener(start);
             return;
         }
         let opener = Span::new(start, start + 2 + tag.len());
         let after = self.rest(opener.end as usize);
         let after = after.trim_start_matches([' ', '\t', '\r']);
         let alone = after.is_empty() || after.starts_with('\n');
-        let crowded = if alone { None } else { self.closing_lines().of_crowded(tag, start) };
-        let closing = if alone { self.closing_lines().of(tag, start) } else { Closing::None };
-        match (closing, crowded) {
-            (Closing::Line(line), _) => self.block(start, line),
-            (Closing::Sloppy(line), _) if self.mode == Mode::Program => self.sloppy_block(start, line, tag),
-            _ if self.mode == Mode::Taught => {
+        let crowded_close = if alone { None } else { self.closing_lines().closing_of_crowded(tag, start) };
+        let closing = if alone { self.closing_lines().closing_of(tag, start) } else { ClosingLine::None };
+        match (closing, crowded_close) {
+            (ClosingLine::Line(line), _) => self.push_block(start, line),
+            (ClosingLine::Sloppy(line), _) if self.mode == ParseMode::Program => self.sloppy_block(start, line, tag),
+            _ if self.mode == ParseMode::Taught => {
                 self.push(TokenKind::Hole, opener);
-                self.jump(opener.end as usize);
+                self.skip_to(opener.end as usize);
             }
-            (_, Some(line)) => self.opener_not_alone(opener, line),
-            _ if alone => self.unclosed(opener, tag),
-            _ => self.on_one_line(opener, tag),
+            (_, Some(line)) => self.report_opener_not_alone(opener, line),
+            _ if alone => self.report_unclosed(opener, tag),
+            _ => self.report_text_on_opener_line(opener, tag),
         }
     }
 
-    fn block(&mut self, start: usize, line: Line) {
+    fn push_block(&mut self, start: usize, line: TagLine) {
         self.push(TokenKind::Heredoc, Span::new(start, line.end));
-        self.jump(line.end);
+        self.skip_to(line.end);
     }
 
-    /// The closing line is like `TAG).limit(3)` or `TAG, p6=1)`.
-    fn sloppy_block(&mut self, start: usize, line: Line, tag: &str) {
-        let place = Span::new(line.end - tag.len(), line.end);
+    /// Reads a heredoc whose closing line is like `TAG).limit(3)` or `TAG, p6=1)`, and says so in a note.
+    fn sloppy_block(&mut self, start: usize, line: TagLine, tag: &str) {
+        let tag_span = Span::new(line.end - tag.len(), line.end);
         let message = format!("`{tag}` was read as the end of the text, although more follows it on its line");
-        self.reports.add(Diagnostic::note(codes::UNCLOSED_HEREDOC, place, message));
-        self.block(start, line);
+        self.reports.add(Diagnostic::note(codes::UNCLOSED_HEREDOC, tag_span, message));
+        self.push_block(start, line);
     }
 
-    /// The rest of the line, as far as it is looked at.
-    fn near(&self, from: usize) -> &'t str {
+    /// Returns the rest of the line, at most `MAX_LINE_REST_BYTES` of it.
+    fn rest_of_line(&self, from: usize) -> &'t str {
         let rest = self.rest(from);
-        let near = rest.get(..rest.floor_char_boundary(LONGEST.min(rest.len()))).unwrap_or("");
-        near.split('\n').next().unwrap_or("")
+        let rest_of_line = rest.get(..rest.floor_char_boundary(MAX_LINE_REST_BYTES.min(rest.len()))).unwrap_or("");
+        rest_of_line.split('\n').next().unwrap_or("")
     }
 
+    /// Returns the lines of all tags, which are collected at the first call.
     fn closing_lines(&mut self) -> &ClosingLines<'t> {
-        if self.closing.is_none() {
+        if self.closing_lines.is_none() {
             self.steps += self.text.len();
         }
-        self.closing.get_or_insert_with(|| ClosingLines::new(self.text))
+        self.closing_lines.get_or_insert_with(|| ClosingLines::new(self.text))
     }
 
-    fn unclosed(&mut self, opener: Span, tag: &str) {
+    fn report_unclosed(&mut self, opener: Span, tag: &str) {
         if self.reports.accepts(opener) {
-            let place = self.reports.place(opener.start);
-            let message =
-                format!("`<<{tag}` opened at {place} is not closed; end its text with a line that holds only `{tag}`");
+            let position = self.reports.position(opener.start);
+            let message = format!(
+                "`<<{tag}` opened at {position} is not closed; end its text with a line that holds only `{tag}`"
+            );
             self.reports.add(Diagnostic::error(codes::UNCLOSED_HEREDOC, opener, message).with_copy(tag));
         }
-        self.take_the_rest(opener);
+        self.discard_rest(opener);
     }
 
-    pub(super) fn take_the_rest(&mut self, opener: Span) {
-        self.cut = true;
+    /// Skips the rest of the text, which belongs to a text that nothing closes.
+    pub(super) fn discard_rest(&mut self, opener: Span) {
+        self.rest_discarded = true;
         self.push(TokenKind::Bad, opener);
-        self.jump(self.text.len());
+        self.skip_to(self.text.len());
     }
 
-    /// `m1(p5=<<TAG)` with the text on the next lines.
-    fn opener_not_alone(&mut self, opener: Span, line: Line) {
+    /// Reports `m1(p5=<<TAG)` with the text on the next lines, and skips that text when the line ends.
+    fn report_opener_not_alone(&mut self, opener: Span, line: TagLine) {
         let tag = opener.of(self.text).trim_start_matches('<');
         let message = format!(
             "nothing may follow `<<{tag}` on its line: what belongs after the text follows the closing `{tag}`"
         );
         let diagnostic = Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message);
-        let near = self.near(opener.end as usize);
-        let closers = near.len() < LONGEST && near.chars().all(|c| c.is_whitespace() || ")]},".contains(c));
-        self.reports.add(if closers { diagnostic.with_copy(format!("{tag}{}", near.trim())) } else { diagnostic });
+        let rest_of_line = self.rest_of_line(opener.end as usize);
+        let closers = rest_of_line.len() < MAX_LINE_REST_BYTES
+            && rest_of_line.chars().all(|c| c.is_whitespace() || ")]},".contains(c));
+        self.reports.add(if closers {
+            diagnostic.with_copy(format!("{tag}{}", rest_of_line.trim()))
+        } else {
+            diagnostic
+        });
         self.push(TokenKind::Bad, opener);
-        self.resume = self.resume.max(line.end);
-        self.jump(opener.end as usize);
+        self.resume_at = self.resume_at.max(line.end);
+        self.skip_to(opener.end as usize);
     }
 
-    /// `<<T text T`, or a `<<T` that was copied from the table and not filled.
-    fn on_one_line(&mut self, opener: Span, tag: &str) {
+    /// Reports `<<T text T`, or a `<<T` that was copied from a table and not filled.
+    fn report_text_on_opener_line(&mut self, opener: Span, tag: &str) {
         let message = format!(
             "the text of `<<{tag}` starts on the next line and ends with a line `{tag}`; a short text is a string"
         );
         let diagnostic = Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message);
-        let near = self.near(opener.end as usize);
-        let close = near.match_indices(tag).map(|(at, _)| at).find(|at| {
+        let rest_of_line = self.rest_of_line(opener.end as usize);
+        let close = rest_of_line.match_indices(tag).map(|(at, _)| at).find(|at| {
             let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '<');
-            apart(near.get(..*at).and_then(|text| text.chars().next_back()))
-                && apart(near.get(at + tag.len()..).and_then(|text| text.chars().next()))
+            apart(rest_of_line.get(..*at).and_then(|text| text.chars().next_back()))
+                && apart(rest_of_line.get(at + tag.len()..).and_then(|text| text.chars().next()))
         });
         let Some(close) = close else {
             let filled = quoted("text");
             self.reports.fix(diagnostic, opener, &filled);
             self.push(TokenKind::Bad, opener);
-            self.jump(opener.end as usize);
+            self.skip_to(opener.end as usize);
             return;
         };
         let end = opener.end as usize + close + tag.len();
         let whole = Span::new(opener.start as usize, end);
-        self.reports.fix(diagnostic, whole, &quoted(near.get(..close).unwrap_or("").trim()));
+        self.reports.fix(diagnostic, whole, &quoted(rest_of_line.get(..close).unwrap_or("").trim()));
         self.push(TokenKind::Bad, whole);
-        self.jump(end);
+        self.skip_to(end);
     }
 
-    /// `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"`, `<< TAG`
-    fn bad_opener(&mut self, start: usize) {
+    /// Reports `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"` or `<< TAG`, and skips the text that the opener was probably meant
+    /// for.
+    fn report_bad_opener(&mut self, start: usize) {
         let rest = self.rest(start + 2);
         let gap: usize = rest.chars().take(4).take_while(|c| "<-~'\" ".contains(*c)).map(char::len_utf8).sum();
-        let tag = tag_of(rest.get(gap..).unwrap_or(""));
+        let tag = leading_tag(rest.get(gap..).unwrap_or(""));
         let mut end = start + 2 + gap + tag.len();
         if !tag.is_empty() && self.rest(end).starts_with(['\'', '"']) {
             end += 1;
@@ -247,23 +267,23 @@ impl<'t> Lexer<'t, '_> {
             shown(opener.of(self.text).trim_end())
         );
         self.reports.fix(Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message), opener, &format!("<<{name}"));
-        let line = if tag.is_empty() { None } else { self.closing_lines().of_crowded(tag, start) };
+        let line = if tag.is_empty() { None } else { self.closing_lines().closing_of_crowded(tag, start) };
         let alone = self.rest(end).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
         match line {
             Some(line) if alone => {
                 self.push(TokenKind::Bad, Span::new(start, line.end));
-                self.jump(line.end);
+                self.skip_to(line.end);
             }
             Some(line) => {
                 self.push(TokenKind::Bad, opener);
-                self.resume = self.resume.max(line.end);
-                self.jump(end);
+                self.resume_at = self.resume_at.max(line.end);
+                self.skip_to(end);
             }
-            // What follows is most likely the text: reading it as program would only add noise.
-            None if alone => self.take_the_rest(opener),
+            // The lines below are most likely the text. To lex them as program would only add diagnostics.
+            None if alone => self.discard_rest(opener),
             None => {
                 self.push(TokenKind::Bad, opener);
-                self.jump(end);
+                self.skip_to(end);
             }
         }
     }

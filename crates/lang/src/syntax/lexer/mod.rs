@@ -1,6 +1,7 @@
-//! Text to tokens. Comments and blanks end here; strings are in `quote`, blocks of text in `heredoc`, stray characters in
-//! `stray`.
-//! Invariant: each byte is looked at a bounded number of times; every token lies inside the text, between characters.
+//! Splits text into tokens. Comments and blanks end here. Strings are in `quote`, heredocs in `heredoc`, stray
+//! characters in `stray`.
+//! Invariant: each byte is looked at a bounded number of times. Every token lies inside the text and between
+//! characters.
 
 mod heredoc;
 mod quote;
@@ -10,84 +11,97 @@ mod stray;
 use base::{Diagnostic, Span};
 use logos::Logos;
 
-use super::Mode;
+use super::ParseMode;
 use super::reports::{Reports, quoted, shown};
 use super::token::{Token, TokenKind};
 use crate::codes;
 use heredoc::ClosingLines;
-pub(super) use heredoc::parts as heredoc_parts;
-use quote::Scans;
+pub(super) use heredoc::heredoc_tag_and_body;
+use quote::QuoteScans;
 pub(super) use quote::decode;
-use raw::Raw;
+use raw::RawToken;
 
+/// The result of lexing a text.
 pub(super) struct Lexed {
-    /// With a `Newline` for every line break that stands between tokens.
+    /// The tokens, with a `Newline` for every line break between tokens.
     pub tokens: Vec<Token>,
-    /// A block of text that nothing closes took the rest: what is open before it is not the author's mistake.
-    pub cut: bool,
+    /// Whether an unclosed text took the rest of the program. The brackets that are open before it are then not the
+    /// author's mistake.
+    pub rest_discarded: bool,
+    /// The number of bytes that were looked at, for the test that the work is linear.
     pub steps: usize,
 }
 
-pub(super) fn lex<'t>(text: &'t str, mode: Mode, reports: &mut Reports<'t>) -> Lexed {
+/// Splits a text into tokens. Text that is no token is reported and becomes a token `Bad`.
+pub(super) fn lex<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> Lexed {
     let mut lexer = Lexer {
         text,
         mode,
-        raw: Raw::lexer(text),
+        raw: RawToken::lexer(text),
         reports,
         tokens: Vec::new(),
-        scans: Scans::default(),
-        closing: None,
-        resume: 0,
-        cut: false,
+        quote_scans: QuoteScans::default(),
+        closing_lines: None,
+        resume_at: 0,
+        rest_discarded: false,
         steps: 0,
     };
     while let Some(raw) = lexer.raw.next() {
-        lexer.one(raw.unwrap_or(Raw::Other));
+        lexer.read_token(raw.unwrap_or(RawToken::Other));
     }
-    Lexed { tokens: lexer.tokens, cut: lexer.cut, steps: lexer.steps }
+    Lexed { tokens: lexer.tokens, rest_discarded: lexer.rest_discarded, steps: lexer.steps }
 }
 
+/// The state of the lexer.
 struct Lexer<'t, 'r> {
     text: &'t str,
-    mode: Mode,
-    raw: logos::Lexer<'t, Raw>,
+    mode: ParseMode,
+    /// The generated lexer of the plain tokens, and the position in the text.
+    raw: logos::Lexer<'t, RawToken>,
     reports: &'r mut Reports<'t>,
+    /// The tokens so far.
     tokens: Vec<Token>,
-    scans: Scans,
-    /// Made when the first block is opened.
-    closing: Option<ClosingLines<'t>>,
-    /// Where to go on at the end of this line: after the body of a block whose opener had more on its line.
-    resume: usize,
-    cut: bool,
+    /// The last search for each kind of quote.
+    quote_scans: QuoteScans,
+    /// The lines that may close a heredoc, which are collected when the first heredoc is opened.
+    closing_lines: Option<ClosingLines<'t>>,
+    /// The offset at which lexing continues after this line: behind the body of a heredoc whose opener had more on its
+    /// line. 0 if there is none.
+    resume_at: usize,
+    /// As in [`Lexed`].
+    rest_discarded: bool,
+    /// As in [`Lexed`].
     steps: usize,
 }
 
 impl<'t> Lexer<'t, '_> {
-    fn one(&mut self, raw: Raw) {
+    /// Makes the token of a raw token. Those that need a look ahead are read by a function of their own.
+    fn read_token(&mut self, raw: RawToken) {
         let range = self.raw.span();
-        let (start, span) = (range.start, Span::new(range.start, range.end));
+        let start = range.start;
+        let span = Span::new(range.start, range.end);
         self.steps += range.len();
-        if let Some(kind) = raw.plain() {
+        if let Some(kind) = raw.fixed_kind() {
             self.push(kind, span);
             return;
         }
         match raw {
-            Raw::Newline => {
-                if self.resume > range.end {
-                    self.jump(self.resume);
+            RawToken::Newline => {
+                if self.resume_at > range.end {
+                    self.skip_to(self.resume_at);
                 } else {
                     self.push(TokenKind::Newline, span);
                 }
             }
-            Raw::Word => self.word(span),
-            Raw::BadNumber => self.bad_number(span),
-            Raw::Quote => self.string(start),
-            Raw::TripleQuote => self.triple(start),
-            Raw::OtherQuote => self.other_quote(start),
-            Raw::Fence => self.fence(start),
-            Raw::Heredoc => self.heredoc(start),
-            Raw::Alias => self.alias(span),
-            Raw::Other => self.stray(start),
+            RawToken::Word => self.word(span),
+            RawToken::BadNumber => self.bad_number(span),
+            RawToken::Quote => self.string(start),
+            RawToken::TripleQuote => self.triple_quoted(start),
+            RawToken::OtherQuote => self.other_quote(start),
+            RawToken::Fence => self.fence(start),
+            RawToken::Heredoc => self.heredoc(start),
+            RawToken::Alias => self.alias(span),
+            RawToken::Other => self.stray_character(start),
             _ => {}
         }
     }
@@ -96,8 +110,8 @@ impl<'t> Lexer<'t, '_> {
         self.tokens.push(Token { kind, span });
     }
 
-    /// Goes on reading at `to`.
-    fn jump(&mut self, to: usize) {
+    /// Continues lexing at `to`, if that is behind the current token.
+    fn skip_to(&mut self, to: usize) {
         let end = self.raw.span().end;
         if to > end && self.text.is_char_boundary(to) {
             self.steps += to - end;
@@ -105,11 +119,12 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
+    /// Returns the text from an offset.
     fn rest(&self, from: usize) -> &'t str {
         self.text.get(from..).unwrap_or("")
     }
 
-    /// Where the line of `from` ends, before its `\n` or `\r\n`.
+    /// Returns the offset at which the line of `from` ends, before its `\n` or `\r\n`.
     fn line_end(&mut self, from: usize) -> usize {
         let rest = self.rest(from);
         let line = rest.find('\n').map_or(rest, |at| rest.get(..at).unwrap_or(""));
@@ -117,6 +132,7 @@ impl<'t> Lexer<'t, '_> {
         from + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
+    /// Reads a word. `1_000` is refused as a number with a wrong spelling.
     fn word(&mut self, span: Span) {
         let text = span.of(self.text);
         if text == "_" {
@@ -133,6 +149,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
+    /// Reports a number that is not spelled as one, with the spelling that was probably meant.
     fn bad_number(&mut self, span: Span) {
         let text = span.of(self.text);
         let digits = text.trim_start_matches(['+', '-']);
@@ -158,17 +175,19 @@ impl<'t> Lexer<'t, '_> {
         self.push(TokenKind::Bad, span);
     }
 
+    /// Reads another language's spelling of a token and says so in a note.
     fn alias(&mut self, span: Span) {
         let written = span.of(self.text);
-        let kind = raw::meant(written);
+        let kind = raw::alias_kind(written);
         let message = format!("`{written}` was read as `{kind}`");
         self.reports.add(Diagnostic::note(codes::UNEXPECTED, span, message));
         self.push(kind, span);
     }
 
-    /// A Markdown fence around the program.
+    /// Skips a Markdown fence around the program.
     fn fence(&mut self, start: usize) {
-        // Between a line break and this token there are only blanks: a comment would have run to the next line break.
+        // A fence begins a line. Only blanks can stand between the line break and this token, because a comment would
+        // have run to the next line break.
         let opens_line = matches!(self.tokens.last().map(|token| token.kind), None | Some(TokenKind::Newline));
         if !opens_line {
             self.other_quote(start);
@@ -177,6 +196,6 @@ impl<'t> Lexer<'t, '_> {
         let end = self.line_end(start);
         let span = Span::new(start, start + 3);
         self.reports.add(Diagnostic::note(codes::BAD_CHARACTER, span, "the ``` fence around the program was left out"));
-        self.jump(end);
+        self.skip_to(end);
     }
 }

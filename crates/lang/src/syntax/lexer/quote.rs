@@ -1,4 +1,4 @@
-//! Strings, and the quotes of other languages.
+//! Reads strings, and the quotes of other languages.
 //! Invariant: the search for a closing quote never covers the same text twice.
 
 use base::{Diagnostic, Span};
@@ -8,25 +8,32 @@ use crate::codes;
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
 
-/// Text longer than this is not repeated in a correction.
-const LONGEST: usize = 120;
+/// A text of more bytes than this is not repeated in a correction.
+const MAX_COPIED_BYTES: usize = 120;
 
-/// The last search for each quote. A search that starts inside an earlier one, after a quote, is in the same state as the
-/// earlier one was there (a quote it passed was escaped, and an escape ends with its character), so it ends at the same place.
+/// The last search for the closing quote of each kind. A search that starts inside the text of an earlier one, behind a
+/// quote, ends at the same position: the quote was escaped for the earlier search, an escape ends with its character,
+/// and so both searches are in the same state there.
 #[derive(Default)]
-pub(super) struct Scans([Option<Scan>; 5]);
+pub(super) struct QuoteScans([Option<QuoteScan>; 5]);
 
+/// A search for a closing quote.
 #[derive(Clone, Copy)]
-struct Scan {
+struct QuoteScan {
+    /// The offset at which the search started.
     from: usize,
+    /// The offset of the closing quote, or the end of the searched text.
     to: usize,
-    /// A quote stands at `to`.
+    /// Whether a quote stands at `to`.
     closed: bool,
-    /// Between what stands before and after it, this quote must be one that opens a string.
+    /// Whether the quote at `to` more likely opens a string, judged by the characters before and behind it. The string
+    /// that was searched is then unclosed.
     opens: bool,
 }
 
 impl Lexer<'_, '_> {
+    /// Reads a string. It is unclosed if no quote follows, or if a later line has a quote that must be the opener of
+    /// another string.
     pub(super) fn string(&mut self, start: usize) {
         let scan = self.scan('"', start + 1);
         let first_line = self.line_break_before(start, scan.to);
@@ -37,10 +44,10 @@ impl Lexer<'_, '_> {
         let span = Span::new(start, scan.to + 1);
         self.check_escapes(span);
         self.push(TokenKind::String, span);
-        self.jump(scan.to + 1);
+        self.skip_to(scan.to + 1);
     }
 
-    /// `'text'`, `` `text` `` and curly quotes: read as a string, and refused.
+    /// Reads `'text'`, `` `text` `` and curly quotes as a string, and reports them.
     pub(super) fn other_quote(&mut self, start: usize) {
         let quote = self.rest(start).chars().next().unwrap_or('\'');
         let inner = start + quote.len_utf8();
@@ -57,24 +64,24 @@ impl Lexer<'_, '_> {
             format!("text goes into double quotes, not {quote}…{}", self.rest(scan.to).chars().next().unwrap_or(quote));
         let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
         let text = decode(span.of(self.text));
-        if text.len() > LONGEST {
+        if text.len() > MAX_COPIED_BYTES {
             self.reports.add(diagnostic);
         } else {
             self.reports.fix(diagnostic, span, &quoted(&text));
         }
         self.push(TokenKind::String, span);
-        self.jump(span.end as usize);
+        self.skip_to(span.end as usize);
     }
 
-    /// `"""text"""`
-    pub(super) fn triple(&mut self, start: usize) {
+    /// Reports `"""text"""`.
+    pub(super) fn triple_quoted(&mut self, start: usize) {
         let inner = start + 3;
         let close = self.rest(inner).find("\"\"\"");
         let Some(length) = close else {
             let message = "there is no `\"\"\"`, and nothing closes this one; write a string, or `<<TAG`, the text, then a line `TAG`";
             let opener = Span::new(start, inner);
             self.reports.error(codes::UNCLOSED_STRING, opener, message);
-            self.take_the_rest(opener);
+            self.discard_rest(opener);
             return;
         };
         let span = Span::new(start, inner + length + 3);
@@ -82,17 +89,17 @@ impl Lexer<'_, '_> {
             "there is no `\"\"\"`: text of several lines is `<<TAG`, the text on its own lines, then a line `TAG`";
         let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
         let text = self.text.get(inner..inner + length).unwrap_or("");
-        if text.len() > LONGEST {
+        if text.len() > MAX_COPIED_BYTES {
             self.reports.add(diagnostic);
         } else {
             self.reports.fix(diagnostic, span, &quoted(text));
         }
         self.push(TokenKind::Bad, span);
-        self.jump(span.end as usize);
+        self.skip_to(span.end as usize);
     }
 
-    /// Ends the string at the end of its first line, before the closers that end that line: they most likely belong to
-    /// the program.
+    /// Reports an unclosed string and ends it at the end of its first line, before the closers at the end of that line:
+    /// they most likely belong to the program.
     fn unclosed_string(&mut self, start: usize) {
         let line_end = self.line_end(start);
         let line = self.text.get(start + 1..line_end).unwrap_or("");
@@ -100,22 +107,24 @@ impl Lexer<'_, '_> {
         let end = start + 1 + text.len();
         let span = Span::new(start, end);
         if self.reports.accepts(span) {
-            let place = self.reports.place(span.start);
-            let message = format!("the string opened at {place} has no closing `\"`");
+            let position = self.reports.position(span.start);
+            let message = format!("the string opened at {position} has no closing `\"`");
             let diagnostic = Diagnostic::error(codes::UNCLOSED_STRING, span, message);
             self.reports.fix(diagnostic, Span::new(end, end), "\"");
         }
         self.push(TokenKind::String, span);
-        self.jump(end);
+        self.skip_to(end);
     }
 
+    /// Returns the offset in `start..end` of the first line break.
     fn line_break_before(&mut self, start: usize, end: usize) -> Option<usize> {
         let at = self.text.get(start..end).unwrap_or("").find('\n');
         self.steps += at.unwrap_or(end - start);
         at
     }
 
-    fn scan(&mut self, quote: char, from: usize) -> Scan {
+    /// Searches for the quote that closes a `quote`, unless the last search covers the position.
+    fn scan(&mut self, quote: char, from: usize) -> QuoteScan {
         let (slot, closers, one_line): (usize, &[char], bool) = match quote {
             '"' => (0, &['"'], false),
             '\'' => (1, &['\''], true),
@@ -123,8 +132,8 @@ impl Lexer<'_, '_> {
             '\u{201C}' => (3, &['\u{201D}', '"'], true),
             _ => (4, &['\u{2019}', '\''], true),
         };
-        let known = self.scans.0.get(slot).copied().flatten();
-        if let Some(scan) = known.filter(|scan| scan.from <= from && from <= scan.to) {
+        let cached = self.quote_scans.0.get(slot).copied().flatten();
+        if let Some(scan) = cached.filter(|scan| scan.from <= from && from <= scan.to) {
             return scan;
         }
         let (to, closed) = find_closing(self.rest(from), closers, one_line);
@@ -137,28 +146,30 @@ impl Lexer<'_, '_> {
         let opens = closed
             && before.ends_with(|c| "=(,[{~:<>".contains(c))
             && follower.is_some_and(|c| c.is_alphanumeric() || "_\"$".contains(c));
-        let scan = Scan { from, to: from + to, closed, opens };
-        if let Some(kept) = self.scans.0.get_mut(slot) {
-            *kept = Some(scan);
+        let scan = QuoteScan { from, to: from + to, closed, opens };
+        if let Some(cached) = self.quote_scans.0.get_mut(slot) {
+            *cached = Some(scan);
         }
         scan
     }
 
+    /// Reports the escapes of a string that mean nothing.
     fn check_escapes(&mut self, string: Span) {
         let inner = string.start as usize + 1;
         let text = self.text.get(inner..string.end as usize - 1).unwrap_or("");
         let mut at = 0;
-        while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
-            let escape = read_escape(text.get(at + found..).unwrap_or(""));
-            let start = inner + at + found;
+        while let Some(offset) = text.get(at..).and_then(|rest| rest.find('\\')) {
+            let escape = read_escape(text.get(at + offset..).unwrap_or(""));
+            let start = inner + at + offset;
             if escape.meaning.is_none() {
                 self.bad_escape(Span::new(start, start + escape.length));
             }
-            at += found + escape.length;
+            at += offset + escape.length;
         }
         self.steps += text.len();
     }
 
+    /// Reports an escape that means nothing.
     fn bad_escape(&mut self, span: Span) {
         let written = span.of(self.text);
         if written.starts_with("\\u") && written.len() != 6 {
@@ -179,12 +190,13 @@ impl Lexer<'_, '_> {
     }
 }
 
-/// Where the closing quote stands, or else where the text or (`one_line`) the line ends.
+/// Returns the offset of the closing quote and `true`, or the offset at which the text or (`one_line`) the line ends
+/// and `false`.
 fn find_closing(text: &str, closers: &[char], one_line: bool) -> (usize, bool) {
     let mut characters = text.char_indices();
     while let Some((at, c)) = characters.next() {
         if c == '\\' {
-            // A line break ends a one-line quote even when escaped.
+            // An escape does not continue a one-line quote on the next line.
             if one_line && characters.as_str().starts_with('\n') {
                 return (at + 1, false);
             }
@@ -198,7 +210,7 @@ fn find_closing(text: &str, closers: &[char], one_line: bool) -> (usize, bool) {
     (text.len(), false)
 }
 
-/// The text of a string token; an escape that means nothing stays as written.
+/// Returns the text that a string token stands for. An escape that means nothing stays as written.
 pub(in crate::syntax) fn decode(token: &str) -> String {
     let mut characters = token.chars();
     let closers: &[char] = match characters.next() {
@@ -228,12 +240,15 @@ pub(in crate::syntax) fn decode(token: &str) -> String {
     out
 }
 
+/// An escape sequence.
 struct Escape {
+    /// The bytes from the backslash to the end of the sequence.
     length: usize,
+    /// The character that it stands for, if it is a valid escape.
     meaning: Option<char>,
 }
 
-/// Reads the escape that `text`, which begins with a backslash, begins with.
+/// Reads the escape at the start of `text`, which begins with a backslash.
 fn read_escape(text: &str) -> Escape {
     let Some(second) = text.chars().nth(1) else {
         return Escape { length: text.len(), meaning: None };
@@ -251,6 +266,7 @@ fn read_escape(text: &str) -> Escape {
     }
 }
 
+/// Reads `\u{…}` at the start of `text`. `\u` with bare digits is measured but has no meaning.
 fn read_unicode(text: &str) -> Escape {
     let body = text.get(2..).unwrap_or("");
     let is_hex = |c: char| c.is_ascii_hexdigit();

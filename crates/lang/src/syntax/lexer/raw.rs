@@ -1,23 +1,24 @@
-//! The plain tokens, as patterns.
-//! Invariant: every character begins some pattern, so reading never fails; what needs looking ahead is done by hand in
-//! the files beside this one.
+//! The patterns of the raw tokens.
+//! Invariant: every character begins some pattern, so lexing never fails. Tokens that need a look ahead are completed
+//! by hand in the other files of this folder.
 
 use logos::Logos;
 
 use crate::syntax::token::TokenKind;
 
+/// A token as its pattern finds it.
 #[derive(Logos, Debug, Clone, Copy, PartialEq, Eq)]
 #[logos(skip(
     r"[ \t\r\x0B\x0C\u{85}\u{A0}\u{1680}\u{2000}-\u{200D}\u{2028}\u{2029}\u{202F}\u{205F}\u{2060}\u{3000}\u{FEFF}]+",
     priority = 100
 ))]
-pub(super) enum Raw {
+pub(super) enum RawToken {
     #[token("\n")]
     Newline,
     #[regex(r";;[^\n]*", priority = 90, allow_greedy = true)]
     Comment,
 
-    // A dash belongs to a word only between word characters; so does the rest of a date, and `+` after `now`.
+    // A dash belongs to a word only between word characters, and so do the colons of a time and the `+` after `now`.
     #[regex(r"[\p{L}\p{M}\p{N}_]+(-[\p{L}\p{M}\p{N}_]+)*", priority = 10)]
     #[regex(
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?",
@@ -91,7 +92,7 @@ pub(super) enum Raw {
     #[token("}")]
     RightBrace,
 
-    /// Another language's spelling of one of the above.
+    /// Another language's spelling of a token above.
     #[token("==")]
     #[token("===")]
     #[token(":=")]
@@ -109,40 +110,40 @@ pub(super) enum Raw {
     Other,
 }
 
-impl Raw {
-    /// The token that needs no more than its pattern.
-    pub(super) fn plain(self) -> Option<TokenKind> {
+impl RawToken {
+    /// Returns the kind of a token that needs no look ahead.
+    pub(super) fn fixed_kind(self) -> Option<TokenKind> {
         Some(match self {
-            Raw::Number => TokenKind::Number,
-            Raw::Uri => TokenKind::Uri,
-            Raw::Dollar => TokenKind::Dollar,
-            Raw::Dot => TokenKind::Dot,
-            Raw::Back => TokenKind::Back,
-            Raw::Comma => TokenKind::Comma,
-            Raw::Colon => TokenKind::Colon,
-            Raw::Semicolon => TokenKind::Semicolon,
-            Raw::Eq => TokenKind::Eq,
-            Raw::Ne => TokenKind::Ne,
-            Raw::Lt => TokenKind::Lt,
-            Raw::Le => TokenKind::Le,
-            Raw::Gt => TokenKind::Gt,
-            Raw::Ge => TokenKind::Ge,
-            Raw::Tilde => TokenKind::Tilde,
-            Raw::Arrow => TokenKind::Arrow,
-            Raw::Minus => TokenKind::Minus,
-            Raw::LeftParen => TokenKind::LeftParen,
-            Raw::RightParen => TokenKind::RightParen,
-            Raw::LeftBracket => TokenKind::LeftBracket,
-            Raw::RightBracket => TokenKind::RightBracket,
-            Raw::LeftBrace => TokenKind::LeftBrace,
-            Raw::RightBrace => TokenKind::RightBrace,
+            RawToken::Number => TokenKind::Number,
+            RawToken::Uri => TokenKind::Uri,
+            RawToken::Dollar => TokenKind::Dollar,
+            RawToken::Dot => TokenKind::Dot,
+            RawToken::Back => TokenKind::Back,
+            RawToken::Comma => TokenKind::Comma,
+            RawToken::Colon => TokenKind::Colon,
+            RawToken::Semicolon => TokenKind::Semicolon,
+            RawToken::Eq => TokenKind::Eq,
+            RawToken::Ne => TokenKind::Ne,
+            RawToken::Lt => TokenKind::Lt,
+            RawToken::Le => TokenKind::Le,
+            RawToken::Gt => TokenKind::Gt,
+            RawToken::Ge => TokenKind::Ge,
+            RawToken::Tilde => TokenKind::Tilde,
+            RawToken::Arrow => TokenKind::Arrow,
+            RawToken::Minus => TokenKind::Minus,
+            RawToken::LeftParen => TokenKind::LeftParen,
+            RawToken::RightParen => TokenKind::RightParen,
+            RawToken::LeftBracket => TokenKind::LeftBracket,
+            RawToken::RightBracket => TokenKind::RightBracket,
+            RawToken::LeftBrace => TokenKind::LeftBrace,
+            RawToken::RightBrace => TokenKind::RightBrace,
             _ => return None,
         })
     }
 }
 
-/// What another language's spelling means here.
-pub(super) fn meant(alias: &str) -> TokenKind {
+/// Returns the kind that another language's spelling stands for.
+pub(super) fn alias_kind(alias: &str) -> TokenKind {
     match alias {
         "!==" | "<>" | "\u{2260}" => TokenKind::Ne,
         "\u{2264}" => TokenKind::Le,

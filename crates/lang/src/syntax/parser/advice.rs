@@ -1,51 +1,51 @@
-//! Errors with a likely cause: what stands where a comma or a statement's end belongs.
+//! Words the errors that have a likely cause: a token stands where a comma or a statement's end belongs.
 //! Invariant: only a bounded number of tokens is looked at, and none is passed unless the cause is certain.
 
 use base::Span;
 
-use super::cursor::{Group, Parser};
-use super::postfix::Postfix;
+use super::cursor::{BracketGroup, Parser};
+use super::postfix::{Postfix, UnbracketedArguments};
 use crate::codes;
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
 
-/// Text of more words than this is not put into quotes for the author.
-const MOST_WORDS: usize = 16;
+/// A text of more tokens than this is not put into quotes for the author.
+const MAX_QUOTED_TOKENS: usize = 16;
 
 impl Parser<'_, '_> {
-    /// Says what is wrong with the token that stands where a comma or the group's end belongs. True if the next item can
-    /// be read from here.
-    pub(super) fn separator(&mut self, group: Group) -> bool {
+    /// Reports the token that stands where a comma or the group's end belongs. Returns whether the next item can be
+    /// read from here.
+    pub(super) fn report_separator(&mut self, group: BracketGroup) -> bool {
         if self.is_word("and") {
-            self.note(codes::UNEXPECTED, self.span(), "`and` was read as a comma");
+            self.report_note(codes::UNEXPECTED, self.span(), "`and` was read as a comma");
             self.bump();
             return true;
         }
         if self.is_word("or") {
-            self.unexpected("there is no `or`; a comma means and: ask once per case and return both");
+            self.report_unexpected("there is no `or`; a comma means and: ask once per case and return both");
             return false;
         }
         if self.is_word("as") {
-            self.unexpected("nothing is renamed with `as`; `=> {name: _.p2}` makes rows with new names");
+            self.report_unexpected("nothing is renamed with `as`; `=> {name: _.p2}` makes rows with new names");
             return false;
         }
         if self.begins_item(group) {
-            let end = Span { start: self.last_end(), end: self.last_end() };
-            self.fix(self.span(), format!("a comma is missing before {}", self.found()), end, ",");
+            let end = Span { start: self.previous_end(), end: self.previous_end() };
+            self.report_fix(self.span(), format!("a comma is missing before {}", self.describe_token()), end, ",");
             return true;
         }
-        if self.arithmetic() {
+        if self.report_arithmetic() {
             return false;
         }
         if let Some(text) = self.inner_quotes(group) {
             let inner = Span { start: text.start + 1, end: text.end - 1 };
             let copy = quoted(inner.of(self.text));
-            self.unexpected_fix("a `\"` inside a string is written `\\\"`", text, &copy);
+            self.report_unexpected_fix("a `\"` inside a string is written `\\\"`", text, &copy);
             return false;
         }
         if let Some(text) = self.unquoted_text(group) {
             let copy = quoted(text.of(self.text));
-            self.unexpected_fix(
+            self.report_unexpected_fix(
                 format!("{} needs double quotes around it", shown_text(text.of(self.text))),
                 text,
                 &copy,
@@ -53,55 +53,62 @@ impl Parser<'_, '_> {
             return false;
         }
         let closer = group.opener.closer().and_then(TokenKind::spelling).unwrap_or(")");
-        self.expected(&format!("`,` or `{closer}`"));
+        self.report_expected(&format!("`,` or `{closer}`"));
         false
     }
 
-    /// `p2=…` after `p1=…` without a comma, or `p2` after `p1` in a list of names.
-    fn begins_item(&self, group: Group) -> bool {
+    /// Returns whether an item begins here without a comma before it: `p2=…` after `p1=…`, or `p2` after `p1` in a list
+    /// of names.
+    fn begins_item(&self, group: BracketGroup) -> bool {
         let next = self.next_kind();
-        let names = self.value_at.is_none_or(|value| value < group.start);
+        let names = self.last_value.is_none_or(|value| value < group.start);
         let keyed = match self.kind() {
             TokenKind::Word => names || next.is_operator() || next == TokenKind::Colon,
             TokenKind::String => matches!(next, TokenKind::Eq | TokenKind::Colon),
             _ => false,
         };
-        keyed && self.in_group(group) && !self.glued(0)
+        keyed && self.in_group(group) && !self.is_adjacent(0)
     }
 
-    fn arithmetic(&mut self) -> bool {
-        let number = self.kind() == TokenKind::Number && self.written().starts_with('-');
+    /// Reports an operator between values, such as `now - 7d` or `a + b`. Returns whether there was one.
+    fn report_arithmetic(&mut self) -> bool {
+        let number = self.kind() == TokenKind::Number && self.token_text().starts_with('-');
         if !number && !matches!(self.kind(), TokenKind::Plus | TokenKind::Minus | TokenKind::Star) {
             return false;
         }
-        let value = (self.value_at.map(|value| value + 1) == Some(self.at)).then(|| self.token_before());
-        let (sign, amount) = (self.token(0), self.token(1));
+        let value = (self.last_value.map(|value| value + 1) == Some(self.at)).then(|| self.previous_text());
+        let sign = self.token(0);
+        let amount = self.token(1);
         let span = if number { sign.span } else { sign.span.to(amount.span) };
         let is_date = value.is_some_and(|word| ["now", "today"].contains(&word));
         if is_date && sign.kind != TokenKind::Star {
             let date = format!("{}{}", value.unwrap_or("now"), span.of(self.text).replace(' ', ""));
-            let start = self.last_end().saturating_sub(value.map_or(0, str::len) as u32);
+            let start = self.previous_end().saturating_sub(value.map_or(0, str::len) as u32);
             let wrong = Span { start, end: span.end };
-            self.unexpected_fix(format!("a date counted from now has no blanks: `{}`", shown(&date)), wrong, &date);
+            self.report_unexpected_fix(
+                format!("a date counted from now has no blanks: `{}`", shown(&date)),
+                wrong,
+                &date,
+            );
         } else {
-            self.unexpected(
+            self.report_unexpected(
                 "values are not added or joined here; bind a text with `name = <<TAG` and use `{{ … }}` in it",
             );
         }
         true
     }
 
-    /// From the start of the last value to the next comma, if that looks like text without quotes.
-    fn unquoted_text(&self, group: Group) -> Option<Span> {
-        let value_at = self.value_at?;
-        let first = self.token_at(value_at);
+    /// Returns the span from the start of the last value to the next comma, if that looks like a text without quotes.
+    fn unquoted_text(&self, group: BracketGroup) -> Option<Span> {
+        let last_value = self.last_value?;
+        let first = self.token_at(last_value);
         let bare = |kind| matches!(kind, TokenKind::Word | TokenKind::Number | TokenKind::Uri);
-        // `[1 2]` lacks a comma, not quotes.
-        if !bare(first.kind) || (first.kind == TokenKind::Number && !self.glued(0)) {
+        // `[1 2]` lacks a comma and no quotes.
+        if !bare(first.kind) || (first.kind == TokenKind::Number && !self.is_adjacent(0)) {
             return None;
         }
         let mut whole = first.span;
-        for index in value_at..group.end.min(value_at + MOST_WORDS + 1) {
+        for index in last_value..group.end.min(last_value + MAX_QUOTED_TOKENS + 1) {
             let token = self.token_at(index);
             match token.kind {
                 TokenKind::Comma => return Some(whole),
@@ -111,29 +118,30 @@ impl Parser<'_, '_> {
             }
             whole = whole.to(token.span);
         }
-        (group.end <= value_at + MOST_WORDS).then_some(whole)
+        (group.end <= last_value + MAX_QUOTED_TOKENS).then_some(whole)
     }
 
-    /// `"He said "hi" to me"`: from the first quote to the last before the next comma.
-    fn inner_quotes(&self, group: Group) -> Option<Span> {
-        let first = self.token_at(self.value_at.filter(|value| value + 1 == self.at)?);
-        if first.kind != TokenKind::String || !self.glued(0) {
+    /// Returns the span of a string with quotes in it, such as `"He said "hi" to me"`: from its first quote to the last
+    /// before the next comma.
+    fn inner_quotes(&self, group: BracketGroup) -> Option<Span> {
+        let first = self.token_at(self.last_value.filter(|value| value + 1 == self.at)?);
+        if first.kind != TokenKind::String || !self.is_adjacent(0) {
             return None;
         }
-        let tokens = (self.at..group.end).take(MOST_WORDS).map(|index| self.token_at(index));
+        let tokens = (self.at..group.end).take(MAX_QUOTED_TOKENS).map(|index| self.token_at(index));
         let last = tokens.take_while(|token| token.kind != TokenKind::Comma).last()?;
         (last.kind == TokenKind::String).then(|| first.span.to(last.span))
     }
 
-    /// After a dot that no name follows: the bare word of a value, such as `v1.2`, up to its end.
-    pub(super) fn glued_text(&self) -> Option<Span> {
+    /// Returns the span of a bare value such as `v1.2`, when the parser stands behind a dot that no name follows.
+    pub(super) fn unquoted_dotted_text(&self) -> Option<Span> {
         use TokenKind::{Colon, Dot, Minus, Number, Word};
-        let value_at = self.value_at.filter(|value| *value < self.at)?;
-        let mut whole = self.token_at(value_at).span;
-        for index in value_at..value_at + MOST_WORDS {
+        let last_value = self.last_value.filter(|value| *value < self.at)?;
+        let mut whole = self.token_at(last_value).span;
+        for index in last_value..last_value + MAX_QUOTED_TOKENS {
             let token = self.token_at(index);
             if !matches!(token.kind, Word | Number | Dot | Colon | Minus)
-                || (index > value_at && token.span.start != whole.end)
+                || (index > last_value && token.span.start != whole.end)
             {
                 return (index > self.at).then_some(whole);
             }
@@ -142,25 +150,25 @@ impl Parser<'_, '_> {
         None
     }
 
-    /// Says what is wrong with the token that stands where a statement should end, and goes where the next can begin.
+    /// Reports the token that stands where a statement should end, and skips to where the next statement can begin.
     pub(super) fn after_statement(&mut self, binds: bool) {
         match self.kind() {
             TokenKind::Newline | TokenKind::End => {}
             TokenKind::Semicolon => self.semicolon(),
-            TokenKind::Comma if binds && !self.lost => {
+            TokenKind::Comma if binds && !self.recovering => {
                 let span = self.span();
                 self.bump();
                 if self.at_binding() {
                     let message =
-                        format!("one statement per line: put `{} = …` on a line of its own", shown(self.written()));
+                        format!("one statement per line: put `{} = …` on a line of its own", shown(self.token_text()));
                     self.reports.error(codes::UNEXPECTED, span, message);
                 } else {
-                    self.fix(span, "a line `name = …` binds one name and ends without a comma", span, "");
+                    self.report_fix(span, "a line `name = …` binds one name and ends without a comma", span, "");
                     self.skip_statement(&[TokenKind::Semicolon]);
                 }
             }
             _ => {
-                self.misplaced();
+                self.report_misplaced_token();
                 if !self.at_binding() {
                     self.skip_statement(&[TokenKind::Semicolon]);
                     self.eat(TokenKind::Semicolon);
@@ -168,59 +176,61 @@ impl Parser<'_, '_> {
             }
         }
         self.eat(TokenKind::Newline);
-        self.lost = false;
+        self.recovering = false;
     }
 
+    /// Reports a semicolon: with a note at the end of a line, otherwise as an error.
     fn semicolon(&mut self) {
         let span = self.span();
         self.bump();
         if matches!(self.kind(), TokenKind::Newline | TokenKind::End) {
-            self.note(codes::UNEXPECTED, span, "a line ends without `;`; it was left out");
+            self.report_note(codes::UNEXPECTED, span, "a line ends without `;`; it was left out");
         } else {
             let message = "one statement per line: put what follows `;` on a line of its own";
             self.reports.error(codes::UNEXPECTED, span, message);
         }
     }
 
-    /// At a token that neither continues nor ends a statement.
-    fn misplaced(&mut self) {
-        let written = self.written();
+    /// Reports a token that neither continues nor ends a statement.
+    fn report_misplaced_token(&mut self) {
+        let word = self.token_text();
         if self.at_binding() {
-            let name = shown(written);
-            self.unexpected(format!("one statement per line: put `{name} = …` on a line of its own"));
+            let name = shown(word);
+            self.report_unexpected(format!("one statement per line: put `{name} = …` on a line of its own"));
         } else if self.kind() == TokenKind::Eq {
-            self.unexpected("only a plain name can stand before `=`, as in `name = …`");
-        } else if let Some(postfix) = Postfix::named(written) {
+            self.report_unexpected("only a plain name can stand before `=`, as in `name = …`");
+        } else if let Some(postfix) = Postfix::from_name(word) {
             self.postfix_without_dot(postfix);
         } else if self.is_word("and") {
-            let span = Span { start: self.last_end(), end: self.span().end };
-            self.unexpected_fix("several results are separated by commas", span, ",");
+            let span = Span { start: self.previous_end(), end: self.span().end };
+            self.report_unexpected_fix("several results are separated by commas", span, ",");
         } else if self.kind() == TokenKind::Colon {
-            let wrong = Span { start: self.last_end(), end: self.token(1).span.start };
+            let wrong = Span { start: self.previous_end(), end: self.token(1).span.start };
             let message = "`catalog:Entity` is written without blanks, and `key: value` belongs into `{…}`";
-            self.unexpected_fix(message, wrong, ":");
-        } else if self.kind() == TokenKind::Star || !self.arithmetic() {
-            let found = self.found();
-            self.unexpected(format!(
+            self.report_unexpected_fix(message, wrong, ":");
+        } else if self.kind() == TokenKind::Star || !self.report_arithmetic() {
+            let found = self.describe_token();
+            self.report_unexpected(format!(
                 "one statement per line: expected `.`, `[`, `{{`, `=>`, `,` or the end of the line, found {found}"
             ));
         }
     }
 
-    /// `rows limit 5` or `rows limit(5)`, at the name.
+    /// Reports `rows limit 5` or `rows limit(5)`, when the parser stands at the name.
     fn postfix_without_dot(&mut self, postfix: Postfix) {
-        let (place, start) = (self.span(), self.last_end());
-        let name = shown(self.written());
+        let name_span = self.span();
+        let start = self.previous_end();
+        let name = shown(self.token_text());
         let message = format!("`{name}` is applied with a dot: `.{name}`");
         self.bump();
-        if self.opens() {
-            self.fix(place, message, Span { start, end: place.start }, ".");
+        if self.at_opener() {
+            self.report_fix(name_span, message, Span { start, end: name_span.start }, ".");
         } else {
-            let (arguments, copy) = self.loose_arguments(postfix);
-            let wrong = Span { start, end: arguments.end.max(place.end) };
-            self.fix(place, message, wrong, &format!(".{name}{copy}"));
+            let UnbracketedArguments { span: arguments, bracketed: copy } = self.unbracketed_arguments(postfix);
+            let wrong = Span { start, end: arguments.end.max(name_span.end) };
+            self.report_fix(name_span, message, wrong, &format!(".{name}{copy}"));
         }
-        self.lost = true;
+        self.recovering = true;
     }
 }
 

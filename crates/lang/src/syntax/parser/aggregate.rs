@@ -1,153 +1,180 @@
-//! Aggregates: `n=count, total=sum(p4)`, alone or after the fields of `group_by`.
-//! Invariant: each result has a name that the author wrote; one without is refused with a name to copy.
+//! Parses aggregates: `n=count, total=sum(p4)`, alone or after the fields of `group_by`.
+//! Invariant: each result has a name that the author wrote. A result without one is refused with a name to copy.
 
 use base::{Diagnostic, Span};
 
-use super::cursor::{Group, Parser};
+use super::cursor::{BracketGroup, Parser};
 use super::list::path_text;
 use crate::codes;
 use crate::syntax::reports::shown;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{AggregateSpec, Function, Name, PartKind, Path};
+use crate::syntax::tree::{AggregateFunction, AggregateSpec, DottedName, Name, PartKind};
 
-const FUNCTIONS: [(&str, Function); 5] = [
-    ("count", Function::Count),
-    ("sum", Function::Sum),
-    ("avg", Function::Avg),
-    ("min", Function::Min),
-    ("max", Function::Max),
+/// The functions and their names.
+const FUNCTIONS: [(&str, AggregateFunction); 5] = [
+    ("count", AggregateFunction::Count),
+    ("sum", AggregateFunction::Sum),
+    ("avg", AggregateFunction::Avg),
+    ("min", AggregateFunction::Min),
+    ("max", AggregateFunction::Max),
 ];
 
-enum Item {
-    Field(Path),
+/// An item in the brackets of `group_by`.
+enum GroupByItem {
+    Field(DottedName),
     AggregateSpec(AggregateSpec),
 }
 
 impl Parser<'_, '_> {
-    /// The specs of `.aggregate(…)`.
-    pub(super) fn specs(&mut self, group: Group) -> Vec<AggregateSpec> {
+    /// Parses the aggregates in the brackets of `.aggregate(…)`.
+    pub(super) fn specs(&mut self, group: BracketGroup) -> Vec<AggregateSpec> {
         if !self.in_group(group) {
-            self.unexpected("`.aggregate` needs at least one result, such as `n=count`");
+            self.report_unexpected("`.aggregate` needs at least one result, such as `n=count`");
         }
         self.items(group, "a result such as `n=count`", Self::spec)
     }
 
-    pub(super) fn group_by(&mut self, group: Group) -> PartKind {
+    /// Parses the fields and aggregates in the brackets of `.group_by(…)`. Aggregates that were written behind the
+    /// brackets are taken in where only one meaning is possible.
+    pub(super) fn group_by(&mut self, group: BracketGroup) -> PartKind {
         let items = self.items(group, "a slot or a result such as `n=count`", Self::group_item);
         let (mut fields, mut specs) = (Vec::new(), Vec::new());
         for item in items {
             match item {
-                Item::Field(field) => fields.push(field),
-                Item::AggregateSpec(spec) => specs.push(spec),
+                GroupByItem::Field(field) => fields.push(field),
+                GroupByItem::AggregateSpec(spec) => specs.push(spec),
             }
         }
-        // `.group_by(p4).aggregate(n=count)` can mean only one thing.
-        let aggregates = self.kind() == TokenKind::Dot
+        // `.group_by(p4).aggregate(n=count)` can only mean `.group_by(p4, n=count)`.
+        let aggregate_follows = self.kind() == TokenKind::Dot
             && self.token(1).span.of(self.text) == "aggregate"
             && self.token(2).kind == TokenKind::LeftParen;
-        if specs.is_empty() && aggregates {
+        if specs.is_empty() && aggregate_follows {
             self.bump();
             self.bump();
-            specs = self.enter().map_or(Vec::new(), |group| self.specs(group));
+            specs = self.enter_group().map_or(Vec::new(), |group| self.specs(group));
         }
-        // The last character is the closer only where there is one.
-        let end = self.last_end();
+        // The text may end without the closer, so the last character is checked before it is taken for it.
+        let end = self.previous_end();
         let before = self.text.floor_char_boundary((end as usize).saturating_sub(1)) as u32;
-        let place = Span { start: before, end };
-        if specs.is_empty() && !fields.is_empty() && place.of(self.text) == ")" {
-            specs.extend(self.counted_groups(place));
+        let closer_span = Span { start: before, end };
+        if specs.is_empty() && !fields.is_empty() && closer_span.of(self.text) == ")" {
+            specs.extend(self.aggregate_after_group_by(closer_span));
         }
         if specs.is_empty() {
-            let at = if place.of(self.text) == ")" { before } else { end };
+            let at = if closer_span.of(self.text) == ")" { before } else { end };
             let wrong = Span { start: at, end: at };
             let message = "`.group_by` needs at least one result after its slots, such as `n=count`";
-            self.fix(place, message, wrong, if fields.is_empty() { "p1, n=count" } else { ", n=count" });
+            self.report_fix(closer_span, message, wrong, if fields.is_empty() { "p1, n=count" } else { ", n=count" });
         }
         PartKind::GroupBy { fields, specs }
     }
 
-    fn group_item(&mut self) -> Option<Item> {
-        let is_call = self.next_kind() == TokenKind::LeftParen && function_of(self.written()).is_some();
+    /// Parses an item of `.group_by(…)`: a field or an aggregate.
+    fn group_item(&mut self) -> Option<GroupByItem> {
+        let is_call = self.next_kind() == TokenKind::LeftParen && function_of(self.token_text()).is_some();
         if is_call || matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
-            return self.spec().map(Item::AggregateSpec);
+            return self.spec().map(GroupByItem::AggregateSpec);
         }
-        self.path("a slot or a result such as `n=count`").map(Item::Field)
+        self.path("a slot or a result such as `n=count`").map(GroupByItem::Field)
     }
 
-    /// `name=count` or `name=sum(p4)`
+    /// Parses `name=count` or `name=sum(p4)`.
     fn spec(&mut self) -> Option<AggregateSpec> {
         if self.kind() != TokenKind::Word {
-            self.expected("a result such as `n=count` or `total=sum(p4)`");
+            self.report_expected("a result such as `n=count` or `total=sum(p4)`");
             return None;
         }
         if !matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
-            return self.unnamed();
+            return self.unnamed_spec();
         }
         let name = self.name();
         if self.kind() == TokenKind::Colon {
             self.colon_for_eq();
         }
         self.bump();
-        let (function, field) = self.function()?;
+        let FunctionCall { function, field } = self.function()?;
         Some(AggregateSpec { name, function, field })
     }
 
-    /// `count` or `sum(p4)` without a name.
-    fn unnamed(&mut self) -> Option<AggregateSpec> {
+    /// Parses `count` or `sum(p4)` without a name, and reports that a name is missing.
+    fn unnamed_spec(&mut self) -> Option<AggregateSpec> {
         let start = self.span();
-        if function_of(self.written()).is_none() {
-            self.unexpected("a result has a name and a function, such as `n=count` or `total=sum(p4)`");
+        if function_of(self.token_text()).is_none() {
+            self.report_unexpected("a result has a name and a function, such as `n=count` or `total=sum(p4)`");
             return None;
         }
-        let word = self.written().to_ascii_lowercase();
-        let (function, field) = self.function()?;
-        let name = match &field {
-            Some(field) => format!("{word}_{}", path_text(field).replace('.', "_")),
-            None => "n".to_owned(),
-        };
+        let word = self.token_text().to_ascii_lowercase();
+        let call = self.function()?;
+        let name = call.default_name(&word);
         let wrong = Span { start: start.start, end: start.start };
-        self.fix(start, "a result needs a name", wrong, &format!("{name}="));
-        Some(AggregateSpec { name: Name { text: name.into(), span: start }, function, field })
+        self.report_fix(start, "a result needs a name", wrong, &format!("{name}="));
+        Some(call.with_name(name, start))
     }
 
-    pub(super) fn function(&mut self) -> Option<(Function, Option<Path>)> {
+    /// Parses a function with its slot, without the name of the result.
+    pub(super) fn function(&mut self) -> Option<FunctionCall> {
         let span = self.span();
-        let Some(function) = function_of(self.written()).filter(|_| self.kind() == TokenKind::Word) else {
-            let message = format!("expected a function, found {}", self.found());
+        let Some(function) = function_of(self.token_text()).filter(|_| self.kind() == TokenKind::Word) else {
+            let message = format!("expected a function, found {}", self.describe_token());
             let alternatives = ["count", "sum(slot)", "avg(slot)", "min(slot)", "max(slot)"].map(str::to_owned);
             let diagnostic = Diagnostic::error(codes::UNEXPECTED, span, message);
-            self.refuse(diagnostic.with_alternatives(alternatives));
+            self.report_and_recover(diagnostic.with_alternatives(alternatives));
             return None;
         };
-        let word = shown(self.written());
+        let word = shown(self.token_text());
         self.bump();
         if self.kind() == TokenKind::LeftParen {
             return self.function_field(function, &word);
         }
-        if function != Function::Count {
+        if function != AggregateFunction::Count {
             let end = Span { start: span.end, end: span.end };
-            self.fix(span, format!("`{word}` needs a slot: `{word}(slot)`"), end, "(slot)");
+            self.report_fix(span, format!("`{word}` needs a slot: `{word}(slot)`"), end, "(slot)");
         }
-        Some((function, None))
+        Some(FunctionCall { function, field: None })
     }
 
-    /// `(p4)`; for `count` also `()` and `(*)`.
-    fn function_field(&mut self, function: Function, word: &str) -> Option<(Function, Option<Path>)> {
-        let (whole, _) = self.group_spans();
-        let group = self.enter()?;
+    /// Parses the brackets of a function: `(p4)`, and for `count` also `()` and `(*)`.
+    fn function_field(&mut self, function: AggregateFunction, word: &str) -> Option<FunctionCall> {
+        let whole = self.group_spans().whole;
+        let group = self.enter_group()?;
         let all = !self.in_group(group) || self.kind() == TokenKind::Star;
-        if all && function == Function::Count {
-            self.note(codes::UNEXPECTED, whole, "`count` takes no brackets; it was read as `count`");
+        if all && function == AggregateFunction::Count {
+            self.report_note(codes::UNEXPECTED, whole, "`count` takes no brackets; it was read as `count`");
             self.eat(TokenKind::Star);
-            self.leave(group);
-            return Some((function, None));
+            self.leave_group(group);
+            return Some(FunctionCall { function, field: None });
         }
         let field = self.path(&format!("a slot in `{word}(…)`"));
-        self.leave(group);
-        field.map(|field| (function, Some(field)))
+        self.leave_group(group);
+        field.map(|field| FunctionCall { function, field: Some(field) })
     }
 }
 
-pub(super) fn function_of(word: &str) -> Option<Function> {
+/// A function and its slot, without the name of the result: `count` or `sum(p4)`.
+pub(super) struct FunctionCall {
+    pub function: AggregateFunction,
+    /// The slot in the brackets. `count` has none.
+    pub field: Option<DottedName>,
+}
+
+impl FunctionCall {
+    /// Returns a name for a result that the author did not name: `sum_p4`, or `n` for a count. `word` is the function
+    /// as written.
+    pub(super) fn default_name(&self, word: &str) -> String {
+        match &self.field {
+            Some(field) => format!("{word}_{}", path_text(field).replace('.', "_")),
+            None => "n".to_owned(),
+        }
+    }
+
+    /// Makes an aggregate with a name that the author did not write. `span` is that of the function.
+    pub(super) fn with_name(self, name: String, span: Span) -> AggregateSpec {
+        AggregateSpec { name: Name { text: name.into(), span }, function: self.function, field: self.field }
+    }
+}
+
+/// Returns the function that a word names, in any case.
+pub(super) fn function_of(word: &str) -> Option<AggregateFunction> {
     FUNCTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, function)| *function)
 }

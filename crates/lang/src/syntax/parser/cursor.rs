@@ -1,43 +1,61 @@
-//! The place in the tokens, and how to move: by one, into a group, out of it, past what cannot be read.
-//! Invariant: no move goes beyond the group or the statement it is in; after an error nothing is reported until the next
-//! comma, closer or statement.
+//! The parser's position in the tokens and its moves: by one token, into a group, out of it, past what cannot be read.
+//! Invariant: no move leaves the group or the statement that is being read. After an error nothing is reported until
+//! the next comma, closer or statement.
 
 use base::{Code, Diagnostic, Limits, Span};
 
 use crate::codes;
-use crate::syntax::layout::{Close, Layout};
+use crate::syntax::layout::{GroupEnd, Layout};
 use crate::syntax::reports::{Reports, shown};
 use crate::syntax::token::{Token, TokenKind};
 use crate::syntax::tree::Name;
 
-/// Stack safety for a setting that is larger than anybody needs.
-const DEEPEST: usize = 256;
+/// The deepest nesting that the parser allows, whatever the setting says: each level takes stack.
+const MAX_NESTING: usize = 256;
 
+/// The state of the parser.
 pub(super) struct Parser<'t, 'r> {
     pub text: &'t str,
+    /// The tokens of the layout, which end with `End`.
     tokens: Vec<Token>,
-    groups: Vec<Close>,
+    /// For each opener in `tokens`: where its group ends.
+    groups: Vec<GroupEnd>,
+    /// The index of the current token.
     pub at: usize,
-    /// Where the last value began: an error behind it may be about its quotes.
-    pub value_at: Option<usize>,
+    /// The index at which the last value began. An error behind it may be about missing quotes.
+    pub last_value: Option<usize>,
+    /// The number of groups that the parser is in.
     depth: usize,
-    deepest: usize,
+    /// The most groups that the parser may be in.
+    max_depth: usize,
     pub reports: &'r mut Reports<'t>,
-    /// An error was found and nothing was skipped yet: what follows is its consequence.
-    pub lost: bool,
-    too_deep_said: bool,
+    /// Whether an error was found and nothing was skipped since. Until then, whatever else looks wrong is a consequence
+    /// of it and is not reported.
+    pub recovering: bool,
+    /// Whether too deep nesting was reported, which is done once.
+    nesting_reported: bool,
+    /// The number of tokens that were passed.
     pub steps: usize,
 }
 
 /// A bracket group that is being read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Group {
+pub(super) struct BracketGroup {
     /// The index of its first token.
     pub start: usize,
-    /// The index of its closer, or of what stands where the closer should be.
+    /// The index of its closer, or of the token before which the group ends without one.
     pub end: usize,
+    /// Whether a closer stands at `end`.
     closed: bool,
     pub opener: TokenKind,
+}
+
+/// The positions of a group.
+pub(super) struct GroupSpans {
+    /// From the opener to the closer.
+    pub whole: Span,
+    /// The text between the brackets.
+    pub inner: Span,
 }
 
 impl<'t, 'r> Parser<'t, 'r> {
@@ -47,27 +65,29 @@ impl<'t, 'r> Parser<'t, 'r> {
             tokens: layout.tokens,
             groups: layout.groups,
             at: 0,
-            value_at: None,
+            last_value: None,
             depth: 0,
-            deepest: limits.nesting.min(DEEPEST),
+            max_depth: limits.nesting.min(MAX_NESTING),
             reports,
-            lost: false,
-            too_deep_said: false,
+            recovering: false,
+            nesting_reported: false,
             steps: 0,
         }
     }
 
+    /// Returns the token that stands `ahead` tokens after the current one.
     pub(super) fn token(&self, ahead: usize) -> Token {
         self.token_at(self.at + ahead)
     }
 
+    /// Returns the token at an index. Behind the last token stands `End`.
     pub(super) fn token_at(&self, index: usize) -> Token {
         let end = Span::new(self.text.len(), self.text.len());
         self.tokens.get(index).copied().unwrap_or(Token { kind: TokenKind::End, span: end })
     }
 
-    /// The text of the token before the current one.
-    pub(super) fn token_before(&self) -> &'t str {
+    /// Returns the text of the token before the current one.
+    pub(super) fn previous_text(&self) -> &'t str {
         self.at.checked_sub(1).map_or("", |before| self.token_at(before).span.of(self.text))
     }
 
@@ -83,31 +103,33 @@ impl<'t, 'r> Parser<'t, 'r> {
         self.token(0).span
     }
 
-    /// The text of the current token.
-    pub(super) fn written(&self) -> &'t str {
+    /// Returns the text of the current token.
+    pub(super) fn token_text(&self) -> &'t str {
         self.span().of(self.text)
     }
 
+    /// Returns whether the current token is this word, in any case.
     pub(super) fn is_word(&self, text: &str) -> bool {
-        self.kind() == TokenKind::Word && self.written().eq_ignore_ascii_case(text)
+        self.kind() == TokenKind::Word && self.token_text().eq_ignore_ascii_case(text)
     }
 
-    /// Whether no blank stands before the token.
-    pub(super) fn glued(&self, ahead: usize) -> bool {
+    /// Returns whether no blank stands before the token that stands `ahead` tokens after the current one.
+    pub(super) fn is_adjacent(&self, ahead: usize) -> bool {
         let before = (self.at + ahead).checked_sub(1).and_then(|before| self.tokens.get(before));
         before.is_some_and(|before| before.span.end == self.token(ahead).span.start)
     }
 
-    /// Where the last token ended.
-    pub(super) fn last_end(&self) -> u32 {
+    /// Returns the offset at which the token before the current one ends.
+    pub(super) fn previous_end(&self) -> u32 {
         self.at.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |last| last.span.end)
     }
 
-    /// From `start` to the end of the last token.
-    pub(super) fn since(&self, start: u32) -> Span {
-        Span { start, end: self.last_end().max(start) }
+    /// Returns the span from `start` to the end of the token before the current one.
+    pub(super) fn span_since(&self, start: u32) -> Span {
+        Span { start, end: self.previous_end().max(start) }
     }
 
+    /// Passes the current token. The parser never moves beyond `End`.
     pub(super) fn bump(&mut self) -> Token {
         let token = self.token(0);
         if token.kind != TokenKind::End {
@@ -117,148 +139,153 @@ impl<'t, 'r> Parser<'t, 'r> {
         token
     }
 
+    /// Passes the current token if it is of this kind, and returns whether it was.
     pub(super) fn eat(&mut self, kind: TokenKind) -> bool {
-        let found = self.kind() == kind;
-        if found {
+        let is_kind = self.kind() == kind;
+        if is_kind {
             self.bump();
         }
-        found
+        is_kind
     }
 
-    /// Takes the current token as a name.
+    /// Passes the current token and returns it as a name.
     pub(super) fn name(&mut self) -> Name {
         let token = self.bump();
         Name { text: token.span.of(self.text).into(), span: token.span }
     }
 
-    pub(super) fn opens(&self) -> bool {
+    /// Returns whether the current token opens a group.
+    pub(super) fn at_opener(&self) -> bool {
         self.kind().closer().is_some()
     }
 
-    /// The group that the current token opens: all of it, and what is inside its brackets.
-    pub(super) fn group_spans(&self) -> (Span, Span) {
+    /// Returns the spans of the group that the current token opens.
+    pub(super) fn group_spans(&self) -> GroupSpans {
         self.group_spans_at(0)
     }
 
-    /// The same of the opener that stands so many tokens ahead.
-    pub(super) fn group_spans_at(&self, ahead: usize) -> (Span, Span) {
+    /// Returns the spans of the group whose opener stands `ahead` tokens after the current one.
+    pub(super) fn group_spans_at(&self, ahead: usize) -> GroupSpans {
         let opener = self.token(ahead).span;
-        let close = self.groups.get(self.at + ahead).copied().unwrap_or_default();
-        let last = if close.closed { close.at } else { close.at.saturating_sub(1) };
+        let group_end = self.groups.get(self.at + ahead).copied().unwrap_or_default();
+        let last = if group_end.closed { group_end.at } else { group_end.at.saturating_sub(1) };
         let last = self.tokens.get(last).map_or(opener, |token| token.span);
-        let inner_end = if close.closed { last.start } else { last.end };
-        (opener.to(last), Span { start: opener.end, end: inner_end.max(opener.end) })
+        let inner_end = if group_end.closed { last.start } else { last.end };
+        GroupSpans { whole: opener.to(last), inner: Span { start: opener.end, end: inner_end.max(opener.end) } }
     }
 
-    /// Enters the group whose opener is the current token; passes over it when it is too deep.
-    pub(super) fn enter(&mut self) -> Option<Group> {
-        if self.depth >= self.deepest {
-            if !self.too_deep_said {
-                self.too_deep_said = true;
+    /// Enters the group whose opener is the current token. A group that is nested too deep is reported and skipped.
+    pub(super) fn enter_group(&mut self) -> Option<BracketGroup> {
+        if self.depth >= self.max_depth {
+            if !self.nesting_reported {
+                self.nesting_reported = true;
                 let message =
-                    format!("brackets are nested more than {} deep; bind the inner part to a name", self.deepest);
+                    format!("brackets are nested more than {} deep; bind the inner part to a name", self.max_depth);
                 self.reports.error(codes::NESTED_TOO_DEEP, self.span(), message);
             }
-            self.pass();
+            self.skip_token_or_group();
             return None;
         }
-        let close = self.groups.get(self.at).copied().unwrap_or_default();
+        let group_end = self.groups.get(self.at).copied().unwrap_or_default();
         let opener = self.bump().kind;
         self.depth += 1;
-        Some(Group { start: self.at, end: close.at, closed: close.closed, opener })
+        Some(BracketGroup { start: self.at, end: group_end.at, closed: group_end.closed, opener })
     }
 
-    /// Leaves a group; what is left in it is an error unless one was found already.
-    pub(super) fn leave(&mut self, group: Group) {
+    /// Leaves a group. Tokens that are left in it are reported, unless an error was reported already.
+    pub(super) fn leave_group(&mut self, group: BracketGroup) {
         if self.at < group.end {
             let closer = group.opener.closer().and_then(TokenKind::spelling).unwrap_or(")");
-            self.expected(&format!("`{closer}`"));
+            self.report_expected(&format!("`{closer}`"));
         }
         self.steps += 1;
         self.at = group.end + usize::from(group.closed);
         self.depth -= 1;
-        self.lost = false;
+        self.recovering = false;
     }
 
-    pub(super) fn in_group(&self, group: Group) -> bool {
+    /// Returns whether the current token lies before the end of the group.
+    pub(super) fn in_group(&self, group: BracketGroup) -> bool {
         self.at < group.end
     }
 
-    /// Passes over one token, or a whole group.
-    fn pass(&mut self) {
-        if self.opens() {
-            let close = self.groups.get(self.at).copied().unwrap_or_default();
-            self.at = (close.at + usize::from(close.closed)).max(self.at + 1);
+    /// Skips one token, or a whole group.
+    fn skip_token_or_group(&mut self) {
+        if self.at_opener() {
+            let group_end = self.groups.get(self.at).copied().unwrap_or_default();
+            self.at = (group_end.at + usize::from(group_end.closed)).max(self.at + 1);
             self.steps += 1;
         } else {
             self.bump();
         }
     }
 
-    /// To the next comma of the group, or its end.
-    pub(super) fn skip_item(&mut self, group: Group) {
+    /// Skips to the next comma of the group, or to its end.
+    pub(super) fn skip_item(&mut self, group: BracketGroup) {
         while self.in_group(group) && self.kind() != TokenKind::Comma {
-            self.pass();
+            self.skip_token_or_group();
         }
     }
 
-    /// To the end of the statement, or the first of `stops` in it.
+    /// Skips to the end of the statement, or to the first of `stops` in it.
     pub(super) fn skip_statement(&mut self, stops: &[TokenKind]) {
         while !matches!(self.kind(), TokenKind::Newline | TokenKind::End) && !stops.contains(&self.kind()) {
-            self.pass();
+            self.skip_token_or_group();
         }
     }
 
-    /// `expected x, found y` at the current token.
-    pub(super) fn expected(&mut self, what: &str) {
-        let message = format!("expected {what}, found {}", self.found());
-        self.unexpected(message);
+    /// Reports `expected x, found y` at the current token.
+    pub(super) fn report_expected(&mut self, what: &str) {
+        let message = format!("expected {what}, found {}", self.describe_token());
+        self.report_unexpected(message);
     }
 
-    /// An error at the current token.
-    pub(super) fn unexpected(&mut self, message: impl Into<String>) {
+    /// Reports an error at the current token.
+    pub(super) fn report_unexpected(&mut self, message: impl Into<String>) {
         let diagnostic = Diagnostic::error(codes::UNEXPECTED, self.span(), message);
-        self.refuse(diagnostic);
+        self.report_and_recover(diagnostic);
     }
 
-    /// An error at the current token whose correction is to write `replacement` in place of `wrong`.
-    pub(super) fn unexpected_fix(&mut self, message: impl Into<String>, wrong: Span, replacement: &str) {
-        self.fix(self.span(), message, wrong, replacement);
-        self.lost = true;
+    /// Reports an error at the current token that is corrected by writing `replacement` in place of `wrong`. Nothing
+    /// more is reported until something was skipped.
+    pub(super) fn report_unexpected_fix(&mut self, message: impl Into<String>, wrong: Span, replacement: &str) {
+        self.report_fix(self.span(), message, wrong, replacement);
+        self.recovering = true;
     }
 
-    /// An error with a correction that is clear enough to read on as if it had been made.
-    pub(super) fn fix(&mut self, place: Span, message: impl Into<String>, wrong: Span, replacement: &str) {
-        if self.reports_here() {
-            let diagnostic = Diagnostic::error(codes::UNEXPECTED, place, message);
+    /// Reports an error whose correction is so certain that parsing continues as if it had been made.
+    pub(super) fn report_fix(&mut self, span: Span, message: impl Into<String>, wrong: Span, replacement: &str) {
+        if self.should_report() {
+            let diagnostic = Diagnostic::error(codes::UNEXPECTED, span, message);
             self.reports.fix(diagnostic, wrong, replacement);
         }
     }
 
-    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) {
-        if self.reports_here() {
+    /// Reports an error, after which nothing is reported until something was skipped.
+    pub(super) fn report_and_recover(&mut self, diagnostic: Diagnostic) {
+        if self.should_report() {
             self.reports.add(diagnostic);
         }
-        self.lost = true;
+        self.recovering = true;
     }
 
-    pub(super) fn note(&mut self, code: Code, span: Span, message: impl Into<String>) {
+    pub(super) fn report_note(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.reports.add(Diagnostic::note(code, span, message));
     }
 
-    /// What the lexer refused has its report.
-    pub(super) fn reports_here(&self) -> bool {
-        !self.lost && self.kind() != TokenKind::Bad
+    /// Returns whether an error at the current token should be reported. The lexer has reported its own `Bad` tokens.
+    pub(super) fn should_report(&self) -> bool {
+        !self.recovering && self.kind() != TokenKind::Bad
     }
 
-    /// The current token for a message.
-    pub(super) fn found(&self) -> String {
+    /// Describes the current token for a message.
+    pub(super) fn describe_token(&self) -> String {
         match self.kind() {
             TokenKind::End => "the end of the program".to_owned(),
             TokenKind::Newline => "the end of the line".to_owned(),
-            TokenKind::String => format!("the string {}", shown(self.written())),
+            TokenKind::String => format!("the string {}", shown(self.token_text())),
             TokenKind::Heredoc => "a block of text".to_owned(),
-            _ => format!("`{}`", shown(self.written())),
+            _ => format!("`{}`", shown(self.token_text())),
         }
     }
 }

@@ -1,34 +1,34 @@
-//! Comma lists and what stands in them: filters, arguments, paths.
-//! Invariant: each turn of a list passes at least one token; a last comma is allowed everywhere.
+//! Parses comma lists and their items: filters, arguments, paths.
+//! Invariant: each turn of a list passes at least one token. A last comma is allowed everywhere.
 
 use base::{Diagnostic, Span};
 
-use super::cursor::{Group, Parser};
+use super::cursor::{BracketGroup, Parser};
 use crate::codes;
 use crate::syntax::lexer::decode;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{Arg, DOTS, Name, Op, Path, Pred, Value, ValueKind};
+use crate::syntax::tree::{Arg, DOTS, DottedName, Name, Operator, Pred, Value, ValueKind};
 
-/// Operators as other languages write them in words.
-const WORDED: &[(&str, &str, Op)] = &[
-    ("is", "=", Op::Eq),
-    ("eq", "=", Op::Eq),
-    ("equals", "=", Op::Eq),
-    ("contains", "=", Op::Eq),
-    ("like", "~", Op::Like),
-    ("matches", "~", Op::Like),
-    ("ne", "!=", Op::Ne),
-    ("gt", ">", Op::Gt),
-    ("gte", ">=", Op::Ge),
-    ("lt", "<", Op::Lt),
-    ("lte", "<=", Op::Le),
+/// Operators that other languages write as words, with their sign here.
+const WORD_OPERATORS: &[(&str, &str, Operator)] = &[
+    ("is", "=", Operator::Eq),
+    ("eq", "=", Operator::Eq),
+    ("equals", "=", Operator::Eq),
+    ("contains", "=", Operator::Eq),
+    ("like", "~", Operator::Like),
+    ("matches", "~", Operator::Like),
+    ("ne", "!=", Operator::Ne),
+    ("gt", ">", Operator::Gt),
+    ("gte", ">=", Operator::Ge),
+    ("lt", "<", Operator::Lt),
+    ("lte", "<=", Operator::Le),
 ];
 
 impl Parser<'_, '_> {
-    /// The items of a group, which is left afterwards. `what` names one of them.
+    /// Parses the items of a group, and leaves the group. `what` names an item in messages.
     pub(super) fn items<T>(
         &mut self,
-        group: Group,
+        group: BracketGroup,
         what: &str,
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Vec<T> {
@@ -36,69 +36,70 @@ impl Parser<'_, '_> {
         while self.in_group(group) {
             let start = self.at;
             if self.kind() == TokenKind::Comma {
-                self.expected(what);
+                self.report_expected(what);
             } else {
                 items.extend(item(self));
             }
             if !self.in_group(group) {
                 break;
             }
-            if self.kind() != TokenKind::Comma && !self.lost && self.separator(group) && self.at > start {
+            if self.kind() != TokenKind::Comma && !self.recovering && self.report_separator(group) && self.at > start {
                 continue;
             }
             self.skip_item(group);
             self.eat(TokenKind::Comma);
-            self.lost = false;
+            self.recovering = false;
         }
-        self.leave(group);
+        self.leave_group(group);
         items
     }
 
-    /// `{pred, pred}`
+    /// Parses `{pred, pred}`.
     pub(super) fn preds(&mut self) -> Vec<Pred> {
-        match self.enter() {
+        match self.enter_group() {
             Some(group) => self.items(group, "a filter such as `slot=value`", Self::pred),
             None => Vec::new(),
         }
     }
 
-    /// The filters of a list or a search, whose first slots a table may have written as `..`.
+    /// Parses the filters of a list or a search, whose first slots a table may have written as `..`.
     pub(super) fn source_preds(&mut self) -> Vec<Pred> {
-        let one = |parser: &mut Self| match parser.dots() {
+        let filter = |parser: &mut Self| match parser.key_dots() {
             Some((slot, value)) => {
                 let op_span = slot.span;
-                Some(Pred { path: Path { names: vec![slot] }, op: Op::Eq, op_span, value })
+                Some(Pred { path: DottedName { names: vec![slot] }, op: Operator::Eq, op_span, value })
             }
             None => parser.pred(),
         };
-        match self.enter() {
-            Some(group) => self.items(group, "a filter such as `slot=value`", one),
+        match self.enter_group() {
+            Some(group) => self.items(group, "a filter such as `slot=value`", filter),
             None => Vec::new(),
         }
     }
 
-    /// An argument of a method, likewise.
+    /// Parses an argument of a method, which a table may have written as `..`.
     pub(super) fn method_arg(&mut self) -> Option<Arg> {
-        match self.dots() {
+        match self.key_dots() {
             Some((slot, value)) => Some(Arg { slot, value }),
             None => self.arg(),
         }
     }
 
-    /// `..`, as tables write the slots of a key that they have spelled out before.
-    fn dots(&mut self) -> Option<(Name, Value)> {
+    /// Parses `..`, which tables write for the slots of a key that they have spelled out before.
+    fn key_dots(&mut self) -> Option<(Name, Value)> {
         if self.kind() != TokenKind::Dot || self.next_kind() != TokenKind::Dot {
             return None;
         }
         let start = self.bump().span.start;
         self.bump();
-        let span = self.since(start);
+        let span = self.span_since(start);
         Some((Name { text: DOTS.into(), span }, Value { kind: ValueKind::Hole, span }))
     }
 
+    /// Parses a filter.
     pub(super) fn pred(&mut self) -> Option<Pred> {
         if self.kind() == TokenKind::LeftParen {
-            self.unexpected("filters have no parentheses: a comma means and, and there is no or");
+            self.report_unexpected("filters have no parentheses: a comma means and, and there is no or");
             return None;
         }
         let path = self.path("a filter such as `slot=value`")?;
@@ -108,70 +109,72 @@ impl Parser<'_, '_> {
         Some(Pred { path, op, op_span, value })
     }
 
-    fn operator(&mut self, path: &Path) -> Option<Op> {
+    /// Parses the operator of a filter. `=>` and `:` are reported and read as the operator that was meant.
+    fn operator(&mut self, path: &DottedName) -> Option<Operator> {
         let op = match self.kind() {
-            TokenKind::Eq => Op::Eq,
-            TokenKind::Ne => Op::Ne,
-            TokenKind::Lt => Op::Lt,
-            TokenKind::Le => Op::Le,
-            TokenKind::Gt => Op::Gt,
-            TokenKind::Ge => Op::Ge,
-            TokenKind::Tilde => Op::Like,
+            TokenKind::Eq => Operator::Eq,
+            TokenKind::Ne => Operator::Ne,
+            TokenKind::Lt => Operator::Lt,
+            TokenKind::Le => Operator::Le,
+            TokenKind::Gt => Operator::Gt,
+            TokenKind::Ge => Operator::Ge,
+            TokenKind::Tilde => Operator::Like,
             TokenKind::Arrow if self.token(2).kind == TokenKind::Dot => {
-                self.unexpected("a filter names the row's slots directly, without a function: `p4>=3`");
+                self.report_unexpected("a filter names the row's slots directly, without a function: `p4>=3`");
                 return None;
             }
             TokenKind::Arrow => {
-                self.fix(self.span(), "at least is written `>=`, not `=>`", self.span(), ">=");
-                Op::Ge
+                self.report_fix(self.span(), "at least is written `>=`, not `=>`", self.span(), ">=");
+                Operator::Ge
             }
             TokenKind::Colon => {
                 self.colon_for_eq();
-                Op::Eq
+                Operator::Eq
             }
-            _ => return self.worded_operator(path),
+            _ => return self.operator_in_words(path),
         };
         self.bump();
         Some(op)
     }
 
-    fn worded_operator(&mut self, path: &Path) -> Option<Op> {
-        let worded = WORDED.iter().find(|(word, ..)| self.is_word(word));
-        if let Some((word, sign, op)) = worded {
-            self.fix(self.span(), format!("`{word}` is written `{sign}`"), self.span(), sign);
+    /// Parses an operator in words, or reports that there is none.
+    fn operator_in_words(&mut self, path: &DottedName) -> Option<Operator> {
+        let word_operator = WORD_OPERATORS.iter().find(|(word, ..)| self.is_word(word));
+        if let Some((word, sign, op)) = word_operator {
+            self.report_fix(self.span(), format!("`{word}` is written `{sign}`"), self.span(), sign);
             self.bump();
             return Some(*op);
         }
         if self.is_word("in") {
-            self.unexpected("there is no `in`; on a list slot `=` means contains, otherwise ask once per value");
+            self.report_unexpected("there is no `in`; on a list slot `=` means contains, otherwise ask once per value");
             return None;
         }
         let name = path_text(path);
-        let message = format!("expected an operator after `{name}`, found {}", self.found());
+        let message = format!("expected an operator after `{name}`, found {}", self.describe_token());
         if self.kind() == TokenKind::Comma || self.kind().is_closer() {
-            let end = Span { start: self.last_end(), end: self.last_end() };
-            self.unexpected_fix(message, end, "=true");
+            let end = Span { start: self.previous_end(), end: self.previous_end() };
+            self.report_unexpected_fix(message, end, "=true");
         } else {
             let operators = ["=", "!=", "<=", ">=", "~"].map(str::to_owned);
             let diagnostic = Diagnostic::error(codes::UNEXPECTED, self.span(), message);
-            self.refuse(diagnostic.with_alternatives(operators));
+            self.report_and_recover(diagnostic.with_alternatives(operators));
         }
         None
     }
 
-    /// `:` where `=` belongs; the current token is the colon.
+    /// Reports a `:` where `=` belongs, when the parser stands at the colon.
     pub(super) fn colon_for_eq(&mut self) {
         let wrong = Span { start: self.span().start, end: self.token(1).span.start };
-        self.fix(self.span(), "a slot and its value are joined with `=`, not `:`", wrong, "=");
+        self.report_fix(self.span(), "a slot and its value are joined with `=`, not `:`", wrong, "=");
     }
 
-    /// `slot=value`
+    /// Parses `slot=value`.
     pub(super) fn arg(&mut self) -> Option<Arg> {
         let slot = match self.kind() {
             TokenKind::Word => self.name(),
-            TokenKind::String if matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) => self.unquoted(),
+            TokenKind::String if matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) => self.name_in_quotes(),
             _ => {
-                self.expected("an argument such as `slot=value`");
+                self.report_expected("an argument such as `slot=value`");
                 return None;
             }
         };
@@ -184,12 +187,15 @@ impl Parser<'_, '_> {
                 self.bump();
             }
             kind if kind.is_operator() => {
-                self.unexpected(format!("an argument is `{}=value`; filters with `{kind}` go into `{{…}}`", slot.text));
+                self.report_unexpected(format!(
+                    "an argument is `{}=value`; filters with `{kind}` go into `{{…}}`",
+                    slot.text
+                ));
                 return None;
             }
             _ => {
-                let found = self.found();
-                self.unexpected(format!("an argument is `slot=value`; after `{}` stands {found}", slot.text));
+                let found = self.describe_token();
+                self.report_unexpected(format!("an argument is `slot=value`; after `{}` stands {found}", slot.text));
                 return None;
             }
         }
@@ -197,19 +203,19 @@ impl Parser<'_, '_> {
         Some(Arg { slot, value })
     }
 
-    /// `p13.p27`
-    pub(super) fn path(&mut self, what: &str) -> Option<Path> {
+    /// Parses a path such as `p13.p27`. `what` says in a message what belongs here.
+    pub(super) fn path(&mut self, what: &str) -> Option<DottedName> {
         if self.kind() == TokenKind::Row && self.next_kind() == TokenKind::Dot {
             let wrong = self.span().to(self.token(1).span);
-            self.fix(self.span(), "slots of the row itself are written without `_.` here", wrong, "");
+            self.report_fix(self.span(), "slots of the row itself are written without `_.` here", wrong, "");
             self.bump();
             self.bump();
         }
         let first = match self.kind() {
             TokenKind::Word => self.name(),
-            TokenKind::String if is_path(&decode(self.written())) => self.unquoted(),
+            TokenKind::String if is_path(&decode(self.token_text())) => self.name_in_quotes(),
             _ => {
-                self.expected(what);
+                self.report_expected(what);
                 return None;
             }
         };
@@ -218,23 +224,25 @@ impl Parser<'_, '_> {
             self.bump();
             names.push(self.name());
         }
-        Some(Path { names })
+        Some(DottedName { names })
     }
 
-    /// A string that stands where a name belongs.
-    fn unquoted(&mut self) -> Name {
+    /// Parses a string that stands where a name belongs, and reports the quotes.
+    fn name_in_quotes(&mut self) -> Name {
         let span = self.span();
-        let text = decode(self.written());
-        self.fix(span, format!("a name is written without quotes: `{text}`"), span, &text);
+        let text = decode(self.token_text());
+        self.report_fix(span, format!("a name is written without quotes: `{text}`"), span, &text);
         self.bump();
         Name { text: text.into(), span }
     }
 }
 
-pub(super) fn path_text(path: &Path) -> String {
+/// Returns a path as it is written.
+pub(super) fn path_text(path: &DottedName) -> String {
     path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
+/// Returns whether a text could be a path.
 fn is_path(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && text.len() < 80

@@ -1,5 +1,6 @@
-//! Tokens to tree: `statement` holds `node`s, a node is a primary and its parts (`part`, `postfix`), which hold `value`s in
-//! comma `list`s; `cursor` moves over the tokens, `advice` words the errors that have a likely cause.
+//! Makes the tree from the tokens. `statement` reads statements, which hold nodes. `node` reads a node: a primary with
+//! its parts (`part`, `postfix`, `foreign`). `value` reads the values in them, `list` comma lists, `aggregate`
+//! aggregates. `cursor` moves over the tokens, and `advice` words the errors that have a likely cause.
 //! Invariant: recursion happens only inside a bracket group, so its depth is bounded by `Limits::nesting`.
 
 mod advice;
@@ -20,7 +21,8 @@ use super::reports::Reports;
 use super::tree::Program;
 use cursor::Parser;
 
-/// The tree, and how many tokens were passed.
+/// Parses a text. Also returns the number of tokens that were passed, which a test compares with the length of the
+/// text.
 pub(super) fn parse<'t>(text: &'t str, layout: Layout, limits: &Limits, reports: &mut Reports<'t>) -> (Program, usize) {
     let mut parser = Parser::new(text, layout, limits, reports);
     let program = parser.program(limits.statements);

@@ -1,85 +1,98 @@
-//! Nodes: a primary and what is applied to it.
-//! Invariant: what a primary means (label, entity, bare word) is not decided here.
+//! Parses nodes: a primary and the parts that are applied to it.
+//! Invariant: the parser does not decide whether a name is a label, an entity or a bare word.
 
 use base::Span;
 
-use super::cursor::Parser;
+use super::cursor::{GroupSpans, Parser};
 use crate::syntax::lexer::decode;
 use crate::syntax::reports::quoted;
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{EntityName, Heredoc, HostCall, HostKind, Key, Name, Node, Primary, Value, ValueKind};
+use crate::syntax::tree::{
+    EntityName, HandleCall, HandleCallKind, Heredoc, Key, Name, Node, Primary, Value, ValueKind,
+};
 
 impl Parser<'_, '_> {
     pub(super) fn node(&mut self) -> Node {
         let start = self.span().start;
         let primary = self.primary();
-        let head = self.since(start);
+        let head = self.span_since(start);
         let mut parts = Vec::new();
         self.parts(&mut parts);
-        Node { primary, head, parts, span: self.since(start) }
+        Node { primary, head, parts, span: self.span_since(start) }
     }
 
+    /// Parses the beginning of an expression.
     pub(super) fn primary(&mut self) -> Primary {
         let span = self.span();
         match self.kind() {
-            TokenKind::Word => match self.host_kind() {
-                Some(kind) => self.host(kind),
+            TokenKind::Word => match self.handle_call_kind() {
+                Some(kind) => self.handle_call(kind),
                 None => self.source(),
             },
             TokenKind::Row => Primary::Row(self.bump().span),
             TokenKind::LeftBracket => Primary::List(self.list()),
             TokenKind::Heredoc => Primary::Text(self.heredoc()),
             TokenKind::String => {
-                let body = decode(self.written());
+                let body = decode(self.token_text());
                 self.bump();
                 Primary::Text(Heredoc { tag: String::new(), body, span })
             }
             TokenKind::Bad => Primary::Error(self.bump().span),
             TokenKind::Uri => self.uri(),
             TokenKind::Dollar | TokenKind::Hole => {
-                self.unexpected("`$` and `<<T` are places to fill; write the value or the name that belongs here");
+                self.report_unexpected(
+                    "`$` and `<<T` are places to fill; write the value or the name that belongs here",
+                );
                 Primary::Error(self.bump().span)
             }
             _ => {
-                self.no_primary();
+                self.report_no_primary();
                 Primary::Error(Span { start: span.start, end: span.start })
             }
         }
     }
 
-    fn no_primary(&mut self) {
+    /// Reports a token that begins no expression.
+    fn report_no_primary(&mut self) {
         match self.kind() {
             TokenKind::Number => {
-                self.unexpected("a number is no expression; write it where a value belongs, as in `e1{p2=7}` or `[7]`");
+                self.report_unexpected(
+                    "a number is no expression; write it where a value belongs, as in `e1{p2=7}` or `[7]`",
+                );
             }
             TokenKind::LeftBrace => {
-                self.unexpected("`{…}` stands after an entity, after `.filter` or after `=>`");
+                self.report_unexpected("`{…}` stands after an entity, after `.filter` or after `=>`");
             }
             TokenKind::LeftParen => {
-                let (whole, inner) = self.group_spans();
-                self.unexpected_fix("parentheses stand only after a name", whole, inner.of(self.text).trim());
+                let GroupSpans { whole, inner } = self.group_spans();
+                self.report_unexpected_fix("parentheses stand only after a name", whole, inner.of(self.text).trim());
             }
-            _ => self.expected("a name, an entity, `[…]` or a block of text"),
+            _ => self.report_expected("a name, an entity, `[…]` or a block of text"),
         }
     }
 
-    /// `Ticket` or `tracker:Ticket`; the current token is a word.
+    /// Parses `Ticket` or `tracker:Ticket`, when the parser stands at a word.
     pub(super) fn entity_name(&mut self) -> EntityName {
         let name = self.name();
-        if self.kind() == TokenKind::Colon && self.next_kind() == TokenKind::Word && self.glued(0) && self.glued(1) {
+        if self.kind() == TokenKind::Colon
+            && self.next_kind() == TokenKind::Word
+            && self.is_adjacent(0)
+            && self.is_adjacent(1)
+        {
             self.bump();
             return EntityName { catalog: Some(name), name: self.name() };
         }
         EntityName { catalog: None, name }
     }
 
+    /// Parses a name and the brackets, braces or search text after it.
     fn source(&mut self) -> Primary {
         let entity = self.entity_name();
         match self.kind() {
             TokenKind::LeftParen if self.at_filters() => {
-                let (whole, inner) = self.group_spans();
+                let GroupSpans { whole, inner } = self.group_spans();
                 let copy = format!("{{{}}}", inner.of(self.text));
-                self.fix(self.token(2).span, "filters go into `{…}`; `(…)` holds a key", whole, &copy);
+                self.report_fix(self.token(2).span, "filters go into `{…}`; `(…)` holds a key", whole, &copy);
                 Primary::Query { entity, preds: self.preds() }
             }
             TokenKind::LeftParen => Primary::Get { entity, key: self.key() },
@@ -89,8 +102,9 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Parses the key in the brackets behind an entity.
     fn key(&mut self) -> Key {
-        let Some(group) = self.enter() else {
+        let Some(group) = self.enter_group() else {
             return Key::Slots(Vec::new());
         };
         if !self.in_group(group) || self.at_slot() {
@@ -98,28 +112,28 @@ impl Parser<'_, '_> {
         }
         let value = self.value();
         self.eat(TokenKind::Comma);
-        if self.in_group(group) && !self.lost {
-            if self.last_end() > value.span.end {
-                self.unexpected("a key of several slots names each of them: `(slot=value, slot=value)`");
+        if self.in_group(group) && !self.recovering {
+            if self.previous_end() > value.span.end {
+                self.report_unexpected("a key of several slots names each of them: `(slot=value, slot=value)`");
             } else {
-                self.separator(group);
+                self.report_separator(group);
             }
         }
-        self.lost |= self.in_group(group);
-        self.leave(group);
+        self.recovering |= self.in_group(group);
+        self.leave_group(group);
         Key::Unary(Box::new(value))
     }
 
-    /// `(slot>=…`
+    /// Returns whether `(slot>=…` follows: filters in the brackets of a key.
     fn at_filters(&self) -> bool {
         use TokenKind::{Ge, Gt, Le, Lt, Ne};
         self.next_kind() == TokenKind::Word && matches!(self.token(2).kind, Ne | Lt | Le | Gt | Ge)
     }
 
-    /// `slot=…`, or what was meant as such; but not `catalog:Entity`.
+    /// Returns whether a slot follows: `slot=` or `slot:`, but not `catalog:Entity`.
     fn at_slot(&self) -> bool {
         use TokenKind::{Colon, Eq, String, Word};
-        let entity = self.glued(1) && self.glued(2) && self.token(2).kind == Word;
+        let entity = self.is_adjacent(1) && self.is_adjacent(2) && self.token(2).kind == Word;
         matches!(self.kind(), Word | String)
             && match self.next_kind() {
                 Eq => true,
@@ -128,6 +142,7 @@ impl Parser<'_, '_> {
             }
     }
 
+    /// Parses `~"text"{…}`, when the parser stands at the tilde.
     fn search(&mut self, entity: EntityName) -> Primary {
         self.bump();
         let text = match self.kind() {
@@ -136,15 +151,15 @@ impl Parser<'_, '_> {
                 self.value()
             }
             _ => {
-                self.expected("the words to search for, in double quotes");
-                Value { kind: ValueKind::Error, span: Span { start: self.last_end(), end: self.last_end() } }
+                self.report_expected("the words to search for, in double quotes");
+                Value { kind: ValueKind::Error, span: Span { start: self.previous_end(), end: self.previous_end() } }
             }
         };
         let preds = if self.kind() == TokenKind::LeftBrace { self.source_preds() } else { Vec::new() };
         Primary::Search { entity, text: Box::new(text), preds }
     }
 
-    /// `e1~raft`: a name on its own, because `{…}` and `.…` after it belong to the search.
+    /// Parses `e1~raft`. The words are a name on its own, because `{…}` and `.…` after them belong to the search.
     fn bare_search(&mut self) -> Value {
         let span = self.span();
         let name = self.name();
@@ -154,20 +169,21 @@ impl Parser<'_, '_> {
         }
         if words != span {
             let copy = quoted(words.of(self.text));
-            self.fix(span, "the words to search for go into double quotes", words, &copy);
+            self.report_fix(span, "the words to search for go into double quotes", words, &copy);
             return Value { kind: ValueKind::Error, span: words };
         }
         let primary = Primary::Name(EntityName { catalog: None, name });
         Value { kind: ValueKind::Node(Box::new(Node { primary, head: span, parts: Vec::new(), span })), span }
     }
 
+    /// Reports a URI where an expression belongs.
     fn uri(&mut self) -> Primary {
         let span = self.span();
-        let text = self.written();
+        let text = self.token_text();
         if text.starts_with("plasm://") || text.starts_with("heap://") {
-            self.unexpected("an artifact is no expression: read it with the tool `read_artifact` and this URI");
+            self.report_unexpected("an artifact is no expression: read it with the tool `read_artifact` and this URI");
         } else {
-            self.unexpected_fix(
+            self.report_unexpected_fix(
                 "an address is text: put it in double quotes where a value belongs",
                 span,
                 &quoted(text),
@@ -176,41 +192,43 @@ impl Parser<'_, '_> {
         Primary::Error(self.bump().span)
     }
 
-    fn host_kind(&self) -> Option<HostKind> {
+    /// Returns the operation if `page(`, `wait(` or `cancel(` follows. Without the bracket, these words are names like
+    /// any other.
+    fn handle_call_kind(&self) -> Option<HandleCallKind> {
         if self.next_kind() != TokenKind::LeftParen {
             return None;
         }
-        match self.written() {
-            "page" => Some(HostKind::Page),
-            "wait" => Some(HostKind::Wait),
-            "cancel" => Some(HostKind::Cancel),
+        match self.token_text() {
+            "page" => Some(HandleCallKind::Page),
+            "wait" => Some(HandleCallKind::Wait),
+            "cancel" => Some(HandleCallKind::Cancel),
             _ => None,
         }
     }
 
-    fn host(&mut self, kind: HostKind) -> Primary {
+    fn handle_call(&mut self, kind: HandleCallKind) -> Primary {
         let start = self.span().start;
         let (word, sample) = match kind {
-            HostKind::Page => ("page", "page(s0_pg1)"),
-            HostKind::Wait => ("wait", "wait(s0_o1)"),
-            HostKind::Cancel => ("cancel", "cancel(s0_o1)"),
+            HandleCallKind::Page => ("page", "page(s0_pg1)"),
+            HandleCallKind::Wait => ("wait", "wait(s0_o1)"),
+            HandleCallKind::Cancel => ("cancel", "cancel(s0_o1)"),
         };
         self.bump();
-        let (whole, _) = self.group_spans();
+        let whole = self.group_spans().whole;
         let whole = Span { start, end: whole.end };
-        let Some(group) = self.enter() else {
-            return Primary::Error(self.since(start));
+        let Some(group) = self.enter_group() else {
+            return Primary::Error(self.span_since(start));
         };
         let handle = match self.kind() {
             TokenKind::Word => Some(self.name()),
             TokenKind::String => {
-                let text = decode(self.written());
+                let text = decode(self.token_text());
                 let span = self.bump().span;
-                self.fix(span, "a handle is written without quotes", span, &text);
+                self.report_fix(span, "a handle is written without quotes", span, &text);
                 Some(Name { text: text.into(), span })
             }
             _ => {
-                self.unexpected_fix(
+                self.report_unexpected_fix(
                     format!("`{word}` needs the handle that a result showed, such as `{sample}`"),
                     whole,
                     sample,
@@ -220,31 +238,36 @@ impl Parser<'_, '_> {
         };
         let mut limit = None;
         if self.eat(TokenKind::Comma) && self.in_group(group) {
-            limit = self.host_limit(kind, word);
+            limit = self.page_limit(kind, word);
         }
         self.eat(TokenKind::Comma);
-        self.leave(group);
-        let span = self.since(start);
+        self.leave_group(group);
+        let span = self.span_since(start);
         match handle {
-            Some(handle) => Primary::Host(HostCall { kind, handle, limit, span }),
+            Some(handle) => Primary::HandleCall(HandleCall { kind, handle, limit, span }),
             None => Primary::Error(span),
         }
     }
 
-    /// `limit=50`
-    fn host_limit(&mut self, kind: HostKind, word: &str) -> Option<Value> {
-        if kind != HostKind::Page {
-            self.unexpected(format!("`{word}` takes its handle and nothing else"));
+    /// Parses `limit=50`, which only `page` takes.
+    fn page_limit(&mut self, kind: HandleCallKind, word: &str) -> Option<Value> {
+        if kind != HandleCallKind::Page {
+            self.report_unexpected(format!("`{word}` takes its handle and nothing else"));
             return None;
         }
         if self.kind() == TokenKind::Number {
             let span = self.span();
-            self.fix(span, "the number of rows is written `limit=50`", span, &format!("limit={}", self.written()));
+            self.report_fix(
+                span,
+                "the number of rows is written `limit=50`",
+                span,
+                &format!("limit={}", self.token_text()),
+            );
         } else if self.is_word("limit") && self.next_kind() == TokenKind::Eq {
             self.bump();
             self.bump();
         } else {
-            self.expected("`limit=` and a number");
+            self.report_expected("`limit=` and a number");
             return None;
         }
         Some(self.value())

@@ -1,15 +1,16 @@
-//! What is applied to a node: relations, fields, methods, projections, `=>` and templates; postfixes are next door.
+//! Parses the parts of a node: relations, fields, methods, projections, `=>` and templates. Postfixes are in `postfix`.
 //! Invariant: a part's span starts at its `.`, `[`, `{`, `=>` or `<<`.
 
-use super::cursor::Parser;
+use super::cursor::{GroupSpans, Parser};
 use super::postfix::Postfix;
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
-use crate::syntax::tree::{Args, Node, Part, PartKind};
+use crate::syntax::tree::{MethodArgs, Node, Part, PartKind};
 
 impl Parser<'_, '_> {
+    /// Parses all parts that follow and appends them to `parts`. One `=>` may append several.
     pub(super) fn parts(&mut self, parts: &mut Vec<Part>) {
-        while !self.lost {
+        while !self.recovering {
             let start = self.span().start;
             let kind = match self.kind() {
                 TokenKind::Dot => self.dot(),
@@ -24,27 +25,28 @@ impl Parser<'_, '_> {
                 _ => return,
             };
             if let Some(kind) = kind {
-                parts.push(Part { kind, span: self.since(start) });
+                parts.push(Part { kind, span: self.span_since(start) });
             }
         }
     }
 
+    /// Parses the part after a dot: a postfix, or a name with or without arguments.
     fn dot(&mut self) -> Option<PartKind> {
         if self.next_kind() != TokenKind::Word {
             self.bump();
-            self.no_name();
+            self.report_missing_name();
             return None;
         }
-        let postfix = Postfix::named(self.token(1).span.of(self.text));
-        let opens = matches!(self.token(2).kind, TokenKind::LeftParen | TokenKind::LeftBrace);
+        let postfix = Postfix::from_name(self.token(1).span.of(self.text));
+        let has_brackets = matches!(self.token(2).kind, TokenKind::LeftParen | TokenKind::LeftBrace);
         match postfix {
-            Some(postfix) if opens => {
+            Some(postfix) if has_brackets => {
                 self.bump();
                 self.postfix(postfix)
             }
-            Some(postfix) if self.takes_loose(postfix) => {
+            Some(postfix) if self.has_unbracketed_arguments(postfix) => {
                 self.bump();
-                self.loose(postfix)
+                self.unbracketed_postfix(postfix)
             }
             _ => {
                 self.bump();
@@ -53,9 +55,9 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// After the dot of `.name`, `.name{…}` or `.name(…)`.
+    /// Parses `.name`, `.name{…}` or `.name(…)`, when the parser stands behind the dot.
     fn segment(&mut self) -> Option<PartKind> {
-        if let Some(meant) = self.foreign() {
+        if let Some(meant) = self.foreign_part() {
             return meant;
         }
         let name = self.name();
@@ -66,46 +68,50 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Whether, at a name, `()`, `(slot=…` or `(Arm{…` follows, as a method has it.
+    /// Returns whether the brackets after the name hold a method's arguments: `()`, `(slot=…` or `(Arm{…`.
     pub(super) fn at_arguments(&self) -> bool {
-        let (first, second) = (self.token(2).kind, self.token(3).kind);
+        let first = self.token(2).kind;
+        let second = self.token(3).kind;
         first.is_closer() || (first == TokenKind::Word && matches!(second, TokenKind::Eq | TokenKind::LeftBrace))
     }
 
-    /// After a dot that no name follows.
-    fn no_name(&mut self) {
-        if let Some(text) = self.glued_text() {
+    /// Reports a dot that no name follows, when the parser stands behind it.
+    fn report_missing_name(&mut self) {
+        if let Some(text) = self.unquoted_dotted_text() {
             let message = format!("`{}` needs double quotes around it", shown(text.of(self.text)));
-            self.unexpected_fix(message, text, &quoted(text.of(self.text)));
+            self.report_unexpected_fix(message, text, &quoted(text.of(self.text)));
         } else if self.kind() == TokenKind::Number {
-            self.unexpected("after `.` stands a name; rows are picked with `.first()`, `.last()` or `.limit(1)`");
+            self.report_unexpected(
+                "after `.` stands a name; rows are picked with `.first()`, `.last()` or `.limit(1)`",
+            );
         } else {
-            self.expected("a relation, a slot, a method or a postfix after `.`");
+            self.report_expected("a relation, a slot, a method or a postfix after `.`");
         }
     }
 
-    fn args(&mut self) -> Args {
-        let Some(group) = self.enter() else {
-            return Args::Slots(Vec::new());
+    /// Parses the arguments of a method: slots, or one arm of a union.
+    fn args(&mut self) -> MethodArgs {
+        let Some(group) = self.enter_group() else {
+            return MethodArgs::Slots(Vec::new());
         };
         if self.kind() != TokenKind::Word || self.next_kind() != TokenKind::LeftBrace {
-            return Args::Slots(self.items(group, "an argument such as `slot=value`", Self::method_arg));
+            return MethodArgs::Slots(self.items(group, "an argument such as `slot=value`", Self::method_arg));
         }
         let name = self.name();
-        let args = match self.enter() {
+        let args = match self.enter_group() {
             Some(inner) => self.items(inner, "`slot=value`", Self::arg),
             None => Vec::new(),
         };
         self.eat(TokenKind::Comma);
-        self.leave(group);
-        Args::Variant { name, args }
+        self.leave_group(group);
+        MethodArgs::Variant { name, args }
     }
 
-    /// `.^Entity{…}`
+    /// Parses `.^Entity{…}`.
     fn back(&mut self) -> Option<PartKind> {
         self.bump();
         if self.kind() != TokenKind::Word {
-            self.expected("an entity after `.^`");
+            self.report_expected("an entity after `.^`");
             return None;
         }
         let entity = self.entity_name();
@@ -113,42 +119,42 @@ impl Parser<'_, '_> {
         Some(PartKind::Back { entity, preds })
     }
 
-    /// `[p1, p4]`
+    /// Parses `[p1, p4]`. `[0]`, `[-1]` and `[*]` are reported with what they are here.
     fn project(&mut self) -> Option<PartKind> {
-        let (whole, inner) = self.group_spans();
-        let place = self.span();
+        let GroupSpans { whole, inner } = self.group_spans();
+        let opener_span = self.span();
         let copy = match inner.of(self.text).trim() {
             "0" => ".first()",
             "-1" => ".last()",
             "*" => "",
             _ => {
-                let group = self.enter()?;
+                let group = self.enter_group()?;
                 if !self.in_group(group) {
-                    self.expected("the slots to show, such as `[p1, p4]`");
+                    self.report_expected("the slots to show, such as `[p1, p4]`");
                 }
                 let fields = self.items(group, "a slot", |parser| parser.path("a slot to show"));
                 return Some(PartKind::Project { fields });
             }
         };
-        self.fix(
-            place,
+        self.report_fix(
+            opener_span,
             "`[…]` names the slots to show; rows are picked with `.first()`, and without it all slots are shown",
             whole,
             copy,
         );
-        if let Some(group) = self.enter() {
-            self.lost = true;
-            self.leave(group);
+        if let Some(group) = self.enter_group() {
+            self.recovering = true;
+            self.leave_group(group);
         }
         None
     }
 
-    /// `=> {…}` or `=> effect`. What follows the effect's last method is applied to the results.
+    /// Parses `=> {…}` or `=> effect`. The parts behind the effect's last method are applied to its results.
     fn arrow(&mut self, parts: &mut Vec<Part>) {
         let start = self.bump().span.start;
         if self.kind() == TokenKind::LeftBrace {
             let object = self.object();
-            parts.push(Part { kind: PartKind::Derive { object }, span: self.since(start) });
+            parts.push(Part { kind: PartKind::Derive { object }, span: self.span_since(start) });
             return;
         }
         let mut effect = self.effect();
@@ -157,22 +163,22 @@ impl Parser<'_, '_> {
         if let (Some(last), false) = (effect.parts.last(), later.is_empty()) {
             effect.span.end = last.span.end;
         }
-        let mut span = self.since(start);
+        let mut span = self.span_since(start);
         span.end = effect.span.end.max(start);
         parts.push(Part { kind: PartKind::Each { effect: Box::new(effect) }, span });
         parts.extend(later);
     }
 
-    /// A primary and its segments, without postfixes.
+    /// Parses the effect of a `=>`: a primary and its relations, fields and methods, without postfixes.
     fn effect(&mut self) -> Node {
         let start = self.span().start;
         let primary = self.primary();
-        let head = self.since(start);
+        let head = self.span_since(start);
         let mut parts = Vec::new();
-        while !self.lost {
+        while !self.recovering {
             let start = self.span().start;
             let kind = match self.kind() {
-                TokenKind::Dot if self.at_segment() => {
+                TokenKind::Dot if self.at_unpostfixed_name() => {
                     self.bump();
                     self.segment()
                 }
@@ -180,16 +186,18 @@ impl Parser<'_, '_> {
                 _ => break,
             };
             if let Some(kind) = kind {
-                parts.push(Part { kind, span: self.since(start) });
+                parts.push(Part { kind, span: self.span_since(start) });
             }
         }
-        Node { primary, head, parts, span: self.since(start) }
+        Node { primary, head, parts, span: self.span_since(start) }
     }
 
-    fn at_segment(&self) -> bool {
+    /// Returns whether the dot begins a name that is not a postfix.
+    fn at_unpostfixed_name(&self) -> bool {
         let word = self.token(1);
-        let opens = matches!(self.token(2).kind, TokenKind::LeftParen | TokenKind::LeftBrace);
+        let has_brackets = matches!(self.token(2).kind, TokenKind::LeftParen | TokenKind::LeftBrace);
         word.kind == TokenKind::Word
-            && Postfix::named(word.span.of(self.text)).is_none_or(|postfix| !opens && !self.takes_loose(postfix))
+            && Postfix::from_name(word.span.of(self.text))
+                .is_none_or(|postfix| !has_brackets && !self.has_unbracketed_arguments(postfix))
     }
 }

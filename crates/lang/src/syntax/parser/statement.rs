@@ -1,5 +1,5 @@
-//! Statements: names that are bound, and the results on the last line.
-//! Invariant: each turn passes at least one token; of several result lines the last is kept.
+//! Parses statements: bindings, and the results on the last line.
+//! Invariant: each turn passes at least one token. If several lines have results, the last one is kept.
 
 use base::{Diagnostic, Span};
 
@@ -8,35 +8,40 @@ use crate::codes;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Binding, Node, Program};
 
-/// A statement longer than this is not repeated in a correction.
-const LONGEST: usize = 120;
+/// A line of more bytes than this is not repeated in a correction.
+const MAX_COPIED_BYTES: usize = 120;
 
 impl Parser<'_, '_> {
-    pub(super) fn program(&mut self, most: usize) -> Program {
+    /// Parses a whole program of at most `max_statements`.
+    pub(super) fn program(&mut self, max_statements: usize) -> Program {
         let mut program = Program { bindings: Vec::new(), roots: Vec::new() };
         let mut results: Option<Span> = None;
         let mut count = 0;
         while self.kind() != TokenKind::End {
-            if count == most {
-                let message = format!("a program has at most {most} statements; send the rest as another program");
+            if count == max_statements {
+                let message =
+                    format!("a program has at most {max_statements} statements; send the rest as another program");
                 self.reports.error(codes::TOO_MANY_STATEMENTS, self.span(), message);
                 break;
             }
             count += 1;
             if let Some(earlier) = results.take() {
-                self.not_last(earlier, count - 1);
+                self.report_results_not_last(earlier, count - 1);
             }
-            let (start, from, reported) = (self.span().start, self.at, self.reports.len());
-            self.value_at = None;
+            let start = self.span().start;
+            let from = self.at;
+            let reported = self.reports.len();
+            self.last_value = None;
             self.foreign_keyword();
             if self.at_binding() {
                 program.bindings.push(self.binding());
                 self.after_statement(true);
             } else {
                 program.roots = self.roots();
-                let span = self.since(start);
+                let span = self.span_since(start);
                 self.after_statement(false);
-                // A line with mistakes of its own may not be meant as results at all.
+                // A line with mistakes of its own may not be meant as results, so it is not also reported as results in
+                // the wrong place.
                 results = (self.reports.len() == reported).then_some(span);
             }
             if self.at == from {
@@ -50,20 +55,21 @@ impl Parser<'_, '_> {
         program
     }
 
-    /// `name =`
+    /// Returns whether `name =` follows.
     pub(super) fn at_binding(&self) -> bool {
         matches!(self.kind(), TokenKind::Word | TokenKind::Row) && self.next_kind() == TokenKind::Eq
     }
 
+    /// Parses `name = …`. Words with a meaning of their own are reported.
     fn binding(&mut self) -> Binding {
-        let reserved = match self.written() {
+        let reserved = match self.token_text() {
             "_" => Some("the row of a `=>`"),
             "true" | "false" | "null" => Some("a value"),
             _ => None,
         };
         if let Some(what) = reserved {
-            let word = self.written();
-            self.fix(self.span(), format!("`{word}` is {what}; choose another name"), self.span(), "result");
+            let word = self.token_text();
+            self.report_fix(self.span(), format!("`{word}` is {what}; choose another name"), self.span(), "result");
         }
         let label = self.name();
         self.bump();
@@ -71,13 +77,14 @@ impl Parser<'_, '_> {
         Binding { label, node }
     }
 
+    /// Parses results that are separated by commas.
     fn roots(&mut self) -> Vec<Node> {
         let mut roots = Vec::new();
         loop {
             roots.push(self.node());
-            if self.lost {
+            if self.recovering {
                 self.skip_statement(&[TokenKind::Comma, TokenKind::Semicolon]);
-                self.lost = self.kind() != TokenKind::Comma;
+                self.recovering = self.kind() != TokenKind::Comma;
             }
             if self.kind() != TokenKind::Comma || self.comma_ends_results() {
                 return roots;
@@ -85,15 +92,15 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Passes the comma; true if no result follows it.
+    /// Passes the comma and returns whether no result follows it.
     fn comma_ends_results(&mut self) -> bool {
         self.bump();
         matches!(self.kind(), TokenKind::Newline | TokenKind::End) || self.at_binding()
     }
 
-    /// `let x = …`, `return x`
+    /// Passes and reports a keyword of another language, as in `let x = …` or `return x`.
     fn foreign_keyword(&mut self) {
-        let word = self.written();
+        let word = self.token_text();
         let next_is_name = matches!(self.next_kind(), TokenKind::Word | TokenKind::Row);
         if self.kind() == TokenKind::Word && next_is_name && ["let", "const", "var", "return"].contains(&word) {
             let wrong = Span { start: self.span().start, end: self.token(1).span.start };
@@ -101,12 +108,13 @@ impl Parser<'_, '_> {
                 "return" => "the last line returns its results without `return`".to_owned(),
                 _ => format!("a name is bound with `name = …`, without `{word}`"),
             };
-            self.fix(self.span(), message, wrong, "");
+            self.report_fix(self.span(), message, wrong, "");
             self.bump();
         }
     }
 
-    fn not_last(&mut self, statement: Span, number: usize) {
+    /// Reports results that stand before the last line. `number` is the number of the statement, for a name to copy.
+    fn report_results_not_last(&mut self, statement: Span, number: usize) {
         let text = statement.of(self.text);
         let is_block = text.starts_with("<<");
         let message = if is_block {
@@ -116,12 +124,12 @@ impl Parser<'_, '_> {
         };
         let diagnostic = Diagnostic::error(codes::ROOTS_NOT_LAST, statement, message);
         let first = text.lines().next().unwrap_or("");
-        let before = Span { start: statement.start.saturating_sub(LONGEST as u32), end: statement.start };
+        let before = Span { start: statement.start.saturating_sub(MAX_COPIED_BYTES as u32), end: statement.start };
         let lines = before.of(self.text).trim_end();
         let above = lines.rsplit_once('\n').map_or(if before.start == 0 { lines } else { "" }, |(_, line)| line.trim());
         self.reports.add(if is_block && above.contains('=') && !above.contains(";;") {
             diagnostic.with_copy(format!("{above} {first}"))
-        } else if first.len() <= LONGEST {
+        } else if first.len() <= MAX_COPIED_BYTES {
             diagnostic.with_copy(format!("step{number} = {first}"))
         } else {
             diagnostic

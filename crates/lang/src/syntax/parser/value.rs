@@ -1,11 +1,11 @@
-//! Values: what a slot, a key, a list or an object can hold.
-//! Invariant: a value is always made; one that could not be read is `Error` and has its report.
+//! Parses values: the content of a slot, a key, a list or an object.
+//! Invariant: a value is always made. A value that could not be parsed is `Error` and has its diagnostic.
 
 use base::{Diagnostic, Span};
 
-use super::cursor::Parser;
+use super::cursor::{GroupSpans, Parser};
 use crate::codes;
-use crate::syntax::lexer::{decode, heredoc_parts};
+use crate::syntax::lexer::{decode, heredoc_tag_and_body};
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Entry, Heredoc, Name, Node, Primary, Value, ValueKind};
@@ -13,10 +13,10 @@ use crate::syntax::tree::{Entry, Heredoc, Name, Node, Primary, Value, ValueKind}
 impl Parser<'_, '_> {
     pub(super) fn value(&mut self) -> Value {
         let span = self.span();
-        self.value_at = Some(self.at);
+        self.last_value = Some(self.at);
         let kind = match self.kind() {
-            TokenKind::String => ValueKind::String(decode(self.written())),
-            TokenKind::Number => ValueKind::Number(self.written().to_owned()),
+            TokenKind::String => ValueKind::String(decode(self.token_text())),
+            TokenKind::Number => ValueKind::Number(self.token_text().to_owned()),
             TokenKind::Word => match self.literal() {
                 Some(literal) => literal,
                 None => return self.node_value(),
@@ -25,11 +25,11 @@ impl Parser<'_, '_> {
             TokenKind::Row => return self.node_value(),
             TokenKind::Dollar => return self.dollar(),
             TokenKind::Hole => ValueKind::Hole,
-            // `e1(..)`, as tables write a key that they have spelled out before.
+            // Tables write `e1(..)` for a key that they have spelled out before.
             TokenKind::Dot if self.next_kind() == TokenKind::Dot => {
                 self.bump();
                 self.bump();
-                return Value { kind: ValueKind::Hole, span: self.since(span.start) };
+                return Value { kind: ValueKind::Hole, span: self.span_since(span.start) };
             }
             TokenKind::Heredoc => {
                 return Value { kind: ValueKind::Text(self.heredoc()), span };
@@ -37,20 +37,20 @@ impl Parser<'_, '_> {
             TokenKind::LeftBracket => return self.list_value(),
             TokenKind::LeftBrace => {
                 let entries = self.object();
-                return Value { kind: ValueKind::Object(entries), span: self.since(span.start) };
+                return Value { kind: ValueKind::Object(entries), span: self.span_since(span.start) };
             }
             TokenKind::Uri => {
-                self.fix(span, "an address is text: put it in double quotes", span, &quoted(self.written()));
+                self.report_fix(span, "an address is text: put it in double quotes", span, &quoted(self.token_text()));
                 ValueKind::Error
             }
-            _ => return self.no_value(),
+            _ => return self.missing_value(),
         };
         self.bump();
         Value { kind, span }
     }
 
     fn literal(&self) -> Option<ValueKind> {
-        match self.written() {
+        match self.token_text() {
             "true" => Some(ValueKind::Bool(true)),
             "false" => Some(ValueKind::Bool(false)),
             "null" => Some(ValueKind::Null),
@@ -63,18 +63,24 @@ impl Parser<'_, '_> {
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
-    /// `$`; or `$name`, by which another language means `name`.
+    /// Parses `$`, a place to fill, or `$name`, by which another language means `name`.
     fn dollar(&mut self) -> Value {
         let span = self.bump().span;
-        if self.kind() == TokenKind::Word && self.glued(0) {
+        if self.kind() == TokenKind::Word && self.is_adjacent(0) {
             let wrong = span.to(self.span());
-            self.fix(span, format!("a name is used without `$`: `{}`", shown(self.written())), wrong, self.written());
+            self.report_fix(
+                span,
+                format!("a name is used without `$`: `{}`", shown(self.token_text())),
+                wrong,
+                self.token_text(),
+            );
             return self.node_value();
         }
         Value { kind: ValueKind::Hole, span }
     }
 
-    fn no_value(&mut self) -> Value {
+    /// Reports a token that begins no value. Numbers with a wrong spelling, such as `.5`, are passed.
+    fn missing_value(&mut self) -> Value {
         let span = self.span();
         use TokenKind::{Dot, Minus, Number};
         let signs = match (self.kind(), self.next_kind(), self.token(2).kind) {
@@ -93,39 +99,39 @@ impl Parser<'_, '_> {
             return Value { kind: ValueKind::Error, span: whole };
         }
         if self.kind() == TokenKind::LeftParen {
-            let (whole, inner) = self.group_spans();
+            let GroupSpans { whole, inner } = self.group_spans();
             let inner = inner.of(self.text).trim();
-            self.unexpected_fix("a value has no parentheses around it", whole, inner);
+            self.report_unexpected_fix("a value has no parentheses around it", whole, inner);
         } else {
-            self.expected("a value");
+            self.report_expected("a value");
         }
         Value { kind: ValueKind::Error, span: Span { start: span.start, end: span.start } }
     }
 
-    /// `[a, b]`, or the same as rows when something is applied to it.
+    /// Parses `[a, b]` as a list or, when parts are applied to it, as rows.
     fn list_value(&mut self) -> Value {
         let start = self.span().start;
         let values = self.list();
         if !matches!(self.kind(), TokenKind::Dot | TokenKind::Back | TokenKind::Arrow) {
-            return Value { kind: ValueKind::List(values), span: self.since(start) };
+            return Value { kind: ValueKind::List(values), span: self.span_since(start) };
         }
-        let head = self.since(start);
+        let head = self.span_since(start);
         let mut parts = Vec::new();
         self.parts(&mut parts);
-        let node = Node { primary: Primary::List(values), head, parts, span: self.since(start) };
+        let node = Node { primary: Primary::List(values), head, parts, span: self.span_since(start) };
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
     pub(super) fn list(&mut self) -> Vec<Value> {
-        match self.enter() {
+        match self.enter_group() {
             Some(group) => self.items(group, "a value", |parser| Some(parser.value())),
             None => Vec::new(),
         }
     }
 
-    /// `{key: value}`
+    /// Parses `{key: value}`.
     pub(super) fn object(&mut self) -> Vec<Entry> {
-        match self.enter() {
+        match self.enter_group() {
             Some(group) => self.items(group, "`key: value`", Self::entry),
             None => Vec::new(),
         }
@@ -139,7 +145,7 @@ impl Parser<'_, '_> {
                 Name { text: decode(token.span.of(self.text)).into(), span: token.span }
             }
             _ => {
-                self.expected("`key: value`");
+                self.report_expected("`key: value`");
                 return None;
             }
         };
@@ -147,11 +153,14 @@ impl Parser<'_, '_> {
             TokenKind::Colon => {}
             TokenKind::Eq => {
                 let wrong = Span { start: key.span.end, end: self.token(1).span.start };
-                self.fix(self.span(), "a key and its value are joined with `:`, not `=`", wrong, ": ");
+                self.report_fix(self.span(), "a key and its value are joined with `:`, not `=`", wrong, ": ");
             }
             _ => {
-                let found = self.found();
-                self.unexpected(format!("an object holds `key: value`; after `{}` stands {found}", shown(&key.text)));
+                let found = self.describe_token();
+                self.report_unexpected(format!(
+                    "an object holds `key: value`; after `{}` stands {found}",
+                    shown(&key.text)
+                ));
                 return None;
             }
         }
@@ -160,10 +169,10 @@ impl Parser<'_, '_> {
         Some(Entry { key, value })
     }
 
-    /// The block of text at the current token.
+    /// Returns the heredoc at the current token.
     pub(super) fn heredoc(&mut self) -> Heredoc {
         let token = self.bump();
-        let (tag, body) = heredoc_parts(token.span.of(self.text));
+        let (tag, body) = heredoc_tag_and_body(token.span.of(self.text));
         Heredoc { tag: tag.to_owned(), body: body.to_owned(), span: token.span }
     }
 }

@@ -1,5 +1,6 @@
-//! Values where no slot says what is wanted: new rows, literals as rows, JSON.
-//! Invariant: the type is what was written; a string inside `=>` that has Jinja in it is a template.
+//! Infers the type of values in places that want no type: new rows, literals as rows, JSON.
+//! Invariant: the type is that of the written form. A string with Jinja in it is a template if it stands inside of
+//! `=>`.
 
 use std::sync::Arc;
 
@@ -12,44 +13,47 @@ use crate::check::Checker;
 use crate::ir::Expr;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 
-/// A value and what it is.
+/// A value with its type.
 pub(in crate::check) struct TypedExpr {
     pub expr: Expr,
     pub kind: Type,
+    /// The catalog of the entities that references in the value refer to.
     pub ref_catalog: Option<Arc<Catalog>>,
 }
 
 impl TypedExpr {
+    /// Makes a value without references.
     fn plain(expr: impl Into<Expr>, kind: Type) -> Self {
         TypedExpr { expr: expr.into(), kind, ref_catalog: None }
     }
 }
 
 impl Checker<'_> {
-    pub(in crate::check) fn untyped(&mut self, value: &Value) -> Option<TypedExpr> {
+    /// Checks a value and infers its type.
+    pub(in crate::check) fn infer_value(&mut self, value: &Value) -> Option<TypedExpr> {
         match &value.kind {
             ValueKind::Error => None,
             ValueKind::Hole => Some(TypedExpr::plain(self.placeholder(None, &Type::Json, value.span)?, Type::Json)),
             ValueKind::Null => Some(TypedExpr::plain(Json::Null, Type::Json)),
             ValueKind::Bool(flag) => Some(TypedExpr::plain(Json::Bool(*flag), Type::Boolean)),
             ValueKind::Number(text) => {
-                let number = self.number(text, value.span)?;
+                let number = self.check_number(text, value.span)?;
                 let kind = if number.is_i64() { Type::Integer } else { Type::Number };
                 Some(TypedExpr::plain(number, kind))
             }
-            ValueKind::String(text) => self.untyped_text(text, TextStyle::Short, value.span),
-            ValueKind::Text(block) => self.untyped_text(&block.body, TextStyle::Document, value.span),
-            ValueKind::List(items) => self.untyped_list(items),
+            ValueKind::String(text) => self.infer_text(text, TextStyle::Short, value.span),
+            ValueKind::Text(block) => self.infer_text(&block.body, TextStyle::Document, value.span),
+            ValueKind::List(items) => self.infer_list(items),
             ValueKind::Object(entries) => {
                 let pairs: Vec<Option<(String, Expr)>> =
-                    entries.iter().map(|e| Some((e.key.text.to_string(), self.untyped(&e.value)?.expr))).collect();
+                    entries.iter().map(|e| Some((e.key.text.to_string(), self.infer_value(&e.value)?.expr))).collect();
                 Some(TypedExpr::plain(object_of(pairs.into_iter().collect::<Option<_>>()?), Type::Json))
             }
-            ValueKind::Node(node) => self.untyped_node(node),
+            ValueKind::Node(node) => self.infer_node(node),
         }
     }
 
-    fn untyped_text(&mut self, text: &str, style: TextStyle, span: base::Span) -> Option<TypedExpr> {
+    fn infer_text(&mut self, text: &str, style: TextStyle, span: base::Span) -> Option<TypedExpr> {
         let kind = Type::String(style);
         if self.is_template(text) {
             return Some(TypedExpr::plain(self.template_for(None, &kind, text, span)?, kind));
@@ -57,17 +61,20 @@ impl Checker<'_> {
         Some(TypedExpr::plain(Json::String(text.to_owned()), kind))
     }
 
-    fn untyped_list(&mut self, items: &[Value]) -> Option<TypedExpr> {
-        let found: Vec<Option<TypedExpr>> = items.iter().map(|item| self.untyped(item)).collect();
-        let found: Vec<TypedExpr> = found.into_iter().collect::<Option<_>>()?;
-        let same = found.first().filter(|first| found.iter().all(|f| f.kind == first.kind));
+    /// Checks a list. Its type is that of its items if they all have the same, otherwise JSON.
+    fn infer_list(&mut self, items: &[Value]) -> Option<TypedExpr> {
+        // All items are checked before a mistake ends the check, so that all mistakes are reported.
+        let inferred: Vec<Option<TypedExpr>> = items.iter().map(|item| self.infer_value(item)).collect();
+        let inferred: Vec<TypedExpr> = inferred.into_iter().collect::<Option<_>>()?;
+        let same = inferred.first().filter(|first| inferred.iter().all(|f| f.kind == first.kind));
         let (of, ref_catalog) =
             same.map_or((Type::Json, None), |first| (first.kind.clone(), first.ref_catalog.clone()));
-        let expr = list_of(found.into_iter().map(|f| f.expr).collect());
+        let expr = list_of(inferred.into_iter().map(|f| f.expr).collect());
         Some(TypedExpr { expr, kind: Type::Array(Box::new(of)), ref_catalog })
     }
 
-    fn untyped_node(&mut self, node: &Node) -> Option<TypedExpr> {
+    /// Checks an expression and infers its type: a moment, a bare word, a reference, or a resolved value.
+    fn infer_node(&mut self, node: &Node) -> Option<TypedExpr> {
         match (&node.primary, node.parts.is_empty()) {
             (Primary::Error(_), _) => None,
             (Primary::Name(name), true) if name.catalog.is_none() && !self.is_label(name) => {
@@ -82,14 +89,14 @@ impl Checker<'_> {
                 Some(TypedExpr::plain(expr, kind))
             }
             (Primary::Get { entity, key }, true) => {
-                let exposed = self.entity(entity)?;
-                let args = self.key_args(exposed, (entity, key), node.head)?;
+                let exposed = self.resolve_entity(entity)?;
+                let args = self.key_args(exposed, entity, key, node.head)?;
                 let kind = Type::Ref(exposed.entity.clone());
                 Some(TypedExpr { expr: reference_of(exposed, args)?, kind, ref_catalog: Some(exposed.catalog.clone()) })
             }
             _ => {
-                let found = self.resolve_value(node)?;
-                self.infer_type(found, node.span)
+                let resolved = self.resolve_value(node)?;
+                self.type_of_resolved(resolved, node.span)
             }
         }
     }
