@@ -116,9 +116,9 @@ pub async fn decode_off_thread(
     };
     let capability = capability.clone();
     let args = args.clone();
-    let page = asked.map(|asked| (asked.page.clone(), asked.seen));
+    let owned_page = asked.map(|asked| (asked.page.clone(), asked.seen));
     let decode_owned = move || {
-        let asked = page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
+        let asked = owned_page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
         let answer = Answer { response: &response, args: &args, asked, nesting, window };
         decode(&owned_catalog, &capability, &answer)
     };

@@ -59,7 +59,8 @@ fn camel_parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     for pair in 1..letters.len() {
-        let ((_, before), (position, letter)) = (letters[pair - 1], letters[pair]);
+        let (_, before) = letters[pair - 1];
+        let (position, letter) = letters[pair];
         let next_is_lower = letters.get(pair + 1).is_some_and(|(_, next)| next.is_lowercase());
         if letter.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && next_is_lower)) {
             parts.push(&word[start..position]);

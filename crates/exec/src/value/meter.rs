@@ -111,7 +111,8 @@ impl Meter {
 pub fn guard(environment: &mut Environment<'static>, plain: Environment<'static>, meter: &Arc<Meter>) {
     let plain = Arc::new(plain);
     for name in FILTERS {
-        let (meter, plain) = (meter.clone(), plain.clone());
+        let meter = meter.clone();
+        let plain = plain.clone();
         environment.add_filter(name, move |_: &mut State, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             meter.charge_filter(cost_of_call(&args))?;

@@ -46,16 +46,19 @@ async fn effects_run_in_row_order_and_the_first_failure_stops_later_ones() {
         .with(Rule::get("/api/projects/OPS/tickets/9").json(200, ticket(9, "read")));
     let mut plans = Plans::new(&catalog());
     let names = plans.literals(&[json!("a"), json!("b"), json!("c")]);
-    let made = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
-    plans.label(made, "made");
+    let created = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    plans.label(created, "created");
     let later = plans.effect("Ticket", "ticket_plain", create(value(json!("later"))), None);
     let number = args(&[("project", value(json!("OPS"))), ("number", value(json!(9)))]);
     let read = plans.get("Ticket", "ticket_get", number);
     let receipts = MemoryReceipts::new();
     let outcome = run_plans(&upstream, &plans, &receipts).await;
-    assert!(error(&outcome, made).contains("row 2 of 3") && error(&outcome, made).contains("no b"), "{outcome:?}");
-    assert!(error(&outcome, made).contains("1 done before it"), "{}", error(&outcome, made));
-    assert!(error(&outcome, later).contains("not run, because `made`"), "{}", error(&outcome, later));
+    assert!(
+        error(&outcome, created).contains("row 2 of 3") && error(&outcome, created).contains("no b"),
+        "{outcome:?}"
+    );
+    assert!(error(&outcome, created).contains("1 done before it"), "{}", error(&outcome, created));
+    assert!(error(&outcome, later).contains("not run, because `created`"), "{}", error(&outcome, later));
     assert_eq!(rows(&outcome, read)[0]["title"], json!("read"), "reads go on");
     assert_eq!(states(&outcome.receipts), [(1, 0, "done"), (1, 1, "failed")]);
     assert_eq!(outcome.receipts[0].rows[0]["number"], json!(1), "the effect that succeeded has its row");
@@ -83,9 +86,9 @@ async fn all_values_are_known_before_the_first_effect_leaves() {
     let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
     let mut plans = Plans::new(&catalog());
     let names = plans.literals(&[json!({"t": "a"}), json!({"t": null})]);
-    let made = plans.effect("Ticket", "ticket_plain", create(row("value.t")), Some(names));
+    let created = plans.effect("Ticket", "ticket_plain", create(row("value.t")), Some(names));
     let outcome = run_plans(&upstream, &plans, &MemoryReceipts::new()).await;
-    assert_eq!(error(&outcome, made), "`title` has no value in `_.value.t`");
+    assert_eq!(error(&outcome, created), "`title` has no value in `_.value.t`");
     assert!(upstream.calls().is_empty() && outcome.receipts.is_empty());
 }
 
@@ -95,11 +98,11 @@ async fn a_later_step_can_use_the_answer_of_an_effect() {
         .with(Rule::post(TICKETS).json(201, ticket(41, "new")))
         .with(Rule::new(Method::Patch, "/api/projects/OPS/tickets/41").json(200, ticket(41, "newer")));
     let mut plans = Plans::new(&catalog());
-    let made = plans.effect("Ticket", "ticket_keyed", create(value(json!("new"))), None);
+    let created = plans.effect("Ticket", "ticket_keyed", create(value(json!("new"))), None);
     let given = args(&[
-        ("project", of_step(made, "project")),
-        ("number", of_step(made, "number")),
-        ("title", of_step(made, "title")),
+        ("project", of_step(created, "project")),
+        ("number", of_step(created, "number")),
+        ("title", of_step(created, "title")),
     ]);
     let edited = plans.effect("Ticket", "ticket_edit", given, None);
     let outcome = run_plans(&upstream, &plans, &MemoryReceipts::new()).await;
@@ -151,8 +154,8 @@ async fn a_cancelled_run_stops_between_effects_and_returns_its_receipts() {
     let cancelling = CancellingReceipts(&receipts, cancel.clone());
     let mut plans = Plans::new(&demo.catalog());
     let names = plans.literals(&[json!("a"), json!("b"), json!("c")]);
-    let made = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
-    let number = args(&[("project", value(json!("OPS"))), ("number", of_step(made, "number"))]);
+    let created = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    let number = args(&[("project", value(json!("OPS"))), ("number", of_step(created, "number"))]);
     plans.get("Ticket", "ticket_get", number);
     let with = With { receipts: Some(&cancelling), cancel, ..With::default() };
     let outcome = run_with(&demo.http, &plans.plan(), &plans.catalog, with).await;
@@ -230,10 +233,10 @@ async fn more_rows_than_planned_cause_no_effect() {
     let upstream = ScriptedUpstream::new();
     let mut plans = Plans::new(&catalog());
     let names = plans.literals(&[json!("a"), json!("b")]);
-    let made = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
-    plans.steps[made].effects = 1;
+    let created = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
+    plans.steps[created].effects = 1;
     let outcome = run_plans(&upstream, &plans, &MemoryReceipts::new()).await;
-    assert_eq!(error(&outcome, made), "stopped at the plan's bound of 1 effects");
+    assert_eq!(error(&outcome, created), "stopped at the plan's bound of 1 effects");
     assert!(upstream.calls().is_empty());
 }
 

@@ -105,7 +105,8 @@ impl Postfix {
             Postfix::Aggregate => {
                 let all: Vec<&Row> = rows.iter().collect();
                 let numbers = rows.iter().filter_map(|r| r["n"].as_i64());
-                let (lo, hi) = (numbers.clone().min(), numbers.max());
+                let lo = numbers.clone().min();
+                let hi = numbers.max();
                 vec![object(json!({"c": rows.len(), "n": sum(&all), "lo": lo, "hi": hi}))]
             }
             Postfix::First => rows.first().cloned().into_iter().collect(),
@@ -226,7 +227,7 @@ proptest! {
                 program.push_str(&postfix.text());
             }
         }
-        let found: Vec<Row> = run(&program, &world)
+        let actual: Vec<Row> = run(&program, &world)
             .iter()
             .map(|row| columns.iter().map(|c| ((*c).to_owned(), row.get(*c).cloned().unwrap_or_default())).collect())
             .collect();
@@ -234,6 +235,6 @@ proptest! {
             .iter()
             .map(|row| columns.iter().map(|c| ((*c).to_owned(), row[*c].clone())).collect())
             .collect();
-        prop_assert_eq!(found, expected, "{}", program);
+        prop_assert_eq!(actual, expected, "{}", program);
     }
 }

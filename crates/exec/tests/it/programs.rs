@@ -37,7 +37,8 @@ async fn a_list_is_filtered_by_one_value_several_values_and_text() {
         })
         .collect();
     let two = labels.iter().find(|(_, labels)| labels.len() > 1).map(|(_, labels)| labels.clone()).unwrap();
-    let (one, other) = (two[0].as_str(), two[1].as_str());
+    let one = two[0].as_str();
+    let other = two[1].as_str();
     let has = |labels: &[String], wanted: &str| labels.iter().any(|l| l == wanted);
     let part = &one[1..];
     type Matches<'f> = &'f dyn Fn(&[String]) -> bool;
@@ -48,12 +49,12 @@ async fn a_list_is_filtered_by_one_value_several_values_and_text() {
         (format!("labels~\"{part}\""), &|l| l.iter().any(|label| label.contains(part))),
     ];
     for (filter, matches) in cases {
-        let found =
+        let actual =
             last_rows(&run_program(&demo, &format!("Ticket{{project=\"OPS\"}}.filter{{{filter}}}[number]")).await);
         let expected: Vec<Value> =
             labels.iter().filter(|(_, l)| matches(l)).map(|(n, _)| json!({"number": n})).collect();
         assert!(!expected.is_empty(), "{filter}");
-        assert_eq!(found, json!(expected), "{filter}");
+        assert_eq!(actual, json!(expected), "{filter}");
     }
 }
 
@@ -114,8 +115,8 @@ async fn every_kind_of_read_returns_its_rows() {
 async fn derived_rows_can_use_values_of_earlier_results() {
     let demo = Demo::start(Duration::from_secs(10)).await;
     let program = "t = Ticket{project=\"OPS\"}.sort(votes, desc).first()\nt => {number: _.number, line: \"#{{ _.number }} of {{ _.project }}\"}";
-    let made = last_rows(&run_program(&demo, program).await);
-    assert_eq!(made[0]["line"], json!(format!("#{} of OPS", made[0]["number"])));
+    let created = last_rows(&run_program(&demo, program).await);
+    assert_eq!(created[0]["line"], json!(format!("#{} of OPS", created[0]["number"])));
     let outcome = run_program(&demo, "t = Ticket(project=\"OPS\", number=1)\nt.comments[id, text]").await;
     assert_eq!(outcome.returns[0].result.as_ref().unwrap().coverage, Coverage::Complete);
 }
@@ -126,8 +127,8 @@ async fn a_write_per_row_happens_exactly_once() {
     demo.set_fault("POST", "status=503;when=after;times=1").await;
     let program = "[\"db\", \"cache\"] => Ticket.keyed(project=\"OPS\", title=\"Chaos day: {{ _ }}\")";
     let outcome = run_program(&demo, program).await;
-    let made = last_rows(&outcome);
-    let titles: Vec<&Value> = made.as_array().unwrap().iter().map(|row| &row["title"]).collect();
+    let created = last_rows(&outcome);
+    let titles: Vec<&Value> = created.as_array().unwrap().iter().map(|row| &row["title"]).collect();
     assert_eq!(titles, [&json!("Chaos day: db"), &json!("Chaos day: cache")]);
     assert_eq!((outcome.receipts.len(), demo.effects().await.len()), (2, 2));
     let program = "new = Ticket.keyed(project=\"OPS\", title=\"first\")\nTicket(project=\"OPS\", number=new.number).edit(title=\"second\")";

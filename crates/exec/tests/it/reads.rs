@@ -131,7 +131,8 @@ async fn a_list_continues_where_an_earlier_run_stopped_without_losing_rows() {
     let page = |call: &ports::upstream::Call| {
         let param =
             |name: &str| call.request.query.iter().find(|(n, _)| n == name).unwrap().1.parse::<usize>().unwrap();
-        let (page, size) = (param("page"), param("per_page"));
+        let page = param("page");
+        let size = param("per_page");
         let start = (page - 1) * size;
         let data: Vec<Value> = (start..(start + size).min(25)).map(|n| ticket(n + 1, Value::Null)).collect();
         let body = json!({"data": data, "total": 25}).to_string().into_bytes();
@@ -216,13 +217,14 @@ async fn a_missing_value_of_an_earlier_result_is_named() {
     let of_none = plans.get("Person", "person_get", args(&[("id", of_step(none, "owner"))]));
     let all = Expr::Step { step: list, take: RowPart::Path(path("owner")), many: true };
     let object = vec![("all".to_owned(), all), ("key".to_owned(), Expr::Row(RowPart::Key(plans.entity("Ticket"))))];
-    let made = plans.made_rows(&[("all", Type::Json), ("key", Type::Json)], StepKind::Derive { input: first, object });
+    let derived =
+        plans.made_rows(&[("all", Type::Json), ("key", Type::Json)], StepKind::Derive { input: first, object });
     let outcome = run_plans(&upstream, &plans).await;
     assert_eq!(rows(&outcome, owner)[0]["name"], json!("Xena"));
     assert_eq!(error(&outcome, several), "`open` has more than one row where there must be one");
     assert!(error(&outcome, of_none).starts_with("`owner` has no value in step 05, which has no rows"));
     let expected = json!([{"all": ["x", "gone", "x"], "key": {"project": "OPS", "number": 1}}]);
-    assert_eq!(rows(&outcome, made), expected);
+    assert_eq!(rows(&outcome, derived), expected);
 }
 
 #[tokio::test]

@@ -20,8 +20,8 @@ fn find(
     index.discover(&Query { intent: intent.to_owned(), apis, limit: MAX_LIMIT }, allowed)
 }
 
-fn names(found: &DiscoveryResult) -> Vec<String> {
-    found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
+fn names(result: &DiscoveryResult) -> Vec<String> {
+    result.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
 }
 
 fn allow_all(_: &Catalog, _: &Capability) -> bool {
@@ -30,7 +30,8 @@ fn allow_all(_: &Catalog, _: &Capability) -> bool {
 
 #[test]
 fn the_labels_of_the_intents_are_valid() {
-    let (registry, intents) = (shipped(), intents());
+    let registry = shipped();
+    let intents = intents();
     assert!(intents.len() >= 200, "{}", intents.len());
     let ids: BTreeSet<&String> = intents.iter().map(|one| &one.id).collect();
     assert_eq!(ids.len(), intents.len(), "an id twice");
@@ -92,8 +93,8 @@ fn an_entity_without_allowed_capabilities_is_not_found() {
 fn words_of_a_forbidden_capability_do_not_lead_to_its_entity() {
     let index = Index::new(&shipped());
     let only_reads = |_: &Catalog, c: &Capability| c.kind.is_read();
-    let found = names(&find(&index, "finalize", &[], &allow_all));
-    assert_eq!(found.first().map(String::as_str), Some("stripe:Invoice"), "invoice_finalize has this word");
+    let result = names(&find(&index, "finalize", &[], &allow_all));
+    assert_eq!(result.first().map(String::as_str), Some("stripe:Invoice"), "invoice_finalize has this word");
     assert_eq!(names(&find(&index, "finalize", &[], &only_reads)), Vec::<String>::new());
 }
 
@@ -125,19 +126,19 @@ fn a_reload_indexes_only_changed_catalogs() {
 fn a_named_api_comes_first_and_other_apis_than_the_requested_ones_do_not_appear() {
     let index = Index::new(&shipped());
     for (intent, api) in [("issues on GitLab", "gitlab"), ("issues in Jira", "jira"), ("gh issues", "github")] {
-        let found = find(&index, intent, &[], &allow_all);
-        assert_eq!(found.rows[0].api.as_str(), api, "{intent}");
-        assert_eq!(found.rows[0].entity, "Issue", "{intent}");
+        let result = find(&index, intent, &[], &allow_all);
+        assert_eq!(result.rows[0].api.as_str(), api, "{intent}");
+        assert_eq!(result.rows[0].entity, "Issue", "{intent}");
     }
-    let found = find(&index, "issues", &["linear", "jira"], &allow_all);
-    assert!(!found.rows.is_empty() && found.rows.iter().all(|hit| ["linear", "jira"].contains(&hit.api.as_str())));
+    let result = find(&index, "issues", &["linear", "jira"], &allow_all);
+    assert!(!result.rows.is_empty() && result.rows.iter().all(|hit| ["linear", "jira"].contains(&hit.api.as_str())));
 }
 
 #[test]
 fn several_apis_share_the_first_rows() {
     let index = Index::new(&shipped());
-    let apis = |found: &DiscoveryResult, rows: usize| {
-        found.rows.iter().take(rows).map(|hit| hit.api.to_string()).collect::<BTreeSet<_>>().len()
+    let apis = |result: &DiscoveryResult, rows: usize| {
+        result.rows.iter().take(rows).map(|hit| hit.api.to_string()).collect::<BTreeSet<_>>().len()
     };
     assert!(apis(&find(&index, "open bugs", &[], &allow_all), 5) >= 4);
     assert_eq!(apis(&find(&index, "GitHub, Slack, Stripe and Notion users", &[], &allow_all), 4), 4);
@@ -146,9 +147,9 @@ fn several_apis_share_the_first_rows() {
 #[test]
 fn a_neighbour_of_a_hit_ranks_above_an_unrelated_entity() {
     let index = Index::new(&shipped());
-    let found = names(&find(&index, "karma", &[], &allow_all));
-    assert_eq!(found.first().map(String::as_str), Some("hackernews:User"));
-    assert_eq!(found.get(1).map(String::as_str), Some("hackernews:Item"), "{found:?}");
+    let result = names(&find(&index, "karma", &[], &allow_all));
+    assert_eq!(result.first().map(String::as_str), Some("hackernews:User"));
+    assert_eq!(result.get(1).map(String::as_str), Some("hackernews:Item"), "{result:?}");
 }
 
 #[test]
@@ -174,7 +175,8 @@ fn a_decision_fits_its_intent() {
 fn a_limit_counts_the_omitted_rows_and_keeps_their_order() {
     let index = Index::new(&shipped());
     let query = |limit| Query { intent: "who writes comments on issues".to_owned(), apis: Vec::new(), limit };
-    let (few, many) = (index.discover(&query(3), &allow_all), index.discover(&query(1_000), &allow_all));
+    let few = index.discover(&query(3), &allow_all);
+    let many = index.discover(&query(1_000), &allow_all);
     assert_eq!(few.rows.len(), 3);
     assert_eq!(few.rows[..], many.rows[..3]);
     assert_eq!(many.rows.len(), MAX_LIMIT);
@@ -189,8 +191,8 @@ fn a_strange_intent_is_answered_like_any_other() {
     for intent in
         ["", " ", "🦀", "'", "a", "\u{0}", "ЗАДАЧИ İstanbul ßß", "e1{p2=$}", &long, "-".repeat(5_000).as_str()]
     {
-        let found = find(&index, intent, &[], &allow_all);
-        assert!(found.rows.len() <= MAX_LIMIT);
+        let result = find(&index, intent, &[], &allow_all);
+        assert!(result.rows.len() <= MAX_LIMIT);
     }
     let empty = Index::new(&Registry::new([]).unwrap());
     assert_eq!(find(&empty, "issues", &[], &allow_all), DiscoveryResult::default());

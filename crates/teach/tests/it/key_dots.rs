@@ -11,7 +11,8 @@ use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, render_wave};
 fn houses_yaml(entities: usize) -> String {
     let mut out = "catalog: houses\nversion: 1\ntitle: Houses\norigin: https://api.test\nentities:\n".to_owned();
     let required = |name: &str| format!("      {name}: {{type: string, required: true}}\n");
-    let (street, house) = (required("street"), required("house"));
+    let street = required("street");
+    let house = required("house");
     let mut calls = String::from("capabilities:\n");
     for n in 1..=entities {
         out.push_str(&format!(
@@ -122,8 +123,8 @@ fn dots_stand_for_the_key_without_its_last_slot() {
         let limits = Limits::default();
         let parsed = syntax::parse(program, &limits);
         assert_eq!(parsed.diagnostics, [], "{program}");
-        let found = check::check(&scope, &parsed.program).unwrap_err();
-        base::render_for_model(program, &check::add_corrections(&scope, program, &limits, found))
+        let diagnostics = check::check(&scope, &parsed.program).unwrap_err();
+        base::render_for_model(program, &check::add_corrections(&scope, program, &limits, diagnostics))
     };
     let list = correction("e1{..}.limit(3)");
     assert_eq!(list, "E0309 1:4 `..` stands for `street`, `house`; write: e1{street=$, house=$}.limit(3)");

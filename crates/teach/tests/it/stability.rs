@@ -169,7 +169,8 @@ fn assert_only_grew(before: &Ledger, after: &Ledger) {
     let before = serde_json::to_value(before).unwrap();
     let after = serde_json::to_value(after).unwrap();
     for (list, old) in before.as_object().unwrap() {
-        let (old, new) = (old.as_array().unwrap(), after[list].as_array().unwrap());
+        let old = old.as_array().unwrap();
+        let new = after[list].as_array().unwrap();
         assert!(new.starts_with(old), "{list} was rewritten");
         let distinct: std::collections::BTreeSet<String> = new.iter().map(Value::to_string).collect();
         assert_eq!(distinct.len(), new.len(), "{list} has one entry twice");

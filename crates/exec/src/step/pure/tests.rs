@@ -238,14 +238,14 @@ fn naive_order(name: &str, a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-fn naive_passes(name: &str, found: &Value, op: ComparisonOp, want: &Value) -> bool {
-    let equal = |found: &Value| naive_order(name, found, want) == Some(Ordering::Equal);
-    let order = naive_order(name, found, want);
+fn naive_passes(name: &str, result: &Value, op: ComparisonOp, want: &Value) -> bool {
+    let equal = |result: &Value| naive_order(name, result, want) == Some(Ordering::Equal);
+    let order = naive_order(name, result, want);
     match op {
-        ComparisonOp::Eq if want.is_null() => found.is_null(),
-        ComparisonOp::Ne if want.is_null() => !found.is_null(),
-        ComparisonOp::Eq => found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
-        ComparisonOp::Ne => !found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
+        ComparisonOp::Eq if want.is_null() => result.is_null(),
+        ComparisonOp::Ne if want.is_null() => !result.is_null(),
+        ComparisonOp::Eq => result.as_array().map_or_else(|| equal(result), |items| items.iter().any(equal)),
+        ComparisonOp::Ne => !result.as_array().map_or_else(|| equal(result), |items| items.iter().any(equal)),
         ComparisonOp::Lt => order == Some(Ordering::Less),
         ComparisonOp::Gt => order == Some(Ordering::Greater),
         ComparisonOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
@@ -253,7 +253,7 @@ fn naive_passes(name: &str, found: &Value, op: ComparisonOp, want: &Value) -> bo
         ComparisonOp::Like => {
             let low = |v: &Value| v.as_str().unwrap_or_default().to_lowercase();
             let one = |v: &Value| v.is_string() && low(v).contains(&low(want));
-            found.as_array().map_or_else(|| one(found), |items| items.iter().any(one))
+            result.as_array().map_or_else(|| one(result), |items| items.iter().any(one))
         }
     }
 }
@@ -342,9 +342,9 @@ proptest! {
         prop_assume!(op != ComparisonOp::Like || want.is_string() && name != "t");
         let expected: Vec<i64> = table.rows.rows.iter().filter(|row| naive_passes(name, &row[name], op, &want))
             .map(|row| row["id"].as_i64().unwrap_or(-1)).collect();
-        let found = table.filtered(name, op, want.clone());
-        prop_assert_eq!(ids(&found), expected, "{} {:?} {}", name, op, want);
-        prop_assert_eq!(&found.coverage, &table.rows.coverage);
+        let result = table.filtered(name, op, want.clone());
+        prop_assert_eq!(ids(&result), expected, "{} {:?} {}", name, op, want);
+        prop_assert_eq!(&result.coverage, &table.rows.coverage);
     }
 
     #[test]
@@ -358,16 +358,16 @@ proptest! {
             (true, _) => false,
             _ => naive_order(name, a, b) == Some(if descending { Ordering::Greater } else { Ordering::Less }),
         };
-        for at in 1..expected.len() {
-            let mut to = at;
+        for position in 1..expected.len() {
+            let mut to = position;
             while to > 0 && before(&expected[to].1, &expected[to - 1].1) {
                 expected.swap(to, to - 1);
                 to -= 1;
             }
         }
-        let found = sort::apply(&table.view(), &path(name), descending);
-        prop_assert_eq!(ids(&found), expected.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
-        prop_assert_eq!(found.leading, table.rows.coverage == Coverage::Complete);
+        let result = sort::apply(&table.view(), &path(name), descending);
+        prop_assert_eq!(ids(&result), expected.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
+        prop_assert_eq!(result.leading, table.rows.coverage == Coverage::Complete);
     }
 
     #[test]
@@ -390,8 +390,8 @@ proptest! {
         }
         let by = [NamedPath { name: "k".into(), path: path(name) }];
         let specs = [spec("count", Function::Count, None), spec("sum", Function::Sum, Some("n"))];
-        let found = aggregate::group(&table.view(), &by, &specs);
-        let shown: Vec<(u64, f64)> = found.rows.iter()
+        let result = aggregate::group(&table.view(), &by, &specs);
+        let shown: Vec<(u64, f64)> = result.rows.iter()
             .map(|row| (row["count"].as_u64().unwrap_or(0), row["sum"].as_f64().unwrap_or(-99.0))).collect();
         prop_assert_eq!(shown, order.iter().map(|k| counts[k]).collect::<Vec<_>>());
         let firsts = pick::distinct(&table.view(), &[path(name)]);

@@ -429,8 +429,8 @@ fn compare_values(a: &Value, b: &Value) -> Ordering {
         },
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
-            let differ = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|found| found.is_ne());
-            differ.unwrap_or_else(|| a.len().cmp(&b.len()))
+            let difference = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|order| order.is_ne());
+            difference.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
         (Value::Object(a), Value::Object(b)) => compare_rows(a, b),
         (a, b) => rank(a).cmp(&rank(b)),
