@@ -8,8 +8,9 @@ use catalog::{Capability, Entity, Field, Kind, Param};
 const FIELDS: usize = 8;
 /// How many optional parameters of a long list are shown.
 const OPTIONAL: usize = 4;
-/// A list that is longer by no more than this is shown whole: naming the rest costs little more than counting it.
+/// How many more fields a list may have and still be shown whole.
 const FEW_FIELDS: usize = 6;
+/// The same for optional parameters.
 const FEW_OPTIONAL: usize = 4;
 
 /// Returns how many of `all` are shown.
