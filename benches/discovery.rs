@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catalog::{Catalog, Registry};
-use labelled_intents::{Labelled, Outcome, decided_well, intents, outcomes, quality, shipped};
+use labelled_intents::{LabelledIntent, Outcome, intents, outcomes, quality, right_decisions, shipped};
 use teach::discovery::{Index, Query};
 
 const CATALOGS: usize = 50;
@@ -35,8 +35,8 @@ fn found(all: &[Outcome]) {
             line(&format!("  {split}, {kind}"), all.iter().filter(of_kind));
         }
         let of_split = |o: &&Outcome| o.labelled.split == split;
-        let (right, of) = decided_well(all.iter().filter(of_split).filter(|o| o.labelled.expected.is_empty()));
-        let (well, all) = decided_well(all.iter().filter(of_split));
+        let (right, of) = right_decisions(all.iter().filter(of_split).filter(|o| o.labelled.expected.is_empty()));
+        let (well, all) = right_decisions(all.iter().filter(of_split));
         println!(
             "  {split}, no_match: said for {right} of {of} with nothing to find; right or rightly not said: {well} of {all}"
         );
@@ -54,7 +54,7 @@ fn line<'a>(name: &str, of: impl Iterator<Item = &'a Outcome>) {
     println!("{name:36} {:>8} {:>10.3} {:>8.3}", quality.intents, quality.recall_at_5, quality.mrr);
 }
 
-fn took(intents: &[Labelled]) {
+fn took(intents: &[LabelledIntent]) {
     let catalogs: Vec<Arc<Catalog>> = (0..CATALOGS).map(|n| Arc::new(generated(n, 0))).collect();
     let capabilities: usize = catalogs.iter().map(|c| c.capabilities.len()).sum();
     let registry = Registry::new(catalogs.iter().cloned()).unwrap();

@@ -1,5 +1,5 @@
-//! The identity that authentication found, and the caller that a request acts for.
-//! Invariant: slots belong to a transport session where a connection has one, else to the principal.
+//! The identity that authentication found, and the caller, which is an identity on one connection.
+//! Invariant: slots belong to the transport session of a connection if it has one, and to the principal otherwise.
 
 use base::{Digest, ExecuteSessionId, Principal, TenantId};
 
@@ -13,12 +13,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of every request on a server that needs no API key.
+    /// Returns the identity of every request on a server that needs no API key.
     pub fn local() -> Self {
         Self { tenant: TenantId::local(), principal: Principal::local() }
     }
 
-    /// Makes the caller for one request; `transport` is the id of its transport session where it has one.
+    /// Returns the caller of one request. `transport` is the id of its transport session, if it has one.
     pub fn caller(self, transport: Option<String>) -> Caller {
         let connection = match transport {
             Some(id) => Connection::Transport(id),
@@ -40,24 +40,24 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The caller of a command or of a server without API keys, outside of any transport session.
+    /// Returns the caller of a command, or of a server without API keys, outside of any transport session.
     pub fn local() -> Self {
         Identity::local().caller(None)
     }
 
-    /// The same identity with the principal's own slots, whatever connection the call came over.
+    /// Returns the same identity with the principal's own slots, whatever connection the call came over.
     #[must_use]
     pub fn as_principal(&self) -> Self {
         Self { connection: Connection::Principal(self.principal.clone()), ..self.clone() }
     }
 
-    /// The same identity at the HTTP address of one execute session, where that session is `s0`.
+    /// Returns the same identity at the HTTP address of one execute session, where that session is `s0`.
     #[must_use]
     pub fn at(self, execute: ExecuteSessionId) -> Self {
         Self { connection: Connection::Execute(execute), ..self }
     }
 
-    /// The execute session at whose address this caller is.
+    /// Returns the execute session at whose address this caller is.
     pub fn execute_session(&self) -> Option<ExecuteSessionId> {
         match &self.connection {
             Connection::Execute(id) => Some(*id),
@@ -78,7 +78,7 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// The id of the connection's stored row.
+    /// Returns the id of the row that stores the connection's slots.
     pub fn row_id(&self) -> String {
         match self {
             // A transport id comes from a client. Its digest has a bounded length and no separator of row ids.

@@ -1,5 +1,5 @@
-//! API keys: the identity that a key stands for, and making, listing and revoking keys.
-//! Invariant: a key is shown once, when it is made; only its digest is stored, under its tenant. A revoked key stays stored as
+//! API keys: the identity that a key stands for, and the creation, the list and the revocation of keys.
+//! Invariant: a key is shown once, when it is made. Only its digest is stored, under its tenant. A revoked key stays stored as
 //! revoked, because a server that has ever had a key must not fall back to answering without one.
 
 use std::sync::Arc;
@@ -9,21 +9,30 @@ use ports::store::{Batch, Expect, Key, Range, Table};
 use ports::{Entropy, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
 use crate::identity::Identity;
 
 const KEY_PREFIX: &str = "tk_";
-/// A longer text is refused before it is hashed.
+/// The size above which a text is refused before it is hashed. It comes from a client that is not authenticated yet.
 const MAX_KEY_BYTES: usize = 256;
 /// The fewest characters of an id that `revoke` accepts.
 const MIN_ID_CHARS: usize = 6;
-/// Keys of a tenant that a list reads.
+/// The most keys of a tenant that a list reads.
 const MAX_LISTED_KEYS: usize = 10_000;
+
+/// The failure of reading or writing a stored API key. It is a fault of the storage, never of the caller.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] ports::store::Error),
+    /// A stored key does not read back as it was written. The text names its row.
+    #[error("stored row {0} is damaged")]
+    Damaged(String),
+}
 
 /// A key that the settings name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredKey {
-    /// The digest of the key; the settings never hold the key itself.
+    /// The digest of the key. The settings never hold the key itself.
     pub digest: Digest,
     /// The identity of requests that carry the key.
     pub identity: Identity,
@@ -32,7 +41,9 @@ pub struct ConfiguredKey {
 /// A key at the moment it is made. The key cannot be shown again later.
 #[derive(Debug)]
 pub struct NewKey {
+    /// The key as a client sends it.
     pub key: Secret,
+    /// The digest under which the key is stored.
     pub digest: Digest,
 }
 
@@ -48,12 +59,12 @@ impl NewKey {
 /// A stored key, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredKey {
-    /// The digest of the key; its first characters are the key's id.
+    /// The digest of the key. Its first characters are the key's id.
     pub digest: Digest,
     pub tenant: TenantId,
     pub principal: Principal,
     pub created: Timestamp,
-    /// The time of the revocation; `None` while the key is valid.
+    /// The time of the revocation, or `None` while the key is valid.
     pub revoked: Option<Timestamp>,
 }
 
@@ -80,9 +91,9 @@ pub enum Revocation {
 
 /// The keys that a server accepts: those of the settings and those in the store.
 pub struct ApiKeys {
-    /// Holds the keys that `tokamak token new` made.
+    /// The store with the keys that `tokamak token new` made.
     store: Arc<dyn Store>,
-    /// Keys that the settings name.
+    /// The keys that the settings name.
     configured: Vec<ConfiguredKey>,
 }
 
@@ -91,13 +102,14 @@ impl ApiKeys {
         Self { store, configured }
     }
 
-    /// Finds the identity of a key; `None` for a key that is unknown or revoked.
+    /// Returns the identity of a key, or `None` for a key that is unknown or revoked.
     pub async fn identify(&self, key: &str) -> Result<Option<Identity>, Error> {
         if key.len() > MAX_KEY_BYTES {
             return Ok(None);
         }
         let digest = Digest::of(key.as_bytes());
-        // Compares with every key, each in constant time: stopping at the first match would show how far a guess got.
+        // The digest is compared with every key, each in constant time, because the time of an early stop would show how far a
+        // guess got.
         let mut identity = None;
         for configured in &self.configured {
             if configured.digest.constant_time_eq(&digest) {
@@ -107,7 +119,7 @@ impl ApiKeys {
         if identity.is_some() {
             return Ok(identity);
         }
-        // The tenant inside the key is only a claim; the stored row under the key's digest proves it. A lookup by digest may
+        // The tenant inside the key is only a claim, and the stored row under the key's digest proves it. A lookup by digest may
         // take a time that depends on the digest, which tells nothing about any key.
         let tenant = key.strip_prefix(KEY_PREFIX).and_then(|rest| rest.rsplit_once('_')).map(|(tenant, _)| tenant);
         let Some(tenant) = tenant.and_then(|tenant| TenantId::parse(tenant).ok()) else { return Ok(None) };
@@ -118,14 +130,14 @@ impl ApiKeys {
     }
 }
 
-/// Stores a new key. Requests that carry it have this identity from then on.
+/// Stores a new key. Requests that carry the key have this identity from then on.
 pub async fn store_key(store: &dyn Store, key: &NewKey, identity: &Identity, now: Timestamp) -> Result<(), Error> {
     let row = KeyRow { principal: identity.principal.clone(), created: now, revoked: None };
     let row_key = Key::new(&identity.tenant, Table::ApiKey, key.digest.to_string());
     Ok(store.commit(Batch::default().put(row_key, write_row(&row), Expect::Absent)).await?)
 }
 
-/// Lists the keys of a tenant, oldest first, revoked ones included.
+/// Returns the keys of a tenant, the oldest first and revoked ones included.
 pub async fn list(store: &dyn Store, tenant: &TenantId) -> Result<Vec<StoredKey>, Error> {
     let range = Range {
         tenant: tenant.clone(),
@@ -145,7 +157,7 @@ pub async fn list(store: &dyn Store, tenant: &TenantId) -> Result<Vec<StoredKey>
     Ok(keys)
 }
 
-/// Revokes the key whose digest begins with `id`, among the keys of these tenants.
+/// Revokes the key of these tenants whose digest begins with `id`.
 pub async fn revoke(store: &dyn Store, tenants: &[TenantId], id: &str, now: Timestamp) -> Result<Revocation, Error> {
     if id.len() < MIN_ID_CHARS {
         return Ok(Revocation::Unknown);
@@ -163,13 +175,13 @@ pub async fn revoke(store: &dyn Store, tenants: &[TenantId], id: &str, now: Time
     key.revoked = Some(now);
     let row = KeyRow { principal: key.principal.clone(), created: key.created, revoked: key.revoked };
     let row_key = Key::new(&key.tenant, Table::ApiKey, key.digest.to_string());
-    // Two revocations at once write the same fact, so no version is expected.
+    // Two revocations at once write the same fact, so the row's version is not compared.
     store.commit(Batch::default().put(row_key, write_row(&row), Expect::Any)).await?;
     Ok(Revocation::Revoked(key))
 }
 
 fn write_row(row: &KeyRow) -> Vec<u8> {
-    // A row is plain data with string keys, so serialising cannot fail.
+    // A row is plain data with string keys, so it can always be serialised.
     serde_json::to_vec(row).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! Limits how often each tenant may call: a token bucket per tenant that fills up within a minute.
-//! Invariant: a tenant without a limit is never refused, and a clock that is set back gives no extra calls.
+//! Call rates: a limit on how often each tenant may call, as a token bucket per tenant that fills up within a minute.
+//! Invariant: a tenant without a limit is never refused. A clock that is set back gives no extra calls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -23,24 +23,26 @@ struct Bucket {
     refilled: Timestamp,
 }
 
-/// The tenant has used up its calls.
+/// The refusal of a call of a tenant that has used up its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this tenant's calls per minute are used up; try again in {retry_after_seconds} s")]
 pub struct RateLimited {
+    /// The time after which the bucket has a call again, rounded up.
     pub retry_after_seconds: u64,
 }
 
 impl CallRates {
-    /// Limits the named tenants to so many calls per minute.
+    /// Limits each named tenant to its number of calls per minute.
     pub fn new(limits: BTreeMap<TenantId, u32>) -> Self {
         Self { limits, buckets: Mutex::default() }
     }
 
-    /// Takes one call from the tenant's bucket.
+    /// Takes one call from the tenant's bucket, or refuses it.
     pub fn take_call(&self, tenant: &TenantId, now: Timestamp) -> Result<(), RateLimited> {
         let Some(per_minute) = self.limits.get(tenant).map(|limit| f64::from(*limit)) else { return Ok(()) };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(tenant.clone()).or_insert(Bucket { calls_left: per_minute, refilled: now });
+        // A clock that was set back counts as no time, so it does not fill the bucket again.
         let minutes = now.0.saturating_sub(bucket.refilled.0).max(0) as f64 / 60_000.0;
         bucket.calls_left = (bucket.calls_left + minutes * per_minute).min(per_minute);
         bucket.refilled = now;
@@ -62,7 +64,8 @@ mod tests {
 
     #[test]
     fn a_tenant_gets_its_calls_back_within_a_minute() {
-        let (acme, unlimited) = (TenantId::parse("acme").unwrap(), TenantId::local());
+        let acme = TenantId::parse("acme").unwrap();
+        let unlimited = TenantId::local();
         let rates = CallRates::new(BTreeMap::from([(acme.clone(), 2)]));
         let take = |seconds: i64| {
             rates.take_call(&acme, Timestamp(seconds * 1000)).map_err(|refused| refused.retry_after_seconds)

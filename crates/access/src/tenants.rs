@@ -10,15 +10,15 @@ use catalog::{Capability, Catalog, Permissions, Registry};
 /// The policy of each tenant. A tenant that the settings do not restrict may use everything.
 #[derive(Default)]
 pub struct Tenants {
-    /// Only tenants that are restricted, so that the others skip the cache.
-    policies: BTreeMap<TenantId, Permissions>,
-    /// Views of catalogs, because a session asks for the same ones at every call.
+    /// The policies of restricted tenants. The others are absent, so that they skip the cache.
+    policies: BTreeMap<TenantId, Allow>,
+    /// The views made so far, because a session asks for the same ones at every call.
     views: Mutex<ViewCache>,
 }
 
 #[derive(Default)]
 struct ViewCache {
-    /// The view of each tenant with the registry that it was made from: a reload makes another registry.
+    /// The registry view of each tenant. A reload makes another registry, so a view is valid only for the one it was made from.
     registries: HashMap<TenantId, RegistryView>,
     /// Views by the digest of the whole catalog. `None` stands for a catalog that the tenant may not use at all.
     catalogs: HashMap<(TenantId, Digest), Option<Arc<Catalog>>>,
@@ -30,37 +30,38 @@ struct RegistryView {
     view: Arc<Registry>,
 }
 
-/// Catalog views in the cache before it is emptied.
+/// The number of catalog views at which the cache is emptied.
 const MAX_CACHED_VIEWS: usize = 1_024;
 
 impl Tenants {
-    /// Takes the policy of each tenant; policies that allow everything are dropped.
-    pub fn new(policies: BTreeMap<TenantId, Permissions>) -> Self {
-        let policies = policies.into_iter().filter(|(_, allow)| !allow.is_unrestricted()).collect();
+    /// Takes the policy of each tenant. Policies that allow everything are dropped.
+    pub fn new(policies: BTreeMap<TenantId, Allow>) -> Self {
+        let policies = policies.into_iter().filter(|(_, allow)| !allow.is_everything()).collect();
         Self { policies, views: Mutex::default() }
     }
 
-    /// Whether the settings deny the tenant anything.
+    /// Returns whether the settings deny the tenant anything.
     pub fn is_restricted(&self, tenant: &TenantId) -> bool {
         self.policies.contains_key(tenant)
     }
 
-    /// Whether the tenant may change nothing in any API.
+    /// Returns whether the tenant may change nothing in any API.
     pub fn is_read_only(&self, tenant: &TenantId) -> bool {
         self.policies.get(tenant).is_some_and(Permissions::is_read_only)
     }
 
-    /// Whether the tenant may call this capability.
+    /// Returns whether the tenant may call this capability.
     pub fn permits(&self, tenant: &TenantId, catalog: &Catalog, capability: &Capability) -> bool {
         self.policies.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
     }
 
-    /// The registry as the tenant sees it.
+    /// Returns the registry as the tenant sees it.
     pub fn registry_view(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {
         let Some(allow) = self.policies.get(tenant) else { return whole };
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         match views.registries.get(tenant) {
-            // Compared by address: the registry is replaced as a whole, and comparing contents would read every catalog.
+            // The registries are compared by address, because a reload replaces the registry as a whole and a comparison of the
+            // contents would read every catalog.
             Some(cached) if Arc::ptr_eq(&cached.whole, &whole) => cached.view.clone(),
             _ => {
                 let view = Arc::new(whole.view(allow));
@@ -70,7 +71,7 @@ impl Tenants {
         }
     }
 
-    /// The catalog as the tenant sees it; `None` where the tenant may use nothing of it.
+    /// Returns the catalog as the tenant sees it, or `None` if the tenant may use nothing of it.
     pub fn catalog_view(&self, tenant: &TenantId, whole: Arc<Catalog>) -> Option<Arc<Catalog>> {
         let Some(allow) = self.policies.get(tenant) else { return Some(whole) };
         let key = (tenant.clone(), whole.digest());

@@ -1,6 +1,6 @@
-//! One call: bind, send, decode.
-//! Invariant: the session and the origin bound the calls that run at once; the permit covers the whole call, and a
-//! call that a bound forbids does not leave.
+//! One read of an API: a call is bound to a request, sent, and its answer decoded.
+//! Invariant: the session and the origin bound the calls that run at once, and a permit covers the whole call. A call that
+//! a bound forbids does not leave.
 
 use base::Response;
 use catalog::{
@@ -13,9 +13,9 @@ use crate::budget::{Allowance, Counted};
 use crate::ctx::Ctx;
 use crate::error::{ApiProblem, StepError};
 
-/// The context of a step's reads.
+/// The context of a step's reads, with the budget that they use up.
 #[derive(Clone, Copy)]
-pub struct Reads<'a> {
+pub struct ReadContext<'a> {
     pub ctx: &'a Ctx<'a>,
     /// The remaining budget of the step.
     pub allowance: &'a Allowance<'a>,
@@ -34,19 +34,19 @@ pub struct Target<'a> {
 
 /// The part of an API's list that a call asks for.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
-    /// The page to ask for, if the API has pages.
-    pub page: Option<RequestedPage<'a>>,
+pub struct ListPart<'a> {
+    /// The page to ask for, if the API has pages, with the number of rows before it.
+    pub page: Option<Asked<'a>>,
     /// The rows of the answer to build; the others are only counted.
     pub rows: RowWindow,
 }
 
-impl Part<'_> {
+impl ListPart<'_> {
     /// The only answer of an API without pages, with all of its rows.
-    pub const WHOLE: Part<'static> = Part { page: None, rows: RowWindow::ALL };
+    pub const WHOLE: ListPart<'static> = ListPart { page: None, rows: Window::ALL };
 }
 
-impl<'a> Reads<'a> {
+impl<'a> ReadContext<'a> {
     pub fn of(ctx: &'a Ctx<'a>, allowance: &'a Allowance<'a>) -> Self {
         Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
     }
@@ -59,23 +59,29 @@ impl<'a> Reads<'a> {
 }
 
 /// Calls a read and decodes its rows. Any status but success is an error with the API's own message.
-pub async fn read(reads: &Reads<'_>, target: Target<'_>, args: &Args, part: Part<'_>) -> Result<Decoded, StepError> {
-    let (ctx, Target { catalog, capability }) = (reads.ctx, target);
-    let input = BindInput { page: part.page.map(|asked| asked.page), fields: reads.fields, ..BindInput::new(args) };
-    let request = bind(catalog, capability, &input)?;
+pub async fn read(
+    reads: &ReadContext<'_>,
+    target: Target<'_>,
+    args: &Args,
+    part: ListPart<'_>,
+) -> Result<Decoded, StepError> {
+    let ctx = reads.ctx;
+    let Target { catalog, capability } = target;
+    let ask = Ask { page: part.page.map(|position| position.page), fields: reads.fields, ..Ask::new(args) };
+    let request = bind(catalog, capability, &ask)?;
     let label = request.label();
     let response: Response = {
         let _permit = reads.allowance.permit(ctx, catalog).await;
-        // Counted when the call leaves, not when it starts to wait: a run that was cancelled meanwhile starts no
-        // call.
-        reads.allowance.call(ctx, catalog, reads.counted)?;
+        // The call is counted when it leaves, not when it starts to wait, because a run that was cancelled meanwhile must
+        // start no call.
+        reads.allowance.count_call(ctx, catalog, reads.counted)?;
         ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true, pace: catalog.pace }).await?
     };
     reads.allowance.run.add_bytes(response.body.len());
     if !response.is_success() {
         return Err(StepError::from_status(label, &response));
     }
-    let Some(decoded) = decode_off(ctx, target, response, args, part).await else {
+    let Some(decoded) = decode_off_thread(ctx, target, response, args, part).await else {
         return Err(StepError::Interrupted(label));
     };
     decoded.map_err(|source| match source {
@@ -92,31 +98,30 @@ fn is_graphql(capability: &Capability) -> bool {
     matches!(capability.transport, Transport::Graphql(_))
 }
 
-/// Above this size, decoding delays other sessions on the same thread noticeably.
-const SMALL_BYTES: usize = 128 * 1024;
+/// The size above which an answer is decoded on a blocking thread, because decoding it would noticeably delay other
+/// sessions on the same thread.
+const INLINE_DECODE_BYTES: usize = 128 * 1024;
 
-/// Decodes a large answer on a blocking thread. Returns `None` if that thread did not come back.
-pub async fn decode_off(
+/// Decodes an answer, a large one on a blocking thread. Returns `None` if that thread ended without a result.
+pub async fn decode_off_thread(
     ctx: &Ctx<'_>,
     Target { catalog, capability }: Target<'_>,
     response: Response,
     args: &Args,
-    Part { page: asked, rows: window }: Part<'_>,
+    ListPart { page: asked, rows: window }: ListPart<'_>,
 ) -> Option<Result<Decoded, DecodeError>> {
-    let max_depth = ctx.limits.nesting;
-    let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > SMALL_BYTES).cloned();
-    let Some(catalog_of_its_own) = pinned else {
-        return Some(decode(
-            catalog,
-            capability,
-            &DecodeInput { response: &response, args, page: asked, max_depth, window },
-        ));
+    let nesting = ctx.limits.nesting;
+    let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > INLINE_DECODE_BYTES).cloned();
+    let Some(owned_catalog) = pinned else {
+        return Some(decode(catalog, capability, &Answer { response: &response, args, asked, nesting, window }));
     };
-    let (capability, args, page) = (capability.clone(), args.clone(), asked.map(|a| (a.page.clone(), a.rows_before)));
-    let work = move || {
-        let asked = page.as_ref().map(|(page, seen)| RequestedPage { page, rows_before: *seen });
-        let input = DecodeInput { response: &response, args: &args, page: asked, max_depth, window };
-        decode(&catalog_of_its_own, &capability, &input)
+    let capability = capability.clone();
+    let args = args.clone();
+    let owned_page = asked.map(|asked| (asked.page.clone(), asked.seen));
+    let decode_owned = move || {
+        let asked = owned_page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
+        let answer = Answer { response: &response, args: &args, asked, nesting, window };
+        decode(&owned_catalog, &capability, &answer)
     };
-    tokio::task::spawn_blocking(work).await.ok()
+    tokio::task::spawn_blocking(decode_owned).await.ok()
 }

@@ -1,5 +1,5 @@
-//! How much of the requested data a row set holds.
-//! Invariant: anything made from partial data is partial; cutting rows for display does not change coverage.
+//! The coverage of a row set: how much of the requested data it holds.
+//! Invariant: a result of partial data is partial. Cutting rows for display does not change coverage.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
+    /// All of it.
     #[default]
     Complete,
+    /// A part of it, for these reasons.
     Partial(BTreeSet<PartialReason>),
     /// The API does not say whether there is more, or contradicts itself.
     Unknown,
@@ -32,11 +34,12 @@ pub enum PartialReason {
 }
 
 impl Coverage {
+    /// Returns a partial coverage with one reason.
     pub fn partial(why: PartialReason) -> Self {
         Self::Partial(BTreeSet::from([why]))
     }
 
-    /// Returns the coverage of something made from both.
+    /// Returns the coverage of a result that is made from two inputs.
     pub fn and(self, other: Coverage) -> Coverage {
         match (self, other) {
             (Self::Partial(mut a), Self::Partial(b)) => {
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coverage_of_a_partial_input_is_never_complete() {
+    fn a_result_is_complete_only_if_both_inputs_are() {
         let all = [
             Coverage::Complete,
             Coverage::Unknown,
@@ -87,8 +90,8 @@ mod tests {
             for b in &all {
                 let both = a.clone().and(b.clone());
                 assert_eq!(both, b.clone().and(a.clone()), "order does not matter");
-                let whole = *a == Coverage::Complete && *b == Coverage::Complete;
-                assert_eq!(both == Coverage::Complete, whole);
+                let both_complete = *a == Coverage::Complete && *b == Coverage::Complete;
+                assert_eq!(both == Coverage::Complete, both_complete);
             }
         }
         assert_eq!(Coverage::partial(PartialReason::RowBudget).to_string(), "partial: row budget");

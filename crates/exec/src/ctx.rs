@@ -1,5 +1,5 @@
 //! The context of a run: its ports, its tenant, its pinned catalogs, its limits.
-//! Invariant: a step reaches the outside world only through this context; without receipts no effect happens.
+//! Invariant: a step reaches the outside world only through this context. Without receipts no effect happens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use ports::{Receipts, Upstream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::continuation::Continuation;
 use crate::error::OperationError;
-use crate::outcome::Rowset;
+use crate::outcome::{Continuation, Rowset};
 
 /// The context of a run.
 pub struct Ctx<'a> {
@@ -22,13 +21,13 @@ pub struct Ctx<'a> {
     /// The catalogs that the session pinned.
     pub catalogs: &'a BTreeMap<CatalogId, Arc<Catalog>>,
     pub limits: &'a Limits,
-    /// Permits for the calls that may run at once in this session.
+    /// Permits for the calls that may run at once in this session. All its runs share them.
     pub calls: &'a Semaphore,
-    /// Where receipts of effects are stored. A run without it refuses effects.
+    /// The store of the receipts. A run without it refuses effects.
     pub effects: Option<Effects<'a>>,
     /// Once cancelled, no further call and no further effect starts. Those that already started run to their end.
     pub cancel: CancellationToken,
-    /// Receives the progress, if someone follows the run.
+    /// Receives the progress, if the caller follows the run.
     pub progress: Option<&'a dyn ProgressSink>,
     /// Lists that earlier runs left unread, by page handle.
     pub pages: Option<&'a BTreeMap<String, Continuation>>,
@@ -36,14 +35,14 @@ pub struct Ctx<'a> {
     pub operations: Option<&'a dyn Operations>,
 }
 
-/// The run that effects belong to, and where their receipts are stored.
+/// The run that effects belong to, and the store of their receipts.
 #[derive(Clone, Copy)]
 pub struct Effects<'a> {
     pub run: RunId,
     pub receipts: &'a dyn Receipts,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepProgress {
     pub steps_done: usize,
@@ -57,11 +56,11 @@ pub trait ProgressSink: Send + Sync {
     fn report(&self, progress: StepProgress);
 }
 
-/// Runs that outlive their call, which `wait(…)` and `cancel(…)` refer to.
+/// The runs that go on without their caller, which `wait(…)` and `cancel(…)` refer to by a handle.
 #[async_trait]
 pub trait Operations: Send + Sync {
-    /// Returns the rows of a detached run, or with `cancel` the rows after it was stopped.
-    async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError>;
+    /// Waits for such a run and returns its rows. With `cancel` the run is stopped first.
+    async fn answer(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError>;
 }
 
 impl<'a> Ctx<'a> {

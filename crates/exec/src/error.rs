@@ -1,5 +1,5 @@
-//! Why a step failed, as a variant that callers branch on, with the API's own message.
-//! Invariant: an error contains no credential and no query value; the API's text is clipped to one line.
+//! The errors of steps: variants that callers branch on, with the API's own message.
+//! Invariant: an error contains no credential and no query value. The API's text is clipped to one line.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub enum StepError {
     Recorded(String),
     #[error(transparent)]
     Bind(#[from] BindError),
-    #[error("{label}: {problem} ({status}){}", said(.message))]
+    #[error("{label}: {problem} ({status}){}", with_message(.message))]
     Status { label: String, status: u16, problem: ApiProblem, message: Option<String> },
     #[error("{label}: {source}")]
     Decode {
@@ -38,7 +38,7 @@ pub enum StepError {
     #[error("not run, because {step} before it did not succeed: {cause}")]
     After { step: String, cause: Arc<StepError> },
     /// A value that the step needs is absent.
-    #[error("`{what}` has no value{}", of_what(.of))]
+    #[error("`{what}` has no value{}", in_context(.of))]
     Missing { what: String, of: Option<String> },
     /// A step that needs exactly one row got none or several.
     // The message does not give the number: a read may have stopped at the second row.
@@ -52,7 +52,7 @@ pub enum StepError {
     #[error("cancelled before it ran")]
     Cancelled,
     /// One effect of several failed or is unknown. `done` of them succeeded before.
-    #[error("{}{cause}{}", row_of(.row, .of), done_before(.done))]
+    #[error("{}{cause}{}", row_number(.row, .of), done_before(.done))]
     Effect { row: usize, of: usize, done: usize, cause: Box<StepError> },
     /// The answer was lost, so the effect may have happened.
     #[error("{label}: nobody knows whether it happened: {why}")]
@@ -139,9 +139,7 @@ impl ApiProblem {
             _ => Self::Unexpected,
         }
     }
-}
 
-impl ApiProblem {
     /// Returns the meaning of an API's own error code, such as GraphQL's `extensions.code`. There is no standard
     /// list; these words are common.
     pub fn of_code(code: &str) -> Self {
@@ -164,7 +162,7 @@ impl ApiProblem {
 }
 
 impl StepError {
-    /// Whether the API said that the requested thing does not exist.
+    /// Returns whether the API said that the requested thing does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,
@@ -172,7 +170,7 @@ impl StepError {
         )
     }
 
-    /// Whether the step did not run because the run was cancelled.
+    /// Returns whether the step did not run because the run was cancelled.
     pub fn is_cancelled(&self) -> bool {
         match self {
             Self::Cancelled => true,
@@ -191,13 +189,14 @@ impl StepError {
         }
     }
 
+    /// Returns the error of an answer whose status is not a success.
     pub fn from_status(label: String, response: &Response) -> Self {
-        let (status, message) = (response.status, api_message(&response.body));
-        Self::Status { label, status, problem: ApiProblem::of(status), message }
+        let status = response.status;
+        Self::Status { label, status, problem: ApiProblem::of(status), message: api_message(&response.body) }
     }
 }
 
-fn of_what(of: &Option<String>) -> String {
+fn in_context(of: &Option<String>) -> String {
     of.as_ref().map(|of| format!(" in {of}")).unwrap_or_default()
 }
 
@@ -205,7 +204,7 @@ fn at_line(line: &Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
-fn row_of(row: &usize, of: &usize) -> String {
+fn row_number(row: &usize, of: &usize) -> String {
     if *of > 1 { format!("row {} of {of}: ", row + 1) } else { String::new() }
 }
 
@@ -213,12 +212,13 @@ fn done_before(done: &usize) -> String {
     if *done > 0 { format!("; {done} done before it") } else { String::new() }
 }
 
-fn said(message: &Option<String>) -> String {
+fn with_message(message: &Option<String>) -> String {
     message.as_ref().map(|m| format!(": {m}")).unwrap_or_default()
 }
 
-/// Finds the message where APIs usually put it: `error.message`, `message`, `error`, `detail`, `title`.
+/// Finds the message where APIs usually put it, as one line of at most 300 characters.
 fn api_message(body: &[u8]) -> Option<String> {
+    // The body comes from a foreign server, so a huge or deeply nested one is not parsed for the sake of its message.
     if body.len() > 64 * 1024 || base::depth_exceeds(body, 64) {
         return None;
     }
@@ -233,18 +233,18 @@ fn api_message(body: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn shown(status: u16, body: &str) -> String {
+    fn message_of(status: u16, body: &str) -> String {
         let response = Response { status, headers: vec![], body: body.into() };
         StepError::from_status("GET http://a/b".into(), &response).to_string()
     }
 
     #[test]
-    fn the_apis_message_is_kept_on_one_line() {
+    fn the_message_of_the_api_is_shown_on_one_line() {
         assert_eq!(
-            shown(404, r#"{"error": {"message": "no\n such  ticket"}}"#),
+            message_of(404, r#"{"error": {"message": "no\n such  ticket"}}"#),
             "GET http://a/b: not found (404): no such ticket"
         );
-        assert_eq!(shown(500, "<html>"), "GET http://a/b: the API failed (500)");
-        assert_eq!(shown(302, "{}"), "GET http://a/b: an answer nobody expected (302)");
+        assert_eq!(message_of(500, "<html>"), "GET http://a/b: the API failed (500)");
+        assert_eq!(message_of(302, "{}"), "GET http://a/b: an answer nobody expected (302)");
     }
 }

@@ -1,31 +1,34 @@
-//! The result of a run: row sets, one result per return of the plan, and the receipts of its effects.
-//! Invariant: a row set keeps its coverage wherever it goes; rows are shared, never changed.
+//! The result of a run: row sets and their continuations, one result per return of the plan, and the receipts of its
+//! effects.
+//! Invariant: a row set keeps its coverage wherever it goes. Rows are shared and never changed. A continuation is plain
+//! data, so a later run or another process can use it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::Row;
-use lang::plan::Path;
+use catalog::{Args, PageRequest, Row};
+use lang::plan::{CapabilityRef, Path};
 use ports::receipts::Receipt;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::continuation::Continuation;
 use crate::coverage::Coverage;
-use crate::data::hash::hash_of;
+use crate::data::equality::{hash_of, is_equal};
 use crate::error::StepError;
 
 /// The rows of one step, with their coverage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rowset {
     pub rows: Vec<Arc<Row>>,
+    /// How much of the requested data the rows are.
     pub coverage: Coverage,
     /// Whether these rows are the first ones of the full data, in its order. A limit is complete only on such rows.
     /// Filtering partial data keeps this; sorting partial data does not.
     pub leading: bool,
     /// The rows that references of these rows lead to, as far as they were read.
     pub attached: Vec<Arc<Attached>>,
-    /// Where to read on, if the list has more rows.
+    /// The position to read on from, if the list has more rows.
     pub rest: Option<Arc<Continuation>>,
 }
 
@@ -36,22 +39,24 @@ impl Default for Rowset {
 }
 
 impl Rowset {
+    /// Returns a complete row set of new rows.
     pub fn complete(rows: Vec<Row>) -> Self {
         Self { rows: rows.into_iter().map(Arc::new).collect(), ..Self::default() }
     }
 
+    /// Returns a complete row set of one new row.
     pub fn one(row: Row) -> Self {
         Self::complete(vec![row])
     }
 
-    /// Returns the same row set with some of its rows.
+    /// Returns the same row set with other rows, which must be some of its own.
     pub(crate) fn with_rows(&self, rows: Vec<Arc<Row>>) -> Self {
         Self { rows, ..self.without_rows() }
     }
 
     /// Returns a row set of new rows made from these, in the same order. Attached rows are dropped, since they belong
     /// to the old rows.
-    pub(crate) fn derived(&self, rows: Vec<Row>) -> Self {
+    pub(crate) fn with_new_rows(&self, rows: Vec<Row>) -> Self {
         Self { rows: rows.into_iter().map(Arc::new).collect(), attached: Vec::new(), ..self.without_rows() }
     }
 
@@ -66,8 +71,8 @@ impl Rowset {
     }
 
     /// Returns the same rows, with the coverage of another input added.
-    pub(crate) fn with_coverage(mut self, also: &Coverage) -> Self {
-        self.coverage = self.coverage.and(also.clone());
+    pub(crate) fn with_coverage(mut self, other: &Coverage) -> Self {
+        self.coverage = self.coverage.and(other.clone());
         self
     }
 
@@ -82,14 +87,16 @@ impl Rowset {
     }
 }
 
-/// A reference and the row it leads to.
+/// A reference and the row that it leads to.
 type ResolvedReference = (Value, Option<Arc<Row>>);
 
-/// The rows that the references at one path lead to. `None` marks a reference that was requested and leads to
-/// nothing.
+/// The rows that the references at one path lead to. A reference that was requested and leads to nothing is kept with
+/// `None`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attached {
+    /// The path of the references in the rows that they belong to.
     pub path: Path,
+    /// By the hash of the reference. References with the same hash are compared as data.
     rows: HashMap<u64, Vec<ResolvedReference>>,
 }
 
@@ -105,17 +112,34 @@ impl Attached {
 
     /// Returns the row that a reference leads to.
     pub fn find(&self, reference: &Value) -> Option<&Arc<Row>> {
-        let found = self.rows.get(&hash_of(reference))?;
-        found.iter().find(|(known, _)| crate::data::hash::same(known, reference))?.1.as_ref()
+        let candidates = self.rows.get(&hash_of(reference))?;
+        candidates.iter().find(|(known, _)| is_equal(known, reference))?.1.as_ref()
     }
 }
 
-/// The result of each return of the plan, in its order, and a receipt for each effect, in starting order.
+/// The position from which an unfinished list is read on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// The call that reads the list, which is repeated with these arguments.
+    pub call: CapabilityRef,
+    pub args: Args,
+    /// The page to ask for. `None` if the API has no pages: the list is then read again from its start and `skip`
+    /// rows are dropped.
+    pub page: Option<PageRequest>,
+    /// The number of rows of that page that were already returned.
+    pub skip: usize,
+    /// The number of rows that came before that page.
+    pub seen: usize,
+}
+
+/// The result of a run. It has no error of its own: a failure is the result of a return.
 #[derive(Debug)]
 pub struct Outcome {
+    /// In the order of the plan.
     pub returns: Vec<ReturnResult>,
+    /// In the order in which the effects started.
     pub receipts: Vec<Receipt>,
-    /// The run was cancelled before its end.
+    /// Whether the run was cancelled before its end.
     pub cancelled: bool,
     /// The time of each step that started, in the order they ended. Empty for an outcome that was read back from
     /// storage.
@@ -134,17 +158,21 @@ pub struct StepTime {
 /// The result of one return of the plan.
 #[derive(Debug)]
 pub struct ReturnResult {
+    /// The name of the returned expression in the program.
     pub label: String,
+    /// The entity of the rows; empty for rows that the program made.
     pub entity: String,
+    /// The names of the columns, in the order in which they are shown.
     pub columns: Vec<String>,
     /// Columns that the catalog shows only in the artifact when space is short.
     pub long_columns: Vec<String>,
-    /// The rows are the API's answers to effects.
+    /// Whether the rows are the API's answers to effects.
     pub effect: bool,
     pub result: Result<Arc<Rowset>, Arc<StepError>>,
 }
 
 impl Outcome {
+    /// Returns whether a return has failed.
     pub fn failed(&self) -> bool {
         self.returns.iter().any(|r| r.result.is_err())
     }

@@ -1,6 +1,6 @@
-//! Runs a plan from its first ready step to its last.
-//! Invariant: a step starts as soon as its inputs are ready, whatever else is running, and runs at most once; effects
-//! run one after another in their order, and an effect that did not succeed stops all later ones.
+//! The run of a plan, from its first ready step to its last.
+//! Invariant: a step starts as soon as its inputs are ready, whatever else is running, and runs at most once. Effects run
+//! one after another in their order, and an effect that did not succeed stops all later ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use catalog::{Show, Via};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use lang::plan::{Plan, Shape, Step, StepKind};
+use lang::plan::{Plan, PlanResult, Shape, Step, StepKind};
 
 use crate::budget::{Allowance, Budget};
 use crate::ctx::{Ctx, StepProgress};
 use crate::error::StepError;
 use crate::outcome::{Outcome, ReturnResult, Rowset, StepTime};
-use crate::step::effect::Ledger;
-use crate::step::{self, Work};
+use crate::step::effect::EffectLog;
+use crate::step::{self, StepWork};
 use crate::value::{Inputs, step_name};
 
 /// The shared result of a step, which several dependants may use.
@@ -24,123 +24,138 @@ type StepResult = Result<Arc<Rowset>, Arc<StepError>>;
 
 /// Runs a plan to its end. Failures are part of the outcome, so this never returns an error.
 pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
-    let (budget, ledger) = (Budget::new(ctx, &plan.bounds), Ledger::default());
-    let embedded = embedded(ctx, plan);
+    let budget = Budget::new(ctx, &plan.bounds);
+    let effect_log = EffectLog::default();
+    let embedded = embedded_relations(ctx, plan);
     let ended_steps = AtomicUsize::new(0);
-    let needs = plan.steps.iter().map(|step| step.kind.inputs()).collect();
-    let running =
-        Running { ctx, plan, budget: &budget, ledger: &ledger, embedded: &embedded, ended_steps: &ended_steps, needs };
-    let (done, took) = running.all().await;
-    let finished = |returned: &lang::plan::PlanResult| {
-        let step = plan.steps.get(returned.step);
-        let missing = || Err(Arc::new(StepError::NeverRun(returned.label.clone())));
-        let result: StepResult = done.get(returned.step).cloned().flatten().unwrap_or_else(missing);
-        let mut columns: Vec<String> =
-            step.map(|s| s.columns.iter().map(|c| c.name.to_string()).collect()).unwrap_or_default();
-        // The plan does not know the columns of a list that is read on from an earlier run. Its rows do.
-        if let (true, Ok(rows)) = (columns.is_empty(), &result) {
-            columns = rows.rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
-        }
-        ReturnResult {
-            long_columns: step.map(|s| long_columns(ctx, s)).unwrap_or_default(),
-            label: returned.label.clone(),
-            entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.to_string()).unwrap_or_default(),
-            columns,
-            effect: step.is_some_and(|s| s.shape == Shape::Effect),
-            result,
-        }
+    let inputs = plan.steps.iter().map(|step| step.kind.inputs()).collect();
+    let plan_run = PlanRun {
+        ctx,
+        plan,
+        budget: &budget,
+        effect_log: &effect_log,
+        embedded: &embedded,
+        ended_steps: &ended_steps,
+        inputs,
     };
-    let returns = plan.returns.iter().map(finished).collect();
-    let stopped = |r: &Option<StepResult>| matches!(r, Some(Err(error)) if error.is_cancelled());
-    Outcome { returns, cancelled: done.iter().any(stopped), receipts: ledger.into_receipts(), step_times: took }
+    let (results, step_times) = plan_run.run_steps().await;
+    let returns = plan.returns.iter().map(|returned| return_result(ctx, plan, returned, &results)).collect();
+    let was_cancelled = |r: &Option<StepResult>| matches!(r, Some(Err(error)) if error.is_cancelled());
+    Outcome { returns, cancelled: results.iter().any(was_cancelled), receipts: effect_log.into_receipts(), step_times }
 }
 
-/// One run in progress, shared by the futures of its steps.
-struct Running<'a> {
+fn return_result(ctx: &Ctx<'_>, plan: &Plan, returned: &PlanResult, results: &[Option<StepResult>]) -> ReturnResult {
+    let step = plan.steps.get(returned.step);
+    let missing = || Err(Arc::new(StepError::NeverRun(returned.label.clone())));
+    let result: StepResult = results.get(returned.step).cloned().flatten().unwrap_or_else(missing);
+    let mut columns: Vec<String> =
+        step.map(|s| s.columns.iter().map(|c| c.name.to_string()).collect()).unwrap_or_default();
+    // The plan does not know the columns of a list that is read on from an earlier run. Its rows do.
+    if let (true, Ok(rows)) = (columns.is_empty(), &result) {
+        columns = rows.rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
+    }
+    ReturnResult {
+        long_columns: step.map(|s| long_columns(ctx, s)).unwrap_or_default(),
+        label: returned.label.clone(),
+        entity: step.and_then(|s| s.of.as_ref()).map(|of| of.entity.to_string()).unwrap_or_default(),
+        columns,
+        effect: step.is_some_and(|s| s.shape == Shape::Effect),
+        result,
+    }
+}
+
+/// The run of one plan, which the futures of its steps share.
+struct PlanRun<'a> {
     ctx: &'a Ctx<'a>,
     plan: &'a Plan,
     budget: &'a Budget<'a>,
-    ledger: &'a Ledger,
+    effect_log: &'a EffectLog,
     /// For each step, the relations that its payload must carry.
     embedded: &'a [Vec<String>],
-    /// Steps that have ended, for the progress.
+    /// The number of steps that have ended, for the progress.
     ended_steps: &'a AtomicUsize,
     /// For each step, the earlier steps whose rows it needs.
-    needs: Vec<Vec<usize>>,
+    inputs: Vec<Vec<usize>>,
 }
 
 /// The decision about a step that has not started.
 enum StepDecision {
+    /// An input or an earlier effect has not ended.
     Wait,
+    /// All inputs are there.
     Start(Inputs),
+    /// The step does not run, because a step before it failed or the run was cancelled.
     Fail(StepError),
 }
 
-impl Running<'_> {
-    async fn all(&self) -> (Vec<Option<StepResult>>, Vec<StepTime>) {
+impl PlanRun<'_> {
+    /// Runs all steps. Returns a result for each step, and the times of those that started.
+    async fn run_steps(&self) -> (Vec<Option<StepResult>>, Vec<StepTime>) {
         let steps = &self.plan.steps;
-        let mut done: Vec<Option<StepResult>> = vec![None; steps.len()];
-        let mut started = vec![false; steps.len()];
-        let mut took = Vec::with_capacity(steps.len());
+        let mut results: Vec<Option<StepResult>> = vec![None; steps.len()];
+        let mut is_decided = vec![false; steps.len()];
+        let mut step_times = Vec::with_capacity(steps.len());
         let mut running = FuturesUnordered::new();
         loop {
-            // Another round for each failure, since a failure may decide the fate of further steps at once.
-            let mut changed = true;
-            while changed {
-                changed = false;
-                for at in 0..steps.len() {
-                    if started[at] {
+            // A failure may decide the fate of further steps at once, so it causes another round.
+            let mut has_failure = true;
+            while has_failure {
+                has_failure = false;
+                for step in 0..steps.len() {
+                    if is_decided[step] {
                         continue;
                     }
-                    match self.next(at, &done) {
+                    match self.decide(step, &results) {
                         StepDecision::Wait => continue,
-                        StepDecision::Start(inputs) => running.push(self.one(at, inputs)),
+                        StepDecision::Start(inputs) => running.push(self.run_step(step, inputs)),
                         StepDecision::Fail(error) => {
-                            done[at] = Some(Err(Arc::new(error)));
-                            changed = true;
+                            results[step] = Some(Err(Arc::new(error)));
+                            has_failure = true;
                             self.count_end();
                         }
                     }
-                    started[at] = true;
+                    is_decided[step] = true;
                 }
             }
-            let Some((at, time, result)) = running.next().await else { break };
+            let Some((step, time, result)) = running.next().await else { break };
             let rows = result.as_ref().ok().map(|rows: &Arc<Rowset>| rows.rows.len());
-            took.push(StepTime { name: step_name(steps, at), time, rows });
-            done[at] = Some(result);
+            step_times.push(StepTime { name: step_name(steps, step), time, rows });
+            results[step] = Some(result);
             self.count_end();
         }
-        (done, took)
+        (results, step_times)
     }
 
-    fn next(&self, at: usize, done: &[Option<StepResult>]) -> StepDecision {
-        let step = &self.plan.steps[at];
-        let needed = &self.needs[at];
-        let known = |at: &usize| done.get(*at).is_some_and(Option::is_some);
-        if !needed.iter().all(known) || !step.after.iter().all(known) {
+    fn decide(&self, index: usize, results: &[Option<StepResult>]) -> StepDecision {
+        let step = &self.plan.steps[index];
+        let has_ended = |other: &usize| results.get(*other).is_some_and(Option::is_some);
+        if !self.inputs[index].iter().all(has_ended) || !step.after.iter().all(has_ended) {
             return StepDecision::Wait;
         }
         let mut inputs = Inputs::new();
-        for at in needed {
-            match done.get(*at).and_then(Option::as_ref) {
-                Some(Ok(rows)) => drop(inputs.insert(*at, rows.clone())),
-                Some(Err(error)) => return StepDecision::Fail(self.because(*at, error)),
+        for input in &self.inputs[index] {
+            match results.get(*input).and_then(Option::as_ref) {
+                Some(Ok(rows)) => drop(inputs.insert(*input, rows.clone())),
+                Some(Err(error)) => return StepDecision::Fail(self.input_failed(*input, error)),
                 None => return StepDecision::Wait,
             }
         }
         if let StepKind::Effect { call, .. } = &step.kind {
-            // A read before an effect in the program must not see the effect, so the effect waits for it.
-            let reads = self.plan.steps[..at].iter().zip(done);
-            let reads = reads.filter(|(s, _)| s.kind.calls_api() && catalog_of(s).is_none_or(|id| *id == call.catalog));
-            if reads.clone().any(|(_, result)| result.is_none()) {
+            // A read before an effect in the program must not see the effect, so the effect waits for all earlier reads of
+            // its catalog, and for those whose catalog the plan does not say.
+            let may_see = |s: &Step| s.kind.calls_api() && called_catalog(s).is_none_or(|id| *id == call.catalog);
+            let mut reads = self.plan.steps[..index].iter().zip(results).filter(|(s, _)| may_see(s));
+            if reads.any(|(_, result)| result.is_none()) {
                 return StepDecision::Wait;
             }
-            let before = |(other, _): &(usize, &Step)| *other < at || step.after == Some(*other);
-            let earlier = self.plan.steps.iter().enumerate().filter(|(_, s)| is_effect(s)).filter(before);
-            for (other, _) in earlier {
-                match &done[other] {
+            for (other, other_step) in self.plan.steps.iter().enumerate() {
+                let is_before = other < index || step.after == Some(other);
+                if !is_before || !is_effect(other_step) {
+                    continue;
+                }
+                match &results[other] {
                     None => return StepDecision::Wait,
-                    Some(Err(cause)) => return StepDecision::Fail(self.stopped(other, cause)),
+                    Some(Err(cause)) => return StepDecision::Fail(self.earlier_effect_failed(other, cause)),
                     Some(Ok(_)) => {}
                 }
             }
@@ -151,23 +166,23 @@ impl Running<'_> {
         StepDecision::Start(inputs)
     }
 
-    async fn one(&self, at: usize, inputs: Inputs) -> (usize, Duration, StepResult) {
+    async fn run_step(&self, index: usize, inputs: Inputs) -> (usize, Duration, StepResult) {
         let started = Instant::now();
-        let also = self.embedded.get(at).map_or(&[][..], Vec::as_slice);
-        let allowance = Allowance::of(self.budget, &self.plan.steps[at], also);
+        let embedded = self.embedded.get(index).map_or(&[][..], Vec::as_slice);
+        let allowance = Allowance::of(self.budget, &self.plan.steps[index], embedded);
         let report = || self.report();
-        let work = Work {
+        let work = StepWork {
             ctx: self.ctx,
             steps: &self.plan.steps,
-            at,
+            index,
             inputs: &inputs,
             allowance: &allowance,
-            ledger: Some(self.ledger),
+            effect_log: Some(self.effect_log),
             outer: None,
             report: &report,
         };
         let result = step::run(&work).await.map(Arc::new).map_err(Arc::new);
-        (at, started.elapsed(), result)
+        (index, started.elapsed(), result)
     }
 
     fn count_end(&self) {
@@ -177,17 +192,16 @@ impl Running<'_> {
 
     fn report(&self) {
         if let Some(progress) = self.ctx.progress {
-            let steps_done = self.ended_steps.load(Ordering::Relaxed);
             progress.report(StepProgress {
-                steps_done,
+                steps_done: self.ended_steps.load(Ordering::Relaxed),
                 steps: self.plan.steps.len(),
-                effects_done: self.ledger.done(),
+                effects_done: self.effect_log.done(),
             });
         }
     }
 
-    /// Wraps the first failure, however many steps lie between.
-    fn because(&self, input: usize, error: &Arc<StepError>) -> StepError {
+    /// Returns the error of a step whose input failed. It names the step that failed first, however many steps lie between.
+    fn input_failed(&self, input: usize, error: &Arc<StepError>) -> StepError {
         match error.as_ref() {
             StepError::Input { step, cause } => StepError::Input { step: step.clone(), cause: cause.clone() },
             StepError::After { step, cause } => StepError::After { step: step.clone(), cause: cause.clone() },
@@ -196,19 +210,20 @@ impl Running<'_> {
         }
     }
 
-    fn stopped(&self, before: usize, error: &Arc<StepError>) -> StepError {
+    /// Returns the error of an effect that an earlier effect stopped.
+    fn earlier_effect_failed(&self, effect: usize, error: &Arc<StepError>) -> StepError {
         match error.as_ref() {
             StepError::After { step, cause } | StepError::Input { step, cause } => {
                 StepError::After { step: step.clone(), cause: cause.clone() }
             }
             StepError::Cancelled => StepError::Cancelled,
-            _ => StepError::After { step: step_name(&self.plan.steps, before), cause: error.clone() },
+            _ => StepError::After { step: step_name(&self.plan.steps, effect), cause: error.clone() },
         }
     }
 }
 
 /// Returns the catalog that a step calls, if the plan says so.
-fn catalog_of(step: &Step) -> Option<&base::CatalogId> {
+fn called_catalog(step: &Step) -> Option<&base::CatalogId> {
     match &step.kind {
         StepKind::Query { call, .. }
         | StepKind::Get { call, .. }
@@ -224,9 +239,9 @@ fn is_effect(step: &Step) -> bool {
     matches!(step.kind, StepKind::Effect { .. })
 }
 
-/// For each step, the embedded relations to request with its payload, if the API lets the request name them.
-fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
-    let mut wanted = vec![Vec::new(); plan.steps.len()];
+/// Returns for each step the embedded relations that its payload must carry, because a later step follows them.
+fn embedded_relations(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
+    let mut embedded = vec![Vec::new(); plan.steps.len()];
     for step in &plan.steps {
         let StepKind::Follow { input, relation, .. } = &step.kind else { continue };
         let of = plan.steps.get(*input).and_then(|s| s.of.as_ref());
@@ -235,21 +250,22 @@ fn embedded(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
         if !matches!(via, Some(Via::Embedded { .. })) {
             continue;
         }
-        // Walks back to the step that read those rows.
-        let mut at = *input;
-        while let Some(before) = plan.steps.get(at).filter(|s| !s.kind.calls_api()).and_then(|s| s.kind.input()) {
-            at = before;
+        // The rows may have passed through pure steps, so the step that read them is searched.
+        let mut reader = *input;
+        while let Some(before) = plan.steps.get(reader).filter(|s| !s.kind.calls_api()).and_then(|s| s.kind.input()) {
+            reader = before;
         }
-        if let Some(wanted) = wanted.get_mut(at) {
-            wanted.push(relation.to_string());
+        if let Some(relations) = embedded.get_mut(reader) {
+            relations.push(relation.to_string());
         }
     }
-    wanted
+    embedded
 }
 
+/// Returns the columns that the catalog shows only in the artifact.
 fn long_columns(ctx: &Ctx<'_>, step: &Step) -> Vec<String> {
     let entity = step.of.as_ref().and_then(|of| ctx.catalogs.get(&of.catalog)?.entity(&of.entity));
     let fields = entity.into_iter().flat_map(|e| e.fields.values());
-    let has = |name: &String| step.columns.iter().any(|c| c.name == *name);
-    fields.filter(|f| f.show == Show::Artifact && has(&f.name)).map(|f| f.name.clone()).collect()
+    let has_column = |name: &String| step.columns.iter().any(|c| c.name == *name);
+    fields.filter(|f| f.show == Show::Artifact && has_column(&f.name)).map(|f| f.name.clone()).collect()
 }

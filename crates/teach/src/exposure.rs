@@ -1,60 +1,66 @@
-//! Which methods of a seeded entity enter a wave.
-//! Invariant: reads always do; a write does when the intent speaks of it, when it is asked for by name, or when the entity has
-//! nothing else or is what a call of another answers with. Lists, searches and gets are not methods: an exposed entity has all of them.
+//! Exposure: the decision which methods of the seeded entities enter a wave.
+//! Invariant: reads always enter. A write enters if the intent mentions it, if it is asked for by name, or if the entity has
+//! no other use: no list, search or get reads it. Lists, searches and gets are not methods: an exposed entity has all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{CatalogId, similar_names};
 use catalog::{Capability, Catalog};
 
-use crate::seed::{Catalogs, SeedError, TeachRequest, clip_name};
-use crate::words::{Intent, Vocabulary};
+use crate::relevance::{Intent, Vocabulary};
+use crate::request::{Catalogs, SeedError, TeachRequest, clip_name};
 
-/// Seeded entities, and the writes that were asked for by name.
-type SelectedWrites<'a> = BTreeMap<(&'a CatalogId, &'a str), BTreeSet<&'a str>>;
+/// For each requested entity the capabilities that were asked for by name; `*` stands for all of them.
+type NamedCapabilities<'a> = BTreeMap<(&'a CatalogId, &'a str), BTreeSet<&'a str>>;
 
-/// What one call exposes, before it has symbols.
+/// The entities and methods that one request exposes, before they have symbols.
 pub struct Exposure<'a> {
+    /// The seeded entities.
     pub entities: BTreeSet<(&'a CatalogId, &'a str)>,
-    /// Capabilities that are called by name, of these entities and in `ranked` also of earlier ones.
+    /// Capabilities that are called by name, as catalog, entity and name. `ranked` may add some of entities that an earlier
+    /// wave taught.
     pub methods: BTreeSet<(&'a CatalogId, &'a str, &'a str)>,
 }
 
 impl<'a> Exposure<'a> {
-    /// `earlier` are the entities that the session has.
+    /// Decides about a request. `earlier` are the entities that the session was taught before.
     pub fn of(
         catalogs: &'a Catalogs,
-        ask: &TeachRequest<'a>,
+        request: &TeachRequest<'a>,
         earlier: impl Iterator<Item = (&'a CatalogId, &'a str)>,
     ) -> Result<Self, SeedError> {
-        let mut selected_writes = selected_writes(catalogs, ask)?;
-        let entities: BTreeSet<_> = selected_writes.keys().copied().collect();
+        let mut named_capabilities = capabilities_of_seeds(catalogs, request)?;
+        let entities: BTreeSet<_> = named_capabilities.keys().copied().collect();
         let known: BTreeSet<_> = entities.iter().copied().chain(earlier).collect();
-        for name in ask.ranked {
-            let capability = find_ranked(catalogs, &known, name)?;
-            selected_writes.entry((capability.0, &capability.1.entity)).or_default().insert(&capability.1.name);
+        for name in request.ranked {
+            let (id, capability) = find_ranked(catalogs, &known, name)?;
+            named_capabilities.entry((id, &capability.entity)).or_default().insert(&capability.name);
         }
-        let intent = ask.intent.map(Intent::new);
+        let intent = request.intent.map(Intent::new);
+        // A vocabulary reads all words of its catalog, so it is made only where a write is judged, and once.
         let mut vocabularies: BTreeMap<&CatalogId, Vocabulary<'_>> = BTreeMap::new();
         let mut methods = BTreeSet::new();
-        for ((id, entity), named) in &selected_writes {
+        for ((id, entity), named) in &named_capabilities {
             let Some(catalog) = catalogs.get(*id) else { continue };
-            let mut speaks = |capability: &Capability| match &intent {
+            let mut mentioned = |capability: &Capability| match &intent {
                 None => true,
                 Some(intent) => {
                     let vocabulary = vocabularies.entry(id).or_insert_with(|| Vocabulary::of(catalog));
-                    vocabulary.relevance(capability, intent) >= ask.threshold
+                    vocabulary.relevance(capability, intent) >= request.threshold
                 }
             };
-            let seeded = entities.contains(&(*id, *entity));
-            let asked = |c: &Capability| named.contains("*") || named.contains(c.name.as_str());
-            let before = methods.len();
-            let all = || catalog.methods(entity);
-            let taught = all().filter(|c| asked(c) || (seeded && (c.kind.is_read() || speaks(c))));
-            methods.extend(taught.map(|c| (*id, *entity, c.name.as_str())));
-            if seeded && methods.len() == before && !is_readable(catalog, entity) {
-                methods.extend(all().map(|c| (*id, *entity, c.name.as_str())));
-                // What only calls of others answer with is reached by those calls.
+            let is_seeded = entities.contains(&(*id, *entity));
+            let count_before = methods.len();
+            for capability in catalog.methods(entity) {
+                let is_named = named.contains("*") || named.contains(capability.name.as_str());
+                if is_named || (is_seeded && (capability.kind.is_read() || mentioned(capability))) {
+                    methods.insert((*id, *entity, capability.name.as_str()));
+                }
+            }
+            // A seed that teaches nothing would be useless: an entity that only has writes is taught with all of them, and one
+            // that only calls of other entities answer with is taught with those calls.
+            if is_seeded && methods.len() == count_before && !is_readable(catalog, entity) {
+                methods.extend(catalog.methods(entity).map(|c| (*id, *entity, c.name.as_str())));
                 let of_known =
                     capabilities_returning(catalog, entity).filter(|c| known.contains(&(*id, c.entity.as_str())));
                 methods.extend(of_known.map(|c| (*id, c.entity.as_str(), c.name.as_str())));
@@ -64,21 +70,25 @@ impl<'a> Exposure<'a> {
     }
 }
 
-/// Calls of other entities that answer with rows of this one.
+/// Returns the capabilities of other entities that answer with rows of this one.
 pub fn capabilities_returning<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
     catalog.capabilities.values().filter(move |c| c.returns == entity && c.entity != entity && c.gives_rows())
 }
 
-/// Whether anything but a method reads it.
+/// Returns whether a list, a search or a get reads the entity.
 pub fn is_readable(catalog: &Catalog, entity: &str) -> bool {
     catalog.queries(entity).next().is_some()
         || catalog.searches(entity).next().is_some()
         || catalog.get_of(entity).is_some()
 }
 
-fn selected_writes<'a>(catalogs: &'a Catalogs, ask: &TeachRequest<'a>) -> Result<SelectedWrites<'a>, SeedError> {
-    let mut selected_writes = SelectedWrites::new();
-    for seed in ask.seeds {
+/// Checks the seeds, and returns their entities with the capabilities that they name.
+fn capabilities_of_seeds<'a>(
+    catalogs: &'a Catalogs,
+    request: &TeachRequest<'a>,
+) -> Result<NamedCapabilities<'a>, SeedError> {
+    let mut named_capabilities = NamedCapabilities::new();
+    for seed in request.seeds {
         let catalog = catalogs.get(&seed.catalog).ok_or_else(|| SeedError::UnknownApi {
             api: seed.catalog.to_string(),
             near: similar_names(seed.catalog.as_str(), catalogs.keys().map(CatalogId::as_str)),
@@ -90,47 +100,54 @@ fn selected_writes<'a>(catalogs: &'a Catalogs, ask: &TeachRequest<'a>) -> Result
                 near: similar_names(&seed.entity, catalog.offered().map(|e| e.name.as_str())),
             });
         }
-        let named = selected_writes.entry((&seed.catalog, seed.entity.as_str())).or_default();
+        let named = named_capabilities.entry((&seed.catalog, seed.entity.as_str())).or_default();
         for name in &seed.capabilities {
             named.insert(if name == "*" { "*" } else { find_capability(catalog, &seed.entity, name)? });
         }
     }
-    Ok(selected_writes)
+    Ok(named_capabilities)
 }
 
-/// By its name, or its name without the entity's.
+/// Finds a capability of an entity by its name, or by its name without the entity's (`close` for `ticket_close`).
 fn find_capability<'a>(catalog: &'a Catalog, entity: &str, name: &str) -> Result<&'a str, SeedError> {
-    let mine = || catalog.capabilities_of(entity);
-    let found = mine().find(|c| c.name == name).or_else(|| mine().find(|c| c.method_name() == name));
-    found.map(|c| c.name.as_str()).ok_or_else(|| SeedError::UnknownCapability {
-        api: catalog.id.to_string(),
-        entity: entity.to_owned(),
-        name: clip_name(name),
-        near: similar_names(name, mine().map(|c| c.name.as_str())),
-    })
+    catalog
+        .capabilities_of(entity)
+        .find(|c| c.name == name)
+        .or_else(|| catalog.capabilities_of(entity).find(|c| c.method_name() == name))
+        .map(|c| c.name.as_str())
+        .ok_or_else(|| SeedError::UnknownCapability {
+            api: catalog.id.to_string(),
+            entity: entity.to_owned(),
+            name: clip_name(name),
+            near: similar_names(name, catalog.capabilities_of(entity).map(|c| c.name.as_str())),
+        })
 }
 
+/// Finds a capability of any known entity by a name of `ranked_capabilities`, which may begin with an API (`demo:ticket_close`).
 fn find_ranked<'a>(
     catalogs: &'a Catalogs,
     known: &BTreeSet<(&'a CatalogId, &'a str)>,
     name: &str,
 ) -> Result<(&'a CatalogId, &'a Capability), SeedError> {
-    let (api, plain) = match name.split_once(':') {
-        Some((api, plain)) => (Some(api), plain),
+    let (api, plain_name) = match name.split_once(':') {
+        Some((api, plain_name)) => (Some(api), plain_name),
         None => (None, name),
     };
-    let of = |catalog: &Catalog| api.is_none_or(|api| catalog.id.as_str() == api || has_alias(catalog, api));
-    let all =
-        || catalogs.iter().filter(|(_, c)| of(c)).flat_map(|(id, c)| c.capabilities.values().map(move |c| (id, c)));
-    let reachable = || all().filter(|(id, c)| known.contains(&(*id, c.entity.as_str())));
-    // Its own name first; then as a table writes it.
-    let by_name: Vec<_> = reachable().filter(|(_, c)| c.name == plain).collect();
-    let found =
-        if by_name.is_empty() { reachable().filter(|(_, c)| is_written_as(c, plain)).collect() } else { by_name };
-    match found.as_slice() {
+    let candidates: Vec<(&CatalogId, &Capability)> = catalogs
+        .iter()
+        .filter(|(_, catalog)| api.is_none_or(|api| catalog.id.as_str() == api || has_alias(catalog, api)))
+        .flat_map(|(id, catalog)| catalog.capabilities.values().map(move |c| (id, c)))
+        .filter(|(id, c)| known.contains(&(*id, c.entity.as_str())))
+        .collect();
+    // A full name wins over the short form that a table writes, which several entities may share.
+    let mut matches: Vec<_> = candidates.iter().filter(|(_, c)| c.name == plain_name).copied().collect();
+    if matches.is_empty() {
+        matches = candidates.iter().filter(|(_, c)| is_written_as(c, plain_name)).copied().collect();
+    }
+    match matches.as_slice() {
         [only] => Ok(*only),
         [] => {
-            let near = similar_names(plain, reachable().map(|(_, c)| c.name.as_str()));
+            let near = similar_names(plain_name, candidates.iter().map(|(_, c)| c.name.as_str()));
             Err(SeedError::UnknownRanked { name: clip_name(name), near })
         }
         several => {
@@ -140,7 +157,7 @@ fn find_ranked<'a>(
     }
 }
 
-/// `close`, `Ticket.close`
+/// Returns whether `name` is a short form of the capability: `close` or `Ticket.close`.
 fn is_written_as(capability: &Capability, name: &str) -> bool {
     let (entity, method) = name.rsplit_once('.').map_or((None, name), |(entity, method)| (Some(entity), method));
     entity.is_none_or(|entity| entity == capability.entity)

@@ -1,27 +1,30 @@
-//! Which fields of an entity, and which parameters of a capability, a table names.
-//! Invariant: the key and what must be given are among them; the choice depends on the catalog alone. What is not named is
-//! counted where it is left out, works by its name, and is listed whole by the correction of a wrong one.
+//! The choice which fields of an entity and which parameters of a capability a table names.
+//! Invariant: the choice depends on the catalog alone, and includes the key and the required parameters. A slot that is left
+//! out is counted in its row, works in programs, and is listed by the correction of a wrong name.
 
 use catalog::{Capability, Entity, Field, Kind, Param};
 
-/// Fields of an entity that are written out beside its key; one with a few more is not cut.
+/// How many fields of a long list are shown beside the key.
 const FIELDS: usize = 8;
-/// Parameters that may be left out, likewise.
+/// How many optional parameters of a long list are shown.
 const OPTIONAL: usize = 4;
+/// How many more fields a list may have and still be shown whole.
 const FEW_FIELDS: usize = 6;
+/// The same for optional parameters.
 const FEW_OPTIONAL: usize = 4;
 
-fn shown_count(all: usize, (most, few): (usize, usize)) -> usize {
+/// Returns how many of `all` are shown.
+fn shown_count(all: usize, most: usize, few: usize) -> usize {
     if all <= most + few { all } else { most }
 }
 
-/// The fields that a table names: the first ones in the catalog's order, which puts what matters first, and the key.
+/// Returns the fields that a table names: the key, and the first ones in the catalog's order, which has the important ones
+/// first.
 pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
-    let in_key = |field: &Field| entity.key.contains(&field.name);
     let others = entity.fields.len().saturating_sub(entity.key.len());
-    let mut left = shown_count(others, (FIELDS, FEW_FIELDS));
+    let mut left = shown_count(others, FIELDS, FEW_FIELDS);
     entity.fields.values().filter(move |field| {
-        if in_key(field) {
+        if entity.key.contains(&field.name) {
             return true;
         }
         let shown = left > 0;
@@ -30,38 +33,40 @@ pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
     })
 }
 
-/// The parameters of a row.
+/// The parameters of a capability as its row shows them.
 pub struct RowSlots<'a> {
     /// Written in the expression, as places to fill.
     pub filled: Vec<&'a Param>,
+    /// Named after `opt` in the meaning.
     pub optional: Vec<&'a Param>,
-    /// How many optional ones are not named.
+    /// The number of optional parameters that are not named.
     pub more: usize,
 }
 
 impl<'a> RowSlots<'a> {
     pub fn of(capability: &'a Capability) -> Self {
+        // The text of a search stands in the expression as `~"text"`, without a name.
         let others = capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
         let (mut filled, mut optional): (Vec<&Param>, Vec<&Param>) = others.partition(|p| p.required);
-        // A query with nothing required shows its first filter: the entity's own line already lists all.
+        // A query without required parameters shows its first filter, because the entity's own row lists all rows already.
         if capability.kind == Kind::Query && filled.is_empty() && !optional.is_empty() {
             filled.push(optional.remove(0));
         }
-        let named = shown_count(optional.len(), (OPTIONAL, FEW_OPTIONAL));
-        let more = optional.len() - named;
-        optional.truncate(named);
+        let shown = shown_count(optional.len(), OPTIONAL, FEW_OPTIONAL);
+        let more = optional.len() - shown;
+        optional.truncate(shown);
         Self { filled, optional, more }
     }
 }
 
-/// How many of these places to fill, the first ones, are the slots of the entity's key without its last: all of them or none.
-/// Of a key of two parts that would be one slot, which is as short as what could stand for it.
+/// Returns how many of the first parameters are the key of the entity without its last slot, in the key's order. The answer is
+/// all of these slots or 0. It is 0 for a key of two parts, because `..` would be no shorter than its one slot.
 pub fn leading_key_slots(entity: &Entity, filled: &[&Param]) -> usize {
     let count = entity.key.len().saturating_sub(1);
     if count < 2 {
         return 0;
     }
-    let alike =
+    let is_key_slot =
         |(field, param): (&Field, &&Param)| param.required && param.name == field.name && param.kind == field.kind;
-    if filled.len() >= count && entity.key_fields().take(count).zip(filled).all(alike) { count } else { 0 }
+    if filled.len() >= count && entity.key_fields().take(count).zip(filled).all(is_key_slot) { count } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! API keys against the store: the identity of a key, what is stored of it, and its revocation.
+//! API keys against the store: the identity of a key, its stored row, and its revocation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ fn acme() -> Identity {
 
 #[tokio::test]
 async fn a_key_stands_for_its_tenant_and_principal_until_it_is_revoked() {
-    let (store, identity) = (Arc::new(MemoryStore::new()), acme());
+    let store = Arc::new(MemoryStore::new());
+    let identity = acme();
     let api_keys = ApiKeys::new(store.clone(), Vec::new());
     let key = NewKey::draw(&CountingEntropy::new(), &identity.tenant);
     keys::store_key(store.as_ref(), &key, &identity, NOW).await.unwrap();
@@ -39,7 +40,9 @@ async fn a_key_stands_for_its_tenant_and_principal_until_it_is_revoked() {
 
 #[tokio::test]
 async fn the_store_never_holds_a_key_and_no_two_keys_are_equal() {
-    let (store, entropy, identity) = (MemoryStore::new(), CountingEntropy::new(), acme());
+    let store = MemoryStore::new();
+    let entropy = CountingEntropy::new();
+    let identity = acme();
     let mut drawn = BTreeSet::new();
     for _ in 0..20 {
         let key = NewKey::draw(&entropy, &identity.tenant);
@@ -47,8 +50,8 @@ async fn the_store_never_holds_a_key_and_no_two_keys_are_equal() {
         assert!(drawn.insert(key.key.expose().to_owned()));
         let secret = key.key.expose().rsplit_once('_').unwrap().1.to_owned();
         assert_eq!(secret.len(), 64);
-        for (at, row) in store.rows() {
-            assert!(!format!("{at:?} {}", String::from_utf8_lossy(&row.value)).contains(&secret));
+        for (row_key, row) in store.rows() {
+            assert!(!format!("{row_key:?} {}", String::from_utf8_lossy(&row.value)).contains(&secret));
         }
         assert!(!format!("{key:?}").contains(&secret));
     }

@@ -1,4 +1,4 @@
-//! Tests of access on in-memory ports.
+//! Tests of identities and API keys on in-memory ports.
 // why: a failed expectation is the test's own failure.
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Typed comparison: numbers by size, dates by instant, text by its characters.
-//! Invariant: `compare` is a total order, so a sort with it never fails; each key is read from its row once.
+//! The typed order of JSON values: numbers by size, dates by instant, text by its characters.
+//! Invariant: `compare` is a total order, because a sort with any other comparison may panic.
 
 use std::cmp::Ordering;
 
@@ -7,9 +7,12 @@ use catalog::{DateFormat, Type};
 use jiff::Timestamp;
 use serde_json::{Number, Value};
 
-/// A value in the form in which it is compared.
+use super::equality::is_equal;
+use super::number::compare_numbers;
+
+/// A value in the form in which it is compared. A date is parsed once for it, whatever the number of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Key<'v> {
+pub enum SortKey<'v> {
     Bool(bool),
     Int(i64),
     Number(&'v Number),
@@ -20,56 +23,41 @@ pub enum Key<'v> {
     Other(&'v Value),
 }
 
-/// Returns the key of a value. `None` for `null`, which has no place in the order.
-pub fn key<'v>(kind: &Type, value: &'v Value) -> Option<Key<'v>> {
+/// Returns the sort key of a value. The answer is `None` for `null`, which has no place in the order.
+pub fn sort_key<'v>(kind: &Type, value: &'v Value) -> Option<SortKey<'v>> {
     Some(match value {
         Value::Null => return None,
-        Value::Bool(flag) => Key::Bool(*flag),
-        Value::Number(number) => number.as_i64().map_or(Key::Number(number), Key::Int),
-        Value::String(text) if matches!(kind, Type::Date(_)) => instant(text).map_or(Key::Text(text), Key::Instant),
-        Value::String(text) => Key::Text(text),
-        other => Key::Other(other),
+        Value::Bool(flag) => SortKey::Bool(*flag),
+        Value::Number(number) => number.as_i64().map_or(SortKey::Number(number), SortKey::Int),
+        Value::String(text) if matches!(kind, Type::Date(_)) => {
+            instant(text).map_or(SortKey::Text(text), SortKey::Instant)
+        }
+        Value::String(text) => SortKey::Text(text),
+        other => SortKey::Other(other),
     })
 }
 
 /// Compares two keys. Keys of different variants are ordered by variant, so the order is total.
-pub fn compare(a: &Key<'_>, b: &Key<'_>) -> Ordering {
+pub fn compare(a: &SortKey<'_>, b: &SortKey<'_>) -> Ordering {
     match (a, b) {
-        (Key::Int(a), Key::Int(b)) => a.cmp(b),
-        (Key::Text(a), Key::Text(b)) => a.cmp(b),
-        (Key::Instant(a), Key::Instant(b)) => a.cmp(b),
-        (Key::Bool(a), Key::Bool(b)) => a.cmp(b),
-        (Key::Number(a), Key::Number(b)) => numbers(a, b),
-        (Key::Int(a), Key::Number(b)) => numbers(&Number::from(*a), b),
-        (Key::Number(a), Key::Int(b)) => numbers(a, &Number::from(*b)),
-        (Key::Other(a), Key::Other(b)) if super::hash::same(a, b) => Ordering::Equal,
-        (Key::Other(a), Key::Other(b)) => base::canonical(a).cmp(&base::canonical(b)),
-        _ => sort_of(a).cmp(&sort_of(b)),
+        (SortKey::Int(a), SortKey::Int(b)) => a.cmp(b),
+        (SortKey::Text(a), SortKey::Text(b)) => a.cmp(b),
+        (SortKey::Instant(a), SortKey::Instant(b)) => a.cmp(b),
+        (SortKey::Bool(a), SortKey::Bool(b)) => a.cmp(b),
+        (SortKey::Number(a), SortKey::Number(b)) => compare_numbers(a, b),
+        (SortKey::Int(a), SortKey::Number(b)) => compare_numbers(&Number::from(*a), b),
+        (SortKey::Number(a), SortKey::Int(b)) => compare_numbers(a, &Number::from(*b)),
+        // `1` and `1.0` inside a list differ in their canonical text, so equality is asked first.
+        (SortKey::Other(a), SortKey::Other(b)) if is_equal(a, b) => Ordering::Equal,
+        (SortKey::Other(a), SortKey::Other(b)) => base::canonical(a).cmp(&base::canonical(b)),
+        _ => variant_rank(a).cmp(&variant_rank(b)),
     }
 }
 
-/// Compares numbers exactly, even a whole number with a float that cannot represent it.
-pub fn numbers(a: &Number, b: &Number) -> Ordering {
-    match (whole(a), whole(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        (Some(a), None) => whole_and_float(a, b.as_f64().unwrap_or_default()),
-        (None, Some(b)) => whole_and_float(b, a.as_f64().unwrap_or_default()).reverse(),
-        (None, None) => {
-            let (a, b) = (a.as_f64().unwrap_or_default(), b.as_f64().unwrap_or_default());
-            a.partial_cmp(&b).unwrap_or(Ordering::Equal)
-        }
-    }
-}
-
-/// Returns the number as an integer, if it is one.
-pub fn whole(number: &Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
-}
-
-/// Parses RFC 3339 with any offset. A date without time is its first moment in UTC.
+/// Returns the nanoseconds since 1970 of a date in RFC 3339 with any offset. A date without time is its first moment in UTC.
 pub fn instant(text: &str) -> Option<i128> {
-    if let Some(fast) = utc_seconds(text.as_bytes()) {
-        return Some(fast);
+    if let Some(nanoseconds) = parse_utc_date(text.as_bytes()) {
+        return Some(nanoseconds);
     }
     if DateFormat::IsoDate.accepts(text) {
         return format!("{text}T00:00:00Z").parse::<Timestamp>().ok().map(|t| t.as_nanosecond());
@@ -78,45 +66,43 @@ pub fn instant(text: &str) -> Option<i128> {
 }
 
 /// Parses `2026-11-15` and `2026-11-15T12:00:00Z`, the two most common forms, without the general parser.
-fn utc_seconds(text: &[u8]) -> Option<i128> {
+fn parse_utc_date(text: &[u8]) -> Option<i128> {
     let digits = |from: usize, to: usize| -> Option<i64> {
         text.get(from..to)?.iter().try_fold(0i64, |sum, b| b.is_ascii_digit().then(|| sum * 10 + i64::from(b - b'0')))
     };
     let seconds = match text.len() {
         10 => 0,
         20 if text[10] == b'T' && text[13] == b':' && text[16] == b':' && text[19] == b'Z' => {
-            let (hour, minute, second) = (digits(11, 13)?, digits(14, 16)?, digits(17, 19)?);
+            let hour = digits(11, 13)?;
+            let minute = digits(14, 16)?;
+            let second = digits(17, 19)?;
             (hour < 24 && minute < 60 && second < 60).then_some(())?;
             hour * 3600 + minute * 60 + second
         }
         _ => return None,
     };
     (text[4] == b'-' && text[7] == b'-').then_some(())?;
-    let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
+    let year = digits(0, 4)?;
+    let month = digits(5, 7)?;
+    let day = digits(8, 10)?;
     ((1..=12).contains(&month) && (1..=28).contains(&day)).then_some(())?;
-    // Hinnant's days_from_civil, for years 0 to 9999. Only days up to 28 are accepted, because those exist in every
-    // month.
+    // This is Hinnant's `days_from_civil` for years 0 to 9999. Only days up to 28 are accepted, because they exist in every
+    // month; the general parser checks the others.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    let year_of_era = year - era * 400;
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
     Some(i128::from(days * 86_400 + seconds) * 1_000_000_000)
 }
 
-fn whole_and_float(whole: i128, float: f64) -> Ordering {
-    // The cast saturates, which is correct: every whole number of JSON lies within i128.
-    let floor = float.floor();
-    whole.cmp(&(floor as i128)).then(if float > floor { Ordering::Less } else { Ordering::Equal })
-}
-
-fn sort_of(key: &Key<'_>) -> u8 {
+fn variant_rank(key: &SortKey<'_>) -> u8 {
     match key {
-        Key::Bool(_) => 0,
-        Key::Int(_) | Key::Number(_) => 1,
-        Key::Instant(_) => 2,
-        Key::Text(_) => 3,
-        Key::Other(_) => 4,
+        SortKey::Bool(_) => 0,
+        SortKey::Int(_) | SortKey::Number(_) => 1,
+        SortKey::Instant(_) => 2,
+        SortKey::Text(_) => 3,
+        SortKey::Other(_) => 4,
     }
 }
 
@@ -125,17 +111,23 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn cmp(kind: &Type, a: Value, b: Value) -> Ordering {
-        compare(&key(kind, &a).unwrap(), &key(kind, &b).unwrap())
+    fn compare_as(kind: &Type, a: Value, b: Value) -> Ordering {
+        compare(&sort_key(kind, &a).unwrap(), &sort_key(kind, &b).unwrap())
     }
 
     #[test]
     fn dates_compare_by_instant_regardless_of_offset() {
         let time = Type::Date(DateFormat::Rfc3339);
-        assert_eq!(cmp(&time, json!("2026-11-15T12:00:00Z"), json!("2026-11-15T14:00:00+02:00")), Ordering::Equal);
-        assert_eq!(cmp(&time, json!("2026-11-15T12:00:00Z"), json!("2026-11-15T12:00:00.001Z")), Ordering::Less);
-        assert_eq!(cmp(&time, json!("2026-11-15"), json!("2026-11-15T00:00:00Z")), Ordering::Equal);
-        assert_eq!(cmp(&time, json!("2026-11-15T12:00:00+0200"), json!("2026-11-15T10:00:00Z")), Ordering::Equal);
+        assert_eq!(
+            compare_as(&time, json!("2026-11-15T12:00:00Z"), json!("2026-11-15T14:00:00+02:00")),
+            Ordering::Equal
+        );
+        assert_eq!(compare_as(&time, json!("2026-11-15T12:00:00Z"), json!("2026-11-15T12:00:00.001Z")), Ordering::Less);
+        assert_eq!(compare_as(&time, json!("2026-11-15"), json!("2026-11-15T00:00:00Z")), Ordering::Equal);
+        assert_eq!(
+            compare_as(&time, json!("2026-11-15T12:00:00+0200"), json!("2026-11-15T10:00:00Z")),
+            Ordering::Equal
+        );
     }
 
     #[test]
@@ -145,23 +137,12 @@ mod tests {
                 for day in [1, 15, 28] {
                     let text = format!("{year:04}-{month:02}-{day:02}T13:07:59Z");
                     let slow = text.parse::<Timestamp>().unwrap().as_nanosecond();
-                    assert_eq!(utc_seconds(text.as_bytes()), Some(slow), "{text}");
+                    assert_eq!(parse_utc_date(text.as_bytes()), Some(slow), "{text}");
                 }
             }
         }
         assert_eq!(instant("2024-02-29"), Some(1_709_164_800_000_000_000));
         assert_eq!(instant("2023-02-29"), None);
         assert_eq!(instant("yesterday"), None);
-    }
-
-    #[test]
-    fn numbers_compare_exactly() {
-        let number = Type::Number;
-        let big = 9_007_199_254_740_993_i64;
-        assert_eq!(cmp(&number, json!(big), json!(9_007_199_254_740_992.0)), Ordering::Greater);
-        assert_eq!(cmp(&number, json!(2), json!(2.5)), Ordering::Less);
-        assert_eq!(cmp(&number, json!(-2), json!(-2.5)), Ordering::Greater);
-        assert_eq!(cmp(&number, json!(u64::MAX), json!(1e30)), Ordering::Less);
-        assert_eq!(cmp(&number, json!(1), json!(1.0)), Ordering::Equal);
     }
 }

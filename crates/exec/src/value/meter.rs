@@ -1,6 +1,6 @@
-//! Limits the work of a template beside its fuel, because one step of fuel may be a filter over a million letters.
-//! Invariant: every filter is charged for its arguments before it runs, and every value of a row for its size when it
-//! is read; a template that exceeds its limit stops.
+//! The limit on a template's work, beside its fuel: one step of fuel may be a filter over a million letters.
+//! Invariant: every filter is charged for its arguments before it runs, and every value of a row for its size when it is
+//! read. A template that exceeds its limit stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ const DEPTH: usize = 4;
 
 /// The filters that templates may use. `format`, `indent`, `batch`, `slice` and `pprint` are missing, because they
 /// turn small input into large output.
-const FILTERS: [&str; 38] = [
+const FILTERS: [&str; 43] = [
     "safe",
     "escape",
     "e",
@@ -56,21 +56,25 @@ const FILTERS: [&str; 38] = [
     "map",
     "groupby",
     "tojson",
+    "selectattr",
+    "rejectattr",
+    "unique",
+    "chain",
+    "zip",
 ];
-const MORE: [&str; 5] = ["selectattr", "rejectattr", "unique", "chain", "zip"];
 
 /// The remaining work of one rendering.
 #[derive(Debug)]
 pub struct Meter {
     /// Bytes that may still be read or produced.
     left: AtomicU64,
-    /// The limit was exceeded.
-    over: AtomicBool,
+    /// Whether the limit was exceeded. It stays set, because a charge that fails while a value is read cannot return an error.
+    is_exceeded: AtomicBool,
 }
 
 impl Meter {
     pub fn new(work: u64) -> Arc<Self> {
-        Arc::new(Self { left: AtomicU64::new(work), over: AtomicBool::new(false) })
+        Arc::new(Self { left: AtomicU64::new(work), is_exceeded: AtomicBool::new(false) })
     }
 
     /// Charges a cost. Returns false if less than that is left, and then nothing is left.
@@ -78,7 +82,7 @@ impl Meter {
         let paid = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost));
         if paid.is_err() {
             self.left.store(0, Ordering::Relaxed);
-            self.over.store(true, Ordering::Relaxed);
+            self.is_exceeded.store(true, Ordering::Relaxed);
         }
         paid.is_ok()
     }
@@ -88,11 +92,13 @@ impl Meter {
         self.charge(VALUE_COST.saturating_add(bytes as u64))
     }
 
+    /// Returns whether a charge has failed.
     pub fn is_exceeded(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.is_exceeded.load(Ordering::Relaxed)
     }
 
-    fn check(&self, cost: u64) -> Result<(), Error> {
+    /// Charges a cost to a filter, which ends with an error if the limit is exceeded.
+    fn charge_filter(&self, cost: u64) -> Result<(), Error> {
         if self.charge(cost) && !self.is_exceeded() {
             Ok(())
         } else {
@@ -104,14 +110,15 @@ impl Meter {
 /// Wraps every filter of `environment` so that it is charged first. `plain` has the filters themselves.
 pub fn guard(environment: &mut Environment<'static>, plain: Environment<'static>, meter: &Arc<Meter>) {
     let plain = Arc::new(plain);
-    for name in FILTERS.into_iter().chain(MORE) {
-        let (meter, plain) = (meter.clone(), plain.clone());
+    for name in FILTERS {
+        let meter = meter.clone();
+        let plain = plain.clone();
         environment.add_filter(name, move |_: &mut State, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            meter.check(cost_of_call(&args))?;
+            meter.charge_filter(cost_of_call(&args))?;
             let result = plain.empty_state().apply_filter(name, &args)?;
             // A charge inside the filter (by `map`, for example) may have failed; the result must not be used then.
-            meter.check(0).map(|()| result)
+            meter.charge_filter(0).map(|()| result)
         });
     }
 }
@@ -125,6 +132,7 @@ fn cost_of_call(args: &[TemplateValue]) -> u64 {
     argument_cost.saturating_add(items.saturating_mul(others.fold(0, u64::saturating_add)))
 }
 
+/// Returns the cost of reading a value.
 fn cost(value: &TemplateValue, depth: usize) -> u64 {
     if let Some(text) = value.as_str() {
         return VALUE_COST + text.len() as u64;

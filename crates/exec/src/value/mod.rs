@@ -1,6 +1,5 @@
-//! Evaluates the values of a plan: literals, and references to finished steps and to the current row.
-//! Invariant: a reference is replaced by data, never by text spliced into text; a missing value is an error that
-//! names it.
+//! The evaluation of a plan's values: literals, and references to finished steps and to the current row.
+//! Invariant: a reference is replaced by data, never by text spliced into text. A missing value is an error that names it.
 
 mod fence;
 mod meter;
@@ -19,46 +18,48 @@ use crate::coverage::Coverage;
 use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::value::view::{VALUE, View};
+use crate::value::template::TemplateSource;
+use crate::value::view::{RowsView, VALUE};
 
 /// The finished steps that a step needs, by number.
 pub type Inputs = BTreeMap<usize, Arc<Rowset>>;
 
-/// Everything that a value may refer to.
+/// The data that a value may refer to.
 #[derive(Clone, Copy)]
-pub struct Scope<'a> {
+pub struct ValueScope<'a> {
     pub ctx: &'a Ctx<'a>,
     pub steps: &'a [Step],
     pub inputs: &'a Inputs,
-    /// The current row of a `=>` or of a relation.
+    /// The current row of a `=>` or of a relation, which `_` stands for.
     pub row: Option<CurrentRow<'a>>,
     /// Runs the reads that a value makes itself.
-    pub reader: &'a dyn Reader,
+    pub reader: &'a dyn ValueReader,
 }
 
 /// A row with the types of its columns.
 #[derive(Clone, Copy)]
 pub struct CurrentRow<'a> {
-    pub view: View<'a>,
+    pub view: RowsView<'a>,
     pub row: &'a Arc<Row>,
 }
 
 /// Runs the steps of a read that a value makes for a row.
-pub trait Reader: Sync {
-    fn read<'s>(&'s self, scope: Scope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>>;
+pub trait ValueReader: Sync {
+    /// Returns the rows of the last step.
+    fn read<'s>(&'s self, scope: ValueScope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>>;
 }
 
-/// A value, with the coverage of the reads behind it.
+/// A value with the coverage of the reads that it was made from.
 pub type CoveredValue = (Value, Coverage);
 
-impl<'a> Scope<'a> {
+impl<'a> ValueScope<'a> {
     /// Returns the same scope with another current row.
-    pub fn at(self, view: View<'a>, row: &'a Arc<Row>) -> Self {
+    pub fn at(self, view: RowsView<'a>, row: &'a Arc<Row>) -> Self {
         Self { row: Some(CurrentRow { view, row }), ..self }
     }
 
-    /// Returns the arguments of a call. A `null` is left out, unless the capability requires the parameter, which is
-    /// an error, or lets `null` empty it.
+    /// Returns the arguments of a call. A `null` is sent if it empties the parameter, is an error for a required parameter, and
+    /// is left out otherwise.
     pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
         let mut out = catalog::Args::new();
         for (name, expr) in args {
@@ -68,7 +69,7 @@ impl<'a> Scope<'a> {
             } else if capability.params.get(name.as_str()).is_some_and(|p| p.required)
                 || capability.anchor.iter().any(|part| part == name)
             {
-                return Err(StepError::Missing { what: name.to_string(), of: Some(self.source(expr)) });
+                return Err(StepError::Missing { what: name.to_string(), of: Some(self.origin(expr)) });
             }
         }
         Ok(out)
@@ -86,7 +87,7 @@ impl<'a> Scope<'a> {
     pub fn known(&self, expr: &Expr) -> Result<Value, StepError> {
         match expr {
             Expr::Value(value) => Ok(value.clone()),
-            Expr::Step { step, take, many } => self.of_step(*step, take, *many),
+            Expr::Step { step, take, many } => self.value_of_step(*step, take, *many),
             Expr::Row(take) => {
                 let CurrentRow { view, row } = self.row.ok_or_else(|| missing("_", "a step without rows"))?;
                 take_from(&view, row, take)
@@ -98,12 +99,14 @@ impl<'a> Scope<'a> {
             }
             Expr::Template { source, names } => {
                 let CurrentRow { view, row } = self.row.ok_or_else(|| missing("_", "a template without a row"))?;
-                template::render_row(self.ctx.limits, (source, names), &view, row).map(Value::String)
+                let source = TemplateSource { text: source, names };
+                template::render_row(self.ctx.limits, source, &view, row).map(Value::String)
             }
             Expr::Read { .. } => Err(StepError::NotRows),
         }
     }
 
+    /// Returns a value that contains a read. It is boxed, because lists and objects contain further values.
     fn read<'s>(&'s self, expr: &'s Expr) -> BoxFuture<'s, Result<CoveredValue, StepError>> {
         Box::pin(async move {
             let mut coverage = Coverage::Complete;
@@ -116,8 +119,8 @@ impl<'a> Scope<'a> {
                 Expr::List(items) => {
                     let mut out = Vec::with_capacity(items.len());
                     for item in items {
-                        let (value, covered) = self.value(item).await?;
-                        coverage = coverage.and(covered);
+                        let (value, item_coverage) = self.value(item).await?;
+                        coverage = coverage.and(item_coverage);
                         out.push(value);
                     }
                     Value::Array(out)
@@ -125,8 +128,8 @@ impl<'a> Scope<'a> {
                 Expr::Object(pairs) => {
                     let mut out = Map::with_capacity(pairs.len());
                     for (name, item) in pairs {
-                        let (value, covered) = self.value(item).await?;
-                        coverage = coverage.and(covered);
+                        let (value, item_coverage) = self.value(item).await?;
+                        coverage = coverage.and(item_coverage);
                         out.insert(name.to_string(), value);
                     }
                     Value::Object(out)
@@ -137,10 +140,11 @@ impl<'a> Scope<'a> {
         })
     }
 
-    fn of_step(&self, step: usize, take: &RowPart, many: bool) -> Result<Value, StepError> {
+    /// Returns a value of a finished step: of its only row, or with `many` a list of the values of all rows.
+    fn value_of_step(&self, step: usize, take: &RowPart, many: bool) -> Result<Value, StepError> {
         let rows = self.inputs.get(&step).ok_or(StepError::NotRows)?;
         let planned = self.steps.get(step).ok_or(StepError::NotRows)?;
-        let view = View::new(rows, planned, self.ctx.catalogs);
+        let view = RowsView::new(rows, planned, self.ctx.catalogs);
         if many {
             return take_from_all(&view, take);
         }
@@ -152,7 +156,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns the origin of a value, for an error message.
-    fn source(&self, expr: &Expr) -> String {
+    fn origin(&self, expr: &Expr) -> String {
         match expr {
             Expr::Step { step, take, .. } => format!("{}.{}", step_name(self.steps, *step), path_of(take)),
             Expr::Row(take) => format!("`_.{}`", path_of(take)),
@@ -169,7 +173,7 @@ fn take_from_result(
     catalogs: &view::Catalogs,
 ) -> Result<Value, StepError> {
     let Some(step) = step else { return Ok(Value::Null) };
-    let view = View::new(rows, step, catalogs);
+    let view = RowsView::new(rows, step, catalogs);
     if step.shape == Shape::List {
         return take_from_all(&view, take);
     }
@@ -177,18 +181,19 @@ fn take_from_result(
 }
 
 /// Returns the value of each row. Rows without a value are skipped.
-fn take_from_all(view: &View<'_>, take: &RowPart) -> Result<Value, StepError> {
+fn take_from_all(view: &RowsView<'_>, take: &RowPart) -> Result<Value, StepError> {
     let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
     values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
 }
 
 /// Returns the step's name in the program, or its number.
-pub fn step_name(steps: &[Step], at: usize) -> String {
-    let label = steps.get(at).and_then(|s| s.label.as_ref()).map(|label| format!("`{label}`"));
-    label.unwrap_or_else(|| format!("step {:02}", at + 1))
+pub fn step_name(steps: &[Step], index: usize) -> String {
+    let label = steps.get(index).and_then(|s| s.label.as_ref()).map(|label| format!("`{label}`"));
+    label.unwrap_or_else(|| format!("step {:02}", index + 1))
 }
 
-fn take_from(view: &View<'_>, row: &Arc<Row>, take: &RowPart) -> Result<Value, StepError> {
+/// Returns a part of a row: the row itself, the value at a path, or the row's key.
+fn take_from(view: &RowsView<'_>, row: &Arc<Row>, take: &RowPart) -> Result<Value, StepError> {
     match take {
         RowPart::Path(path) if path.is_empty() && view.is_literal() => Ok(row.get(VALUE).cloned().unwrap_or_default()),
         RowPart::Path(path) if path.is_empty() => Ok(Value::Object(Row::clone(row))),

@@ -1,6 +1,5 @@
-//! The rows of a step with the types of their columns, and how paths lead into them.
-//! Invariant: a path leads through a reference only into an attached row, or to the key part that the reference
-//! itself is.
+//! The rows of a step with the types of their columns, and the walk of a path into a row.
+//! Invariant: a path leads through a reference only into an attached row, or to the key part that the reference itself is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,36 +16,43 @@ use crate::outcome::{Attached, Rowset};
 /// The pinned catalogs of a session.
 pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
-/// The rows of a step, with what the plan knows about them.
+/// The rows of a step, with the columns and the entity that the plan gives them.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct RowsView<'a> {
     pub rows: &'a Rowset,
     pub columns: &'a [Column],
+    /// The entity of the rows; `None` for rows that the program made.
     pub of: Option<&'a EntityRef>,
     pub catalogs: &'a Catalogs,
 }
 
-impl<'a> View<'a> {
+impl<'a> RowsView<'a> {
     pub fn new(rows: &'a Rowset, step: &'a Step, catalogs: &'a Catalogs) -> Self {
         Self { rows, columns: &step.columns, of: step.of.as_ref(), catalogs }
     }
 
-    /// Whether each row is a single value, which `_` stands for.
+    /// Returns whether each row is a single value, which `_` stands for.
     pub fn is_literal(&self) -> bool {
         self.of.is_none() && matches!(self.columns, [only] if only.name == VALUE)
     }
 
+    /// Prepares a path for many rows.
     pub fn walk(&self, path: &'a [SmolStr]) -> Walk<'a> {
-        let tables = self.rows.attached.iter().map(Arc::as_ref);
-        let tables = tables.filter(|t| t.path.len() < path.len() && path.starts_with(&t.path)).collect();
-        let key_at = (1..path.len()).find(|at| {
-            let target = self.kind(&path[..*at]).and_then(|kind| self.entity_of(&kind));
-            target.is_some_and(|entity| matches!(entity.key.as_slice(), [only] if *only == path[*at]))
+        let passes_through =
+            |attached: &&Attached| attached.path.len() < path.len() && path.starts_with(&attached.path);
+        let key_depth = (1..path.len()).find(|depth| {
+            let target = self.kind(&path[..*depth]).and_then(|kind| self.entity_of(&kind));
+            target.is_some_and(|entity| matches!(entity.key.as_slice(), [only] if *only == path[*depth]))
         });
-        Walk { path, tables, key_at, place: AtomicUsize::new(0) }
+        Walk {
+            path,
+            attached: self.rows.attached.iter().map(Arc::as_ref).filter(passes_through).collect(),
+            key_depth,
+            column_position: AtomicUsize::new(0),
+        }
     }
 
-    /// Returns the type at the end of a path. `None` if it is unknown.
+    /// Returns the type at the end of a path, or `None` if it is unknown.
     pub fn kind(&self, path: &[SmolStr]) -> Option<Type> {
         let (first, rest) = path.split_first()?;
         let mut kind = self.columns.iter().find(|c| c.name == *first)?.kind.clone();
@@ -76,49 +82,50 @@ impl<'a> View<'a> {
 /// The column of rows that are literals.
 pub const VALUE: &str = "value";
 
-/// A path, prepared for many rows: it knows which attached tables it passes through.
+/// A path that is prepared for many rows.
 pub struct Walk<'a> {
     path: &'a [SmolStr],
     /// The attached rows that the path may pass through.
-    tables: Vec<&'a Attached>,
+    attached: Vec<&'a Attached>,
     /// The depth at which the path names the only key part of the reference before it.
-    key_at: Option<usize>,
-    /// The position of the first column in the last row. Rows of one list have their columns in the same order.
-    place: AtomicUsize,
+    key_depth: Option<usize>,
+    /// The position of the path's first column in the row that was read last. Rows of one list have their columns in the same
+    /// order, so it is a good guess for the next row, and any value is safe.
+    column_position: AtomicUsize,
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the value at the end of the path. `None` if it is absent or `null`.
+    /// Returns the value at the end of the path, or `None` if it is absent or `null`.
     pub fn find<'r>(&self, row: &'r Row) -> Option<&'r Value>
     where
         'a: 'r,
     {
         let (first, rest) = self.path.split_first()?;
-        let mut at = self.column(row, first)?;
+        let mut value = self.column(row, first)?;
         for (depth, name) in (1..).zip(rest) {
-            at = match at {
+            value = match value {
                 Value::Object(map) if map.contains_key(name.as_str()) => map.get(name.as_str())?,
                 Value::Null => return None,
-                reference => match self.tables.iter().find(|t| t.path.len() == depth) {
+                reference => match self.attached.iter().find(|attached| attached.path.len() == depth) {
                     // A key part is the reference itself, so the row need not be attached.
-                    _ if self.key_at == Some(depth) && !reference.is_object() => reference,
-                    Some(table) => table.find(reference)?.get(name.as_str())?,
+                    _ if self.key_depth == Some(depth) && !reference.is_object() => reference,
+                    Some(attached) => attached.find(reference)?.get(name.as_str())?,
                     None => return None,
                 },
             };
         }
-        Some(at).filter(|value| !value.is_null())
+        Some(value).filter(|value| !value.is_null())
     }
 
-    /// Looks at the remembered position first, which costs less than hashing the name.
+    /// Returns the value of a column. The remembered position is tried first, which costs less than hashing the name.
     fn column<'r>(&self, row: &'r Row, name: &str) -> Option<&'r Value> {
-        if let Some((key, value)) = row.iter().nth(self.place.load(Ordering::Relaxed))
+        if let Some((key, value)) = row.iter().nth(self.column_position.load(Ordering::Relaxed))
             && key == name
         {
             return Some(value);
         }
-        let (place, (_, value)) = row.iter().enumerate().find(|(_, (key, _))| *key == name)?;
-        self.place.store(place, Ordering::Relaxed);
+        let (position, (_, value)) = row.iter().enumerate().find(|(_, (key, _))| *key == name)?;
+        self.column_position.store(position, Ordering::Relaxed);
         Some(value)
     }
 }

@@ -1,5 +1,5 @@
-//! Effects against a server that counts them: under every fault each effect happens at most once, and its receipt
-//! says what is known about it.
+//! Effects against a server that counts them: under every fault each effect happens at most once, and its receipt has the
+//! known outcome.
 
 use std::time::Duration;
 
@@ -7,22 +7,27 @@ use exec::{ReceiptState, Resolved};
 use serde_json::json;
 use testkit::memory::MemoryReceipts;
 
-use crate::support::{Demo, Plans, args, error, go, rows, value};
+use crate::support::{Demo, Plans, args, error, rows, run_plans, value, writes_catalog};
 
 /// The expected outcome of one effect under one fault.
-struct Case {
+struct FaultCase {
+    /// The fault in the words of the demo's control interface; empty for none.
     fault: &'static str,
+    /// The state of the receipt.
     state: &'static str,
+    /// The number of effects that the server counts.
     effects: usize,
+    /// How the outcome was found out, if that is checked.
     resolved: Option<Resolved>,
+    /// Whether the step succeeds.
     ok: bool,
 }
 
-fn case(fault: &'static str, state: &'static str, effects: usize) -> Case {
-    Case { fault, state, effects, resolved: None, ok: state == "done" }
+fn case(fault: &'static str, state: &'static str, effects: usize) -> FaultCase {
+    FaultCase { fault, state, effects, resolved: None, ok: state == "done" }
 }
 
-fn word(state: &ReceiptState) -> &'static str {
+fn state_word(state: &ReceiptState) -> &'static str {
     match state {
         ReceiptState::Open => "open",
         ReceiptState::Done => "done",
@@ -31,14 +36,15 @@ fn word(state: &ReceiptState) -> &'static str {
     }
 }
 
-async fn check(demo: &Demo, method: &str, capability: &str, cases: Vec<Case>) {
+/// Runs the capability once under each fault, and checks the outcome.
+async fn check(demo: &Demo, method: &str, capability: &str, cases: Vec<FaultCase>) {
     let catalog = demo.catalog();
     for case in cases {
-        demo.fault(method, case.fault).await;
+        demo.set_fault(method, case.fault).await;
         let mut plans = Plans::new(&catalog);
-        let instance = ["ticket_edit", "ticket_change", "ticket_delete"].contains(&capability);
+        let is_on_instance = ["ticket_edit", "ticket_change", "ticket_delete"].contains(&capability);
         let mut given = vec![("project", value(json!("OPS")))];
-        if instance {
+        if is_on_instance {
             given.push(("number", value(json!(1))));
         }
         if capability != "ticket_delete" {
@@ -46,14 +52,14 @@ async fn check(demo: &Demo, method: &str, capability: &str, cases: Vec<Case>) {
         }
         plans.effect("Ticket", capability, args(&given), None);
         let receipts = MemoryReceipts::new();
-        let outcome = go(&demo.http, &plans, &receipts).await;
-        let said = format!("{capability} under `{}`: {:?} {:?}", case.fault, outcome.receipts, outcome.returns);
-        assert_eq!(word(&outcome.receipts[0].state), case.state, "{said}");
-        assert_eq!(outcome.receipts, receipts.all(), "what is kept is what is told: {said}");
-        assert_eq!(demo.effects().await.len(), case.effects, "{said}");
-        assert_eq!(outcome.returns[0].result.is_ok(), case.ok, "{said}");
+        let outcome = run_plans(&demo.http, &plans, &receipts).await;
+        let context = format!("{capability} under `{}`: {:?} {:?}", case.fault, outcome.receipts, outcome.returns);
+        assert_eq!(state_word(&outcome.receipts[0].state), case.state, "{context}");
+        assert_eq!(outcome.receipts, receipts.all(), "the stored receipts are those of the outcome: {context}");
+        assert_eq!(demo.effects().await.len(), case.effects, "{context}");
+        assert_eq!(outcome.returns[0].result.is_ok(), case.ok, "{context}");
         if case.resolved.is_some() {
-            assert_eq!(outcome.receipts[0].resolved, case.resolved, "{said}");
+            assert_eq!(outcome.receipts[0].resolved, case.resolved, "{context}");
         }
     }
 }
@@ -78,14 +84,14 @@ async fn a_write_without_a_key_is_sent_once_and_a_lost_answer_is_unknown() {
         case("redirect=http://127.0.0.1:1/x", "unknown", 0),
     ];
     // The status is a success, even if the rest of the answer is broken.
-    cases.push(Case { ok: false, ..case("not-json", "done", 1) });
+    cases.push(FaultCase { ok: false, ..case("not-json", "done", 1) });
     check(&demo, "POST", "ticket_plain", cases).await;
 }
 
 #[tokio::test]
 async fn a_write_with_a_key_is_retried_and_happens_once() {
     let demo = Demo::start(Duration::from_secs(5)).await;
-    let again = |fault| Case { resolved: Some(Resolved::Repeated), ..case(fault, "done", 1) };
+    let repeated = |fault| FaultCase { resolved: Some(Resolved::Repeated), ..case(fault, "done", 1) };
     let cases = vec![
         case("", "done", 1),
         case("status=503;times=1", "done", 1),
@@ -94,7 +100,7 @@ async fn a_write_with_a_key_is_retried_and_happens_once() {
         case("close;times=1", "done", 1),
         case("close;when=before;times=1", "done", 1),
         case("truncate;times=1", "done", 1),
-        again("status=500;when=after;times=1"),
+        repeated("status=500;when=after;times=1"),
         case("status=503;when=after", "unknown", 1),
         case("close", "unknown", 1),
         case("status=503", "unknown", 0),
@@ -106,19 +112,21 @@ async fn a_write_with_a_key_is_retried_and_happens_once() {
 #[tokio::test]
 async fn a_probe_resolves_a_lost_answer() {
     let demo = Demo::start(Duration::from_secs(5)).await;
-    let by = |name: &str| Some(Resolved::Probe { capability: name.to_owned() });
-    let told = |fault, state, effects| Case { resolved: by("ticket_list"), ..case(fault, state, effects) };
+    let resolved_by = |name: &str| Some(Resolved::Probe { capability: name.to_owned() });
+    let probed =
+        |fault, state, effects| FaultCase { resolved: resolved_by("ticket_list"), ..case(fault, state, effects) };
     let cases = vec![
-        told("close", "done", 1),
-        told("close;when=before", "failed", 0),
-        told("status=503;when=after", "done", 1),
-        told("status=500", "failed", 0),
-        told("truncate", "done", 1),
+        probed("close", "done", 1),
+        probed("close;when=before", "failed", 0),
+        probed("status=503;when=after", "done", 1),
+        probed("status=500", "failed", 0),
+        probed("truncate", "done", 1),
         case("status=422", "failed", 0),
     ];
     check(&demo, "POST", "ticket_probed", cases).await;
-    let told = |fault, state, effects| Case { resolved: by("ticket_get"), ..case(fault, state, effects) };
-    let cases = || vec![told("status=503;when=after", "done", 1), told("close;when=before", "failed", 0)];
+    let probed =
+        |fault, state, effects| FaultCase { resolved: resolved_by("ticket_get"), ..case(fault, state, effects) };
+    let cases = || vec![probed("status=503;when=after", "done", 1), probed("close;when=before", "failed", 0)];
     check(&demo, "DELETE", "ticket_delete", cases()).await;
     check(&demo, "PATCH", "ticket_change", cases()).await;
 }
@@ -132,13 +140,13 @@ async fn a_failing_probe_leaves_the_effect_unknown() {
 #[tokio::test]
 async fn an_idempotent_write_is_retried() {
     let demo = Demo::start(Duration::from_secs(5)).await;
-    demo.fault("PATCH", "close;times=1").await;
+    demo.set_fault("PATCH", "close;times=1").await;
     let mut plans = Plans::new(&demo.catalog());
     let given = [("project", value(json!("OPS"))), ("number", value(json!(1))), ("title", value(json!("set")))];
     plans.effect("Ticket", "ticket_edit", args(&given), None);
-    let outcome = go(&demo.http, &plans, &MemoryReceipts::new()).await;
+    let outcome = run_plans(&demo.http, &plans, &MemoryReceipts::new()).await;
     assert_eq!(rows(&outcome, 0)[0]["title"], json!("set"), "{}", error(&outcome, 0));
-    assert_eq!(word(&outcome.receipts[0].state), "done");
+    assert_eq!(state_word(&outcome.receipts[0].state), "done");
 }
 
 #[tokio::test]
@@ -147,12 +155,12 @@ async fn a_late_answer_is_unknown_without_a_key_and_resolved_with_one() {
     for (capability, fault, state) in
         [("ticket_plain", "slow=1500", "unknown"), ("ticket_keyed", "slow=1500;times=1", "done")]
     {
-        demo.fault("POST", fault).await;
+        demo.set_fault("POST", fault).await;
         let mut plans = Plans::new(&demo.catalog());
         let given = [("project", value(json!("OPS"))), ("title", value(json!("late")))];
         plans.effect("Ticket", capability, args(&given), None);
-        let outcome = go(&demo.http, &plans, &MemoryReceipts::new()).await;
-        assert_eq!(word(&outcome.receipts[0].state), state, "{:?}", outcome.receipts);
+        let outcome = run_plans(&demo.http, &plans, &MemoryReceipts::new()).await;
+        assert_eq!(state_word(&outcome.receipts[0].state), state, "{:?}", outcome.receipts);
         tokio::time::sleep(Duration::from_millis(1_600)).await;
         let effects = demo.effects().await.len();
         assert!(effects <= 1 && (state != "done" || effects == 1), "{capability}: {effects}");
@@ -162,12 +170,10 @@ async fn a_late_answer_is_unknown_without_a_key_and_resolved_with_one() {
 #[tokio::test]
 async fn an_effect_that_could_not_connect_has_failed() {
     let demo = Demo::start(Duration::from_secs(5)).await;
-    let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://127.0.0.1:9");
-    let catalog = std::sync::Arc::new(catalog::read("writes.yaml", &text).unwrap());
-    let mut plans = Plans::new(&catalog);
+    let mut plans = Plans::new(&writes_catalog("http://127.0.0.1:9"));
     let given = [("project", value(json!("OPS"))), ("title", value(json!("x")))];
     plans.effect("Ticket", "ticket_plain", args(&given), None);
-    let outcome = go(&demo.http, &plans, &MemoryReceipts::new()).await;
-    assert_eq!(word(&outcome.receipts[0].state), "failed");
+    let outcome = run_plans(&demo.http, &plans, &MemoryReceipts::new()).await;
+    assert_eq!(state_word(&outcome.receipts[0].state), "failed");
     assert!(error(&outcome, 0).contains("could not connect"));
 }

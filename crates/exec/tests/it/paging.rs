@@ -1,4 +1,4 @@
-//! Every paging form against a real server, honest and hostile.
+//! Every paging form, against a server that pages correctly or with hostile positions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lang::scope::{ExposedEntity, Scope};
 use testkit::memory::{ManualClock, MapSecrets};
 use tokio::sync::Semaphore;
 
-/// The form's line in a catalog, and its path on the server.
+/// For each form its path on the server and its line in a catalog.
 const FORMS: [(&str, &str); 5] = [
     ("page", "paging: {page: page, size: {send: per_page, max: 100}, total: total}"),
     ("offset", "paging: {offset: offset, size: {send: limit, max: 100}, total: total}"),
@@ -18,14 +18,15 @@ const FORMS: [(&str, &str); 5] = [
     ("next-url", "paging: {next: next, size: {send: limit, max: 100}}"),
 ];
 
-async fn start() -> std::net::SocketAddr {
+async fn start_demo() -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(demo::serve(listener, std::future::pending()));
     address
 }
 
-async fn read(
+/// Reads the whole list of a form. `query` is added to the path of its pages.
+async fn read_list(
     address: std::net::SocketAddr,
     form: (&str, &str),
     query: &str,
@@ -54,18 +55,20 @@ async fn read(
         Arc::new(ManualClock::default()),
     )
     .unwrap();
-    let (tenant, calls, catalogs) =
-        (TenantId::local(), Semaphore::new(4), BTreeMap::from([(catalog.id.clone(), catalog)]));
+    let tenant = TenantId::local();
+    let calls = Semaphore::new(4);
+    let catalogs = BTreeMap::from([(catalog.id.clone(), catalog)]);
     let ctx = Ctx::new(&http, &tenant, &catalogs, limits, &calls);
     run(&ctx, &plan).await.returns.remove(0).result
 }
 
 #[tokio::test]
 async fn each_paging_form_reads_every_row_once() {
-    let address = start().await;
+    let address = start_demo().await;
     for form in FORMS {
-        let rows =
-            read(address, form, "", &Limits::default()).await.unwrap_or_else(|error| panic!("{}: {error}", form.0));
+        let rows = read_list(address, form, "", &Limits::default())
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", form.0));
         let distinct: BTreeSet<String> =
             rows.rows.iter().map(|r| format!("{}/{}", r["project"], r["number"])).collect();
         assert_eq!((rows.rows.len(), distinct.len()), (321, 321), "{}", form.0);
@@ -75,16 +78,16 @@ async fn each_paging_form_reads_every_row_once() {
 
 #[tokio::test]
 async fn each_paging_form_reports_a_cut_by_a_budget() {
-    let address = start().await;
+    let address = start_demo().await;
     for form in FORMS {
-        let rows = read(address, form, "", &Limits { rows: 150, ..Limits::default() }).await.unwrap();
+        let rows = read_list(address, form, "", &Limits { rows: 150, ..Limits::default() }).await.unwrap();
         assert_eq!(
             (rows.rows.len(), &rows.coverage),
             (150, &Coverage::partial(PartialReason::RowBudget)),
             "{}",
             form.0
         );
-        let rows = read(address, form, "", &Limits { pages: 2, ..Limits::default() }).await.unwrap();
+        let rows = read_list(address, form, "", &Limits { pages: 2, ..Limits::default() }).await.unwrap();
         assert_eq!(
             (rows.rows.len(), &rows.coverage),
             (200, &Coverage::partial(PartialReason::PageBudget)),
@@ -96,9 +99,9 @@ async fn each_paging_form_reports_a_cut_by_a_budget() {
 
 #[tokio::test]
 async fn a_repeated_page_position_ends_the_list_as_unknown() {
-    let address = start().await;
+    let address = start_demo().await;
     for form in FORMS.into_iter().filter(|(name, _)| ["cursor", "next-url"].contains(name)) {
-        let rows = read(address, form, "?repeat=1", &Limits::default()).await.unwrap();
+        let rows = read_list(address, form, "?repeat=1", &Limits::default()).await.unwrap();
         assert_ne!(rows.coverage, Coverage::Complete, "{}", form.0);
         assert!(rows.rows.len() < 500, "{}: {}", form.0, rows.rows.len());
     }
@@ -106,12 +109,14 @@ async fn a_repeated_page_position_ends_the_list_as_unknown() {
 
 #[tokio::test]
 async fn a_next_link_to_another_origin_is_refused() {
-    let (address, trap) = (start().await, tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
-    let elsewhere = trap.local_addr().unwrap();
+    let address = start_demo().await;
+    let other_origin = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other_address = other_origin.local_addr().unwrap();
     for form in FORMS.into_iter().filter(|(name, _)| ["link", "next-url"].contains(name)) {
-        let error = read(address, form, &format!("?next=http://{elsewhere}"), &Limits::default()).await.unwrap_err();
+        let error =
+            read_list(address, form, &format!("?next=http://{other_address}"), &Limits::default()).await.unwrap_err();
         assert!(error.to_string().contains("another origin"), "{}: {error}", form.0);
     }
-    let asked = tokio::time::timeout(std::time::Duration::from_millis(100), trap.accept()).await;
-    assert!(asked.is_err(), "nobody connected there");
+    let connection = tokio::time::timeout(std::time::Duration::from_millis(100), other_origin.accept()).await;
+    assert!(connection.is_err(), "no request left for the other origin");
 }

@@ -1,17 +1,14 @@
 //! Random programs of one to five postfixes over random small tables, compared with a deliberately naive interpreter.
-//! Invariant: a program that checks has a plan, and its rows are those of the naive reading from left to right.
+//! Invariant: a program that checks has a plan, and its rows are those that the postfixes give one after another.
 
 use std::sync::Arc;
 
 use base::Limits;
-use catalog::Catalog;
-use lang::plan::Plan;
-use lang::scope::{ExposedEntity, Scope};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream};
 
-use crate::support::{With, go_with};
+use crate::support::{With, plan_program, run_with};
 
 const CATALOG: &str = "
 catalog: world
@@ -31,6 +28,7 @@ capabilities:
 
 type Row = Map<String, Value>;
 
+/// One postfix of a program.
 #[derive(Debug, Clone)]
 enum Postfix {
     Filter(&'static str, &'static str, Value),
@@ -47,8 +45,8 @@ enum Postfix {
 const FIELDS: [&str; 5] = ["id", "n", "s", "kind", "tags"];
 
 impl Postfix {
-    /// The columns after this postfix. `None` if it needs a column that is absent.
-    fn leaves(&self, columns: &[&'static str]) -> Option<Vec<&'static str>> {
+    /// Returns the columns after this postfix, or `None` if it needs a column that is absent.
+    fn columns_after(&self, columns: &[&'static str]) -> Option<Vec<&'static str>> {
         let has = |name: &&'static str| columns.contains(name);
         match self {
             Postfix::Filter(name, ..) | Postfix::Sort(name, _) | Postfix::Distinct(name) => {
@@ -61,6 +59,7 @@ impl Postfix {
         }
     }
 
+    /// Returns the postfix as a program writes it.
     fn text(&self) -> String {
         match self {
             Postfix::Filter(name, op, value) => format!(".filter{{{name}{op}{value}}}"),
@@ -75,18 +74,18 @@ impl Postfix {
         }
     }
 
-    /// The naive reading.
+    /// Applies the postfix in the simplest way.
     fn apply(&self, rows: &[Row]) -> Vec<Row> {
         match self {
             Postfix::Filter(name, op, value) => rows.iter().filter(|r| passes(&r[*name], op, value)).cloned().collect(),
             Postfix::Sort(name, desc) => sorted(rows, name, *desc),
             Postfix::Limit(n) => rows.iter().take(*n).cloned().collect(),
             Postfix::Distinct(name) => {
-                let mut seen: Vec<&Value> = Vec::new();
+                let mut known: Vec<&Value> = Vec::new();
                 let mut kept = Vec::new();
                 for row in rows {
-                    if !seen.contains(&&row[*name]) {
-                        seen.push(&row[*name]);
+                    if !known.contains(&&row[*name]) {
+                        known.push(&row[*name]);
                         kept.push(row.clone());
                     }
                 }
@@ -97,14 +96,17 @@ impl Postfix {
             }
             Postfix::Group(name) => {
                 let heads = Postfix::Distinct(name).apply(rows);
-                let of = |head: &Row| rows.iter().filter(|r| r[*name] == head[*name]).collect::<Vec<_>>();
-                let row = |head: &Row| object(json!({*name: head[*name], "c": of(head).len(), "n": sum(&of(head))}));
+                let members = |head: &Row| rows.iter().filter(|r| r[*name] == head[*name]).collect::<Vec<_>>();
+                let row = |head: &Row| {
+                    object(json!({*name: head[*name], "c": members(head).len(), "n": sum(&members(head))}))
+                };
                 heads.iter().map(row).collect()
             }
             Postfix::Aggregate => {
                 let all: Vec<&Row> = rows.iter().collect();
                 let numbers = rows.iter().filter_map(|r| r["n"].as_i64());
-                let (lo, hi) = (numbers.clone().min(), numbers.max());
+                let lo = numbers.clone().min();
+                let hi = numbers.max();
                 vec![object(json!({"c": rows.len(), "n": sum(&all), "lo": lo, "hi": hi}))]
             }
             Postfix::First => rows.first().cloned().into_iter().collect(),
@@ -121,7 +123,7 @@ fn sum(rows: &[&Row]) -> i64 {
     rows.iter().filter_map(|r| r["n"].as_i64()).sum()
 }
 
-/// Insertion sort, which is obviously stable; `null` comes last in either direction.
+/// Sorts by insertion, which is obviously stable. `null` comes last in either direction.
 fn sorted(rows: &[Row], name: &str, desc: bool) -> Vec<Row> {
     let before = |a: &Value, b: &Value| match (a, b) {
         (Value::Null, _) => false,
@@ -133,16 +135,16 @@ fn sorted(rows: &[Row], name: &str, desc: bool) -> Vec<Row> {
     };
     let mut out: Vec<Row> = Vec::new();
     for row in rows {
-        let at = out.iter().position(|other| before(&row[name], &other[name])).unwrap_or(out.len());
-        out.insert(at, row.clone());
+        let position = out.iter().position(|other| before(&row[name], &other[name])).unwrap_or(out.len());
+        out.insert(position, row.clone());
     }
     out
 }
 
-fn passes(found: &Value, op: &str, wanted: &Value) -> bool {
-    let contained = found.as_array().is_some_and(|items| items.contains(wanted));
-    let equal = !found.is_null() && (found == wanted || contained);
-    let order = match (found.as_i64(), wanted.as_i64()) {
+fn passes(value: &Value, op: &str, wanted: &Value) -> bool {
+    let contained = value.as_array().is_some_and(|items| items.contains(wanted));
+    let equal = !value.is_null() && (value == wanted || contained);
+    let order = match (value.as_i64(), wanted.as_i64()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
         _ => None,
     };
@@ -153,25 +155,9 @@ fn passes(found: &Value, op: &str, wanted: &Value) -> bool {
         "<=" => order.is_some_and(|o| o.is_le()),
         ">" => order.is_some_and(|o| o.is_gt()),
         ">=" => order.is_some_and(|o| o.is_ge()),
-        "~" => found.as_str().is_some_and(|text| text.contains(wanted.as_str().unwrap())),
+        "~" => value.as_str().is_some_and(|text| text.contains(wanted.as_str().unwrap())),
         other => panic!("{other}"),
     }
-}
-
-fn plan(catalog: &Arc<Catalog>, program: &str) -> Plan {
-    let item = ExposedEntity {
-        symbol: "e1".to_owned(),
-        catalog: catalog.clone(),
-        entity: "Item".to_owned(),
-        relations: Default::default(),
-        methods: Default::default(),
-    };
-    let scope = Scope { entities: vec![item], ..Scope::default() };
-    let limits = Limits::default();
-    let parsed = lang::syntax::parse(program, &limits);
-    assert!(parsed.diagnostics.is_empty(), "{program}: {:?}", parsed.diagnostics);
-    let (checked, _) = lang::check::check(&scope, &parsed.program).unwrap_or_else(|e| panic!("{program}: {e:?}"));
-    lang::plan::plan(&checked, &limits)
 }
 
 fn item() -> impl Strategy<Value = Row> {
@@ -208,9 +194,9 @@ fn postfix() -> impl Strategy<Value = Postfix> {
 fn run(program: &str, rows: &[Row]) -> Vec<Row> {
     let catalog = Arc::new(catalog::read("world.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}")));
     let upstream = ScriptedUpstream::new().with(Rule::get("/items").json(200, json!({"data": rows})));
-    let plan = plan(&catalog, program);
+    let plan = plan_program(&catalog, program, &Limits::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let outcome = runtime.block_on(go_with(&upstream, &plan, &catalog, With::default()));
+    let outcome = runtime.block_on(run_with(&upstream, &plan, &catalog, With::default()));
     let last = outcome.returns.last().unwrap();
     let set = last.result.as_ref().unwrap_or_else(|error| panic!("{program}: {error}"));
     set.rows.iter().map(|row| Row::clone(row)).collect()
@@ -226,29 +212,29 @@ proptest! {
         named in any::<bool>(),
     ) {
         let mut rows: Vec<Row> = items;
-        rows.iter_mut().enumerate().for_each(|(at, row)| { row.insert("id".to_owned(), json!(at % 7)); });
+        rows.iter_mut().enumerate().for_each(|(index, row)| { row.insert("id".to_owned(), json!(index % 7)); });
         let world = rows.clone();
         let mut columns = FIELDS.to_vec();
         let mut program = if named { "x0 = Item".to_owned() } else { "Item".to_owned() };
-        for (at, postfix) in postfixes.iter().enumerate() {
-            let Some(left) = postfix.leaves(&columns) else { continue };
-            columns = left;
+        for (index, postfix) in postfixes.iter().enumerate() {
+            let Some(columns_after) = postfix.columns_after(&columns) else { continue };
+            columns = columns_after;
             rows = postfix.apply(&rows);
             if named {
                 let last = program.rsplit('\n').next().and_then(|line| line.split(' ').next()).unwrap().to_owned();
-                program = format!("{program}\nx{} = {last}{}", at + 1, postfix.text());
+                program = format!("{program}\nx{} = {last}{}", index + 1, postfix.text());
             } else {
                 program.push_str(&postfix.text());
             }
         }
-        let found: Vec<Row> = run(&program, &world)
+        let actual: Vec<Row> = run(&program, &world)
             .iter()
             .map(|row| columns.iter().map(|c| ((*c).to_owned(), row.get(*c).cloned().unwrap_or_default())).collect())
             .collect();
-        let wanted: Vec<Row> = rows
+        let expected: Vec<Row> = rows
             .iter()
             .map(|row| columns.iter().map(|c| ((*c).to_owned(), row[*c].clone())).collect())
             .collect();
-        prop_assert_eq!(found, wanted, "{}", program);
+        prop_assert_eq!(actual, expected, "{}", program);
     }
 }

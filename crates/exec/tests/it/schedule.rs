@@ -1,5 +1,5 @@
-//! Random plans: the limit on concurrent calls holds, each step runs once and after its inputs, and effects run alone
-//! and in order.
+//! The schedule of random plans: the limit on concurrent calls holds, each step runs once and after its inputs, and effects
+//! run alone and in order.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,71 +11,75 @@ use proptest::prelude::*;
 use serde_json::json;
 use testkit::memory::MemoryReceipts;
 
-use crate::support::{Plans, With, args, go_with, of_step, value};
+use crate::support::{Plans, With, args, of_step, run_with, value, writes_catalog};
 
-/// Answers any request after a few turns, and records which calls overlap.
+/// An upstream that answers any request after a few turns, and records which calls overlap.
 #[derive(Default)]
-struct Watched {
-    under_way: AtomicUsize,
-    most: AtomicUsize,
-    /// The calls that overlapped with a write.
-    writes_at_once: AtomicUsize,
-    writing: AtomicUsize,
+struct WatchedUpstream {
+    /// The calls in progress.
+    in_flight: AtomicUsize,
+    /// The most calls that were in progress at once.
+    max_in_flight: AtomicUsize,
+    /// The writes in progress.
+    writes_in_flight: AtomicUsize,
+    /// The most writes that were in progress at once.
+    max_writes_in_flight: AtomicUsize,
+    /// The path and body of each call, in the order in which they ended.
     log: Mutex<Vec<String>>,
+    /// A request that contains this text is refused.
     fails: Option<String>,
 }
 
 #[async_trait]
-impl ports::Upstream for Watched {
+impl ports::Upstream for WatchedUpstream {
     async fn send(&self, call: Call) -> Result<Response, Error> {
-        let now = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        let write = call.request.method != Method::Get;
-        if write {
-            let writing = self.writing.fetch_add(1, Ordering::SeqCst) + 1;
-            self.writes_at_once.fetch_max(writing, Ordering::SeqCst);
+        let in_flight = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+        self.max_in_flight.fetch_max(in_flight, Ordering::SeqCst);
+        let is_write = call.request.method != Method::Get;
+        if is_write {
+            let writing = self.writes_in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+            self.max_writes_in_flight.fetch_max(writing, Ordering::SeqCst);
         }
         let body = call.request.body.as_ref().map(testkit::upstream::body_text).unwrap_or_default();
-        let said = format!("{} {body}", call.request.path);
-        for _ in 0..(said.len() % 4) + 1 {
+        let request = format!("{} {body}", call.request.path);
+        for _ in 0..(request.len() % 4) + 1 {
             tokio::task::yield_now().await;
         }
-        self.log.lock().unwrap().push(said.clone());
-        if write {
-            self.writing.fetch_sub(1, Ordering::SeqCst);
+        self.log.lock().unwrap().push(request.clone());
+        if is_write {
+            self.writes_in_flight.fetch_sub(1, Ordering::SeqCst);
         }
-        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
         let id = call.request.path.rsplit('/').next().unwrap_or_default().to_owned();
         let body = json!({"id": id, "name": id, "project": "OPS", "number": 1, "labels": []});
-        let status = if self.fails.as_ref().is_some_and(|word| said.contains(word)) { 422 } else { 200 };
+        let status = if self.fails.as_ref().is_some_and(|word| request.contains(word)) { 422 } else { 200 };
         Ok(Response { status, headers: vec![], body: body.to_string().into_bytes() })
     }
 }
 
 fn catalog() -> std::sync::Arc<catalog::Catalog> {
-    let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://demo.localhost");
-    std::sync::Arc::new(catalog::read("writes.yaml", &text).unwrap())
+    writes_catalog("http://demo.localhost")
 }
 
-/// For each step: whether it is an effect, and which earlier step it takes a value from.
+/// A random plan: for each step whether it is an effect, and the earlier step that it takes a value from.
 fn shapes() -> impl Strategy<Value = Vec<(bool, Option<prop::sample::Index>)>> {
     prop::collection::vec((prop::bool::weighted(0.25), prop::option::of(any::<prop::sample::Index>())), 1..20)
 }
 
 fn build(shapes: &[(bool, Option<prop::sample::Index>)]) -> Plans {
     let mut plans = Plans::new(&catalog());
-    for (at, (effect, from)) in shapes.iter().enumerate() {
-        let from = from.as_ref().filter(|_| at > 0).map(|index| index.index(at));
-        // The value of an input names the step that gave it.
+    for (index, (is_effect, from)) in shapes.iter().enumerate() {
+        let from = from.as_ref().filter(|_| index > 0).map(|choice| choice.index(index));
+        // The answer of the upstream repeats the id that was requested, so a read passes the name of its first input on.
         let source = match from {
             Some(from) if !shapes[from].0 => of_step(from, "name"),
             Some(from) => of_step(from, "project"),
-            None => value(json!(format!("x{at}"))),
+            None => value(json!(format!("x{index}"))),
         };
-        if *effect {
-            let given = args(&[("project", value(json!("OPS"))), ("title", value(json!(format!("e{at}."))))]);
-            let made = plans.effect("Ticket", "ticket_plain", given, None);
-            assert_eq!(made, at);
+        if *is_effect {
+            let given = args(&[("project", value(json!("OPS"))), ("title", value(json!(format!("e{index}."))))]);
+            let step = plans.effect("Ticket", "ticket_plain", given, None);
+            assert_eq!(step, index);
         } else {
             plans.get("Person", "person_get", args(&[("id", source)]));
         }
@@ -87,17 +91,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn bounds_and_order_hold(shapes in shapes(), session in 1usize..5, origin in 1usize..5) {
+    fn concurrency_stays_within_its_limits_and_effects_keep_their_order(shapes in shapes(), session in 1usize..5, origin in 1usize..5) {
         let plans = build(&shapes);
-        let watched = Watched::default();
+        let watched = WatchedUpstream::default();
         let receipts = MemoryReceipts::new();
         let limits = Limits { calls_per_session: session, calls_per_origin: origin, ..Limits::default() };
         let with = With { limits, receipts: Some(&receipts), ..With::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let outcome = runtime.block_on(go_with(&watched, &plans.plan(), &plans.catalog, with));
+        let outcome = runtime.block_on(run_with(&watched, &plans.plan(), &plans.catalog, with));
         prop_assert!(!outcome.failed(), "{:?}", outcome.returns);
-        prop_assert!(watched.most.load(Ordering::SeqCst) <= session.min(origin));
-        prop_assert!(watched.writes_at_once.load(Ordering::SeqCst) <= 1);
+        prop_assert!(watched.max_in_flight.load(Ordering::SeqCst) <= session.min(origin));
+        prop_assert!(watched.max_writes_in_flight.load(Ordering::SeqCst) <= 1);
         prop_assert_eq!(watched.log.lock().unwrap().len(), shapes.len(), "each step calls once");
         let steps: Vec<usize> = outcome.receipts.iter().map(|r| r.intent.id.step).collect();
         let effects: Vec<usize> = (0..shapes.len()).filter(|at| shapes[*at].0).collect();
@@ -110,20 +114,20 @@ proptest! {
         let effects: Vec<usize> = (0..shapes.len()).filter(|at| shapes[*at].0).collect();
         prop_assume!(!effects.is_empty());
         let failing = effects[which.index(effects.len())];
-        let watched = Watched { fails: Some(format!("e{failing}.")), ..Watched::default() };
+        let watched = WatchedUpstream { fails: Some(format!("e{failing}.")), ..WatchedUpstream::default() };
         let receipts = MemoryReceipts::new();
         let with = With { receipts: Some(&receipts), ..With::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let outcome = runtime.block_on(go_with(&watched, &plans.plan(), &plans.catalog, with));
-        for (at, finished) in outcome.returns.iter().enumerate() {
-            let stands_on = |mut at: usize| loop {
-                if at == failing || (shapes[at].0 && at > failing) { break true; }
-                match shapes[at].1.as_ref().filter(|_| at > 0 && !shapes[at].0) {
-                    Some(index) => at = index.index(at),
+        let outcome = runtime.block_on(run_with(&watched, &plans.plan(), &plans.catalog, with));
+        for (step, finished) in outcome.returns.iter().enumerate() {
+            let depends_on_failing = |mut step: usize| loop {
+                if step == failing || (shapes[step].0 && step > failing) { break true; }
+                match shapes[step].1.as_ref().filter(|_| step > 0 && !shapes[step].0) {
+                    Some(choice) => step = choice.index(step),
                     None => break false,
                 }
             };
-            prop_assert_eq!(finished.result.is_err(), stands_on(at), "step {} of {:?}", at, shapes);
+            prop_assert_eq!(finished.result.is_err(), depends_on_failing(step), "step {} of {:?}", step, shapes);
         }
         prop_assert_eq!(outcome.receipts.len(), effects.iter().filter(|at| **at <= failing).count());
     }

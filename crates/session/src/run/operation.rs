@@ -321,7 +321,7 @@ pub(super) struct HandleCalls<'a> {
 
 #[async_trait]
 impl exec::Operations for HandleCalls<'_> {
-    async fn ask(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError> {
+    async fn answer(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError> {
         let failed = |why: String| OperationError::Failed { handle: handle.to_owned(), why };
         match Box::pin(self.service.ask_operation(self.caller, self.session, handle, cancel)).await {
             Ok(RunAnswer::Finished(ran)) => match ran.outcome.returns.first().map(|r| &r.result) {

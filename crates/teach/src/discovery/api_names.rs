@@ -1,58 +1,61 @@
-//! Which APIs an intent names, by id, alias or title.
-//! Invariant: a name counts only as whole words, and the longest one that fits: `demo store` does not name `demo`.
+//! The APIs that an intent names, by id, alias or title.
+//! Invariant: a name counts only as whole words, and only the longest name at its position: `demo store` does not name `demo`.
 
 use catalog::Catalog;
 
-/// Of a name that another's begins with: `Hacker News` also speaks of `Hacker News search`.
+/// The strength of an API whose name only begins with the name in the text: `Hacker News` of `Hacker News search`.
 const FAMILY: f32 = 0.6;
-/// No name is longer.
+/// The largest number of words in a name.
 const LONGEST: usize = 5;
 
 /// One of the names of a catalog, in lower case.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Name {
-    /// Without spaces.
+pub struct ApiName {
+    /// The words without spaces, because a text may write a name in one word or in several.
     together: String,
     words: Vec<String>,
 }
 
-impl Name {
+impl ApiName {
     fn new(name: &str) -> Self {
         let words = words(name);
         Self { together: words.concat(), words }
     }
 }
 
-pub fn names_of(catalog: &Catalog) -> Vec<Name> {
+/// Returns the names of a catalog: its id, its aliases and its title.
+pub fn names_of(catalog: &Catalog) -> Vec<ApiName> {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
-    let mut names: Vec<Name> = ids.chain([catalog.title.as_str()]).map(Name::new).collect();
+    let mut names: Vec<ApiName> = ids.chain([catalog.title.as_str()]).map(ApiName::new).collect();
     names.retain(|name| !name.words.is_empty());
     names
 }
 
-/// What a text says of APIs.
+/// The names of APIs in a text.
 #[derive(Debug, Default)]
 pub struct NamedApis {
-    /// How much of each API, in the order they were given: 1 for its name, less for one that its name begins with.
+    /// For each API, in the order of the catalogs: 1 if the text names it, less if its name begins with a name in the text.
     pub strength: Vec<f32>,
-    /// Which words of the text were part of a name.
+    /// For each word of the text whether it is a part of a name.
     pub used: Vec<bool>,
 }
 
-pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[String]) -> NamedApis {
+/// Finds the names of the catalogs in the words of a text.
+pub fn find<'a>(catalogs: impl Iterator<Item = &'a [ApiName]> + Clone, text: &[String]) -> NamedApis {
     let mut named = NamedApis { strength: vec![0.0; catalogs.clone().count()], used: vec![false; text.len()] };
+    // Longer names first, and each word is used once, so that `demo store` leaves no `demo` behind.
     for length in (1..=LONGEST.min(text.len())).rev() {
-        for from in 0..=text.len() - length {
-            let span = from..from + length;
+        for start in 0..=text.len() - length {
+            let span = start..start + length;
             if named.used[span.clone()].contains(&true) {
                 continue;
             }
             let phrase: String = text[span.clone()].concat();
             if catalogs.clone().any(|names| names.iter().any(|name| name.together == phrase)) {
                 named.used[span].fill(true);
-                for (at, names) in catalogs.clone().enumerate() {
+                for (catalog, names) in catalogs.clone().enumerate() {
                     let strength = names.iter().map(|name| name.match_strength(&phrase)).fold(0.0, f32::max);
-                    named.strength[at] = named.strength[at].max(strength);
+                    named.strength[catalog] = named.strength[catalog].max(strength);
                 }
             }
         }
@@ -60,12 +63,11 @@ pub fn find<'a>(catalogs: impl Iterator<Item = &'a [Name]> + Clone, text: &[Stri
     named
 }
 
-impl Name {
+impl ApiName {
     fn match_strength(&self, phrase: &str) -> f32 {
-        let begins = |end: usize| self.words[..end].concat() == phrase;
         if self.together == phrase {
             1.0
-        } else if (1..self.words.len()).any(begins) {
+        } else if (1..self.words.len()).any(|count| self.words[..count].concat() == phrase) {
             FAMILY
         } else {
             0.0
@@ -73,7 +75,7 @@ impl Name {
     }
 }
 
-/// The words of a text in lower case, fillers and all.
+/// Returns the words of a text in lower case, including fillers.
 pub fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     fn strengths(text: &str) -> Vec<f32> {
-        let name = |names: &[&str]| names.iter().map(|n| Name::new(n)).collect::<Vec<_>>();
+        let name = |names: &[&str]| names.iter().map(|n| ApiName::new(n)).collect::<Vec<_>>();
         let all = [
             name(&["demo", "Demo ticket tracker"]),
             name(&["demo-store", "Demo store"]),
@@ -94,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_counts() {
+    fn only_the_longest_name_counts() {
         assert_eq!(strengths("orders of the demo store"), [0.0, 1.0, 0.0, 0.0]);
         assert_eq!(strengths("orders of demo-store"), [0.0, 1.0, 0.0, 0.0]);
         assert_eq!(strengths("tickets of the demo"), [1.0, FAMILY, 0.0, 0.0]);
     }
 
     #[test]
-    fn a_name_may_be_written_together_or_apart() {
+    fn a_name_may_be_written_in_one_word_or_in_several() {
         for text in ["top of HN", "HackerNews", "hacker news", "Hacker-News"] {
             assert_eq!(strengths(text)[2], 1.0, "{text}");
         }

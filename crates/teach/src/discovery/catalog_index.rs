@@ -1,5 +1,5 @@
-//! The words of one catalog, by entity.
-//! Invariant: made from the catalog alone, so that an unchanged catalog's index is shared by all registries that offer it.
+//! The words of one catalog with their weights, by entity.
+//! Invariant: the index depends on the catalog alone, so all registries that offer an unchanged catalog share its index.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use catalog::{Capability, Catalog, Entity, Type, Via};
 use super::api_names;
 use crate::words::{kind_words, parts, stems};
 
-/// What a word counts where it stands. An entity's own name above all; what its capabilities do beside it; what its rows hold
-/// below that.
+/// The weight of a word by its place. The entity's own name has the largest weight, then the words of its capabilities, then
+/// those of its fields. The weights were tuned on the labelled intents (docs/benchmarks.md).
 mod weight {
     pub const NAME: f32 = 4.0;
     pub const WORDS: f32 = 2.6;
@@ -27,75 +27,81 @@ mod weight {
     pub const KIND: f32 = 0.3;
 }
 
-/// Of a name of several words, what the last counts (`Run` of `WorkflowRun`) and what each of the others does.
+/// The share of the last word in a name of several words: `Run` of `WorkflowRun`.
 const HEAD: f32 = 0.7;
+/// The share of each other word in a name of several words.
 const MODIFIER: f32 = 0.45;
-/// What a word counts in its second place.
-const REPEAT_FACTORS: f32 = 0.15;
+/// The share that a word's weaker place adds to its strongest one.
+const SECOND_PLACE: f32 = 0.15;
 
 #[derive(Debug)]
 pub struct CatalogIndex {
     pub catalog: Arc<Catalog>,
-    /// What an intent may call it.
-    pub names: Vec<api_names::Name>,
+    /// The names by which an intent may mention the API.
+    pub names: Vec<api_names::ApiName>,
+    /// In the catalog's order.
     pub entities: Vec<EntityIndex>,
-    /// In the catalog's order; which entity each belongs to.
+    /// In the catalog's order, each with the position of its entity.
     pub capabilities: Vec<(String, usize)>,
+    /// By stem.
     pub terms: HashMap<String, TermIndex>,
 }
 
-/// An entity, as positions in this index.
+/// An entity, whose capabilities and neighbours are positions in the [`CatalogIndex`].
 #[derive(Debug, Default)]
 pub struct EntityIndex {
     pub name: String,
     pub capabilities: Vec<usize>,
-    /// Entities that a relation leads to or comes from.
+    /// The entities that a relation leads to or comes from.
     pub neighbours: Vec<usize>,
 }
 
-/// Where a stem stands.
+/// The places of a stem.
 #[derive(Debug, Default)]
 pub struct TermIndex {
-    /// In how many entities.
+    /// The number of entities that have the stem, by themselves or through a capability.
     pub entities: usize,
-    /// In the entity itself: `(entity, weight)`.
+    /// The weights in entities themselves: `(entity, weight)`.
     pub in_entity: Vec<(usize, f32)>,
-    /// In what can be done with it: `(capability, weight)`.
+    /// The weights in capabilities: `(capability, weight)`. They are apart because a caller may not be allowed to use all.
     pub in_capabilities: Vec<(usize, f32)>,
 }
 
 impl CatalogIndex {
     pub fn new(catalog: Arc<Catalog>) -> Self {
-        let at: HashMap<&String, usize> = catalog.entities.keys().enumerate().map(|(at, name)| (name, at)).collect();
-        let owner = |c: &Capability| at.get(&c.entity).copied().unwrap_or_default();
+        let positions: HashMap<&String, usize> =
+            catalog.entities.keys().enumerate().map(|(position, name)| (name, position)).collect();
+        let owner = |c: &Capability| positions.get(&c.entity).copied().unwrap_or_default();
         let capabilities: Vec<(String, usize)> =
             catalog.capabilities.values().map(|c| (c.name.clone(), owner(c))).collect();
         let mut entities: Vec<EntityIndex> =
             catalog.entities.keys().map(|name| EntityIndex { name: name.clone(), ..EntityIndex::default() }).collect();
-        for (position, (_, entity)) in capabilities.iter().enumerate() {
-            entities[*entity].capabilities.push(position);
+        for (capability, (_, entity)) in capabilities.iter().enumerate() {
+            entities[*entity].capabilities.push(capability);
         }
         for (from, entity) in catalog.entities.values().enumerate() {
-            for target in entity.relations.values().filter_map(|r| at.get(&r.target)).filter(|to| **to != from) {
+            let targets = entity.relations.values().filter_map(|r| positions.get(&r.target));
+            for target in targets.filter(|target| **target != from) {
                 entities[from].neighbours.push(*target);
                 entities[*target].neighbours.push(from);
             }
         }
-        for entry in &mut entities {
-            entry.neighbours.sort_unstable();
-            entry.neighbours.dedup();
+        for entity in &mut entities {
+            entity.neighbours.sort_unstable();
+            entity.neighbours.dedup();
         }
         let terms = terms(&catalog, &capabilities);
         Self { names: api_names::names_of(&catalog), entities, capabilities, terms, catalog }
     }
 
-    /// Which entities `allowed` lets be seen: those with something that may be done, and those that only such ones hold.
+    /// Returns for each entity whether the caller may see it: it has an allowed capability, or it has no capability at all and is
+    /// embedded in a visible entity.
     pub fn visible(&self, allowed: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut visible: Vec<bool> =
-            self.entities.iter().map(|entry| entry.capabilities.iter().any(|c| allowed(*c))).collect();
+            self.entities.iter().map(|entity| entity.capabilities.iter().any(|c| allowed(*c))).collect();
         for (from, entity) in self.catalog.entities.values().enumerate() {
             for relation in entity.relations.values().filter(|r| matches!(r.via, Via::Embedded { .. })) {
-                let target = self.entities.iter().position(|entry| entry.name == relation.target);
+                let target = self.entities.iter().position(|entity| entity.name == relation.target);
                 if let Some(target) = target.filter(|target| self.entities[*target].capabilities.is_empty()) {
                     visible[target] |= visible[from];
                 }
@@ -109,16 +115,16 @@ fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String,
     let mut terms: HashMap<String, TermIndex> = HashMap::new();
     let mut holders: HashMap<String, BTreeSet<usize>> = HashMap::new();
     let api: Vec<String> = api_words(catalog);
-    for (at, entity) in catalog.entities.values().enumerate() {
+    for (position, entity) in catalog.entities.values().enumerate() {
         for (stem, weight) in entity_weights(entity, &api) {
-            holders.entry(stem.clone()).or_default().insert(at);
-            terms.entry(stem).or_default().in_entity.push((at, weight));
+            holders.entry(stem.clone()).or_default().insert(position);
+            terms.entry(stem).or_default().in_entity.push((position, weight));
         }
     }
-    for (at, (capability, (_, entity))) in catalog.capabilities.values().zip(capabilities).enumerate() {
+    for (position, (capability, (_, entity))) in catalog.capabilities.values().zip(capabilities).enumerate() {
         for (stem, weight) in capability_weights(capability) {
             holders.entry(stem.clone()).or_default().insert(*entity);
-            terms.entry(stem).or_default().in_capabilities.push((at, weight));
+            terms.entry(stem).or_default().in_capabilities.push((position, weight));
         }
     }
     for (stem, holders) in holders {
@@ -127,19 +133,21 @@ fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String,
     terms
 }
 
-/// What the best place of a stem gives, and a share of the others: standing in many places makes no name of a word.
-#[derive(Default)]
-struct Weights(HashMap<String, f32>);
-
-/// Of two places for one stem.
+/// Returns the weight of a stem in two places: the larger one and a share of the other. A full sum would make a name of a word
+/// that is in many places.
 pub fn combine_weights(one: f32, other: f32) -> f32 {
-    one.max(other) + REPEAT_FACTORS * one.min(other)
+    one.max(other) + SECOND_PLACE * one.min(other)
 }
 
-impl Weights {
+/// The combined weights of stems.
+#[derive(Default)]
+struct StemWeights(HashMap<String, f32>);
+
+impl StemWeights {
+    /// Adds one place with these texts. A stem counts once in it.
     fn add<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>, weight: f32) {
-        let found: BTreeSet<String> = texts.into_iter().flat_map(stems).collect();
-        for stem in found {
+        let distinct: BTreeSet<String> = texts.into_iter().flat_map(stems).collect();
+        for stem in distinct {
             let known = self.0.entry(stem).or_default();
             *known = combine_weights(*known, weight);
         }
@@ -147,7 +155,7 @@ impl Weights {
 }
 
 fn entity_weights(entity: &Entity, api: &[String]) -> HashMap<String, f32> {
-    let mut weights = Weights::default();
+    let mut weights = StemWeights::default();
     for (stem, share) in name_parts(&entity.name) {
         weights.0.insert(stem, weight::NAME * share);
     }
@@ -162,7 +170,7 @@ fn entity_weights(entity: &Entity, api: &[String]) -> HashMap<String, f32> {
     weights.0
 }
 
-/// The stems of an entity's name and what each counts of it; written together it counts as one word.
+/// Returns the stems of an entity's name with their shares of its weight. The whole name in one word has the full weight.
 fn name_parts(name: &str) -> Vec<(String, f32)> {
     let parts = parts(name);
     let Some((head, modifiers)) = parts.split_last().filter(|(_, modifiers)| !modifiers.is_empty()) else {
@@ -175,7 +183,7 @@ fn name_parts(name: &str) -> Vec<(String, f32)> {
     shares
 }
 
-/// What a select may be: a list of `kind` says which things an entity stands for.
+/// Returns the choices of a type. They may say what an entity stands for, as those of a field `kind` do.
 fn choices(kind: &Type) -> Vec<&str> {
     match kind {
         Type::Select(values) | Type::MultiSelect(values) => values.iter().map(String::as_str).collect(),
@@ -185,9 +193,9 @@ fn choices(kind: &Type) -> Vec<&str> {
 }
 
 fn capability_weights(capability: &Capability) -> HashMap<String, f32> {
-    // The entity's name is in the name of each of its capabilities and says nothing more there.
+    // The entity's name is in the names of most of its capabilities, where it adds nothing.
     let own: BTreeSet<String> = stems(&capability.entity).into_iter().collect();
-    let mut weights = Weights::default();
+    let mut weights = StemWeights::default();
     weights.add([capability.name.as_str()], weight::CAPABILITY);
     weights.0.retain(|stem, _| !own.contains(stem));
     weights.add(capability.words.iter().map(String::as_str), weight::CAPABILITY_WORDS);
@@ -199,7 +207,7 @@ fn capability_weights(capability: &Capability) -> HashMap<String, f32> {
     weights.0
 }
 
-/// What the catalog is called, for all of its entities.
+/// Returns the names of the catalog, which count for all of its entities.
 fn api_words(catalog: &Catalog) -> Vec<String> {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str().to_owned());
     ids.chain([catalog.title.clone()]).collect()

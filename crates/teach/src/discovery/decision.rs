@@ -1,65 +1,76 @@
-//! What to do about an intent: go ahead, ask which API or which entity is meant, or say that there is nothing.
-//! Invariant: `ready` has seeds that can be sent to `plasm_context` as they are; a question has at least two options.
+//! The decision about an intent: teach these seeds, ask which API or which entity is meant, or say that nothing fits.
+//! Invariant: the options of `ready` can be sent to `plasm_context` as seeds. A question has at least two options.
 
 use serde::Serialize;
 
 use super::{DiscoveryResult, Hit};
 
-/// From this share of the intent on there is something here for it: or from this much in its best row, however long it is.
+/// The share of the intent that the first rows must answer, so that something fits. [`MATCH_TOTAL`] is enough instead, because
+/// a long intent has many words that no entity answers.
 const ANSWERED: f32 = 0.265;
+/// How strongly the best row must match, so that something fits.
 const MATCH_TOTAL: f32 = 1.3;
-/// A row within this of the best is meant as well as the best.
-const EQUAL: f32 = 0.75;
-/// Rows of one API so close to each other are not told apart by the intent.
-const ALIKE: f32 = 0.97;
-/// A row within this of the best belongs to the task.
+/// The share of the best score from which on an entity of the same name in another API may be meant as well.
+const RIVAL: f32 = 0.75;
+/// The share of the best score from which on the intent does not tell two entities of one API apart.
+const INDISTINCT: f32 = 0.97;
+/// The share of the best score from which on an entity belongs to the task.
 const TOGETHER: f32 = 0.7;
-/// Seeds of a decision.
+/// The largest number of seeds of a decision.
 const SEEDS: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
+    /// The options are the seeds of the task.
     Ready,
+    /// Entities of the same name in several APIs may be meant.
     ClarifyApi,
+    /// Several entities of one API may be meant.
     ClarifyEntity,
+    /// Nothing fits the intent.
     NoMatch,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
     pub decision: Decision,
-    /// What to seed when ready; otherwise what to choose from.
+    /// The seeds of `Ready`, and the choices of a question.
     pub options: Vec<Hit>,
+    /// The number of hits that are no option.
     pub omitted: usize,
 }
 
-pub fn decide(found: &DiscoveryResult) -> Recommendation {
-    let rows = &found.rows;
-    let all = rows.len() + found.omitted;
-    let typed = |decision, options: Vec<Hit>| Recommendation { decision, omitted: all - options.len(), options };
-    let known = !found.named.is_empty() || found.answered_share >= ANSWERED || found.match_total >= MATCH_TOTAL;
-    let Some(best) = rows.first().filter(|_| known) else {
-        return typed(Decision::NoMatch, Vec::new());
+pub fn decide(result: &DiscoveryResult) -> Recommendation {
+    let rows = &result.rows;
+    let all = rows.len() + result.omitted;
+    let recommend = |decision, options: Vec<Hit>| Recommendation { decision, omitted: all - options.len(), options };
+    let names_an_api = !result.named_apis.is_empty();
+    let fits = names_an_api || result.answered_share >= ANSWERED || result.match_total >= MATCH_TOTAL;
+    let Some(best) = rows.first().filter(|_| fits) else {
+        return recommend(Decision::NoMatch, Vec::new());
     };
-    let near = |share: f32| rows.iter().filter(move |hit| hit.score >= share * best.score);
-    let rivals: Vec<Hit> = near(EQUAL).filter(|hit| hit.entity == best.entity).cloned().collect();
-    if found.named.is_empty() && rivals.len() > 1 {
-        return typed(Decision::ClarifyApi, rivals);
+    let rows_from = |share: f32| rows.iter().filter(move |hit| hit.score >= share * best.score);
+    let rivals: Vec<Hit> = rows_from(RIVAL).filter(|hit| hit.entity == best.entity).cloned().collect();
+    if !names_an_api && rivals.len() > 1 {
+        return recommend(Decision::ClarifyApi, rivals);
     }
-    // Nothing but names of APIs is said, or three entities of one API are meant alike.
-    let alike: Vec<Hit> = match found.match_total == 0.0 {
-        true => rows.iter().filter(|hit| found.named.contains(&hit.api)).cloned().collect(),
-        false => near(ALIKE).filter(|hit| hit.api == best.api).cloned().collect(),
+    // An intent that says only names of APIs asks for any of their entities. Otherwise two entities that the intent does not
+    // tell apart are taught together, and only three or more are a question.
+    let only_names_apis = result.match_total == 0.0;
+    let indistinct: Vec<Hit> = if only_names_apis {
+        rows.iter().filter(|hit| result.named_apis.contains(&hit.api)).cloned().collect()
+    } else {
+        rows_from(INDISTINCT).filter(|hit| hit.api == best.api).cloned().collect()
     };
-    if alike.len() > 2 || (found.match_total == 0.0 && alike.len() > 1) {
-        return typed(Decision::ClarifyEntity, alike);
+    if indistinct.len() > 2 || (only_names_apis && indistinct.len() > 1) {
+        return recommend(Decision::ClarifyEntity, indistinct);
     }
-    let together = |hit: &&Hit| hit.score >= TOGETHER * best.score || first_of_named(found, hit);
-    typed(Decision::Ready, rows.iter().filter(together).take(SEEDS).cloned().collect())
+    let belongs = |hit: &&Hit| hit.score >= TOGETHER * best.score || is_best_of_named_api(result, hit);
+    recommend(Decision::Ready, rows.iter().filter(belongs).take(SEEDS).cloned().collect())
 }
 
-/// The best row of an API that the intent names belongs to the task, whatever the others score.
-fn first_of_named(found: &DiscoveryResult, hit: &Hit) -> bool {
-    found.named.contains(&hit.api) && found.rows.iter().find(|row| row.api == hit.api) == Some(hit)
+/// Returns whether the row is the best one of an API that the intent names. Such a row belongs to the task whatever its score is.
+fn is_best_of_named_api(result: &DiscoveryResult, hit: &Hit) -> bool {
+    result.named_apis.contains(&hit.api) && result.rows.iter().find(|row| row.api == hit.api) == Some(hit)
 }

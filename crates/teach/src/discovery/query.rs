@@ -1,82 +1,84 @@
-//! An intent as weighted words, each with what it may stand for.
-//! Invariant: a word the intent says counts more than one it stands for; words that name an API are not looked for again.
+//! An intent as weighted words, each with the synonyms that it may stand for.
+//! Invariant: a word of the intent counts more than its synonyms. A word that names an API has no synonyms.
 
 use super::api_names::{self, NamedApis};
 use super::catalog_index::CatalogIndex;
 use super::synonyms::Synonyms;
 use crate::words::stems;
 
-/// What a word counts that the intent does not say but that stands for one it says.
+/// The factor of a hit on a synonym.
 const SYNONYM: f32 = 0.5;
-/// What reads are called, and what is said of anything that is read: nearly every intent has such a word, and it says nothing
-/// about what is read.
+/// Words for reading and for what can be read. Nearly every intent has such a word, and it says nothing about the entity.
 const READING: [&str; 24] = [
     "find", "list", "show", "get", "search", "look", "read", "fetch", "see", "tell", "give", "check", "display",
     "view", "retrieve", "know", "exist", "have", "last", "latest", "newest", "open", "new", "first",
 ];
-const READ: f32 = 0.3;
-/// A single word that names an API stands in each of its entities; it still tells them from those of another.
+/// The weight of a word for reading.
+const READING_WEIGHT: f32 = 0.3;
+/// The weight of a word that names an API. All entities of the API have this word, but it tells them from those of other APIs.
 const API_NAME: f32 = 0.3;
 
 #[derive(Debug)]
 pub struct IntentWords {
-    pub words: Vec<Word>,
-    pub named: NamedApis,
+    pub words: Vec<IntentWord>,
+    pub named_apis: NamedApis,
 }
 
 /// One word of the intent.
 #[derive(Debug)]
-pub struct Word {
+pub struct IntentWord {
     pub weight: f32,
-    /// A number or a name, which no catalog need know: what is asked about, not what is asked for.
-    pub value: bool,
-    /// It is part of an API's name.
-    pub api: bool,
-    /// Its stem, then those it may stand for, with what a hit on each counts.
+    /// Whether it looks like a value, such as a number or a person's name. No catalog needs to know values.
+    pub is_value: bool,
+    /// Whether it is a part of an API's name.
+    pub names_api: bool,
+    /// Its stem with the factor 1, then its synonyms, each with the factor of a hit on it.
     pub variants: Vec<(String, f32)>,
 }
 
 pub fn parse(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> IntentWords {
-    let text = api_names::words(intent);
-    let named = api_names::find(catalogs.iter().map(|c| c.names.as_slice()), &text);
+    let named_apis = api_names::find(catalogs.iter().map(|c| c.names.as_slice()), &api_names::words(intent));
     let reading: Vec<String> = READING.iter().flat_map(|word| stems(word)).collect();
-    let mut words: Vec<Word> = Vec::new();
-    let mut before: Option<String> = None;
-    for (at, raw) in raw_words(intent).into_iter().enumerate() {
-        let value = raw.contains(|c: char| c.is_ascii_digit()) || (at > 0 && raw.starts_with(char::is_uppercase));
-        let used = named.used.get(at).copied().unwrap_or_default();
+    let mut words: Vec<IntentWord> = Vec::new();
+    let mut previous_stem: Option<String> = None;
+    for (position, raw) in raw_words(intent).into_iter().enumerate() {
+        let is_capitalized = position > 0 && raw.starts_with(char::is_uppercase);
+        let is_value = is_capitalized || raw.contains(|c: char| c.is_ascii_digit());
+        let names_api = named_apis.used.get(position).copied().unwrap_or_default();
         for stem in stems(raw) {
-            let pair = before.replace(stem.clone()).map(|before| format!("{before}_{stem}"));
-            if let Some(pair) = pair {
-                let to = synonyms.of(&pair).map(|to| (to.to_owned(), SYNONYM)).collect();
-                add(&mut words, Word { weight: 1.0, value: true, api: false, variants: to });
+            if let Some(previous) = previous_stem.replace(stem.clone()) {
+                // A pair counts only where the synonyms have it (`front_page`). It is a value, because an intent must not look
+                // less answered for a pair that nothing has.
+                let pair = format!("{previous}_{stem}");
+                let variants = synonyms.of(&pair).map(|synonym| (synonym.to_owned(), SYNONYM)).collect();
+                add(&mut words, IntentWord { weight: 1.0, is_value: true, names_api: false, variants });
             }
-            let weight = if used {
+            let weight = if names_api {
                 API_NAME
             } else if reading.contains(&stem) {
-                READ
+                READING_WEIGHT
             } else {
                 1.0
             };
             let mut variants = vec![(stem.clone(), 1.0)];
-            if !used {
-                variants.extend(synonyms.of(&stem).map(|to| (to.to_owned(), SYNONYM)));
+            if !names_api {
+                variants.extend(synonyms.of(&stem).map(|synonym| (synonym.to_owned(), SYNONYM)));
             }
-            add(&mut words, Word { weight, value, api: used, variants });
+            add(&mut words, IntentWord { weight, is_value, names_api, variants });
         }
     }
-    IntentWords { words, named }
+    IntentWords { words, named_apis }
 }
 
-/// A word that is said twice counts once.
-fn add(words: &mut Vec<Word>, word: Word) {
+/// Adds a word, unless it has no variants or its first variant is there already.
+fn add(words: &mut Vec<IntentWord>, word: IntentWord) {
     let Some(first) = word.variants.first() else { return };
-    if words.iter().all(|said| said.variants.first() != Some(first)) {
+    if words.iter().all(|known| known.variants.first() != Some(first)) {
         words.push(word);
     }
 }
 
-/// The words as they are written, in step with `api_names::words`.
+/// Returns the words as they are written. Their positions are those of `api_names::words`.
 fn raw_words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }

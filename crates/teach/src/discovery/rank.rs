@@ -1,53 +1,55 @@
-//! How well each entity answers an intent, and in which order they are shown.
-//! Invariant: BM25 over the words of an entity and of what may be done with it; ties go by API and entity, so the order is one.
+//! The ranking: how well each entity answers an intent, and in which order the entities are shown.
+//! Invariant: the score is BM25 over the words of an entity and of its allowed capabilities. Ties are broken by API and entity,
+//! so the order is always the same.
 
 use std::cell::RefCell;
 
 use catalog::Catalog;
 
 use super::catalog_index::{CatalogIndex, TermIndex, combine_weights};
-use super::query::{self, IntentWords, Word};
+use super::query::{self, IntentWord, IntentWords};
 use super::{Allowed, DiscoveryResult, Hit, Index, Query};
 
-/// How soon more of the same word stops counting.
+/// How fast a larger weight of one word stops adding to the score (`k` of BM25).
 const SATURATION: f32 = 1.6;
-/// A row of an API that the intent names counts so much more, and so much even without a word in common.
+/// How much the score of an entity grows, as a factor, if the intent names its API.
 const NAMED: f32 = 1.5;
+/// The score of an entity for the name of its API alone.
 const NAMED_ALONE: f32 = 0.4;
-/// A row of another API, where the intent names one.
+/// The factor of an entity of another API if the intent names one.
 const NOT_NAMED: f32 = 0.5;
-/// What an entity gets of the best one beside it.
-const BESIDE: f32 = 0.12;
-/// Each further row of an API counts so much of the one before: with one API named, with none, with several.
-const REPEAT_FACTORS: [f32; 3] = [1.0, 0.93, 0.8];
-/// What is worth less than this of the best was not found.
+/// The share that an entity gets of its best neighbour's score.
+const NEIGHBOUR: f32 = 0.12;
+/// The factor of each further row of an API against the row before: if the intent names one API, none, or several.
+const NEXT_ROW_ONE_NAMED: f32 = 1.0;
+const NEXT_ROW_NONE_NAMED: f32 = 0.93;
+const NEXT_ROW_SEVERAL_NAMED: f32 = 0.8;
+/// The share of the best score below which an entity is not a hit.
 const TAIL: f32 = 0.15;
-/// Rows whose words count as answered.
-const ANSWERING: usize = 5;
+/// The number of first rows whose words count as answered.
+const ANSWERING_ROWS: usize = 5;
 
-/// An entity: the position of its catalog among those asked, and its own.
+/// An entity as the position of its catalog among the searched ones and its own position in it.
 type EntityPosition = (usize, usize);
 
 pub fn discover(index: &Index, query: &Query, allowed: Allowed<'_>) -> DiscoveryResult {
-    let asked_for = |c: &CatalogIndex| query.apis.is_empty() || query.apis.contains(&c.catalog.id);
-    let catalogs: Vec<&CatalogIndex> = index.catalogs.iter().map(AsRef::as_ref).filter(|c| asked_for(c)).collect();
-    let asked = query::parse(&query.intent, &catalogs, &index.synonyms);
-    let permits: Vec<PermissionCache<'_>> = catalogs.iter().map(|c| PermissionCache::new(c, allowed)).collect();
-    let mut board = Scoreboard::new(&catalogs, &permits);
-    for word in &asked.words {
-        board.count(word);
+    let is_searched = |c: &CatalogIndex| query.apis.is_empty() || query.apis.contains(&c.catalog.id);
+    let catalogs: Vec<&CatalogIndex> = index.catalogs.iter().map(AsRef::as_ref).filter(|c| is_searched(c)).collect();
+    let intent = query::parse(&query.intent, &catalogs, &index.synonyms);
+    let permissions: Vec<PermissionCache<'_>> = catalogs.iter().map(|c| PermissionCache::new(c, allowed)).collect();
+    let mut scoreboard = Scoreboard::new(&catalogs, &permissions);
+    for word in &intent.words {
+        scoreboard.count(word);
     }
-    let scores = board.scores(&asked);
-    let order = spread_over_apis(&catalogs, &asked, scores);
+    let order = spread_over_apis(&catalogs, &intent, scoreboard.scores(&intent));
     let limit = query.limit.clamp(1, super::MAX_LIMIT);
-    let hit = |((catalog, entity), score): &(EntityPosition, f32)| hit(catalogs[*catalog], *entity, *score);
-    let named = catalogs.iter().zip(&asked.named.strength).filter(|(_, strength)| **strength >= 1.0);
+    let named_apis = catalogs.iter().zip(&intent.named_apis.strength).filter(|(_, strength)| **strength >= 1.0);
     DiscoveryResult {
-        rows: order.iter().take(limit).map(hit).collect(),
+        rows: order.iter().take(limit).map(|((c, entity), score)| hit(catalogs[*c], *entity, *score)).collect(),
         omitted: order.len().saturating_sub(limit),
-        answered_share: board.answered_share(&asked, &order),
-        match_total: order.first().map_or(0.0, |(place, _)| board.match_total(&asked, *place)),
-        named: named.map(|(c, _)| c.catalog.id.clone()).collect(),
+        answered_share: scoreboard.answered_share(&intent, &order),
+        match_total: order.first().map_or(0.0, |(best, _)| scoreboard.match_total(&intent, *best)),
+        named_apis: named_apis.map(|(c, _)| c.catalog.id.clone()).collect(),
     }
 }
 
@@ -57,10 +59,12 @@ fn hit(index: &CatalogIndex, entity: usize, score: f32) -> Hit {
     Hit { api: index.catalog.id.clone(), entity: name, description: description.unwrap_or_default(), score }
 }
 
-/// What a caller may do, asked once for each capability that a word leads to.
+/// The answers of `allowed` for one catalog. `allowed` is called once for each capability that a word leads to, because it
+/// compares patterns and a word may lead to thousands of capabilities.
 struct PermissionCache<'a> {
     index: &'a CatalogIndex,
     allowed: Allowed<'a>,
+    /// By the position of the capability; empty until it is asked for.
     known: RefCell<Vec<Option<bool>>>,
 }
 
@@ -79,88 +83,106 @@ impl<'a> PermissionCache<'a> {
     }
 }
 
-/// The scores of all entities while words are counted. Entities of all catalogs stand in one row of numbers.
+/// The scores of all entities while the words of an intent are counted. The entities of all catalogs share one numbering, so
+/// that each value is an array.
 struct Scoreboard<'a> {
     catalogs: &'a [&'a CatalogIndex],
-    permits: &'a [PermissionCache<'a>],
-    /// Where each catalog's entities begin.
-    from: Vec<usize>,
+    permissions: &'a [PermissionCache<'a>],
+    /// The number of each catalog's first entity.
+    first_entity: Vec<usize>,
+    /// The scores of the entities over the words counted so far.
     sums: Vec<f32>,
-    /// What the word being counted finds: with its rarity, and without.
+    /// The best match of the current word in each entity, as score with rarity and strength without. It is zero between words.
     best: Vec<(f32, f32)>,
-    /// What one of its variants weighs.
+    /// The weight of the current variant in each entity. It is zero between variants.
     weights: Vec<f32>,
-    /// For each word of the intent.
+    /// One entry for each word of the intent.
     word_hits: Vec<WordHits>,
 }
 
+/// The entities that a word of the intent matches.
 struct WordHits {
-    /// Where it was found, and how strongly it stands there, 0 to 1.
+    /// The entities with the strength of the match, 0 to 1.
     hits: Vec<(usize, f32)>,
-    /// What it tells.
+    /// The weight of the word, which grows with its rarity.
     worth: f32,
 }
 
 impl<'a> Scoreboard<'a> {
-    fn new(catalogs: &'a [&'a CatalogIndex], permits: &'a [PermissionCache<'a>]) -> Self {
-        let (mut from, mut entities) = (Vec::with_capacity(catalogs.len()), 0);
+    fn new(catalogs: &'a [&'a CatalogIndex], permissions: &'a [PermissionCache<'a>]) -> Self {
+        let mut first_entity = Vec::with_capacity(catalogs.len());
+        let mut entities = 0;
         for catalog in catalogs {
-            from.push(entities);
+            first_entity.push(entities);
             entities += catalog.entities.len();
         }
-        let (sums, best, weights) = (vec![0.0; entities], vec![(0.0, 0.0); entities], vec![0.0; entities]);
-        Self { catalogs, permits, from, sums, best, weights, word_hits: Vec::new() }
+        Self {
+            catalogs,
+            permissions,
+            first_entity,
+            sums: vec![0.0; entities],
+            best: vec![(0.0, 0.0); entities],
+            weights: vec![0.0; entities],
+            word_hits: Vec::new(),
+        }
     }
 
-    /// Adds the best that the word or one of those it stands for finds in each entity.
-    fn count(&mut self, word: &Word) {
-        let mut rarity = None;
+    /// Adds a word to the scores. In each entity only the best of the word and its synonyms counts.
+    fn count(&mut self, word: &IntentWord) {
+        // The rarity of the word itself, or of its first synonym if no catalog has the word.
+        let mut word_rarity = None;
         let mut touched: Vec<usize> = Vec::new();
-        for (stem, counts) in &word.variants {
-            let found: Vec<(usize, &TermIndex)> =
-                self.catalogs.iter().enumerate().filter_map(|(at, c)| Some((at, c.terms.get(stem)?))).collect();
-            if found.is_empty() {
+        for (stem, factor) in &word.variants {
+            let terms: Vec<(usize, &TermIndex)> = self
+                .catalogs
+                .iter()
+                .enumerate()
+                .filter_map(|(catalog, index)| Some((catalog, index.terms.get(stem)?)))
+                .collect();
+            if terms.is_empty() {
                 continue;
             }
-            let worth = self.rarity(found.iter().map(|(_, term)| term.entities).sum());
-            // What the word itself tells, or, where nothing here has it, what the first of those it stands for does.
-            rarity.get_or_insert(worth);
-            for (at, term) in found {
-                for entity in self.weigh(at, term) {
+            let rarity = self.rarity(terms.iter().map(|(_, term)| term.entities).sum());
+            word_rarity.get_or_insert(rarity);
+            for (catalog, term) in terms {
+                for entity in self.weigh(catalog, term) {
                     let weight = std::mem::take(&mut self.weights[entity]);
-                    let strength = counts * weight / (weight + SATURATION);
+                    let strength = factor * weight / (weight + SATURATION);
                     if self.best[entity].0 == 0.0 {
                         touched.push(entity);
                     }
-                    if worth * strength > self.best[entity].0 {
-                        self.best[entity] = (worth * strength, strength);
+                    if rarity * strength > self.best[entity].0 {
+                        self.best[entity] = (rarity * strength, strength);
                     }
                 }
             }
         }
-        let hit = |entity: usize| {
-            let (found, strength) = std::mem::take(&mut self.best[entity]);
-            self.sums[entity] += word.weight * found;
-            (entity, strength)
-        };
-        let hits = touched.into_iter().map(hit).collect();
-        self.word_hits.push(WordHits { hits, worth: word.weight * rarity.unwrap_or_else(|| self.rarity(0)) });
+        let mut hits = Vec::with_capacity(touched.len());
+        for entity in touched {
+            let (score, strength) = std::mem::take(&mut self.best[entity]);
+            self.sums[entity] += word.weight * score;
+            hits.push((entity, strength));
+        }
+        let rarity = word_rarity.unwrap_or_else(|| self.rarity(0));
+        self.word_hits.push(WordHits { hits, worth: word.weight * rarity });
     }
 
-    /// Puts what a stem weighs in each entity of a catalog into `weights`, and says in which.
+    /// Puts the weights of a stem in the entities of a catalog into `weights`, and returns these entities.
     fn weigh(&mut self, catalog: usize, term: &TermIndex) -> Vec<usize> {
-        let (index, from) = (self.catalogs[catalog], self.from[catalog]);
+        let index = self.catalogs[catalog];
+        let first = self.first_entity[catalog];
         let mut touched = Vec::with_capacity(term.entities);
-        // Of an entity's capabilities the one that says it best, so that many of them do not outweigh one.
-        for (capability, weight) in term.in_capabilities.iter().filter(|(c, _)| self.permits[catalog].permits(*c)) {
-            let entity = from + index.capabilities[*capability].1;
+        // Only the best capability of an entity counts, so that an entity with many of them does not outweigh one with few.
+        let permissions = &self.permissions[catalog];
+        for (capability, weight) in term.in_capabilities.iter().filter(|(c, _)| permissions.permits(*c)) {
+            let entity = first + index.capabilities[*capability].1;
             if self.weights[entity] == 0.0 {
                 touched.push(entity);
             }
             self.weights[entity] = self.weights[entity].max(*weight);
         }
         for (entity, weight) in &term.in_entity {
-            let entity = from + entity;
+            let entity = first + entity;
             if self.weights[entity] == 0.0 {
                 touched.push(entity);
             }
@@ -169,19 +191,21 @@ impl<'a> Scoreboard<'a> {
         touched
     }
 
-    /// BM25's: a word of few entities tells more.
-    fn rarity(&self, with: usize) -> f32 {
-        let (all, with) = (self.sums.len() as f32, with as f32);
-        (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
+    /// Returns BM25's inverse document frequency for a word of so many entities: a rare word says more.
+    fn rarity(&self, with_word: usize) -> f32 {
+        let all = self.sums.len() as f32;
+        let with_word = with_word as f32;
+        (1.0 + (all - with_word + 0.5).max(0.0) / (with_word + 0.5)).ln()
     }
 
-    /// With the names of APIs and what stands beside a strong hit, of what may be seen.
-    fn scores(&self, asked: &IntentWords) -> Vec<(EntityPosition, f32)> {
-        let any_named = asked.named.strength.iter().any(|strength| *strength > 0.0);
+    /// Returns the scores of the visible entities, including the names of APIs and the scores of neighbours.
+    fn scores(&self, intent: &IntentWords) -> Vec<(EntityPosition, f32)> {
+        let any_named = intent.named_apis.strength.iter().any(|strength| *strength > 0.0);
         let mut scores = Vec::new();
-        for (at, index) in self.catalogs.iter().enumerate() {
-            let strength = asked.named.strength[at];
-            let sums = &self.sums[self.from[at]..self.from[at] + index.entities.len()];
+        for (catalog, index) in self.catalogs.iter().enumerate() {
+            let strength = intent.named_apis.strength[catalog];
+            let first = self.first_entity[catalog];
+            let sums = &self.sums[first..first + index.entities.len()];
             if strength == 0.0 && sums.iter().all(|sum| *sum == 0.0) {
                 continue;
             }
@@ -190,61 +214,67 @@ impl<'a> Scoreboard<'a> {
                 (true, true) => 1.0 + NAMED * strength,
                 (true, false) => NOT_NAMED,
             };
-            let visible = index.visible(|capability| self.permits[at].permits(capability));
+            let visible = index.visible(|capability| self.permissions[catalog].permits(capability));
             for (entity, entry) in index.entities.iter().enumerate().filter(|(entity, _)| visible[*entity]) {
-                let seen = entry.neighbours.iter().filter(|other| visible[**other]);
-                let neighbours = seen.map(|other| sums[*other]).fold(0.0, f32::max);
-                let score = (sums[entity] + BESIDE * neighbours) * factor + NAMED_ALONE * strength;
+                let neighbours = entry.neighbours.iter().filter(|neighbour| visible[**neighbour]);
+                let best_neighbour = neighbours.map(|neighbour| sums[*neighbour]).fold(0.0, f32::max);
+                let score = (sums[entity] + NEIGHBOUR * best_neighbour) * factor + NAMED_ALONE * strength;
                 if score > 0.0 {
-                    scores.push(((at, entity), score));
+                    scores.push(((catalog, entity), score));
                 }
             }
         }
         scores
     }
 
-    /// What share of the intent the first rows answer together.
-    fn answered_share(&self, asked: &IntentWords, order: &[(EntityPosition, f32)]) -> f32 {
-        let rows: Vec<usize> = order.iter().take(ANSWERING).map(|((c, entity), _)| self.from[*c] + entity).collect();
-        let (mut found, mut all) = (0.0, 0.0);
-        for (word_hits, word) in self.word_hits.iter().zip(&asked.words) {
+    /// Returns the share of the intent that the first rows answer together.
+    fn answered_share(&self, intent: &IntentWords, order: &[(EntityPosition, f32)]) -> f32 {
+        let rows: Vec<usize> = order
+            .iter()
+            .take(ANSWERING_ROWS)
+            .map(|((catalog, entity), _)| self.first_entity[*catalog] + entity)
+            .collect();
+        let mut answered = 0.0;
+        let mut all = 0.0;
+        for (word_hits, word) in self.word_hits.iter().zip(&intent.words) {
             let hits = word_hits.hits.iter().filter(|(entity, _)| rows.contains(entity));
             let best = hits.map(|(_, strength)| *strength).fold(0.0, f32::max);
-            found += word_hits.worth * best;
-            // A number or a name that nothing here has is no sign that there is nothing here.
-            if !word.value || best > 0.0 {
+            answered += word_hits.worth * best;
+            // A value that no catalog has is no sign that nothing fits: values are in the rows of an API.
+            if !word.is_value || best > 0.0 {
                 all += word_hits.worth;
             }
         }
-        if all > 0.0 { found / all } else { 0.0 }
+        if all > 0.0 { answered / all } else { 0.0 }
     }
 
-    /// How strongly the intent's words stand in one entity, added up; the names of APIs do not count.
-    fn match_total(&self, asked: &IntentWords, (catalog, entity): EntityPosition) -> f32 {
-        let here = self.from[catalog] + entity;
-        let strength =
-            |word_hits: &WordHits| word_hits.hits.iter().find(|(at, _)| *at == here).map_or(0.0, |(_, s)| *s);
-        let words = self.word_hits.iter().zip(&asked.words).filter(|(_, word)| !word.api);
+    /// Returns the sum of how strongly the words of the intent match one entity. Names of APIs do not count.
+    fn match_total(&self, intent: &IntentWords, (catalog, entity): EntityPosition) -> f32 {
+        let number = self.first_entity[catalog] + entity;
+        let strength = |word_hits: &WordHits| {
+            word_hits.hits.iter().find(|(entity, _)| *entity == number).map_or(0.0, |(_, strength)| *strength)
+        };
+        let words = self.word_hits.iter().zip(&intent.words).filter(|(_, word)| !word.names_api);
         words.map(|(word_hits, word)| word.weight * strength(word_hits)).sum()
     }
 }
 
-/// The best first, each further row of an API counting less, so that one API does not fill the answer.
+/// Sorts the entities, the best first, and lowers each further row of an API, so that one API does not fill the answer.
 fn spread_over_apis(
     catalogs: &[&CatalogIndex],
-    asked: &IntentWords,
+    intent: &IntentWords,
     mut scores: Vec<(EntityPosition, f32)>,
 ) -> Vec<(EntityPosition, f32)> {
-    let again = match asked.named.strength.iter().filter(|strength| **strength >= 1.0).count() {
-        1 => REPEAT_FACTORS[0],
-        0 => REPEAT_FACTORS[1],
-        _ => REPEAT_FACTORS[2],
+    let next_row_factor = match intent.named_apis.strength.iter().filter(|strength| **strength >= 1.0).count() {
+        0 => NEXT_ROW_NONE_NAMED,
+        1 => NEXT_ROW_ONE_NAMED,
+        _ => NEXT_ROW_SEVERAL_NAMED,
     };
     let by_score = |a: &(EntityPosition, f32), b: &(EntityPosition, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     scores.sort_by(by_score);
     let mut rows = vec![0_i32; catalogs.len()];
     for ((catalog, _), score) in &mut scores {
-        *score *= again.powi(rows[*catalog]);
+        *score *= next_row_factor.powi(rows[*catalog]);
         rows[*catalog] += 1;
     }
     scores.sort_by(by_score);

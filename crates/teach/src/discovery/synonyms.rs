@@ -1,5 +1,5 @@
-//! Words for other words: what lets an intent find an entity whose name it does not say.
-//! Invariant: data only (`synonyms.txt`); a stem never leads to itself.
+//! Synonyms, by which an intent finds an entity without saying its name.
+//! Invariant: all synonyms are data (`synonyms.txt`). A stem is never its own synonym.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use crate::words::stems;
 
 const TEXT: &str = include_str!("synonyms.txt");
 
-/// From a stem, or two of them in a row with `_` between, to the stems it may stand for.
+/// The stems that a stem may stand for. A key is one stem, or two that follow each other, joined by `_`.
 #[derive(Debug)]
 pub struct Synonyms(HashMap<String, BTreeSet<String>>);
 
@@ -22,7 +22,7 @@ impl Synonyms {
         for line in lines {
             let (from, to) = line.split_once('>').unwrap_or((line, line));
             let from: Vec<String> = from.split_whitespace().map(|word| stems(word).join("_")).collect();
-            // What is found is one word: a target of two is two targets.
+            // A target matches single words of a catalog, so a target of two words counts as two targets.
             let to: Vec<String> = to.split_whitespace().flat_map(stems).collect();
             for key in from.iter().filter(|key| !key.is_empty()) {
                 let targets = to.iter().filter(|stem| key.split('_').all(|part| part != stem.as_str()));
@@ -32,6 +32,7 @@ impl Synonyms {
         Self(map)
     }
 
+    /// Returns the stems that a stem, or a pair joined by `_`, may stand for.
     pub fn of<'a>(&'a self, stem: &str) -> impl Iterator<Item = &'a str> {
         self.0.get(stem).into_iter().flatten().map(String::as_str)
     }
@@ -46,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_lead_everywhere_and_arrows_one_way() {
+    fn a_group_is_symmetric_and_an_arrow_is_not() {
         let synonyms = Synonyms::read("# an idea\nbuyer client\numbrella > rains\nfront_page > top");
         assert_eq!(of(&synonyms, "buyer"), ["client"]);
         assert_eq!(of(&synonyms, "client"), ["buyer"]);
@@ -56,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn no_word_stands_for_itself() {
+    fn no_stem_is_its_own_synonym() {
         let built_in = Synonyms::built_in();
         assert!(built_in.0.iter().all(|(from, to)| !to.contains(from)));
     }
 
-    /// A line that says nothing, or a word that is a filler, is a mistake of the file.
+    /// A word that is a filler has no stem, so it would have no effect in the file.
     #[test]
-    fn every_word_of_the_file_is_kept() {
+    fn every_word_of_the_file_has_a_stem() {
         for line in TEXT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             for word in line.split_whitespace().filter(|word| *word != ">") {
                 assert_eq!(stems(word).len(), word.split('_').count(), "{word} in `{line}`");

@@ -1,5 +1,5 @@
-//! The append-only list of what a session's symbols mean: `e#`, `m#`, `p#`, `r#`.
-//! Invariant: `extend` never changes an entry that exists, and gives the same wave for the same ledger and seeds in any order.
+//! The ledger: the append-only list of what a session's symbols `e#`, `m#`, `p#` and `r#` mean.
+//! Invariant: `extend` never changes an entry that exists, and adds the same wave for the same seeds in any order.
 
 mod symbol_index;
 
@@ -12,20 +12,22 @@ use lang::scope::{ExposedEntity, Scope, SlotMeaning};
 use serde::{Deserialize, Serialize};
 
 use crate::exposure::{Exposure, capabilities_returning, is_readable};
-use crate::seed::{Catalogs, Seed, SeedError, TeachRequest};
+use crate::request::{Catalogs, Seed, SeedError, TeachRequest};
 use crate::shown_slots::{RowSlots, shown_fields};
 
 pub use symbol_index::SymbolIndex;
 
+/// The meanings of a session's symbols. The number of a symbol is the position of its entry, counted from 1, so entries are
+/// never removed or moved. A ledger is stored with its session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// `e1` is the first.
+    /// The meanings of `e1`, `e2`, …
     entities: Vec<EntityEntry>,
-    /// `p1` is the first.
+    /// The meanings of `p1`, `p2`, …
     slots: Vec<SlotEntry>,
-    /// `r1` is the first.
+    /// The meanings of `r1`, `r2`, …
     relations: Vec<RelationEntry>,
-    /// `m1` is the first.
+    /// The meanings of `m1`, `m2`, … The field has a default because ledgers may be stored without it.
     #[serde(default)]
     methods: Vec<MethodEntry>,
 }
@@ -36,11 +38,12 @@ struct EntityEntry {
     entity: String,
 }
 
-/// Two slots share a symbol exactly when catalog, name and type are the same.
+/// A field or a parameter. Two slots share a symbol exactly if their catalog, name and type are the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct SlotEntry {
     catalog: CatalogId,
     name: String,
+    /// The type as text.
     #[serde(rename = "type")]
     kind: String,
 }
@@ -48,6 +51,7 @@ struct SlotEntry {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct RelationEntry {
     catalog: CatalogId,
+    /// The entity that the relation leads from.
     entity: String,
     name: String,
 }
@@ -59,17 +63,21 @@ struct MethodEntry {
     capability: String,
 }
 
+/// The result of [`Ledger::extend`].
 pub struct Extension {
+    /// The old ledger and the additions.
     pub ledger: Ledger,
+    /// The additions, which are not taught yet.
     pub wave: Wave,
 }
 
+/// One addition to a ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wave {
     pub entities: Vec<TaughtEntity>,
-    /// Of new and of old entities.
+    /// Relations of entities of this wave and of earlier ones.
     pub relations: Vec<TaughtRelation>,
-    /// Of new and of old entities.
+    /// Methods of entities of this wave and of earlier ones.
     pub methods: Vec<TaughtMethod>,
 }
 
@@ -83,18 +91,20 @@ pub struct TaughtEntity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaughtRelation {
     pub symbol: String,
-    /// Symbols of the entities it leads from and to.
+    /// The symbol of the entity that the relation leads from.
     pub from: String,
+    /// The symbol of the entity that the relation leads to.
     pub to: String,
     pub name: String,
     pub catalog: CatalogId,
+    /// The name of the entity that the relation leads from.
     pub entity: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaughtMethod {
     pub symbol: String,
-    /// Symbol of the entity it belongs to.
+    /// The symbol of the entity that the method belongs to.
     pub of: String,
     pub catalog: CatalogId,
     pub entity: String,
@@ -108,10 +118,10 @@ impl Wave {
 }
 
 impl Ledger {
-    /// Adds what the call exposes; a seed that is wrong adds nothing at all.
-    pub fn extend(&self, catalogs: &Catalogs, ask: &TeachRequest<'_>) -> Result<Extension, SeedError> {
+    /// Adds everything that the request exposes. A request with a wrong seed adds nothing at all.
+    pub fn extend(&self, catalogs: &Catalogs, request: &TeachRequest<'_>) -> Result<Extension, SeedError> {
         let earlier = self.entities.iter().map(|e| (&e.catalog, e.entity.as_str()));
-        let exposure = Exposure::of(catalogs, ask, earlier)?;
+        let exposure = Exposure::of(catalogs, request, earlier)?;
         let mut ledger = self.clone();
         let entities = ledger.add_entities(&exposure);
         let methods = ledger.add_methods(&exposure);
@@ -126,16 +136,17 @@ impl Ledger {
     fn add_entities(&mut self, exposure: &Exposure<'_>) -> Vec<TaughtEntity> {
         let known: HashSet<(&CatalogId, &str)> =
             self.entities.iter().map(|e| (&e.catalog, e.entity.as_str())).collect();
-        let entry = |(catalog, entity): &(&CatalogId, &str)| EntityEntry {
-            catalog: (*catalog).clone(),
-            entity: (*entity).to_owned(),
-        };
-        let new: Vec<EntityEntry> = exposure.entities.iter().filter(|e| !known.contains(*e)).map(entry).collect();
+        let new: Vec<EntityEntry> = exposure
+            .entities
+            .iter()
+            .filter(|entity| !known.contains(*entity))
+            .map(|(catalog, entity)| EntityEntry { catalog: (*catalog).clone(), entity: (*entity).to_owned() })
+            .collect();
         let mut taught = Vec::new();
-        for new in new {
-            self.entities.push(new.clone());
+        for entry in new {
+            self.entities.push(entry.clone());
             let symbol = format!("e{}", self.entities.len());
-            taught.push(TaughtEntity { symbol, catalog: new.catalog, entity: new.entity });
+            taught.push(TaughtEntity { symbol, catalog: entry.catalog, entity: entry.entity });
         }
         taught
     }
@@ -143,36 +154,41 @@ impl Ledger {
     fn add_methods(&mut self, exposure: &Exposure<'_>) -> Vec<TaughtMethod> {
         let known: HashSet<(&CatalogId, &str, &str)> =
             self.methods.iter().map(|m| (&m.catalog, m.entity.as_str(), m.capability.as_str())).collect();
-        let entry = |(catalog, entity, capability): &(&CatalogId, &str, &str)| MethodEntry {
-            catalog: (*catalog).clone(),
-            entity: (*entity).to_owned(),
-            capability: (*capability).to_owned(),
-        };
-        let new: Vec<MethodEntry> = exposure.methods.iter().filter(|m| !known.contains(*m)).map(entry).collect();
+        let new: Vec<MethodEntry> = exposure
+            .methods
+            .iter()
+            .filter(|method| !known.contains(*method))
+            .map(|(catalog, entity, capability)| MethodEntry {
+                catalog: (*catalog).clone(),
+                entity: (*entity).to_owned(),
+                capability: (*capability).to_owned(),
+            })
+            .collect();
         let mut taught = Vec::new();
-        for new in new {
-            let of = self.symbol_of(&new.catalog, &new.entity).unwrap_or_default();
-            self.methods.push(new.clone());
+        for entry in new {
+            let of = self.symbol_of(&entry.catalog, &entry.entity).unwrap_or_default();
+            self.methods.push(entry.clone());
             let symbol = format!("m{}", self.methods.len());
-            let MethodEntry { catalog, entity, capability } = new;
+            let MethodEntry { catalog, entity, capability } = entry;
             taught.push(TaughtMethod { symbol, of, catalog, entity, capability });
         }
         taught
     }
 
+    /// Adds every relation whose two ends are exposed, also between entities of earlier waves and of this one.
     fn add_relations(&mut self, catalogs: &Catalogs) -> Vec<TaughtRelation> {
-        let symbols: BTreeMap<(&CatalogId, &str), usize> =
-            self.entities.iter().enumerate().map(|(n, e)| ((&e.catalog, e.entity.as_str()), n + 1)).collect();
+        let numbers: BTreeMap<(&CatalogId, &str), usize> =
+            self.entities.iter().zip(1..).map(|(e, n)| ((&e.catalog, e.entity.as_str()), n)).collect();
         let known: BTreeSet<&RelationEntry> = self.relations.iter().collect();
+        // A map in the order of the entries, so that the numbers do not depend on the order of the seeds.
         let mut new = BTreeMap::new();
-        for (&(id, from), &at) in &symbols {
+        for (&(id, from), from_number) in &numbers {
             let entity = catalogs.get(id).and_then(|c| c.entity(from));
             for relation in entity.into_iter().flat_map(|e| e.relations.values()) {
-                let Some(to) = symbols.get(&(id, relation.target.as_str())) else { continue };
-                let (catalog, entity, name) = (id.clone(), from.to_owned(), relation.name.clone());
-                let found = RelationEntry { catalog, entity, name };
-                if !known.contains(&found) {
-                    new.insert(found, (format!("e{at}"), format!("e{to}")));
+                let Some(to_number) = numbers.get(&(id, relation.target.as_str())) else { continue };
+                let entry = RelationEntry { catalog: id.clone(), entity: from.to_owned(), name: relation.name.clone() };
+                if !known.contains(&entry) {
+                    new.insert(entry, (format!("e{from_number}"), format!("e{to_number}")));
                 }
             }
         }
@@ -197,8 +213,8 @@ impl Ledger {
         self.slots.extend(new);
     }
 
-    /// Fields and parameters of all that is exposed. The last argument says whether a row of the table names it: the words of a
-    /// search and a key of one part are written without a name.
+    /// Calls `visit` for each field and parameter of everything that is exposed. The last argument of `visit` says whether a row
+    /// of the table names the slot: the text of a search and a key of one part are written without a name.
     pub(crate) fn visit_slots<'a>(
         &self,
         catalogs: &'a Catalogs,
@@ -207,15 +223,14 @@ impl Ledger {
         for entry in &self.entities {
             let Some(catalog) = catalogs.get(&entry.catalog) else { continue };
             let Some(entity) = catalog.entity(&entry.entity) else { continue };
-            let described = self.describes_fields_of(catalog, &entity.name);
+            let is_described = self.describes_fields_of(catalog, &entity.name);
             let shown: Vec<&str> = shown_fields(entity).map(|f| f.name.as_str()).collect();
             for field in entity.fields.values() {
                 let in_key = entity.key.len() > 1 && entity.key.contains(&field.name);
-                let named = (described && shown.contains(&field.name.as_str())) || in_key;
-                visit(catalog, &field.name, &field.kind, named);
+                let is_named = (is_described && shown.contains(&field.name.as_str())) || in_key;
+                visit(catalog, &field.name, &field.kind, is_named);
             }
-            let queries = catalog.queries(&entity.name).chain(catalog.searches(&entity.name));
-            for capability in queries {
+            for capability in catalog.queries(&entity.name).chain(catalog.searches(&entity.name)) {
                 visit_params(catalog, capability, &mut visit);
             }
             for param in catalog.get_of(&entity.name).into_iter().flat_map(|c| c.params.values()) {
@@ -229,21 +244,16 @@ impl Ledger {
         }
     }
 
-    /// Whether something that the session can write gives rows of it, so that its fields are named.
+    /// Returns whether the table names the fields of the entity, because a read, a taught method or a taught relation gives rows
+    /// of it.
     pub(crate) fn describes_fields_of(&self, catalog: &Catalog, entity: &str) -> bool {
-        let mine = |at: &CatalogId| *at == catalog.id;
-        let methods = self.methods.iter().filter(|m| mine(&m.catalog));
-        let gives = |c: &Capability| c.gives_rows() && c.returns == entity;
         is_readable(catalog, entity)
-            || methods.filter_map(|m| catalog.capability(&m.capability)).any(gives)
-            || self
-                .relations
-                .iter()
-                .filter(|r| mine(&r.catalog))
-                .any(|r| relation_leads_to(catalog, &r.entity, &r.name, entity))
+            || self.has_method_returning(catalog, entity)
+            || self.has_relation_to(catalog, entity)
     }
 
-    /// Whether a key of several parts is needed by more than one row, all of them written on an instance.
+    /// Returns whether more than one row is written on an instance of an entity whose key has several parts. Such a key is
+    /// spelled out in the first of these rows only.
     pub(crate) fn repeats_a_key(&self, catalogs: &Catalogs) -> bool {
         let mut rows: HashMap<(&CatalogId, &str), usize> = HashMap::new();
         for (catalog, entity) in self.exposed_entities(catalogs) {
@@ -252,7 +262,7 @@ impl Ledger {
             }
         }
         for relation in &self.relations {
-            // Without a get a relation is written on a list.
+            // The relations of an entity without a get are written on a list, so they add no row to count.
             rows.entry((&relation.catalog, &relation.entity)).and_modify(|n| *n += 1);
         }
         for (catalog, method) in self.taught_methods(catalogs).filter(|(_, m)| m.needs_anchor()) {
@@ -263,74 +273,82 @@ impl Ledger {
         rows.into_values().any(|n| n > 1)
     }
 
-    /// An entity that is only embedded in rows of others cannot be reached without one of them.
+    /// Refuses an entity that nothing taught reads or calls. Such an entity is only a part of rows of others, so the error names
+    /// up to five entities that have it.
     fn require_callable(&self, catalogs: &Catalogs, taught: &TaughtEntity) -> Result<(), SeedError> {
         let Some(catalog) = catalogs.get(&taught.catalog) else { return Ok(()) };
-        let called = || self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
-        let followed = || {
-            let mut relations = self.relations.iter().filter(|r| r.catalog == taught.catalog);
-            relations.any(|r| relation_leads_to(catalog, &r.entity, &r.name, &taught.entity))
-        };
-        let answered = || {
-            let mut mine = self.methods.iter().filter(|m| m.catalog == taught.catalog);
-            mine.any(|m| {
-                catalog.capability(&m.capability).is_some_and(|c| c.gives_rows() && c.returns == taught.entity)
-            })
-        };
-        if is_readable(catalog, &taught.entity) || called() || followed() || answered() {
+        let has_method = self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
+        if has_method || self.describes_fields_of(catalog, &taught.entity) {
             return Ok(());
         }
-        let holds = |e: &&catalog::Entity| e.relations.values().any(|r| r.target == taught.entity);
-        let capabilities_returning = capabilities_returning(catalog, &taught.entity).map(|c| c.entity.as_str());
-        let holders: BTreeSet<&str> =
-            catalog.offered().filter(holds).map(|e| e.name.as_str()).chain(capabilities_returning).collect();
-        let holders = holders.into_iter().take(5).map(str::to_owned).collect();
-        let (api, entity) = (taught.catalog.to_string(), taught.entity.clone());
-        Err(SeedError::OnlyAPart { api, entity, holders })
+        let related = catalog.offered().filter(|e| e.relations.values().any(|r| r.target == taught.entity));
+        let returning = capabilities_returning(catalog, &taught.entity).map(|c| c.entity.as_str());
+        let holders: BTreeSet<&str> = related.map(|e| e.name.as_str()).chain(returning).collect();
+        Err(SeedError::OnlyAPart {
+            api: taught.catalog.to_string(),
+            entity: taught.entity.clone(),
+            holders: holders.into_iter().take(5).map(str::to_owned).collect(),
+        })
     }
 
-    /// All that it holds and these catalogs show, as one wave.
+    fn has_method_returning(&self, catalog: &Catalog, entity: &str) -> bool {
+        let mut methods = self.methods.iter().filter(|m| m.catalog == catalog.id);
+        methods.any(|m| catalog.capability(&m.capability).is_some_and(|c| c.gives_rows() && c.returns == entity))
+    }
+
+    fn has_relation_to(&self, catalog: &Catalog, entity: &str) -> bool {
+        let mut relations = self.relations.iter().filter(|r| r.catalog == catalog.id);
+        relations.any(|r| {
+            let relation = catalog.entity(&r.entity).and_then(|e| e.relations.get(&r.name));
+            relation.is_some_and(|relation| relation.target == entity)
+        })
+    }
+
+    /// Returns everything that the ledger holds and these catalogs show as one wave. Numbers stay those of the ledger: a hidden
+    /// entry leaves a gap.
     pub fn to_wave(&self, catalogs: &Catalogs) -> Wave {
         let shown = |id: &CatalogId, entity: &str| catalogs.get(id).filter(|c| c.offers(entity));
         let mut wave = Wave::default();
         for (entry, n) in self.entities.iter().zip(1..) {
             if shown(&entry.catalog, &entry.entity).is_some() {
-                let (catalog, entity) = (entry.catalog.clone(), entry.entity.clone());
+                let EntityEntry { catalog, entity } = entry.clone();
                 wave.entities.push(TaughtEntity { symbol: format!("e{n}"), catalog, entity });
             }
         }
-        for (RelationEntry { catalog, entity, name }, n) in self.relations.iter().zip(1..) {
-            let found = shown(catalog, entity).and_then(|c| c.entity(entity)?.relations.get(name));
-            let target = found.and_then(|r| shown(catalog, &r.target).map(|_| r.target.as_str()));
-            let to = target.and_then(|target| self.symbol_of(catalog, target));
-            if let (Some(from), Some(to)) = (self.symbol_of(catalog, entity), to) {
-                let (symbol, name) = (format!("r{n}"), name.clone());
-                let (catalog, entity) = (catalog.clone(), entity.clone());
-                wave.relations.push(TaughtRelation { symbol, from, to, name, catalog, entity });
+        for (entry, n) in self.relations.iter().zip(1..) {
+            let catalog = shown(&entry.catalog, &entry.entity);
+            let relation = catalog.and_then(|c| c.entity(&entry.entity)?.relations.get(&entry.name));
+            let target = relation.map(|r| r.target.as_str()).filter(|t| shown(&entry.catalog, t).is_some());
+            let from = self.symbol_of(&entry.catalog, &entry.entity);
+            let to = target.and_then(|target| self.symbol_of(&entry.catalog, target));
+            if let (Some(from), Some(to)) = (from, to) {
+                let RelationEntry { catalog, entity, name } = entry.clone();
+                wave.relations.push(TaughtRelation { symbol: format!("r{n}"), from, to, name, catalog, entity });
             }
         }
-        for (MethodEntry { catalog, entity, capability }, n) in self.methods.iter().zip(1..) {
-            let found = shown(catalog, entity).and_then(|c| c.capability(capability));
-            if let (Some(_), Some(of)) = (found, self.symbol_of(catalog, entity)) {
-                let (catalog, entity, capability) = (catalog.clone(), entity.clone(), capability.clone());
+        for (entry, n) in self.methods.iter().zip(1..) {
+            let catalog = shown(&entry.catalog, &entry.entity);
+            let capability = catalog.and_then(|c| c.capability(&entry.capability));
+            if let (Some(_), Some(of)) = (capability, self.symbol_of(&entry.catalog, &entry.entity)) {
+                let MethodEntry { catalog, entity, capability } = entry.clone();
                 wave.methods.push(TaughtMethod { symbol: format!("m{n}"), of, catalog, entity, capability });
             }
         }
         wave
     }
 
-    /// `e4` of an exposed entity.
+    /// Returns the symbol of an exposed entity, such as `e4`.
     pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
-        let at = self.entities.iter().position(|e| e.entity == entity && &e.catalog == catalog)?;
-        Some(format!("e{}", at + 1))
+        let position = self.entities.iter().position(|e| e.entity == entity && &e.catalog == catalog)?;
+        Some(format!("e{}", position + 1))
     }
 
-    /// Exposed entities with their catalogs, in the order of their symbols.
+    /// Returns the exposed entities with their catalogs, in the order of their symbols.
     pub fn exposed_entities<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
         self.entities.iter().filter_map(|entry| Some((catalogs.get(&entry.catalog)?, entry.entity.as_str())))
     }
 
-    /// Methods with their catalogs, in the order of their symbols.
+    /// Returns the methods with their catalogs, in the order of their symbols.
     pub fn taught_methods<'a>(
         &'a self,
         catalogs: &'a Catalogs,
@@ -341,16 +359,15 @@ impl Ledger {
         })
     }
 
-    /// What would have to be asked for to get all of it again.
+    /// Returns the seeds that teach a new session everything that this ledger holds.
     pub fn seeds(&self) -> Vec<Seed> {
-        let methods = |at: &EntityEntry| {
-            let mine = self.methods.iter().filter(|m| m.catalog == at.catalog && m.entity == at.entity);
-            mine.map(|m| m.capability.clone()).collect()
-        };
-        let seed = |at: &EntityEntry| Seed {
-            catalog: at.catalog.clone(),
-            entity: at.entity.clone(),
-            capabilities: methods(at),
+        let seed = |entry: &EntityEntry| {
+            let methods = self.methods.iter().filter(|m| m.catalog == entry.catalog && m.entity == entry.entity);
+            Seed {
+                catalog: entry.catalog.clone(),
+                entity: entry.entity.clone(),
+                capabilities: methods.map(|m| m.capability.clone()).collect(),
+            }
         };
         self.entities.iter().map(seed).collect()
     }
@@ -359,18 +376,19 @@ impl Ledger {
         self.entities.len()
     }
 
-    /// Catalogs with at least one exposed entity.
+    /// Returns the catalogs that have at least one exposed entity.
     pub fn catalogs(&self) -> BTreeSet<&CatalogId> {
         self.entities.iter().map(|e| &e.catalog).collect()
     }
 
-    /// What the symbols mean, for the checker. What a catalog no longer shows to this caller has no meaning.
+    /// Returns the meanings of the symbols for the checker. A symbol has no meaning if its catalog does not show the entity to
+    /// this caller.
     pub fn scope(&self, catalogs: &Catalogs) -> Scope {
         let mut scope = Scope::default();
-        let mut at = BTreeMap::new();
+        let mut positions = BTreeMap::new();
         for (n, entry) in self.entities.iter().enumerate() {
             let Some(catalog) = catalogs.get(&entry.catalog).filter(|c| c.offers(&entry.entity)) else { continue };
-            at.insert((&entry.catalog, entry.entity.as_str()), scope.entities.len());
+            positions.insert((&entry.catalog, entry.entity.as_str()), scope.entities.len());
             scope.entities.push(ExposedEntity {
                 symbol: format!("e{}", n + 1),
                 catalog: catalog.clone(),
@@ -380,13 +398,13 @@ impl Ledger {
             });
         }
         for (n, entry) in self.relations.iter().enumerate() {
-            if let Some(of) = at.get(&(&entry.catalog, entry.entity.as_str())) {
-                scope.entities[*of].relations.insert(format!("r{}", n + 1), entry.name.clone());
+            if let Some(position) = positions.get(&(&entry.catalog, entry.entity.as_str())) {
+                scope.entities[*position].relations.insert(format!("r{}", n + 1), entry.name.clone());
             }
         }
         for (n, entry) in self.methods.iter().enumerate() {
-            if let Some(of) = at.get(&(&entry.catalog, entry.entity.as_str())) {
-                scope.entities[*of].methods.insert(format!("m{}", n + 1), entry.capability.clone());
+            if let Some(position) = positions.get(&(&entry.catalog, entry.entity.as_str())) {
+                scope.entities[*position].methods.insert(format!("m{}", n + 1), entry.capability.clone());
             }
         }
         let meaning = |slot: &SlotEntry| SlotMeaning { catalog: slot.catalog.clone(), name: slot.name.as_str().into() };
@@ -395,7 +413,7 @@ impl Ledger {
     }
 }
 
-/// Parameters of what a row stands for; the words of a search and what is beyond the shown ones have no name there.
+/// Visits the parameters of a capability. A row does not name the text of a search and the parameters that it only counts.
 fn visit_params<'a>(
     catalog: &'a Catalog,
     capability: &'a Capability,
@@ -404,13 +422,9 @@ fn visit_params<'a>(
     let RowSlots { filled, optional, .. } = RowSlots::of(capability);
     for param in capability.params.values() {
         let is_this = |p: &&Param| p.name == param.name;
-        let named = filled.iter().any(is_this) || optional.iter().any(is_this);
-        visit(catalog, &param.name, &param.kind, named);
+        let is_named = filled.iter().any(is_this) || optional.iter().any(is_this);
+        visit(catalog, &param.name, &param.kind, is_named);
     }
-}
-
-fn relation_leads_to(catalog: &Catalog, from: &str, relation: &str, to: &str) -> bool {
-    catalog.entity(from).and_then(|e| e.relations.get(relation)).is_some_and(|r| r.target == to)
 }
 
 fn slot_entry(catalog: &Catalog, name: &str, kind: &Type) -> SlotEntry {

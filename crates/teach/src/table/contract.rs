@@ -1,194 +1,217 @@
-//! How to read the table and write a program: the lines before the rows that need them.
-//! Invariant: at most 400 o200k tokens in all; a line stands before the first wave whose rows use what it explains, once.
+//! The contract: the lines before a table's rows that say how to read it and how to write a program.
+//! Invariant: the lines have at most 400 o200k tokens together. A line stands once, before the first wave whose rows need it.
 //!
-//! Readers who had nothing but these lines and a table wrote right programs on the first try (the design's trial, which used
-//! symbols): change the wording only with a trial like that one.
+//! The wording was tried with readers that had nothing but these lines and a table, and wrote right programs on the first try
+//! (docs/teaching.md). Change it only with such a trial.
 
 use catalog::{Capability, Entity};
 
-use super::kinds::is_long;
+use super::slot_types::is_long;
 use crate::ledger::Ledger;
-use crate::seed::Catalogs;
+use crate::request::Catalogs;
 use crate::settings::SlotStyle;
 use crate::shown_slots::{RowSlots, leading_key_slots};
 
-/// What the rows of a session use, so that nothing else is explained.
+/// The features that the rows of a session use. The contract explains these and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableFeatures {
+    /// There is an entity, and so a table.
     entities: bool,
+    /// An entity has a search.
     search: bool,
-    /// Something is called by name.
+    /// A capability is called by name.
     methods: bool,
-    /// Something that is called changes something.
+    /// A method changes something.
     effects: bool,
-    /// A slot that holds long text.
+    /// A method takes a long text, which is written as a block.
     blocks: bool,
-    /// A key of several parts that more than one row needs: it is spelled out once.
-    keys: bool,
-    /// Lists and calls that begin with all slots of such a key but its last, enough of them to be worth a sentence.
-    pub leads: bool,
-    /// A key of several parts, whose slots are not named once more among the fields.
-    compound: bool,
+    /// More than one row needs a key of several parts, so `e1(..)` stands for it.
+    repeats_a_key: bool,
+    /// Lists and calls begin with such a key but its last slot, and `..` stands for it. There are enough of them to be worth a
+    /// sentence of the contract.
+    pub abbreviates_keys: bool,
+    /// An entity has a key of several parts, which are not named again among its fields.
+    long_keys: bool,
 }
 
-/// So many rows save as much as it costs to say how they are read.
+/// The number of rows with `..` that save as many tokens as their explanation costs.
 const WORTH_A_SENTENCE: usize = 6;
 
 impl TableFeatures {
     pub fn of(ledger: &Ledger, catalogs: &Catalogs) -> Self {
-        let mut uses = Self { keys: ledger.repeats_a_key(catalogs), ..Self::default() };
-        let mut led_calls = 0;
+        let mut features = Self { repeats_a_key: ledger.repeats_a_key(catalogs), ..Self::default() };
+        let mut abbreviated_rows = 0;
         for (catalog, name) in ledger.exposed_entities(catalogs) {
-            uses.entities = true;
-            uses.search |= catalog.searches(name).next().is_some();
+            features.entities = true;
+            features.search |= catalog.searches(name).next().is_some();
             let Some(entity) = catalog.entity(name) else { continue };
-            uses.compound |= entity.key.len() > 1;
+            features.long_keys |= entity.key.len() > 1;
             if catalog.get_of(name).is_some() {
-                led_calls +=
-                    catalog.queries(name).chain(catalog.searches(name)).filter(|c| starts_with_key(entity, c)).count();
+                let lists = catalog.queries(name).chain(catalog.searches(name));
+                abbreviated_rows += lists.filter(|c| starts_with_key(entity, c)).count();
             }
         }
         for (catalog, capability) in ledger.taught_methods(catalogs) {
-            uses.methods = true;
-            uses.effects |= !capability.kind.is_read();
-            uses.blocks |= takes_text(capability);
-            let entity = catalog.entity(&capability.entity).filter(|_| !capability.needs_anchor());
-            led_calls += usize::from(entity.is_some_and(|entity| starts_with_key(entity, capability)));
+            features.methods = true;
+            features.effects |= !capability.kind.is_read();
+            features.blocks |= capability.params.values().any(|p| is_long(&p.kind));
+            let entity = catalog.entity(&capability.entity).filter(|_| !capability.teaches_anchor());
+            abbreviated_rows += usize::from(entity.is_some_and(|entity| starts_with_key(entity, capability)));
         }
-        uses.leads = led_calls >= WORTH_A_SENTENCE;
-        uses
+        features.abbreviates_keys = abbreviated_rows >= WORTH_A_SENTENCE;
+        features
     }
 }
 
+/// Returns whether the row of the capability begins with the slots of the entity's key but its last.
 fn starts_with_key(entity: &Entity, capability: &Capability) -> bool {
     entity.key.len() > 2 && leading_key_slots(entity, &RowSlots::of(capability).filled) > 0
 }
 
-fn takes_text(capability: &Capability) -> bool {
-    capability.params.values().any(|p| is_long(&p.kind))
-}
-
-/// The examples of the lines, by symbol or by name.
-struct Words {
-    opt: &'static str,
-    key: &'static str,
+/// The examples in the lines, which write slots in the style of the table.
+struct ContractExamples {
+    /// Filters after a search.
+    search_filters: &'static str,
+    /// A reference to a row by its key.
+    reference: &'static str,
+    /// The first line of a block of text.
     block: &'static str,
+    /// A path through a reference.
     follow: &'static str,
-    then: &'static str,
+    /// The steps that may follow an expression.
+    steps: &'static str,
+    /// An effect for each row.
     each: &'static str,
-    made: &'static str,
+    /// A new row for each row.
+    new_rows: &'static str,
+    /// A template over rows.
     render: &'static str,
+    /// How the right cells write slots.
     slots: &'static str,
-    /// What is said where keys have several parts.
-    compound: &'static str,
+    /// The sentence about keys of several parts.
+    long_keys: &'static str,
 }
 
-const SYMBOLS: Words = Words {
-    opt: "e1~\"words\"{p7=1}",
-    key: "e1(p1=..)",
+const SYMBOLS: ContractExamples = ContractExamples {
+    search_filters: "e1~\"words\"{p7=1}",
+    reference: "e1(p1=..)",
     block: "#   p5=<<TAG",
     follow: "a slot of type e#: issue.p13.p27",
-    then: ".filter{p4>=3, p5=true} .sort(p4, desc) .limit(5) .first() .distinct(p4) .aggregate(n=count, s=sum(p4)) .group_by(p4, n=count) [p1, p4]",
+    steps: ".filter{p4>=3, p5=true} .sort(p4, desc) .limit(5) .first() .distinct(p4) .aggregate(n=count, s=sum(p4)) .group_by(p4, n=count) [p1, p4]",
     each: "e1(p2=_.p2).m#()",
-    made: "{title: _.p10}",
+    new_rows: "{title: _.p10}",
     render: "rows[p9, p10] <<TAG renders a Jinja template over `rows` (r.p9)",
     slots: "name slots with types (no type: string)",
-    compound: "",
+    long_keys: "",
 };
 
-const NAMES: Words = Words {
-    opt: "e1~\"words\"{year=1}",
-    key: "e1(id=..)",
+const NAMES: ContractExamples = ContractExamples {
+    search_filters: "e1~\"words\"{year=1}",
+    reference: "e1(id=..)",
     block: "#   note=<<TAG",
     follow: "a slot of type e#: issue.owner.name",
-    then: ".filter{votes>=3, done=true} .sort(votes, desc) .limit(5) .first() .distinct(owner) .aggregate(n=count, s=sum(votes)) .group_by(owner, n=count) [title, votes]",
+    steps: ".filter{votes>=3, done=true} .sort(votes, desc) .limit(5) .first() .distinct(owner) .aggregate(n=count, s=sum(votes)) .group_by(owner, n=count) [title, votes]",
     each: "e1(id=_.id).m#()",
-    made: "{title: _.name}",
+    new_rows: "{title: _.name}",
     render: "rows[number, title] <<TAG renders a Jinja template over `rows` (r.number)",
     slots: "list slots with types (no type: string)",
-    compound: " A key's slots are fields too.",
+    long_keys: " A key's slots are fields too.",
 };
 
-/// The lines that `now` needs and `before` did not.
+/// Returns the lines that `now` needs and `before` did not.
 pub fn lines(style: SlotStyle, before: TableFeatures, now: TableFeatures) -> Vec<String> {
-    let words = match style {
+    let examples = match style {
         SlotStyle::Symbols => SYMBOLS,
         SlotStyle::Names => NAMES,
     };
     if !before.entities {
-        return if now.entities { basics(&words, now) } else { Vec::new() };
+        return if now.entities { first_lines(&examples, now) } else { Vec::new() };
     }
     let mut out = Vec::new();
     if now.search && !before.search {
-        out.push(format!("# e1~\"text\" searches: put real words there; opt slots after it: {}.", words.opt));
+        out.push(format!(
+            "# e1~\"text\" searches: put real words there; opt slots after it: {}.",
+            examples.search_filters
+        ));
     }
-    if now.keys && !before.keys && !before.leads && !now.leads {
+    if now.repeats_a_key && !before.repeats_a_key && !before.abbreviates_keys && !now.abbreviates_keys {
         out.push(format!("# {KEYS}."));
     }
-    if now.leads && !before.leads {
+    if now.abbreviates_keys && !before.abbreviates_keys {
         out.push(format!("# {KEYS}; {LEADS}."));
     }
-    if now.compound && !before.compound && !words.compound.is_empty() {
-        out.push(format!("#{}", words.compound));
+    if now.long_keys && !before.long_keys && !examples.long_keys.is_empty() {
+        out.push(format!("#{}", examples.long_keys));
     }
     if now.effects && !before.effects {
         out.push("# () is an effect; effects run in the order written. Call with .m#(slot=value).".to_owned());
-        out.push(each(&words));
+        out.push(each_line(&examples));
     } else if now.methods && !before.methods {
         out.push("# Call with .m#(slot=value).".to_owned());
     }
     if now.blocks && !before.blocks {
         out.push("# Long text is a block:".to_owned());
-        out.extend(block(&words));
+        out.extend(block_lines(&examples));
     }
     out
 }
 
+/// The sentence of `repeats_a_key`.
 const KEYS: &str = "e1(..) has e1's key, spelled out in an earlier row";
+/// The sentence of `abbreviates_keys`, which continues `KEYS`.
 const LEADS: &str = "in {} and .m#() .. is that key without its last slot";
 
-fn each(words: &Words) -> String {
-    format!("# rows => {} runs per row; rows => {} makes new rows.", words.each, words.made)
+fn each_line(examples: &ContractExamples) -> String {
+    format!("# rows => {} runs per row; rows => {} makes new rows.", examples.each, examples.new_rows)
 }
 
-fn block(words: &Words) -> [String; 3] {
-    [words.block.to_owned(), "#   any text".to_owned(), "#   TAG)".to_owned()]
+fn block_lines(examples: &ContractExamples) -> [String; 3] {
+    [examples.block.to_owned(), "#   any text".to_owned(), "#   TAG)".to_owned()]
 }
 
-fn basics(words: &Words, uses: TableFeatures) -> Vec<String> {
-    let order = if uses.effects { "Effects run in the order written; lists" } else { "Lists" };
-    let effect = if uses.effects { ", () effect" } else { "" };
-    let text = if uses.search { " and \"text\" with real words" } else { "" };
-    let keys = match (uses.keys, uses.leads) {
+/// Returns the lines of a session's first wave.
+fn first_lines(examples: &ContractExamples, features: TableFeatures) -> Vec<String> {
+    let order = if features.effects { "Effects run in the order written; lists" } else { "Lists" };
+    let effect = if features.effects { ", () effect" } else { "" };
+    let text = if features.search { " and \"text\" with real words" } else { "" };
+    let keys = match (features.repeats_a_key, features.abbreviates_keys) {
         (_, true) => format!(" {KEYS}; {LEADS}."),
         (true, false) => format!(" {KEYS}."),
         (false, false) => String::new(),
     };
-    let compound = if uses.compound { words.compound } else { "" };
-    let after = if uses.search { format!(", or after a search: {}", words.opt) } else { String::new() };
-    let long = if uses.blocks { ", or a block:" } else { "." };
-    let call = if uses.methods { " Call with .m#(slot=value)." } else { "" };
+    let long_keys = if features.long_keys { examples.long_keys } else { "" };
+    let after =
+        if features.search { format!(", or after a search: {}", examples.search_filters) } else { String::new() };
+    let long = if features.blocks { ", or a block:" } else { "." };
+    let call = if features.methods { " Call with .m#(slot=value)." } else { "" };
     let mut out = vec![
         format!(
             "# Write a program: lines `name = expr`, then one last line of results `expr, expr`. {order} read all pages."
         ),
         format!(
             "# Left cells are expressions to copy; right cells say what they return ([e1] many, e1 one{effect}) and {}.",
-            words.slots
+            examples.slots
         ),
-        format!("# Replace every $ with a value{text}.{keys}{compound} opt slots go into the same {{}} or (){after}."),
+        format!("# Replace every $ with a value{text}.{keys}{long_keys} opt slots go into the same {{}} or (){after}."),
         format!(
             "# Values: \"string\", 42, true, null, [a, b], a reference {}, an earlier name, name.slot{long}",
-            words.key
+            examples.reference
         ),
     ];
-    if uses.blocks {
-        out.extend(block(words));
+    if features.blocks {
+        out.extend(block_lines(examples));
     }
-    out.push(format!("# {{}} on e# filters at the API; comma means and. Follow with .r# or {}.{call}", words.follow));
-    out.push(format!("# Then any of: {}; names you made (n) work like slots.", words.then));
-    out.push(if uses.effects { each(words) } else { format!("# rows => {} makes new rows.", words.made) });
-    out.push(format!("# text = {}; text.content is a string.", words.render));
+    out.push(format!(
+        "# {{}} on e# filters at the API; comma means and. Follow with .r# or {}.{call}",
+        examples.follow
+    ));
+    out.push(format!("# Then any of: {}; names you made (n) work like slots.", examples.steps));
+    out.push(if features.effects {
+        each_line(examples)
+    } else {
+        format!("# rows => {} makes new rows.", examples.new_rows)
+    });
+    out.push(format!("# text = {}; text.content is a string.", examples.render));
     out.push("# More rows: page(s0_pg1). Long runs: wait/cancel(s0_o1).".to_owned());
     out
 }

@@ -1,37 +1,38 @@
-//! A wave as the text a model reads: contract lines, a header, rows with exactly one tab, inside a fence.
-//! Invariant: every left cell parses and checks against the ledger it was rendered from; one that does not is left out and named.
+//! The table of a wave, as the text that a model reads: contract lines, a header, and rows with exactly one tab, in a fence.
+//! Invariant: every left cell parses and checks against the ledger that it was rendered from. A row that does not is left out
+//! and reported.
 
 mod contract;
-mod kinds;
+mod entity_rows;
 mod phrases;
-mod rows;
-
-mod writer;
+mod slot_types;
+mod state;
+mod wave_rows;
 
 use std::iter;
 
 use base::Limits;
 use contract::TableFeatures;
 use lang::{check, syntax};
-use rows::WaveInput;
-
-use crate::settings::SlotStyle;
+use state::WaveInput;
 
 use crate::ledger::{Ledger, Wave};
-use crate::seed::Catalogs;
+use crate::request::Catalogs;
+use crate::settings::SlotStyle;
 
-/// What a session with nothing new says after its symbols.
+/// The sentence after the symbols of a session that a request teaches nothing new.
 pub const UNCHANGED_USE: &str = "Use `plasm` / `plasm_run` with this logical_session_ref.";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedTable {
     /// The fence with everything in it.
     pub text: String,
-    /// Lines that failed their check, with why: a bug of ours, found by tests, logged if one slips through.
+    /// The expressions that failed their check, with the reason. Each is a bug of this crate: tests find it, and a caller logs it.
     pub dropped: Vec<String>,
 }
 
-/// The table of the wave that led from `before` to `ledger`, after the lines of the contract that nothing before it needed.
+/// Renders the table of the wave that led from `before` to `ledger`. The contract lines that earlier waves needed are not
+/// repeated.
 pub fn render_wave(
     style: SlotStyle,
     before: &Ledger,
@@ -40,41 +41,43 @@ pub fn render_wave(
     wave: &Wave,
 ) -> RenderedTable {
     let scope = ledger.scope(catalogs);
-    let mut checker = Checker { limits: Limits::default(), lines: check::TaughtLines::new(&scope) };
+    let mut checker = ExpressionChecker { limits: Limits::default(), lines: check::TaughtLines::new(&scope) };
     let mut text = String::from("```\n");
-    let uses = TableFeatures::of(ledger, catalogs);
-    for line in contract::lines(style, TableFeatures::of(before, catalogs), uses) {
+    let features = TableFeatures::of(ledger, catalogs);
+    for line in contract::lines(style, TableFeatures::of(before, catalogs), features) {
         text.push_str(&line);
         text.push('\n');
     }
     text.push_str("plasm_expr\tMeaning\n");
     let mut dropped = Vec::new();
-    for row in rows::rows(&WaveInput { before, ledger, catalogs, wave, style, leads: uses.leads }) {
-        let wrong: Vec<String> =
+    let abbreviates_keys = features.abbreviates_keys;
+    for row in wave_rows::wave_rows(&WaveInput { before, ledger, catalogs, wave, style, abbreviates_keys }) {
+        let rejections: Vec<String> =
             iter::once(&row.expr).chain(&row.also).filter_map(|expr| checker.rejection(expr)).collect();
-        if wrong.is_empty() {
+        if rejections.is_empty() {
             text.push_str(&row.expr);
             text.push('\t');
             text.push_str(&row.meaning);
             text.push('\n');
         }
-        dropped.extend(wrong);
+        dropped.extend(rejections);
     }
     text.push_str("```");
     RenderedTable { text, dropped }
 }
 
-struct Checker<'s> {
+struct ExpressionChecker<'s> {
     limits: Limits,
+    /// The checker of taught lines, which keeps what it prepared from the scope for all rows of the table.
     lines: check::TaughtLines<'s>,
 }
 
-impl Checker<'_> {
-    /// Why a line cannot be taught.
+impl ExpressionChecker<'_> {
+    /// Returns the expression and its diagnostics if it cannot be taught.
     fn rejection(&mut self, expr: &str) -> Option<String> {
         let parsed = syntax::parse_taught(expr, &self.limits);
-        let found =
+        let diagnostics =
             if parsed.diagnostics.is_empty() { self.lines.check(&parsed.program).err()? } else { parsed.diagnostics };
-        Some(format!("{expr}: {}", base::render_for_model(expr, &found)))
+        Some(format!("{expr}: {}", base::render_for_model(expr, &diagnostics)))
     }
 }

@@ -1,26 +1,26 @@
-//! The phrases that a row's meaning is put together from.
-//! Invariant: a phrase that says nothing leaves nothing behind, no separator either.
+//! The phrases of a row's meaning, and the descriptions that are left out because names say the same.
+//! Invariant: an empty phrase leaves no separator behind.
 
-use super::kinds::write_symbol;
+use super::slot_types::write_symbol;
 
-/// A fragment of a meaning, if there is anything to say.
+/// Adds a phrase of a meaning, unless `write` writes nothing.
 pub fn add_phrase(out: &mut String, write: impl FnOnce(&mut String)) {
-    separated(out, " · ", 0, write);
+    add_separated(out, " · ", 0, write);
 }
 
-/// What a row gives, which its arrow sets off from what stands before it.
+/// Adds the result of a row. Its arrow separates it from the phrase before, so a space is enough.
 pub fn add_result(out: &mut String, write: impl FnOnce(&mut String)) {
-    separated(out, " ", 0, write);
+    add_separated(out, " ", 0, write);
 }
 
-/// The next of a list that begins at `from`.
-pub fn add_item(out: &mut String, from: usize, write: impl FnOnce(&mut String)) {
-    separated(out, ", ", from, write);
+/// Adds an item to the list that begins at `list_start`.
+pub fn add_item(out: &mut String, list_start: usize, write: impl FnOnce(&mut String)) {
+    add_separated(out, ", ", list_start, write);
 }
 
-fn separated(out: &mut String, separator: &str, from: usize, write: impl FnOnce(&mut String)) {
+fn add_separated(out: &mut String, separator: &str, list_start: usize, write: impl FnOnce(&mut String)) {
     let before = out.len();
-    if before > from {
+    if before > list_start {
         out.push_str(separator);
     }
     let start = out.len();
@@ -30,30 +30,30 @@ fn separated(out: &mut String, separator: &str, from: usize, write: impl FnOnce(
     }
 }
 
-/// `… 31 more`
-pub fn count_omitted(out: &mut String, count: usize) {
+/// Adds the number of items that were left out: `… 31 more`.
+pub fn add_omitted_count(out: &mut String, count: usize) {
     if count > 0 {
         out.push_str(&format!("{}… {count} more", if out.is_empty() { "" } else { ", " }));
     }
 }
 
-/// `→ [e4]`, `→ e4`
-pub fn result_type(out: &mut String, at: usize, many: bool) {
+/// Writes the result of a row with many rows of an entity, `→ [e4]`, or with one, `→ e4`.
+pub fn write_result_type(out: &mut String, entity_number: usize, many: bool) {
     out.push_str(if many { "→ [" } else { "→ " });
-    write_symbol(out, 'e', at);
+    write_symbol(out, 'e', entity_number);
     out.push_str(if many { "]" } else { "" });
 }
 
-/// A description stays in its cell.
-pub fn one_line(out: &mut String, text: &str) {
-    for (at, word) in text.split_whitespace().enumerate() {
-        out.push_str(if at == 0 { "" } else { " " });
+/// Writes a text on one line, because a line break or a tab would end its cell.
+pub fn write_one_line(out: &mut String, text: &str) {
+    for (position, word) in text.split_whitespace().enumerate() {
+        out.push_str(if position == 0 { "" } else { " " });
         out.push_str(word);
     }
 }
 
-/// Words that tell nothing of what is described.
-const EMPTY: &[&str] = &[
+/// Words that describe nothing by themselves.
+const EMPTY_WORDS: &[&str] = &[
     "a",
     "an",
     "and",
@@ -90,67 +90,71 @@ const EMPTY: &[&str] = &[
     "with",
 ];
 
-/// Whether a description says nothing that these names do not: `a pull request` of `PullRequest`, `List issue comments` of
-/// `IssueComment` where the row asks for an `issue_number`. One that was cut before it came to the point of what begins
-/// with the name (`Issues are a great way to…`) says no more.
+/// Returns whether a description only repeats these names: `a pull request` of `PullRequest`, `List issue comments` of
+/// `IssueComment` in a row that asks for an `issue_number`. A description that was cut and begins with the name (`Issues are a
+/// great way to…`) counts as a repetition, because the cut removed the rest.
 pub fn restates(about: &str, names: &[&str]) -> bool {
-    let is_known = |word: &str| names.iter().any(|name| words(name).any(|own| alike(own, word)));
-    let is_empty = |word: &&str| EMPTY.iter().any(|empty| empty.eq_ignore_ascii_case(word));
-    let mut told = words(about).filter(|word| !is_empty(word)).peekable();
-    let Some(first) = told.peek() else { return !about.is_empty() };
-    (about.ends_with('…') && is_known(first)) || told.all(is_known)
+    let is_known = |word: &str| names.iter().any(|name| name_words(name).any(|own| is_same_word(own, word)));
+    let is_empty = |word: &&str| EMPTY_WORDS.iter().any(|empty| empty.eq_ignore_ascii_case(word));
+    let mut words = name_words(about).filter(|word| !is_empty(word)).peekable();
+    let Some(first) = words.peek() else { return !about.is_empty() };
+    (about.ends_with('…') && is_known(first)) || words.all(is_known)
 }
 
-/// What is done, without what it is done to where that is the entity itself: `Lock an issue`, `Set labels for an issue`.
+/// Returns the description of a call without its object, if the object is the entity that the call is on: `Lock` for `Lock an
+/// issue`, `Set labels` for `Set labels for an issue`.
 pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
-    let is_known = |word: &str| words(name).any(|own| alike(own, word));
-    let (mut end, mut named) = (about.len(), false);
+    let is_known = |word: &str| name_words(name).any(|own| is_same_word(own, word));
+    let mut end = about.len();
+    let mut names_entity = false;
     while let Some((before, last)) = about[..end].rsplit_once(char::is_whitespace) {
-        let article = matches!(last, "a" | "an" | "the");
-        if article && named {
+        let is_article = matches!(last, "a" | "an" | "the");
+        if is_article && names_entity {
             return match before.rsplit_once(char::is_whitespace) {
                 None => before,
-                Some((done, "of" | "for" | "from" | "in" | "into" | "on" | "to")) => done,
-                // What stands between is not the verb alone.
+                Some((action, "of" | "for" | "from" | "in" | "into" | "on" | "to")) => action,
+                // The words between verb and object belong to the object: `Remove dependency an issue is blocked by`.
                 Some(_) => about,
             };
         }
-        if article || !words(last).all(is_known) {
+        if is_article || !name_words(last).all(is_known) {
             break;
         }
-        (end, named) = (before.len(), true);
+        end = before.len();
+        names_entity = true;
     }
     about
 }
 
-/// `PullRequest`, `pull_request` and `Pull Requests` have the same, but for case.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the words of a name or a text: `PullRequest`, `pull_request` and `Pull Requests` have the same two, but for case.
+fn name_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
-        let mut lower = false;
-        let ends = |c: char| {
-            let hump = lower && c.is_uppercase();
-            lower = c.is_lowercase();
-            hump || !c.is_alphanumeric()
+        let mut after_lower = false;
+        let ends_word = |c: char| {
+            let begins_next = after_lower && c.is_uppercase();
+            after_lower = c.is_lowercase();
+            begins_next || !c.is_alphanumeric()
         };
-        let (word, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+        let (word, after) = rest.split_at(rest.find(ends_word).unwrap_or(rest.len()));
         rest = after;
         (!word.is_empty()).then_some(word)
     })
 }
 
-/// The same word in singular and plural, or in short: `repo`, `repositories`.
-fn alike(one: &str, other: &str) -> bool {
-    let stem = |word: &'_ str| match word.as_bytes() {
+/// Returns whether two words are the same but for singular and plural, or one is short for the other: `repo`, `repositories`.
+fn is_same_word(one: &str, other: &str) -> bool {
+    let stem_length = |word: &'_ str| match word.as_bytes() {
         [.., b'i', b'e', b's'] => word.len() - 3,
         [.., b's' | b'y'] => word.len() - 1,
         _ => word.len(),
     };
-    let (one, other) = (&one[..stem(one)], &other[..stem(other)]);
+    let one = &one[..stem_length(one)];
+    let other = &other[..stem_length(other)];
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    let begins = long.get(..short.len()).is_some_and(|head| head.eq_ignore_ascii_case(short));
-    begins && (short.len() == long.len() || short.len() > 3)
+    let is_beginning = long.get(..short.len()).is_some_and(|head| head.eq_ignore_ascii_case(short));
+    is_beginning && (short.len() == long.len() || short.len() > 3)
 }
 
 #[cfg(test)]
@@ -158,8 +162,8 @@ mod tests {
     use super::{restates, without_object};
 
     #[test]
-    fn a_description_that_says_nothing() {
-        let nothing = [
+    fn a_description_of_known_words_restates_the_name() {
+        let restating = [
             ("a pull request", "PullRequest"),
             ("An activity.", "Activity"),
             ("issue", "Issue"),
@@ -167,10 +171,10 @@ mod tests {
             ("Configuration object of the webhook", "WebhookConfig"),
             ("Pull requests let you tell others about…", "PullRequest"),
         ];
-        for (about, name) in nothing {
+        for (about, name) in restating {
             assert!(restates(about, &[name]), "{about}");
         }
-        let something = [
+        let saying_more = [
             ("a unit of work", "Ticket"),
             ("", "Issue"),
             ("Groups of members that…", "Team"),
@@ -178,19 +182,19 @@ mod tests {
             ("Legacy review comment", "ReviewComment"),
             ("Pull requests let you tell others", "PullRequest"),
         ];
-        for (about, name) in something {
+        for (about, name) in saying_more {
             assert!(!restates(about, &[name]), "{about}");
         }
     }
 
     #[test]
-    fn what_is_done_to_the_entity_itself() {
+    fn an_object_that_is_the_entity_is_left_out() {
         for (about, name, left) in [
             ("Lock an issue", "Issue", "Lock"),
             ("Remove all labels from an issue", "Issue", "Remove all labels"),
             ("Pin an issue comment", "IssueComment", "Pin"),
             ("Rename a branch", "BranchWithProtection", "Rename"),
-            // The words would mean something else without their last ones.
+            // These descriptions would mean something else without their last words.
             ("Delete commit signature protection", "BranchProtection", "Delete commit signature protection"),
             ("Remove a sub-issue", "Issue", "Remove a sub-issue"),
             ("Move what is under an issue", "Issue", "Move what is under an issue"),
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_its_slots_tell() {
+    fn a_list_description_that_repeats_its_slots_restates_them() {
         assert!(restates("List issue comments for a repository", &["IssueComment", "owner", "repo"]));
         assert!(restates("List repositories for a user", &["Repository", "username"]));
         assert!(!restates("List labels for issues in a milestone", &["Label", "milestone_number"]));

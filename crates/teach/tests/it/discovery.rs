@@ -1,4 +1,4 @@
-//! Discovery over the shipped catalogs: the labelled intents hold their floors, and what may not be used is not found.
+//! Discovery over the shipped catalogs: its quality over the labelled intents, permissions, reloads, ranking and decisions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use catalog::{Capability, Catalog, Permissions, Registry};
 use teach::discovery::{Decision, DiscoveryResult, Index, MAX_LIMIT, Query};
 use teach::words::stems;
 
-use crate::labelled_intents::{Outcome, decided_well, intents, outcomes, quality, shipped};
+use crate::labelled_intents::{Outcome, intents, outcomes, quality, right_decisions, shipped};
 
 fn find(
     index: &Index,
@@ -20,21 +20,23 @@ fn find(
     index.discover(&Query { intent: intent.to_owned(), apis, limit: MAX_LIMIT }, allowed)
 }
 
-fn names(found: &DiscoveryResult) -> Vec<String> {
-    found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
+fn names(result: &DiscoveryResult) -> Vec<String> {
+    result.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
 }
 
-fn everything(_: &Catalog, _: &Capability) -> bool {
+fn allow_all(_: &Catalog, _: &Capability) -> bool {
     true
 }
 
 #[test]
-fn the_labelled_intents_are_what_they_say() {
-    let (registry, intents) = (shipped(), intents());
+fn the_labels_of_the_intents_are_valid() {
+    let registry = shipped();
+    let intents = intents();
     assert!(intents.len() >= 200, "{}", intents.len());
     let ids: BTreeSet<&String> = intents.iter().map(|one| &one.id).collect();
     assert_eq!(ids.len(), intents.len(), "an id twice");
-    let (mut apis, mut said_it) = (BTreeSet::new(), Vec::new());
+    let mut apis = BTreeSet::new();
+    let mut paraphrases_with_the_name = Vec::new();
     for one in &intents {
         let byte = u8::from_str_radix(&Digest::of(one.id.as_bytes()).to_string()[..2], 16).unwrap();
         assert_eq!(one.split, if byte.is_multiple_of(2) { "dev" } else { "held" }, "{}", one.id);
@@ -42,22 +44,22 @@ fn the_labelled_intents_are_what_they_say() {
             let (api, entity) = name.split_once(':').unwrap();
             assert!(registry.get(api).unwrap().entity(entity).is_some(), "{}: {name}", one.id);
             apis.insert(api.to_owned());
-            let said = stems(&one.intent);
-            let shares = stems(entity).iter().any(|stem| said.contains(stem));
-            if one.kind == "paraphrase" && shares {
-                said_it.push(format!("{} says the name of {name}", one.id));
+            let intent_stems = stems(&one.intent);
+            let shares_a_stem = stems(entity).iter().any(|stem| intent_stems.contains(stem));
+            if one.kind == "paraphrase" && shares_a_stem {
+                paraphrases_with_the_name.push(format!("{} says the name of {name}", one.id));
             }
         }
         assert!(["literal", "paraphrase", "multi", "near_miss"].contains(&one.kind.as_str()), "{}", one.id);
         assert!(one.kind != "multi" || one.expected.len() > 1, "{}", one.id);
     }
     assert!(apis.len() >= 10, "{apis:?}");
-    assert_eq!(said_it, Vec::<String>::new(), "no paraphrases");
+    assert_eq!(paraphrases_with_the_name, Vec::<String>::new(), "no paraphrases");
 }
 
-/// Measured numbers with a little room: a change that loses more than that is a loss.
+/// The floors are measured numbers with a little room. A change that falls below them is a regression.
 #[test]
-fn discovery_holds_its_floors() {
+fn recall_and_rank_stay_above_their_floors() {
     let all = outcomes(&Index::new(&shipped()), &intents());
     let floor = |name: &str, of: &dyn Fn(&Outcome) -> bool, recall: f64, mrr: f64| {
         let quality = quality(all.iter().filter(|o| of(o)));
@@ -68,12 +70,12 @@ fn discovery_holds_its_floors() {
     floor("held out", &|o| o.labelled.split == "held", 0.95, 0.87);
     floor("paraphrases", &|o| o.labelled.kind == "paraphrase", 0.95, 0.87);
     floor("several APIs", &|o| o.labelled.kind == "multi", 0.95, 0.95);
-    let (right, of) = decided_well(&all);
+    let (right, of) = right_decisions(&all);
     assert!(right * 100 >= of * 89, "no_match is right in {right} of {of}");
 }
 
 #[test]
-fn what_may_not_be_used_is_not_found() {
+fn an_entity_without_allowed_capabilities_is_not_found() {
     let index = Index::new(&shipped());
     let allow = Permissions::new(Some(&["github", "stripe"]), Some(&["github:issue_*", "stripe:*"]), true);
     let allowed = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
@@ -87,28 +89,26 @@ fn what_may_not_be_used_is_not_found() {
     assert_eq!(find(&index, "anything at all", &[], &|_, _| false), DiscoveryResult::default());
 }
 
-/// Words of a capability that may not be used do not lead to its entity.
 #[test]
-fn words_of_what_may_not_be_used_do_not_count() {
+fn words_of_a_forbidden_capability_do_not_lead_to_its_entity() {
     let index = Index::new(&shipped());
     let only_reads = |_: &Catalog, c: &Capability| c.kind.is_read();
-    let found = names(&find(&index, "finalize", &[], &everything));
-    assert_eq!(found.first().map(String::as_str), Some("stripe:Invoice"), "invoice_finalize has this word");
+    let result = names(&find(&index, "finalize", &[], &allow_all));
+    assert_eq!(result.first().map(String::as_str), Some("stripe:Invoice"), "invoice_finalize has this word");
     assert_eq!(names(&find(&index, "finalize", &[], &only_reads)), Vec::<String>::new());
 }
 
-/// An entity that is only read inside another is found as long as the other may be read.
 #[test]
-fn what_only_another_holds_is_found_with_it() {
+fn an_embedded_entity_is_found_while_its_holder_is_visible() {
     let index = Index::new(&shipped());
     let line = "demo-store:Line".to_owned();
-    assert!(names(&find(&index, "order lines", &[], &everything)).contains(&line));
+    assert!(names(&find(&index, "order lines", &[], &allow_all)).contains(&line));
     let no_orders = |_: &Catalog, c: &Capability| c.entity != "Order";
     assert!(!names(&find(&index, "order lines", &[], &no_orders)).contains(&line));
 }
 
 #[test]
-fn a_reload_indexes_only_what_changed() {
+fn a_reload_indexes_only_changed_catalogs() {
     let text = |title: &str| include_str!("../../../../catalogs/demo.yaml").replace("a unit of work in", title);
     let read = |file: &str, text: &str| Arc::new(catalog::read(file, text).unwrap());
     let slack = read("slack.yaml", include_str!("../../../../catalogs/slack.yaml"));
@@ -116,51 +116,48 @@ fn a_reload_indexes_only_what_changed() {
     let before = Index::new(&registry(&text("a unit of work in")));
     let after = before.next(&registry(&text("a zeppelin of")));
     assert_eq!(after.shared_with(&before), 1, "slack did not change");
-    assert!(names(&find(&before, "zeppelin", &[], &everything)).is_empty());
-    assert_eq!(names(&find(&after, "zeppelin", &[], &everything)).first().map(String::as_str), Some("demo:Ticket"));
+    assert!(names(&find(&before, "zeppelin", &[], &allow_all)).is_empty());
+    assert_eq!(names(&find(&after, "zeppelin", &[], &allow_all)).first().map(String::as_str), Some("demo:Ticket"));
     let fresh = Index::new(&registry(&text("a zeppelin of")));
-    assert_eq!(find(&after, "tickets in slack", &[], &everything), find(&fresh, "tickets in slack", &[], &everything));
+    assert_eq!(find(&after, "tickets in slack", &[], &allow_all), find(&fresh, "tickets in slack", &[], &allow_all));
 }
 
 #[test]
-fn a_named_api_comes_first_and_asked_ones_alone() {
+fn a_named_api_comes_first_and_other_apis_than_the_requested_ones_do_not_appear() {
     let index = Index::new(&shipped());
     for (intent, api) in [("issues on GitLab", "gitlab"), ("issues in Jira", "jira"), ("gh issues", "github")] {
-        let found = find(&index, intent, &[], &everything);
-        assert_eq!(found.rows[0].api.as_str(), api, "{intent}");
-        assert_eq!(found.rows[0].entity, "Issue", "{intent}");
+        let result = find(&index, intent, &[], &allow_all);
+        assert_eq!(result.rows[0].api.as_str(), api, "{intent}");
+        assert_eq!(result.rows[0].entity, "Issue", "{intent}");
     }
-    let found = find(&index, "issues", &["linear", "jira"], &everything);
-    assert!(!found.rows.is_empty() && found.rows.iter().all(|hit| ["linear", "jira"].contains(&hit.api.as_str())));
+    let result = find(&index, "issues", &["linear", "jira"], &allow_all);
+    assert!(!result.rows.is_empty() && result.rows.iter().all(|hit| ["linear", "jira"].contains(&hit.api.as_str())));
 }
 
-/// No API fills the answer to an intent that names none, and each API that it names has a row.
 #[test]
-fn apis_share_the_answer() {
+fn several_apis_share_the_first_rows() {
     let index = Index::new(&shipped());
-    let apis = |found: &DiscoveryResult, rows: usize| {
-        found.rows.iter().take(rows).map(|hit| hit.api.to_string()).collect::<BTreeSet<_>>().len()
+    let apis = |result: &DiscoveryResult, rows: usize| {
+        result.rows.iter().take(rows).map(|hit| hit.api.to_string()).collect::<BTreeSet<_>>().len()
     };
-    assert!(apis(&find(&index, "open bugs", &[], &everything), 5) >= 4);
-    assert_eq!(apis(&find(&index, "GitHub, Slack, Stripe and Notion users", &[], &everything), 4), 4);
-}
-
-/// Beside a strong hit, before a stranger.
-#[test]
-fn what_a_relation_leads_to_ranks_above_a_stranger() {
-    let index = Index::new(&shipped());
-    let found = names(&find(&index, "karma", &[], &everything));
-    assert_eq!(found.first().map(String::as_str), Some("hackernews:User"));
-    assert_eq!(found.get(1).map(String::as_str), Some("hackernews:Item"), "{found:?}");
+    assert!(apis(&find(&index, "open bugs", &[], &allow_all), 5) >= 4);
+    assert_eq!(apis(&find(&index, "GitHub, Slack, Stripe and Notion users", &[], &allow_all), 4), 4);
 }
 
 #[test]
-fn decisions_say_what_to_do() {
+fn a_neighbour_of_a_hit_ranks_above_an_unrelated_entity() {
     let index = Index::new(&shipped());
-    let decide = |intent: &str| find(&index, intent, &[], &everything).decide();
+    let result = names(&find(&index, "karma", &[], &allow_all));
+    assert_eq!(result.first().map(String::as_str), Some("hackernews:User"));
+    assert_eq!(result.get(1).map(String::as_str), Some("hackernews:Item"), "{result:?}");
+}
+
+#[test]
+fn a_decision_fits_its_intent() {
+    let index = Index::new(&shipped());
+    let decide = |intent: &str| find(&index, intent, &[], &allow_all).decide();
     let options = |intent: &str| {
-        let typed = decide(intent);
-        typed.options.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect::<Vec<_>>()
+        decide(intent).options.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect::<Vec<_>>()
     };
     assert_eq!(decide("list the Stripe invoices").decision, Decision::Ready);
     assert_eq!(options("list the Stripe invoices").first().map(String::as_str), Some("stripe:Invoice"));
@@ -175,28 +172,28 @@ fn decisions_say_what_to_do() {
 }
 
 #[test]
-fn rows_are_counted_and_the_same_each_time() {
+fn a_limit_counts_the_omitted_rows_and_keeps_their_order() {
     let index = Index::new(&shipped());
     let query = |limit| Query { intent: "who writes comments on issues".to_owned(), apis: Vec::new(), limit };
-    let (few, many) = (index.discover(&query(3), &everything), index.discover(&query(1_000), &everything));
+    let few = index.discover(&query(3), &allow_all);
+    let many = index.discover(&query(1_000), &allow_all);
     assert_eq!(few.rows.len(), 3);
     assert_eq!(few.rows[..], many.rows[..3]);
     assert_eq!(many.rows.len(), MAX_LIMIT);
     assert_eq!(few.rows.len() + few.omitted, many.rows.len() + many.omitted);
-    assert_eq!(Index::new(&shipped()).discover(&query(1_000), &everything), many);
+    assert_eq!(Index::new(&shipped()).discover(&query(1_000), &allow_all), many);
 }
 
-/// Whatever a caller sends.
 #[test]
-fn strange_intents_are_answered() {
+fn a_strange_intent_is_answered_like_any_other() {
     let index = Index::new(&shipped());
     let long = "issue ".repeat(2_000);
     for intent in
         ["", " ", "🦀", "'", "a", "\u{0}", "ЗАДАЧИ İstanbul ßß", "e1{p2=$}", &long, "-".repeat(5_000).as_str()]
     {
-        let found = find(&index, intent, &[], &everything);
-        assert!(found.rows.len() <= MAX_LIMIT);
+        let result = find(&index, intent, &[], &allow_all);
+        assert!(result.rows.len() <= MAX_LIMIT);
     }
     let empty = Index::new(&Registry::new([]).unwrap());
-    assert_eq!(find(&empty, "issues", &[], &everything), DiscoveryResult::default());
+    assert_eq!(find(&empty, "issues", &[], &allow_all), DiscoveryResult::default());
 }

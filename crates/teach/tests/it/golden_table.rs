@@ -1,10 +1,10 @@
-//! Golden cases of the teaching table: each input line is one `plasm_context` call (`calls::Call`).
+//! Golden cases of the taught table, each line of their input being a `plasm_context` call, and the stability of symbols.
 
 use std::collections::BTreeMap;
 
 use teach::{Ledger, TeachRequest, render_wave};
 
-use crate::support::{Call, catalogs, seeds};
+use crate::support::{ContextCall, catalogs, seeds};
 
 #[test]
 fn golden_table() {
@@ -12,8 +12,8 @@ fn golden_table() {
     testkit::golden::run("../../tests/teach", |case| {
         let mut ledger = Ledger::default();
         let mut out = Vec::new();
-        for call in case.input.lines().map(|line| Call::parse(line, &catalogs)) {
-            match ledger.extend(&catalogs, &call.ask()) {
+        for call in case.input.lines().map(|line| ContextCall::parse(line, &catalogs)) {
+            match ledger.extend(&catalogs, &call.request()) {
                 Ok(extended) if extended.wave.is_empty() => out.push("(nothing new)".to_owned()),
                 Ok(extended) => {
                     let rendered = render_wave(call.style, &ledger, &extended.ledger, &catalogs, &extended.wave);
@@ -28,9 +28,8 @@ fn golden_table() {
     });
 }
 
-/// The wave does not depend on the order of the seeds, and no entry ever changes.
 #[test]
-fn symbols_are_stable_and_order_free() {
+fn symbols_do_not_change_and_do_not_depend_on_the_order_of_seeds() {
     let catalogs = catalogs();
     let all = "demo:Ticket other:Person demo:Person other:Ticket demo:Comment";
     let forward = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds(all))).unwrap();
@@ -52,20 +51,20 @@ fn symbols_are_stable_and_order_free() {
     }
 }
 
-/// What a tenant has lost since does not move the numbers of what is left.
+/// `odd:Key` is described on a method of an earlier wave, which is `m2` although the caller may no longer use `m1`.
 #[test]
-fn a_row_that_is_shown_again_has_its_own_symbol() {
+fn a_method_that_is_written_again_keeps_its_symbol() {
     let catalogs = catalogs();
     let mut ledger = Ledger::default();
     for words in ["odd:Signal", "odd:Door"] {
         ledger = ledger.extend(&catalogs, &TeachRequest::all(&seeds(words))).unwrap().ledger;
     }
-    let allow = catalog::Permissions::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
-    let seen: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
-    let extended = ledger.extend(&seen, &TeachRequest::all(&seeds("odd:Key"))).unwrap();
-    let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &seen, &extended.wave);
+    let allow = catalog::Allow::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
+    let visible: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
+    let extended = ledger.extend(&visible, &TeachRequest::all(&seeds("odd:Key"))).unwrap();
+    let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &visible, &extended.wave);
     assert!(table.dropped.is_empty(), "{:?}", table.dropped);
-    // `m1` was sending a signal.
+    // `m1` is `signal_send`, which the caller may no longer use.
     assert!(
         table.text.contains("e2(house=$,number=$).m2()\t→ e3 · have a key made · Key: id, teeth int"),
         "{}",

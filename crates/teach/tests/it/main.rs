@@ -1,7 +1,7 @@
-//! What a model is taught and finds, over the shipped catalogs and invented ones.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! Tests of tables, ledgers and discovery, over the shipped catalogs and invented ones.
+//! All are modules of one binary, because each further binary would be linked and stored with tens of megabytes.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: a failed expectation is the test's own failure, also in the code that tests share.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod discovery;

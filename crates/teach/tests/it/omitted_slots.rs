@@ -1,4 +1,4 @@
-//! What a table leaves out is counted in it, works by its name, and is named whole by the correction of a wrong one.
+//! Slots that a table leaves out: the table counts them, programs may use them, and the correction of a wrong name lists them.
 
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use base::Limits;
 use lang::{check, syntax};
 use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, render_wave};
 
-/// Two entities with the same 20 fields under a key of two parts, a list with 12 filters and a change of 12 slots.
-fn wide() -> String {
+/// Writes a catalog of two entities with the same 20 fields and a key of two parts, a list with 12 filters and an update with
+/// 12 parameters.
+fn wide_yaml() -> String {
     let fields: String = (0..20).map(|n| format!("      f{n}: string\n")).collect();
     let params: String = (0..12).map(|n| format!("      f{n}: string\n")).collect();
     let query: Vec<String> = (0..12).map(|n| format!("f{n}={{f{n}}}")).collect();
@@ -37,8 +38,8 @@ fn wide() -> String {
 }
 
 #[test]
-fn what_is_left_out_is_counted_and_named_when_it_is_asked_for() {
-    let catalog = catalog::read("wide.yaml", &wide()).unwrap_or_else(|rejected| panic!("{rejected}"));
+fn an_omitted_slot_is_counted_and_usable_and_listed_by_corrections() {
+    let catalog = catalog::read("wide.yaml", &wide_yaml()).unwrap_or_else(|rejected| panic!("{rejected}"));
     let id = catalog.id.clone();
     let seeds = ["Box", "Crate"].map(|entity| Seed::new(id.clone(), entity));
     let catalogs = Catalogs::from([(id, Arc::new(catalog))]);
@@ -48,7 +49,7 @@ fn what_is_left_out_is_counted_and_named_when_it_is_asked_for() {
     let rows: Vec<&str> = taught.text.lines().skip_while(|line| !line.starts_with("plasm_expr")).collect();
     let wanted = [
         "plasm_expr\tMeaning",
-        // Neither the description, which is the name, nor the key's parts, which stand to the left.
+        // The description, which is the name, and the parts of the key, which are in the left cell, are left out.
         "e1(org=$,id=$)\tBox → e1 · f0, f1, f2, f3, f4, f5, f6, f7, … 12 more",
         "e1{org=$}\t→ [e1] · opt f0, f1, f2, f3, … 8 more",
         "e1(..).m1()\t→ e1 · update · opt f0, f1, f2, f3, … 8 more",
@@ -62,7 +63,7 @@ fn what_is_left_out_is_counted_and_named_when_it_is_asked_for() {
         let parsed = syntax::parse(program, &Limits::default());
         check::check(&scope, &parsed.program).err().map(|found| base::render_for_model(program, &found))
     };
-    assert_eq!(mistakes(r#"e1{org="a", f11="x"}[org, f19]"#), None, "what is not shown works by its name");
+    assert_eq!(mistakes(r#"e1{org="a", f11="x"}[org, f19]"#), None, "an omitted slot works by its name");
     assert_eq!(mistakes(r#"e1(org="a", id="b").m1(f11="x")"#), None);
     let all = |most: usize| (0..most).map(|n| format!("f{n}")).collect::<Vec<_>>().join(", ");
     let field = mistakes(r#"e1(org="a", id="b")[nonsense]"#).unwrap();

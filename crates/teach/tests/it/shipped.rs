@@ -1,4 +1,4 @@
-//! Every entity of every shipped catalog can be taught: alone, and all of a catalog together, in both styles.
+//! Tables of the shipped catalogs: every entity can be taught, alone and with all others of its catalog, in both styles.
 
 use std::collections::BTreeSet;
 
@@ -7,33 +7,35 @@ use teach::{Catalogs, Ledger, Seed, SeedError, SlotStyle, TeachRequest, render_w
 
 use crate::support;
 
-fn taught(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: SlotStyle) -> Option<String> {
+/// Teaches the entities in one wave, and returns its table. The answer is `None` for an entity that is refused alone.
+fn teach(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: SlotStyle) -> Option<String> {
     let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
     let extended = match Ledger::default().extend(catalogs, &TeachRequest::all(&seeds)) {
         Ok(extended) => extended,
-        // Nothing but the rows of others holds it, and they are named.
+        // An entity that is only a part of other rows is refused alone, and the error names those that hold it.
         Err(SeedError::OnlyAPart { holders, .. }) if entities.len() == 1 && !holders.is_empty() => return None,
         Err(error) => panic!("{} {entities:?}: {error}", catalog.id),
     };
     let rendered = render_wave(style, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
     assert_eq!(rendered.dropped, Vec::<String>::new(), "{} {entities:?}", catalog.id);
     if style == SlotStyle::Symbols {
-        all_named(&rendered.text, catalog);
+        assert_all_slots_named(&rendered.text, catalog);
     }
     Some(rendered.text)
 }
 
-/// A slot that a row uses stands in a row that names it: in a list of fields, or as `p7 name`.
-fn all_named(text: &str, catalog: &Catalog) {
+/// Asserts that some row names each slot that a row uses, in a list of fields or as `p7 name`.
+fn assert_all_slots_named(text: &str, catalog: &Catalog) {
     let symbols = |text: &str| -> BTreeSet<usize> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
         words.filter_map(|word| word.strip_prefix('p')?.parse::<usize>().ok()).collect()
     };
-    let (mut used, mut named): (BTreeSet<usize>, BTreeSet<usize>) = Default::default();
+    let mut used: BTreeSet<usize> = BTreeSet::new();
+    let mut named: BTreeSet<usize> = BTreeSet::new();
     for (expr, meaning) in text.lines().filter_map(|line| line.split_once('\t')) {
         used.extend(symbols(expr));
-        let listed = expr.rsplit_once('[').and_then(|(_, list)| list.strip_suffix(']')).unwrap_or_default();
-        named.extend(symbols(listed));
+        let projected = expr.rsplit_once('[').and_then(|(_, list)| list.strip_suffix(']')).unwrap_or_default();
+        named.extend(symbols(projected));
         for part in meaning.split([',', '·']).map(|part| part.trim().trim_start_matches("opt ")) {
             match part.split_once(' ') {
                 Some((symbol, _)) => named.extend(symbols(symbol)),
@@ -52,14 +54,14 @@ fn no_line_of_a_shipped_catalog_is_dropped() {
         let all: Vec<&String> = catalog.entities.keys().collect();
         for style in [SlotStyle::Symbols, SlotStyle::Names] {
             for entity in &all {
-                taught(&catalogs, catalog, &[entity], style);
+                teach(&catalogs, catalog, &[entity], style);
             }
-            let text = taught(&catalogs, catalog, &all, style).unwrap();
+            let text = teach(&catalogs, catalog, &all, style).unwrap();
             println!("{:20} {style:?} {:3} lines {:6} chars", catalog.id, text.lines().count(), text.len());
             for entity in &all {
-                let said =
+                let is_in_table =
                     ["\t{} · ", "\t{}\n", " · {}: "].iter().any(|form| text.contains(&form.replace("{}", entity)));
-                assert!(said, "{}: {entity} is not in its table\n{text}", catalog.id);
+                assert!(is_in_table, "{}: {entity} is not in its table\n{text}", catalog.id);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Over random sequences of calls, reloads and restarts: no symbol changes its meaning, numbers have no gaps, and a program that
-//! was valid stays valid and keeps its plan.
+//! The stability of a session over random sequences of calls, reloads and restarts: no symbol changes its meaning, numbers have
+//! no gaps, and a valid program stays valid and keeps its plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -15,7 +15,7 @@ const APIS: [&str; 3] = ["alpha", "beta", "gamma"];
 const ENTITIES: [&str; 4] = ["Note", "Part", "Task", "User"];
 const VERSIONS: u32 = 3;
 
-/// A small generator of numbers, the same on every machine.
+/// A generator of pseudo-random numbers that gives the same numbers on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -24,13 +24,13 @@ impl Dice {
         (self.0 >> 33) % sides
     }
 
-    fn of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.roll(items.len() as u64) as usize]
     }
 }
 
-/// Every version renames, adds and retypes: what was pinned must not see any of it.
-fn made(api: &str, version: u32) -> Catalog {
+/// Makes a catalog. Its versions rename, add and retype slots and capabilities, which a session with an older pin must not see.
+fn catalog_of(api: &str, version: u32) -> Catalog {
     let level = if version == 2 { "string" } else { "integer" };
     let more = if version > 1 { format!(", added{version}: boolean") } else { String::new() };
     let write = if version == 3 { "finish" } else { "close" };
@@ -84,51 +84,53 @@ capabilities:
 
 static OFFERED: LazyLock<BTreeMap<(&str, u32), Arc<Catalog>>> = LazyLock::new(|| {
     let all = APIS.iter().flat_map(|api| (1..=VERSIONS).map(move |version| (*api, version)));
-    all.map(|(api, version)| ((api, version), Arc::new(made(api, version)))).collect()
+    all.map(|(api, version)| ((api, version), Arc::new(catalog_of(api, version)))).collect()
 });
 
-/// A session as the store would hold it, and what has been seen of it.
+/// A session as the store would hold it, and the programs that were valid in it.
 #[derive(Default)]
-struct Session {
+struct TaughtSession {
     ledger: Ledger,
     pinned: Catalogs,
-    /// Programs, and the plan each had when it was taught.
+    /// Programs with the digest of the plan that each had when its row was taught.
     programs: BTreeMap<String, Digest>,
 }
 
-impl Session {
-    fn call(&mut self, dice: &mut Dice, newest: &BTreeMap<&str, u32>) {
+impl TaughtSession {
+    /// Teaches a random request.
+    fn teach(&mut self, dice: &mut Dice, newest: &BTreeMap<&str, u32>) {
         let mut catalogs = self.pinned.clone();
         let mut seeds = Vec::new();
         for _ in 0..=dice.roll(3) {
-            let api = *dice.of(&APIS);
+            let api = *dice.pick(&APIS);
             let id = CatalogId::parse(api).unwrap();
             catalogs.entry(id.clone()).or_insert_with(|| OFFERED[&(api, newest[api])].clone());
-            let mut seed = Seed::new(id, *dice.of(&ENTITIES));
+            let mut seed = Seed::new(id, *dice.pick(&ENTITIES));
             if dice.roll(4) == 0 {
-                seed.capabilities.push((*dice.of(&["*", "task_add", "task_close", "note_drop"])).to_owned());
+                seed.capabilities.push((*dice.pick(&["*", "task_add", "task_close", "note_drop"])).to_owned());
             }
             seeds.push(seed);
         }
         let ranked: Vec<String> = (dice.roll(6) == 0).then(|| "alpha:task_add".to_owned()).into_iter().collect();
-        let intent = *dice.of(&[None, Some("close old tasks"), Some("look around"), Some("add a task, remove notes")]);
-        let ask = TeachRequest { seeds: &seeds, ranked: &ranked, intent, threshold: Teaching::default().writes };
-        let Ok(extended) = self.ledger.extend(&catalogs, &ask) else { return };
-        let mut shuffled = seeds.clone();
-        shuffled.reverse();
-        let again = self.ledger.extend(&catalogs, &TeachRequest { seeds: &shuffled, ..ask }).unwrap();
-        assert_eq!(again.ledger, extended.ledger, "the order of seeds is no matter");
-        assert_eq!(again.wave, extended.wave);
-        only_grew(&self.ledger, &extended.ledger);
+        let intent =
+            *dice.pick(&[None, Some("close old tasks"), Some("look around"), Some("add a task, remove notes")]);
+        let request = TeachRequest { seeds: &seeds, ranked: &ranked, intent, threshold: Teaching::default().writes };
+        let Ok(extended) = self.ledger.extend(&catalogs, &request) else { return };
+        let mut reversed_seeds = seeds.clone();
+        reversed_seeds.reverse();
+        let reversed = self.ledger.extend(&catalogs, &TeachRequest { seeds: &reversed_seeds, ..request }).unwrap();
+        assert_eq!(reversed.ledger, extended.ledger, "the order of seeds does not matter");
+        assert_eq!(reversed.wave, extended.wave);
+        assert_only_grew(&self.ledger, &extended.ledger);
         catalogs.retain(|id, _| extended.ledger.catalogs().contains(id));
-        let style = *dice.of(&[SlotStyle::Symbols, SlotStyle::Names]);
+        let style = *dice.pick(&[SlotStyle::Symbols, SlotStyle::Names]);
         let rendered = render_wave(style, &self.ledger, &extended.ledger, &catalogs, &extended.wave);
         assert!(rendered.dropped.is_empty(), "{:?}", rendered.dropped);
         (self.ledger, self.pinned) = (extended.ledger, catalogs);
         self.learn(dice, &rendered.text);
     }
 
-    /// Some rows of the table, filled in.
+    /// Fills in some rows of the table, and remembers the programs that are valid.
     fn learn(&mut self, dice: &mut Dice, table: &str) {
         let scope = self.ledger.scope(&self.pinned);
         let rows: Vec<&str> = table.lines().filter_map(|l| Some(l.split_once('\t')?.0)).skip(1).collect();
@@ -136,34 +138,39 @@ impl Session {
             if rows.is_empty() {
                 return;
             }
-            let filled = dice.of(&rows).replace("<<T", "\"done\"");
+            let filled = dice.pick(&rows).replace("<<T", "\"done\"");
             let program = ["\"a\"", "7"].map(|value| filled.replace('$', value));
-            if let Some((program, digest)) = program.into_iter().find_map(|p| Some((p.clone(), planned(&scope, &p)?))) {
+            if let Some((program, digest)) =
+                program.into_iter().find_map(|p| Some((p.clone(), plan_digest(&scope, &p)?)))
+            {
                 self.programs.insert(program, digest);
             }
         }
     }
 
-    fn still_means_the_same(&self) {
+    fn assert_plans_unchanged(&self) {
         let scope = self.ledger.scope(&self.pinned);
         for (program, digest) in &self.programs {
-            assert_eq!(planned(&scope, program), Some(*digest), "`{program}` changed its plan");
+            assert_eq!(plan_digest(&scope, program), Some(*digest), "`{program}` changed its plan");
         }
     }
 }
 
-fn planned(scope: &lang::scope::Scope, program: &str) -> Option<Digest> {
+/// Returns the digest of the program's plan, or nothing for an invalid program.
+fn plan_digest(scope: &lang::scope::Scope, program: &str) -> Option<Digest> {
     let limits = Limits::default();
     let parsed = syntax::parse(program, &limits);
     let (checked, _) = check::check(scope, &parsed.program).ok()?;
     parsed.diagnostics.is_empty().then(|| plan::plan(&checked, &limits).digest)
 }
 
-/// Each list of the ledger is the old one and then what is new: no number moved, none was left out.
-fn only_grew(before: &Ledger, after: &Ledger) {
-    let (before, after) = (serde_json::to_value(before).unwrap(), serde_json::to_value(after).unwrap());
+/// Asserts that each list of the ledger begins with the old list, so no number moved, and has no entry twice.
+fn assert_only_grew(before: &Ledger, after: &Ledger) {
+    let before = serde_json::to_value(before).unwrap();
+    let after = serde_json::to_value(after).unwrap();
     for (list, old) in before.as_object().unwrap() {
-        let (old, new) = (old.as_array().unwrap(), after[list].as_array().unwrap());
+        let old = old.as_array().unwrap();
+        let new = after[list].as_array().unwrap();
         assert!(new.starts_with(old), "{list} was rewritten");
         let distinct: std::collections::BTreeSet<String> = new.iter().map(Value::to_string).collect();
         assert_eq!(distinct.len(), new.len(), "{list} has one entry twice");
@@ -176,12 +183,12 @@ fn no_symbol_ever_changes_its_meaning() {
     for sequence in 0..SEQUENCES {
         let mut dice = Dice(sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
         let mut newest: BTreeMap<&str, u32> = APIS.iter().map(|api| (*api, 1)).collect();
-        let mut session = Session::default();
+        let mut session = TaughtSession::default();
         for _ in 0..3 + dice.roll(4) {
             match dice.roll(5) {
-                // A catalog is reloaded: what is pinned stays, what is not is taken from the newest.
-                0 => *newest.get_mut(dice.of(&APIS)).unwrap() = 1 + dice.roll(u64::from(VERSIONS)) as u32,
-                // A restart: the session is what was stored, and so are its catalogs.
+                // A reload offers another version. Pinned catalogs stay, and the next new pin takes the offered version.
+                0 => *newest.get_mut(dice.pick(&APIS)).unwrap() = 1 + dice.roll(u64::from(VERSIONS)) as u32,
+                // A restart reads the ledger and the catalogs as they were stored.
                 1 => {
                     let stored = serde_json::to_vec(&session.ledger).unwrap();
                     session.ledger = serde_json::from_slice(&stored).unwrap();
@@ -189,11 +196,11 @@ fn no_symbol_ever_changes_its_meaning() {
                         |c: &Arc<Catalog>| catalog::from_canonical(c.canonical().as_bytes(), c.digest()).unwrap();
                     session.pinned = session.pinned.iter().map(|(id, c)| (id.clone(), Arc::new(read(c)))).collect();
                 }
-                _ => session.call(&mut dice, &newest),
+                _ => session.teach(&mut dice, &newest),
             }
         }
-        session.still_means_the_same();
+        session.assert_plans_unchanged();
         learned += session.programs.len();
     }
-    assert!(learned as u64 > SEQUENCES, "the property looked at {learned} programs");
+    assert!(learned as u64 > SEQUENCES, "only {learned} programs were checked");
 }

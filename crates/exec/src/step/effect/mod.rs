@@ -1,8 +1,8 @@
-//! Effects: one, or one for each row, in row order.
-//! Invariant: all values of all rows are known before the first effect leaves; each effect has an open receipt before
-//! it leaves; the first effect that does not succeed stops all later ones.
+//! The effect step: one effect, or one for each row, in row order.
+//! Invariant: all values of all rows are known before the first effect leaves. Each effect has an open receipt before it
+//! leaves. The first effect that does not succeed stops all later ones.
 
-mod one;
+mod perform;
 mod probe;
 mod verdict;
 
@@ -15,20 +15,21 @@ use lang::plan::Step;
 use ports::receipts::Receipt;
 
 use crate::budget::Budget;
-use crate::call::{Reads, Target};
+use crate::call::{ReadContext, Target};
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
 /// The receipts and the count of effects of one run, shared by its effect steps.
 #[derive(Default)]
-pub struct Ledger {
+pub struct EffectLog {
     /// Receipts in the order of the effects.
     receipts: Mutex<Vec<Receipt>>,
-    /// Effects that succeeded, for the progress.
+    /// The number of effects that succeeded, for the progress.
     done: AtomicUsize,
 }
 
-impl Ledger {
+impl EffectLog {
+    /// Returns the number of effects that succeeded.
     pub fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }
@@ -37,6 +38,7 @@ impl Ledger {
         self.receipts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(receipts);
     }
 
+    /// Returns all receipts at the end of the run.
     pub fn into_receipts(self) -> Vec<Receipt> {
         self.receipts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -44,85 +46,95 @@ impl Ledger {
 
 /// The context of one step's effects.
 pub struct EffectStep<'a> {
-    pub reads: Reads<'a>,
+    pub reads: ReadContext<'a>,
     pub budget: &'a Budget<'a>,
-    pub ledger: &'a Ledger,
-    /// Called after each effect.
+    pub effect_log: &'a EffectLog,
+    /// Reports progress after each effect.
     pub report: &'a (dyn Fn() + Sync),
-    pub at: usize,
+    /// The index of the step in the plan, which is a part of each effect's id.
+    pub index: usize,
     pub step: &'a Step,
     pub target: Target<'a>,
 }
 
 impl EffectStep<'_> {
-    fn effect(&self) -> Option<&catalog::EffectProperties> {
+    /// Returns the declared properties of the effect.
+    fn effect(&self) -> Option<&catalog::Effect> {
         self.target.capability.effect.as_ref()
     }
 
-    /// Whether the API takes an idempotency key, by which it recognises a repetition.
-    fn keyed(&self) -> bool {
+    /// Returns whether the API takes an idempotency key, by which it recognises a repetition.
+    fn has_idempotency_key(&self) -> bool {
         self.effect().and_then(|e| e.idempotency.as_ref()).is_some_and(|i| *i != Idempotency::Natural)
     }
 
-    /// Whether doing the effect twice has the same result as doing it once.
-    fn repeatable(&self) -> bool {
+    /// Returns whether sending the effect twice has the same result as sending it once.
+    fn is_repeatable(&self) -> bool {
         self.effect().is_some_and(|e| e.idempotency.is_some())
     }
 }
 
 /// Performs one effect for each set of arguments. `input` is the row set from which they were made.
-pub async fn apply(doing: &EffectStep<'_>, each: Vec<Args>, input: &Rowset) -> Result<Rowset, StepError> {
-    if each.len() > doing.step.effects {
-        return Err(StepError::Bound { what: "effects", bound: doing.step.effects });
+pub async fn apply(
+    effect_step: &EffectStep<'_>,
+    args_per_effect: Vec<Args>,
+    input: &Rowset,
+) -> Result<Rowset, StepError> {
+    let count = args_per_effect.len();
+    if count > effect_step.step.effects {
+        return Err(StepError::Bound { what: "effects", bound: effect_step.step.effects });
     }
     // A value that cannot be sent is reported before the first effect leaves, not after some rows were changed.
-    for args in &each {
-        catalog::bind(doing.target.catalog, doing.target.capability, &catalog::BindInput::new(args))?;
+    for args in &args_per_effect {
+        catalog::bind(effect_step.target.catalog, effect_step.target.capability, &catalog::Ask::new(args))?;
     }
-    let (of, stopped) = (each.len(), AtomicBool::new(false));
-    let concurrent = doing.effect().is_some_and(|e| e.concurrent);
-    let at_once = if concurrent { doing.reads.ctx.limits.calls_per_origin.max(1) } else { 1 };
-    let stopped = &stopped;
-    let begin = |(row, args): (usize, Args)| async move {
-        if stopped.load(Ordering::Acquire) {
+    let is_concurrent = effect_step.effect().is_some_and(|e| e.concurrent);
+    let concurrency = if is_concurrent { effect_step.reads.ctx.limits.calls_per_origin.max(1) } else { 1 };
+    let is_stopped = &AtomicBool::new(false);
+    let perform_one = |(row, args): (usize, Args)| async move {
+        if is_stopped.load(Ordering::Acquire) {
             return None;
         }
-        let effect = one::perform(doing, row, &args).await;
+        let effect = perform::perform(effect_step, row, &args).await;
         match &effect.result {
-            Ok(_) => drop(doing.ledger.done.fetch_add(1, Ordering::Relaxed)),
-            Err(_) => stopped.store(true, Ordering::Release),
+            Ok(_) => drop(effect_step.effect_log.done.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => is_stopped.store(true, Ordering::Release),
         }
-        (doing.report)();
+        (effect_step.report)();
         Some((row, effect))
     };
-    let work: Vec<_> = each.into_iter().enumerate().map(|pair| begin(pair).boxed()).collect();
-    // Effects that are already running when one fails are awaited, so that every one that left gets a closed receipt.
-    let results: Vec<_> = stream::iter(work).buffered(at_once).collect().await;
-    collect(doing, results.into_iter().flatten(), of).map(|rows| Rowset::complete(rows).with_coverage(&input.coverage))
+    let effects: Vec<_> = args_per_effect.into_iter().enumerate().map(|pair| perform_one(pair).boxed()).collect();
+    // Effects that are already running when one fails are awaited, so that each one that left gets a closed receipt.
+    let results: Vec<_> = stream::iter(effects).buffered(concurrency).collect().await;
+    let rows = collect(effect_step, results.into_iter().flatten(), count)?;
+    Ok(Rowset::complete(rows).with_coverage(&input.coverage))
 }
 
-/// Merges the results in row order. The first failure by row becomes the error.
+/// Merges the results in row order. The first failure by row becomes the error. `count` is the number of all effects.
 fn collect(
-    doing: &EffectStep<'_>,
-    results: impl Iterator<Item = (usize, one::EffectResult)>,
-    of: usize,
+    effect_step: &EffectStep<'_>,
+    results: impl Iterator<Item = (usize, perform::EffectResult)>,
+    count: usize,
 ) -> Result<Vec<Row>, StepError> {
-    let (mut rows, mut receipts, mut done, mut failed) = (Vec::new(), Vec::new(), 0, None);
-    for (row, one::EffectResult { receipt, result }) in results {
+    let mut rows = Vec::new();
+    let mut receipts = Vec::new();
+    let mut done = 0;
+    let mut first_failure = None;
+    for (row, perform::EffectResult { receipt, result }) in results {
         receipts.extend(receipt);
         match result {
-            Ok(answered) => {
+            Ok(answer_rows) => {
                 done += 1;
-                rows.extend(answered);
+                rows.extend(answer_rows);
             }
-            Err(cause) if failed.is_none() => failed = Some((row, cause)),
+            Err(cause) if first_failure.is_none() => first_failure = Some((row, cause)),
             Err(_) => {}
         }
     }
-    doing.ledger.add(receipts);
-    match failed {
+    effect_step.effect_log.add(receipts);
+    match first_failure {
         None => Ok(rows),
-        Some((_, cause)) if of == 1 => Err(cause),
-        Some((row, cause)) => Err(StepError::Effect { row, of, done, cause: Box::new(cause) }),
+        Some((_, cause)) if count == 1 => Err(cause),
+        Some((row, cause)) => Err(StepError::Effect { row, of: count, done, cause: Box::new(cause) }),
     }
 }

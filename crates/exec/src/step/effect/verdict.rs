@@ -1,4 +1,4 @@
-//! Decides from an answer, or the lack of one, whether an effect happened.
+//! The verdict on an effect: whether it happened, judged by its answer or the lack of one.
 //!
 //! | answer | verdict | reason |
 //! |---|---|---|
@@ -22,9 +22,11 @@ use crate::error::StepError;
 
 /// The outcome of an effect that was sent, as far as it is known.
 pub enum Verdict {
-    /// It happened, according to the status.
+    /// It happened, according to the status. The answer has yet to be read.
     Done(Response),
+    /// It did not happen.
     Failed(State, StepError),
+    /// It may have happened.
     Unknown(State, StepError),
 }
 
@@ -33,9 +35,12 @@ pub fn of(label: &str, answer: Result<Response, Error>) -> Verdict {
     match answer {
         Ok(response) => of_status(label, response),
         Err(error) => {
-            let why = kind(&error).to_owned();
-            if left(&error) {
-                return Verdict::Unknown(State::Unknown { status: None, why }, unknown(label, &error.to_string()));
+            let why = reason(&error).to_owned();
+            if may_have_arrived(&error) {
+                return Verdict::Unknown(
+                    State::Unknown { status: None, why },
+                    unknown_outcome(label, &error.to_string()),
+                );
             }
             Verdict::Failed(State::Failed { status: None, why }, StepError::Upstream(error))
         }
@@ -52,14 +57,14 @@ fn of_status(label: &str, response: Response) -> Verdict {
         }
         code => {
             let why = format!("status {code}");
-            let error = unknown(label, &StepError::from_status(label.to_owned(), &response).to_string());
+            let error = unknown_outcome(label, &StepError::from_status(label.to_owned(), &response).to_string());
             Verdict::Unknown(State::Unknown { status, why }, error)
         }
     }
 }
 
-/// Whether the API may have received the request.
-fn left(error: &Error) -> bool {
+/// Returns whether the API may have received the request.
+fn may_have_arrived(error: &Error) -> bool {
     match error {
         Error::Timeout { .. } | Error::TooLarge { .. } | Error::Lost { .. } | Error::Redirect { .. } => true,
         Error::Connect { .. }
@@ -71,7 +76,8 @@ fn left(error: &Error) -> bool {
     }
 }
 
-fn kind(error: &Error) -> &'static str {
+/// Returns the reason in the words of a receipt.
+fn reason(error: &Error) -> &'static str {
     match error {
         Error::Timeout { .. } => "no answer in time",
         Error::TooLarge { .. } => "the answer is too large",
@@ -83,7 +89,8 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-fn unknown(label: &str, why: &str) -> StepError {
+fn unknown_outcome(label: &str, why: &str) -> StepError {
+    // The reason may begin with the label, which the error's own text has already.
     let why = why.strip_prefix(label).map_or(why, |rest| rest.trim_start_matches(": "));
     StepError::Unknown { label: label.to_owned(), why: why.to_owned() }
 }

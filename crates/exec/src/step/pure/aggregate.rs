@@ -1,81 +1,135 @@
-//! One row of counts and sums.
-//! Invariant: whole numbers stay whole while they fit 64 bits and become floats beyond that; `null` is ignored;
-//! without rows the count and the sum are 0 and every other value is `null`.
+//! The steps that count and sum: one row over all rows (`aggregate`), or one row for each combination of values (`group`).
+//! Invariant: whole numbers stay whole while they fit 64 bits and become floats beyond that. `null` is ignored. Without rows
+//! the count and the sum are 0 and every other value is `null`. Groups come in order of first appearance.
+
+use std::collections::HashMap;
+use std::hash::Hash;
 
 use catalog::{Row, Type};
-use lang::plan::{Aggregation, Function};
-use serde_json::{Number, Value};
+use lang::plan::{Aggregation, Function, NamedPath};
+use serde_json::{Map, Number, Value};
 
 use crate::coverage::Coverage;
-use crate::data::order::{compare, key, whole};
+use crate::data::equality::ByValue;
+use crate::data::number::whole_number;
+use crate::data::order::{compare, sort_key};
 use crate::outcome::Rowset;
-use crate::value::view::{View, Walk};
+use crate::value::view::{RowsView, Walk};
 
-pub fn apply(view: &View<'_>, specs: &[Aggregation]) -> Rowset {
-    let readers = Readers::new(view, specs);
-    let mut tally = readers.start();
-    view.rows.rows.iter().for_each(|row| readers.add(&mut tally, row));
-    let mut aggregated = view.rows.derived(vec![readers.finish(&tally, Row::new())]);
+/// Returns one row with the aggregates of all rows.
+pub fn aggregate(view: &RowsView<'_>, specs: &[Aggregation]) -> Rowset {
+    let aggregates = Aggregates::new(view, specs);
+    let mut tallies = aggregates.start();
+    view.rows.rows.iter().for_each(|row| aggregates.add(&mut tallies, row));
+    let mut aggregated = view.rows.with_new_rows(vec![aggregates.finish(&tallies, Row::new())]);
     aggregated.leading = aggregated.coverage == Coverage::Complete;
     aggregated
 }
 
-/// How each aggregated value is read from a row.
-pub struct Readers<'a>(Vec<(&'a Aggregation, Option<Walk<'a>>, Type)>);
+/// Returns one row for each combination of values, with its aggregates. A reference groups by its key, and a missing value
+/// is a group of its own.
+pub fn group(view: &RowsView<'_>, by: &[NamedPath], specs: &[Aggregation]) -> Rowset {
+    let walks: Vec<Walk<'_>> = by.iter().map(|column| view.walk(&column.path)).collect();
+    let aggregates = Aggregates::new(view, specs);
+    let groups = match walks.as_slice() {
+        // One column is the common case, and needs no list for each row.
+        [only] => grouped(view, &aggregates, |row| only.find(row).map(ByValue)),
+        several => {
+            grouped(view, &aggregates, |row| several.iter().map(|w| w.find(row).map(ByValue)).collect::<Vec<_>>())
+        }
+    };
+    let group_row = |(first_row, tallies): &(&Row, Vec<Tally<'_>>)| {
+        let values = walks.iter().map(|walk| walk.find(first_row).cloned().unwrap_or_default());
+        let head: Row = by.iter().map(|column| column.name.to_string()).zip(values).collect::<Map<String, Value>>();
+        aggregates.finish(tallies, head)
+    };
+    let mut grouped_rows = view.rows.with_new_rows(groups.iter().map(group_row).collect());
+    // Any group may be larger than the part of it that was read.
+    grouped_rows.leading = grouped_rows.coverage == Coverage::Complete;
+    grouped_rows
+}
+
+/// Returns the first row of each group, with its tallies.
+fn grouped<'v, K: Hash + Eq>(
+    view: &RowsView<'v>,
+    aggregates: &Aggregates<'v>,
+    key: impl Fn(&'v Row) -> K,
+) -> Vec<(&'v Row, Vec<Tally<'v>>)> {
+    let mut group_numbers: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<(&Row, Vec<Tally<'_>>)> = Vec::new();
+    for row in &view.rows.rows {
+        let number = *group_numbers.entry(key(row)).or_insert_with(|| {
+            groups.push((row, aggregates.start()));
+            groups.len() - 1
+        });
+        if let Some((_, tallies)) = groups.get_mut(number) {
+            aggregates.add(tallies, row);
+        }
+    }
+    groups
+}
+
+/// The aggregates of a step, each with the path and the type of the values that it reads from a row.
+struct Aggregates<'a>(Vec<(&'a Aggregation, Option<Walk<'a>>, Type)>);
 
 /// The running state of one aggregate.
 #[derive(Debug, Clone)]
-pub struct Tally<'v> {
+struct Tally<'v> {
+    /// The number of values so far, or of rows for a count without a path.
     count: u64,
-    whole: i128,
-    float: f64,
-    /// A float was added, so the result is a float.
-    floats: bool,
+    /// The sum of the whole numbers so far.
+    whole_sum: i128,
+    /// The sum of the other numbers so far.
+    float_sum: f64,
+    /// Whether a float was added, so that the result is a float.
+    has_floats: bool,
     /// The minimum or maximum so far.
     best: Option<&'v Value>,
 }
 
-impl<'a> Readers<'a> {
-    pub fn new(view: &View<'a>, specs: &'a [Aggregation]) -> Self {
-        let one = |spec: &'a Aggregation| {
+impl<'a> Aggregates<'a> {
+    fn new(view: &RowsView<'a>, specs: &'a [Aggregation]) -> Self {
+        let prepare = |spec: &'a Aggregation| {
             let kind = spec.path.as_deref().and_then(|path| view.kind(path)).unwrap_or(Type::Json);
             (spec, spec.path.as_deref().map(|path| view.walk(path)), kind)
         };
-        Self(specs.iter().map(one).collect())
+        Self(specs.iter().map(prepare).collect())
     }
 
-    pub fn start<'v>(&self) -> Vec<Tally<'v>> {
-        vec![Tally { count: 0, whole: 0, float: 0.0, floats: false, best: None }; self.0.len()]
+    /// Returns a tally for each aggregate, before the first row.
+    fn start<'v>(&self) -> Vec<Tally<'v>> {
+        vec![Tally { count: 0, whole_sum: 0, float_sum: 0.0, has_floats: false, best: None }; self.0.len()]
     }
 
-    pub fn add<'v>(&self, tallies: &mut [Tally<'v>], row: &'v Row)
+    /// Adds the values of a row to the tallies.
+    fn add<'v>(&self, tallies: &mut [Tally<'v>], row: &'v Row)
     where
         'a: 'v,
     {
-        let mut before: Option<(&Aggregation, Option<&Value>)> = None;
+        let mut previous: Option<(&Aggregation, Option<&Value>)> = None;
         for ((spec, walk, kind), tally) in self.0.iter().zip(tallies) {
             let Some(walk) = walk else {
                 tally.count += 1;
                 continue;
             };
             // `sum(votes), max(votes)` reads the votes once.
-            let found = match before {
-                Some((other, found)) if other.path == spec.path => found,
+            let value = match previous {
+                Some((other, value)) if other.path == spec.path => value,
                 _ => walk.find(row),
             };
-            before = Some((spec, found));
-            let Some(value) = found else { continue };
+            previous = Some((spec, value));
+            let Some(value) = value else { continue };
             match spec.function {
                 Function::Count => tally.count += 1,
-                Function::Sum | Function::Avg => tally.number(value),
-                Function::Min => tally.better(value, kind, |order| order.is_lt()),
-                Function::Max => tally.better(value, kind, |order| order.is_gt()),
+                Function::Sum | Function::Avg => tally.add_number(value),
+                Function::Min => tally.keep_if(value, kind, |order| order.is_lt()),
+                Function::Max => tally.keep_if(value, kind, |order| order.is_gt()),
             }
         }
     }
 
     /// Appends the aggregated values to a row.
-    pub fn finish(&self, tallies: &[Tally<'_>], mut row: Row) -> Row {
+    fn finish(&self, tallies: &[Tally<'_>], mut row: Row) -> Row {
         for ((spec, _, _), tally) in self.0.iter().zip(tallies) {
             row.insert(spec.name.to_string(), tally.value(spec.function));
         }
@@ -84,38 +138,39 @@ impl<'a> Readers<'a> {
 }
 
 impl<'v> Tally<'v> {
-    fn number(&mut self, value: &Value) {
+    fn add_number(&mut self, value: &Value) {
         let Value::Number(number) = value else { return };
         self.count += 1;
-        match whole(number) {
-            Some(whole) => self.whole = self.whole.saturating_add(whole),
+        match whole_number(number) {
+            Some(whole) => self.whole_sum = self.whole_sum.saturating_add(whole),
             None => {
-                self.floats = true;
-                self.float += number.as_f64().unwrap_or_default();
+                self.has_floats = true;
+                self.float_sum += number.as_f64().unwrap_or_default();
             }
         }
     }
 
-    fn better(&mut self, value: &'v Value, kind: &Type, is: impl Fn(std::cmp::Ordering) -> bool) {
-        let Some(new) = key(kind, value) else { return };
-        let known = self.best.and_then(|best| key(kind, best));
-        if known.is_none_or(|known| is(compare(&new, &known))) {
+    fn keep_if(&mut self, value: &'v Value, kind: &Type, is_better: impl Fn(std::cmp::Ordering) -> bool) {
+        let Some(new) = sort_key(kind, value) else { return };
+        let known = self.best.and_then(|best| sort_key(kind, best));
+        if known.is_none_or(|known| is_better(compare(&new, &known))) {
             self.best = Some(value);
         }
     }
 
     fn sum(&self) -> f64 {
-        self.whole as f64 + self.float
+        self.whole_sum as f64 + self.float_sum
     }
 
+    /// Returns the result of the aggregate.
     fn value(&self, function: Function) -> Value {
         match function {
             Function::Count => Value::from(self.count),
-            Function::Sum if self.floats => float(self.sum()),
-            Function::Sum => match (i64::try_from(self.whole), u64::try_from(self.whole)) {
+            Function::Sum if self.has_floats => float(self.sum()),
+            Function::Sum => match (i64::try_from(self.whole_sum), u64::try_from(self.whole_sum)) {
                 (Ok(whole), _) => Value::from(whole),
                 (_, Ok(whole)) => Value::from(whole),
-                _ => float(self.whole as f64),
+                _ => float(self.whole_sum as f64),
             },
             Function::Avg if self.count == 0 => Value::Null,
             Function::Avg => float(self.sum() / self.count as f64),
@@ -124,7 +179,7 @@ impl<'v> Tally<'v> {
     }
 }
 
-/// Returns the sum as a float. A sum beyond the range of JSON becomes `null`.
+/// Returns a float as JSON. A value beyond the range of JSON becomes `null`.
 fn float(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

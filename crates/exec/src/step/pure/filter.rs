@@ -1,97 +1,97 @@
-//! The rows that pass every test.
-//! Invariant: a `null` passes only `= null` and `!=`; each test's own value is read once; the order stays.
+//! The filter step, which keeps the rows that pass every test.
+//! Invariant: a `null` passes only `= null` and `!=`. The value of each test is prepared once. The order stays.
 
 use catalog::{Row, Type};
 use lang::plan::{ComparisonOp, FilterTest};
 use serde_json::Value;
 
-use crate::data::hash::same;
-use crate::data::order::{Key, compare, key};
+use crate::data::equality::is_equal;
+use crate::data::order::{SortKey, compare, sort_key};
 use crate::outcome::Rowset;
-use crate::value::view::{View, Walk};
+use crate::value::view::{RowsView, Walk};
 
 /// Applies the tests. `values` holds the value of each test, in the same order.
-pub fn apply(view: &View<'_>, tests: &[FilterTest], values: &[Value]) -> Rowset {
+pub fn apply(view: &RowsView<'_>, tests: &[FilterTest], values: &[Value]) -> Rowset {
     let tests: Vec<PreparedTest<'_>> =
         tests.iter().zip(values).map(|(test, value)| PreparedTest::new(view, test, value)).collect();
-    let fits = |row: &Row| tests.iter().all(|test| test.fits(row));
-    view.rows.with_rows(view.rows.rows.iter().filter(|row| fits(row)).cloned().collect())
+    let passes = |row: &Row| tests.iter().all(|test| test.passes(row));
+    view.rows.with_rows(view.rows.rows.iter().filter(|row| passes(row)).cloned().collect())
 }
 
-/// Compares by type: dates by instant, references by key, everything else as data.
-pub fn equal(kind: &Type, a: &Value, b: &Value) -> bool {
+/// Returns whether two values of a type are equal: dates by instant, references by key, everything else as data.
+pub fn is_equal_as(kind: &Type, a: &Value, b: &Value) -> bool {
     match kind {
-        Type::Date(_) => match (key(kind, a), key(kind, b)) {
+        Type::Date(_) => match (sort_key(kind, a), sort_key(kind, b)) {
             (Some(a), Some(b)) => compare(&a, &b).is_eq(),
             _ => false,
         },
-        Type::Ref(_) => same_reference(a, b),
-        _ => same(a, b),
+        Type::Ref(_) => is_same_reference(a, b),
+        _ => is_equal(a, b),
     }
 }
 
-/// A test with its value parsed once for all rows.
+/// A test whose value is prepared once for all rows.
 struct PreparedTest<'a> {
     walk: Walk<'a>,
     op: ComparisonOp,
+    /// The type of the compared values; of a list, that of its items.
     kind: &'a Type,
+    /// The value of the test.
     value: &'a Value,
-    key: Option<Key<'a>>,
-    /// The lower-case text to look for with `~`.
+    /// The sort key of `value`, for `<` and its relatives.
+    key: Option<SortKey<'a>>,
+    /// The text to look for with `~`, in lower case.
     text: String,
 }
 
 impl<'a> PreparedTest<'a> {
-    fn new(view: &View<'a>, test: &'a FilterTest, value: &'a Value) -> Self {
+    fn new(view: &RowsView<'a>, test: &'a FilterTest, value: &'a Value) -> Self {
         let kind = match &test.kind {
             Type::Array(of) => of.as_ref(),
             kind => kind,
         };
-        let text = if test.op == ComparisonOp::Like { plain(value).to_lowercase() } else { String::new() };
-        Self { walk: view.walk(&test.path), op: test.op, kind, value, key: key(kind, value), text }
+        let text = if test.op == ComparisonOp::Like { text_of(value).to_lowercase() } else { String::new() };
+        Self { walk: view.walk(&test.path), op: test.op, kind, value, key: sort_key(kind, value), text }
     }
 
-    fn fits(&self, row: &Row) -> bool {
-        let found = self.walk.find(row);
-        match (self.op, found) {
+    fn passes(&self, row: &Row) -> bool {
+        match (self.op, self.walk.find(row)) {
             (ComparisonOp::Eq, None) => self.value.is_null(),
             (ComparisonOp::Ne, None) => !self.value.is_null(),
             (_, None) => false,
-            (ComparisonOp::Eq, Some(found)) => self.equals(found),
-            (ComparisonOp::Ne, Some(found)) => !self.equals(found),
-            (ComparisonOp::Like, Some(Value::Array(items))) => items.iter().any(|item| self.like(item)),
-            (ComparisonOp::Like, Some(found)) => self.like(found),
-            (op, Some(found)) => self.ordered(op, found),
+            (ComparisonOp::Eq, Some(value)) => self.equals(value),
+            (ComparisonOp::Ne, Some(value)) => !self.equals(value),
+            (ComparisonOp::Like, Some(Value::Array(items))) => items.iter().any(|item| self.contains_text(item)),
+            (ComparisonOp::Like, Some(value)) => self.contains_text(value),
+            (op, Some(value)) => self.is_ordered(op, value),
         }
     }
 
-    /// A list matches a value that it contains, and several values if it contains all of them. A single value matches
-    /// if it is one of several.
-    fn equals(&self, found: &Value) -> bool {
-        match (found, self.value) {
+    /// Returns whether a row's value passes `=`. A list passes if it contains the wanted value, or all of several. A single value
+    /// passes if it is one of several.
+    fn equals(&self, value: &Value) -> bool {
+        match (value, self.value) {
             (_, Value::Null) => false,
             (Value::Array(items), Value::Array(wanted)) => {
-                wanted.iter().all(|want| items.iter().any(|item| self.same(item, want)))
+                wanted.iter().all(|wanted| items.iter().any(|item| is_equal_as(self.kind, item, wanted)))
             }
-            (Value::Array(items), want) => items.iter().any(|item| self.same(item, want)),
-            (found, Value::Array(any)) => any.iter().any(|want| self.same(found, want)),
-            (found, want) => self.same(found, want),
+            (Value::Array(items), wanted) => items.iter().any(|item| is_equal_as(self.kind, item, wanted)),
+            (value, Value::Array(wanted)) => wanted.iter().any(|wanted| is_equal_as(self.kind, value, wanted)),
+            (value, wanted) => is_equal_as(self.kind, value, wanted),
         }
     }
 
-    fn same(&self, found: &Value, want: &Value) -> bool {
-        equal(self.kind, found, want)
-    }
-
-    fn ordered(&self, op: ComparisonOp, found: &Value) -> bool {
-        let (Some(found), Some(want)) = (key(self.kind, found), self.key.as_ref()) else { return false };
-        let comparable = match (&found, want) {
-            (Key::Other(_), _) | (_, Key::Other(_)) => false,
-            (Key::Int(_) | Key::Number(_), Key::Int(_) | Key::Number(_)) => true,
+    /// Returns whether a row's value passes `<` or a relative of it. Values of different sorts, such as a number and a text, are
+    /// not comparable and never pass.
+    fn is_ordered(&self, op: ComparisonOp, value: &Value) -> bool {
+        let (Some(key), Some(wanted)) = (sort_key(self.kind, value), self.key.as_ref()) else { return false };
+        let is_comparable = match (&key, wanted) {
+            (SortKey::Other(_), _) | (_, SortKey::Other(_)) => false,
+            (SortKey::Int(_) | SortKey::Number(_), SortKey::Int(_) | SortKey::Number(_)) => true,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         };
-        let order = compare(&found, want);
-        comparable
+        let order = compare(&key, wanted);
+        is_comparable
             && match op {
                 ComparisonOp::Lt => order.is_lt(),
                 ComparisonOp::Le => order.is_le(),
@@ -101,39 +101,41 @@ impl<'a> PreparedTest<'a> {
             }
     }
 
-    fn like(&self, found: &Value) -> bool {
-        match found {
+    fn contains_text(&self, value: &Value) -> bool {
+        match value {
             Value::String(text) => contains(text, &self.text),
-            other => contains(&plain(other), &self.text),
+            other => contains(&text_of(other), &self.text),
         }
     }
 }
 
-/// Whether `text` contains `part`, ignoring case. `part` must be in lower case.
+/// Returns whether `text` contains `part`, ignoring case. `part` must be in lower case.
 fn contains(text: &str, part: &str) -> bool {
     if !text.is_ascii() || !part.is_ascii() {
         return text.to_lowercase().contains(part);
     }
-    let (text, part) = (text.as_bytes(), part.as_bytes());
+    // Text in ASCII is searched without a lower-case copy of each row's value.
+    let text = text.as_bytes();
+    let part = part.as_bytes();
     let Some(first) = part.first() else { return true };
-    let starts = |window: &[u8]| window[0].to_ascii_lowercase() == *first && window.eq_ignore_ascii_case(part);
-    text.windows(part.len()).any(starts)
+    let is_match = |window: &[u8]| window[0].to_ascii_lowercase() == *first && window.eq_ignore_ascii_case(part);
+    text.windows(part.len()).any(is_match)
 }
 
-/// Compares references by key: a scalar equals an object whose only part is that scalar.
-fn same_reference(a: &Value, b: &Value) -> bool {
+/// Returns whether two references have the same key: a scalar equals an object whose only part is that scalar.
+fn is_same_reference(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(parts), scalar) | (scalar, Value::Object(parts)) if !scalar.is_object() => {
-            parts.len() == 1 && parts.values().all(|part| same_reference(part, scalar))
+            parts.len() == 1 && parts.values().all(|part| is_same_reference(part, scalar))
         }
         (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
             *text == number.to_string()
         }
-        (a, b) => same(a, b),
+        (a, b) => is_equal(a, b),
     }
 }
 
-fn plain(value: &Value) -> String {
+fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

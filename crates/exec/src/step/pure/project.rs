@@ -1,22 +1,22 @@
-//! Rows with some of their columns, or with the values that paths lead to.
-//! Invariant: columns come out in the order of the program; coverage stays; a reference that keeps its name keeps the
-//! row it leads to.
+//! The projection: rows with some of their columns, or with the values that paths lead to.
+//! Invariant: columns come out in the order of the program, and coverage stays. A reference that keeps its name keeps the
+//! attached row that it leads to.
 
 use lang::plan::NamedPath;
 use smol_str::SmolStr;
 
 use crate::outcome::Rowset;
-use crate::value::view::{View, Walk};
+use crate::value::view::{RowsView, Walk};
 
-pub fn apply(view: &View<'_>, columns: &[NamedPath]) -> Rowset {
+pub fn apply(view: &RowsView<'_>, columns: &[NamedPath]) -> Rowset {
     let walks: Vec<(&SmolStr, Walk<'_>)> = columns.iter().map(|c| (&c.name, view.walk(&c.path))).collect();
-    let pick = |row: &std::sync::Arc<catalog::Row>| {
+    let project_row = |row: &std::sync::Arc<catalog::Row>| {
         walks.iter().map(|(name, walk)| (name.to_string(), walk.find(row).cloned().unwrap_or_default())).collect()
     };
-    let mut projected = view.rows.derived(view.rows.rows.iter().map(pick).collect());
-    let keeps = |path: &[SmolStr]| {
+    let mut projected = view.rows.with_new_rows(view.rows.rows.iter().map(project_row).collect());
+    let keeps_name = |path: &[SmolStr]| {
         columns.iter().any(|c| c.path == std::slice::from_ref(&c.name) && path.first() == Some(&c.name))
     };
-    projected.attached = view.rows.attached.iter().filter(|t| keeps(&t.path)).cloned().collect();
+    projected.attached = view.rows.attached.iter().filter(|attached| keeps_name(&attached.path)).cloned().collect();
     projected
 }

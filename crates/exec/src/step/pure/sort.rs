@@ -1,6 +1,6 @@
-//! Rows in the order of one of their values.
-//! Invariant: the sort is stable and by the column's type, with `null` last in either direction; each value is read
-//! from its row once.
+//! The sort step: rows in the order of one of their values.
+//! Invariant: the sort is stable and by the column's type, with `null` last in either direction. Each value is read from its
+//! row once.
 
 use std::cmp::Ordering;
 
@@ -8,16 +8,16 @@ use catalog::{Row, Type};
 use smol_str::SmolStr;
 
 use crate::coverage::Coverage;
-use crate::data::order::{Key, compare, key};
+use crate::data::order::{SortKey, compare, sort_key};
 use crate::outcome::Rowset;
-use crate::value::view::{View, Walk};
+use crate::value::view::{RowsView, Walk};
 
-pub fn apply(view: &View<'_>, by: &[SmolStr], descending: bool) -> Rowset {
+pub fn apply(view: &RowsView<'_>, by: &[SmolStr], descending: bool) -> Rowset {
     let kind = view.kind(by).unwrap_or(Type::Json);
     let walk = view.walk(by);
     // Keys and indexes are sorted rather than rows, because they are small.
-    let mut keyed: Vec<(Option<Key<'_>>, u32)> = Vec::with_capacity(view.rows.rows.len());
-    keyed.extend((0..).zip(&view.rows.rows).map(|(at, row)| (read(&walk, &kind, row), at)));
+    let mut keyed: Vec<(Option<SortKey<'_>>, u32)> = Vec::with_capacity(view.rows.rows.len());
+    keyed.extend((0..).zip(&view.rows.rows).map(|(index, row)| (key_of_row(&walk, &kind, row), index)));
     keyed.sort_by(|(a, _), (b, _)| match (a, b) {
         (Some(a), Some(b)) if descending => compare(b, a),
         (Some(a), Some(b)) => compare(a, b),
@@ -25,13 +25,13 @@ pub fn apply(view: &View<'_>, by: &[SmolStr], descending: bool) -> Rowset {
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,
     });
-    let rows = keyed.iter().filter_map(|(_, at)| view.rows.rows.get(*at as usize).cloned()).collect();
+    let rows = keyed.iter().filter_map(|(_, index)| view.rows.rows.get(*index as usize).cloned()).collect();
     let mut sorted = view.rows.with_rows(rows);
     // The first rows of a partial list need not be the first rows of the whole.
     sorted.leading = sorted.coverage == Coverage::Complete;
     sorted
 }
 
-fn read<'r>(walk: &Walk<'r>, kind: &Type, row: &'r Row) -> Option<Key<'r>> {
-    walk.find(row).and_then(|value| key(kind, value))
+fn key_of_row<'r>(walk: &Walk<'r>, kind: &Type, row: &'r Row) -> Option<SortKey<'r>> {
+    walk.find(row).and_then(|value| sort_key(kind, value))
 }

@@ -1,4 +1,4 @@
-//! Compares the pure steps with a naive reference over random small tables, and covers disputed cases.
+//! Tests of the pure steps: disputed cases, and a comparison with naive implementations over random small tables.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,25 +9,25 @@ use lang::plan::{Aggregation, Column, ComparisonOp, Expr, FilterTest, Function, 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{aggregate, distinct, filter, group, pick, project, sort};
+use super::{aggregate, filter, pick, project, sort};
 use crate::coverage::{Coverage, PartialReason};
 use crate::outcome::{Attached, Rowset};
-use crate::value::view::{Catalogs, View};
+use crate::value::view::{Catalogs, RowsView};
 
 fn columns() -> Vec<Column> {
-    let of = |name: &str, kind: Type| Column { name: name.into(), kind };
+    let column = |name: &str, kind: Type| Column { name: name.into(), kind };
     vec![
-        of("id", Type::Integer),
-        of("n", Type::Number),
-        of("s", Type::String(TextStyle::Short)),
-        of("t", Type::Date(DateFormat::Rfc3339)),
-        of("b", Type::Boolean),
-        of("tags", Type::Array(Box::new(Type::String(TextStyle::Short)))),
-        of("owner", Type::Json),
+        column("id", Type::Integer),
+        column("n", Type::Number),
+        column("s", Type::String(TextStyle::Short)),
+        column("t", Type::Date(DateFormat::Rfc3339)),
+        column("b", Type::Boolean),
+        column("tags", Type::Array(Box::new(Type::String(TextStyle::Short)))),
+        column("owner", Type::Json),
     ]
 }
 
-/// A random table.
+/// Rows with the columns of the tests.
 #[derive(Debug)]
 struct Table {
     rows: Rowset,
@@ -45,11 +45,12 @@ impl Table {
         Self::new(rows, Coverage::Complete)
     }
 
-    fn view(&self) -> View<'_> {
-        View { rows: &self.rows, columns: &self.columns, of: None, catalogs: &self.catalogs }
+    fn view(&self) -> RowsView<'_> {
+        RowsView { rows: &self.rows, columns: &self.columns, of: None, catalogs: &self.catalogs }
     }
 
-    fn test(&self, name: &str, op: ComparisonOp, value: Value) -> Rowset {
+    /// Filters by one test.
+    fn filtered(&self, name: &str, op: ComparisonOp, value: Value) -> Rowset {
         let kind = self.view().kind(&path(name)).unwrap_or(Type::Json);
         let test = FilterTest { path: path(name), op, value: Expr::Value(value.clone()), kind };
         filter::apply(&self.view(), &[test], &[value])
@@ -73,54 +74,54 @@ fn json_rows(set: &Rowset) -> Value {
 }
 
 #[test]
-fn a_null_fits_only_what_asks_for_it() {
+fn a_null_passes_only_tests_for_null_and_for_difference() {
     let table = Table::of(json!([{"id": 1, "n": 5}, {"id": 2, "n": null}, {"id": 3}, {"id": 4, "n": 7}]));
-    assert_eq!(ids(&table.test("n", ComparisonOp::Eq, json!(null))), [2, 3]);
-    assert_eq!(ids(&table.test("n", ComparisonOp::Ne, json!(null))), [1, 4]);
-    assert_eq!(ids(&table.test("n", ComparisonOp::Ne, json!(5))), [2, 3, 4]);
-    assert_eq!(ids(&table.test("n", ComparisonOp::Eq, json!(5.0))), [1]);
+    assert_eq!(ids(&table.filtered("n", ComparisonOp::Eq, json!(null))), [2, 3]);
+    assert_eq!(ids(&table.filtered("n", ComparisonOp::Ne, json!(null))), [1, 4]);
+    assert_eq!(ids(&table.filtered("n", ComparisonOp::Ne, json!(5))), [2, 3, 4]);
+    assert_eq!(ids(&table.filtered("n", ComparisonOp::Eq, json!(5.0))), [1]);
     for op in [ComparisonOp::Lt, ComparisonOp::Le, ComparisonOp::Gt, ComparisonOp::Ge, ComparisonOp::Like] {
-        assert!(!ids(&table.test("n", op, json!(6))).contains(&2), "{op:?}");
-        assert!(ids(&table.test("n", op, json!(null))).is_empty() || op == ComparisonOp::Like, "{op:?}");
+        assert!(!ids(&table.filtered("n", op, json!(6))).contains(&2), "{op:?}");
+        assert!(ids(&table.filtered("n", op, json!(null))).is_empty() || op == ComparisonOp::Like, "{op:?}");
     }
-    assert_eq!(ids(&table.test("n", ComparisonOp::Gt, json!("6"))), Vec::<i64>::new(), "a number is not a text");
-    assert_eq!(ids(&table.test("n", ComparisonOp::Eq, json!([5, 7]))), [1, 4], "any of several");
+    assert_eq!(ids(&table.filtered("n", ComparisonOp::Gt, json!("6"))), Vec::<i64>::new(), "a number is not a text");
+    assert_eq!(ids(&table.filtered("n", ComparisonOp::Eq, json!([5, 7]))), [1, 4], "any of several");
 }
 
 #[test]
-fn lists_contain_and_text_is_found_whatever_its_case() {
+fn a_list_passes_by_its_items_and_a_text_regardless_of_case() {
     let table = Table::of(json!([
         {"id": 1, "tags": ["db", "Cache"], "s": "Straße nach Köln"},
         {"id": 2, "tags": [], "s": "DATABASE"},
         {"id": 3, "tags": null, "s": null},
     ]));
-    assert_eq!(ids(&table.test("tags", ComparisonOp::Eq, json!("db"))), [1]);
-    assert_eq!(ids(&table.test("tags", ComparisonOp::Eq, json!(["db", "Cache"]))), [1]);
-    assert_eq!(ids(&table.test("tags", ComparisonOp::Eq, json!(["db", "web"]))), Vec::<i64>::new());
-    assert_eq!(ids(&table.test("tags", ComparisonOp::Ne, json!("db"))), [2, 3]);
-    assert_eq!(ids(&table.test("tags", ComparisonOp::Like, json!("cach"))), [1]);
-    assert_eq!(ids(&table.test("s", ComparisonOp::Like, json!("KÖLN"))), [1]);
-    assert_eq!(ids(&table.test("s", ComparisonOp::Like, json!("base"))), [2]);
-    assert_eq!(ids(&table.test("s", ComparisonOp::Like, json!(""))), [1, 2]);
+    assert_eq!(ids(&table.filtered("tags", ComparisonOp::Eq, json!("db"))), [1]);
+    assert_eq!(ids(&table.filtered("tags", ComparisonOp::Eq, json!(["db", "Cache"]))), [1]);
+    assert_eq!(ids(&table.filtered("tags", ComparisonOp::Eq, json!(["db", "web"]))), Vec::<i64>::new());
+    assert_eq!(ids(&table.filtered("tags", ComparisonOp::Ne, json!("db"))), [2, 3]);
+    assert_eq!(ids(&table.filtered("tags", ComparisonOp::Like, json!("cach"))), [1]);
+    assert_eq!(ids(&table.filtered("s", ComparisonOp::Like, json!("KÖLN"))), [1]);
+    assert_eq!(ids(&table.filtered("s", ComparisonOp::Like, json!("base"))), [2]);
+    assert_eq!(ids(&table.filtered("s", ComparisonOp::Like, json!(""))), [1, 2]);
 }
 
 #[test]
-fn references_compare_by_key_and_moments_by_instant() {
+fn references_compare_by_key_and_dates_by_instant() {
     let mut table = Table::of(json!([
         {"id": 1, "owner": "ada", "t": "2026-11-15T12:00:00Z"},
         {"id": 2, "owner": {"id": "ada"}, "t": "2026-11-15T14:00:00+02:00"},
         {"id": 3, "owner": "bot", "t": "2026-11-16T00:00:00Z"},
     ]));
     table.columns[6].kind = Type::Ref("Person".into());
-    assert_eq!(ids(&table.test("owner", ComparisonOp::Eq, json!("ada"))), [1, 2]);
-    assert_eq!(ids(&table.test("owner", ComparisonOp::Ne, json!({"id": "bot"}))), [1, 2]);
-    assert_eq!(ids(&table.test("t", ComparisonOp::Eq, json!("2026-11-15T13:00:00+01:00"))), [1, 2]);
-    assert_eq!(ids(&table.test("t", ComparisonOp::Ge, json!("2026-11-16"))), [3]);
-    assert_eq!(ids(&table.test("t", ComparisonOp::Lt, json!("2026-11-16"))), [1, 2]);
+    assert_eq!(ids(&table.filtered("owner", ComparisonOp::Eq, json!("ada"))), [1, 2]);
+    assert_eq!(ids(&table.filtered("owner", ComparisonOp::Ne, json!({"id": "bot"}))), [1, 2]);
+    assert_eq!(ids(&table.filtered("t", ComparisonOp::Eq, json!("2026-11-15T13:00:00+01:00"))), [1, 2]);
+    assert_eq!(ids(&table.filtered("t", ComparisonOp::Ge, json!("2026-11-16"))), [3]);
+    assert_eq!(ids(&table.filtered("t", ComparisonOp::Lt, json!("2026-11-16"))), [1, 2]);
 }
 
 #[test]
-fn sums_stay_whole_until_they_cannot() {
+fn a_sum_is_whole_while_it_fits_64_bits() {
     let sum = |values: Value| {
         let rows: Vec<Value> = values.as_array().unwrap().iter().map(|n| json!({"id": 0, "n": n})).collect();
         let table = Table::of(json!(rows));
@@ -132,7 +133,7 @@ fn sums_stay_whole_until_they_cannot() {
             spec("min", Function::Min, Some("n")),
             spec("max", Function::Max, Some("n")),
         ];
-        json_rows(&aggregate::apply(&table.view(), &specs))[0].clone()
+        json_rows(&aggregate::aggregate(&table.view(), &specs))[0].clone()
     };
     assert_eq!(sum(json!([])), json!({"count": 0, "some": 0, "sum": 0, "avg": null, "min": null, "max": null}));
     assert_eq!(sum(json!([1, 2, null])), json!({"count": 3, "some": 2, "sum": 3, "avg": 1.5, "min": 1, "max": 2}));
@@ -142,7 +143,7 @@ fn sums_stay_whole_until_they_cannot() {
 }
 
 #[test]
-fn groups_come_as_they_appear_and_a_path_leads_into_what_was_attached() {
+fn groups_come_in_order_of_appearance_and_paths_lead_into_attached_rows() {
     let mut table = Table::of(json!([
         {"id": 1, "owner": "x", "n": 2}, {"id": 2, "owner": "y", "n": 1}, {"id": 3, "owner": "x", "n": 3},
         {"id": 4, "owner": null, "n": 4}, {"id": 5, "owner": "gone", "n": 1},
@@ -154,16 +155,16 @@ fn groups_come_as_they_appear_and_a_path_leads_into_what_was_attached() {
     attached.insert(json!("gone"), None);
     table.rows.attached.push(Arc::new(attached));
     let by = [NamedPath { name: "who".into(), path: path("owner.name") }];
-    let grouped = group::apply(&table.view(), &by, &[spec("n", Function::Sum, Some("n"))]);
+    let grouped = aggregate::group(&table.view(), &by, &[spec("n", Function::Sum, Some("n"))]);
     assert_eq!(json_rows(&grouped), json!([{"who": "Xena", "n": 5}, {"who": "Yuri", "n": 1}, {"who": null, "n": 5}]));
     assert_eq!(ids(&sort::apply(&table.view(), &path("owner.name"), true)), [2, 1, 3, 4, 5]);
-    assert_eq!(ids(&distinct::apply(&table.view(), &[path("owner.name")])), [1, 2, 4]);
+    assert_eq!(ids(&pick::distinct(&table.view(), &[path("owner.name")])), [1, 2, 4]);
     let named = [NamedPath { name: "owner.name".into(), path: path("owner.name") }];
     assert_eq!(json_rows(&project::apply(&table.view(), &named))[0], json!({"owner.name": "Xena"}));
 }
 
 #[test]
-fn one_row_means_one() {
+fn a_singleton_is_exactly_one_row() {
     let table = Table::of(json!([{"id": 1}, {"id": 2}]));
     assert_eq!(
         pick::singleton(&table.rows, "`x`").unwrap_err().to_string(),
@@ -175,7 +176,7 @@ fn one_row_means_one() {
 }
 
 #[test]
-fn the_first_of_a_part_are_all_that_was_asked_for_unless_they_were_sorted() {
+fn a_reached_limit_of_partial_rows_is_complete_unless_they_were_sorted() {
     let rows = vec![json!({"id": 1, "n": 1}).as_object().unwrap().clone(); 3];
     let part = Table::new(rows, Coverage::partial(PartialReason::RowBudget));
     assert_eq!(pick::limit(&part.rows, 3).coverage, Coverage::Complete);
@@ -183,8 +184,8 @@ fn the_first_of_a_part_are_all_that_was_asked_for_unless_they_were_sorted() {
     let sorted = sort::apply(&part.view(), &path("n"), false);
     assert_eq!(pick::limit(&sorted, 1).coverage, part.rows.coverage, "a row that was not read might come before");
     assert_eq!(pick::limit(&pick::last(&part.rows), 1).coverage, part.rows.coverage);
-    assert_eq!(pick::limit(&part.test("n", ComparisonOp::Eq, json!(1)), 2).coverage, Coverage::Complete);
-    let count = aggregate::apply(&part.view(), &[spec("n", Function::Count, None)]);
+    assert_eq!(pick::limit(&part.filtered("n", ComparisonOp::Eq, json!(1)), 2).coverage, Coverage::Complete);
+    let count = aggregate::aggregate(&part.view(), &[spec("n", Function::Count, None)]);
     assert_eq!(pick::limit(&count, 1).coverage, part.rows.coverage);
 }
 
@@ -237,14 +238,14 @@ fn naive_order(name: &str, a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-fn naive_fits(name: &str, found: &Value, op: ComparisonOp, want: &Value) -> bool {
-    let equal = |found: &Value| naive_order(name, found, want) == Some(Ordering::Equal);
-    let order = naive_order(name, found, want);
+fn naive_passes(name: &str, result: &Value, op: ComparisonOp, want: &Value) -> bool {
+    let equal = |result: &Value| naive_order(name, result, want) == Some(Ordering::Equal);
+    let order = naive_order(name, result, want);
     match op {
-        ComparisonOp::Eq if want.is_null() => found.is_null(),
-        ComparisonOp::Ne if want.is_null() => !found.is_null(),
-        ComparisonOp::Eq => found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
-        ComparisonOp::Ne => !found.as_array().map_or_else(|| equal(found), |items| items.iter().any(equal)),
+        ComparisonOp::Eq if want.is_null() => result.is_null(),
+        ComparisonOp::Ne if want.is_null() => !result.is_null(),
+        ComparisonOp::Eq => result.as_array().map_or_else(|| equal(result), |items| items.iter().any(equal)),
+        ComparisonOp::Ne => !result.as_array().map_or_else(|| equal(result), |items| items.iter().any(equal)),
         ComparisonOp::Lt => order == Some(Ordering::Less),
         ComparisonOp::Gt => order == Some(Ordering::Greater),
         ComparisonOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
@@ -252,7 +253,7 @@ fn naive_fits(name: &str, found: &Value, op: ComparisonOp, want: &Value) -> bool
         ComparisonOp::Like => {
             let low = |v: &Value| v.as_str().unwrap_or_default().to_lowercase();
             let one = |v: &Value| v.is_string() && low(v).contains(&low(want));
-            found.as_array().map_or_else(|| one(found), |items| items.iter().any(one))
+            result.as_array().map_or_else(|| one(result), |items| items.iter().any(one))
         }
     }
 }
@@ -261,7 +262,7 @@ const NAMES: [&str; 4] = ["n", "s", "t", "b"];
 
 /// A random step.
 #[derive(Debug, Clone)]
-enum Do {
+enum PureStep {
     Filter(i64),
     Sort(bool),
     Limit(usize),
@@ -271,37 +272,37 @@ enum Do {
     Last,
 }
 
-fn any_do() -> impl Strategy<Value = Do> {
+fn any_step() -> impl Strategy<Value = PureStep> {
     prop_oneof![
-        (-3i64..4).prop_map(Do::Filter),
-        any::<bool>().prop_map(Do::Sort),
-        (0usize..6).prop_map(Do::Limit),
-        Just(Do::Distinct),
-        Just(Do::Group),
-        Just(Do::Count),
-        Just(Do::Last),
+        (-3i64..4).prop_map(PureStep::Filter),
+        any::<bool>().prop_map(PureStep::Sort),
+        (0usize..6).prop_map(PureStep::Limit),
+        Just(PureStep::Distinct),
+        Just(PureStep::Group),
+        Just(PureStep::Count),
+        Just(PureStep::Last),
     ]
 }
 
 /// Applies a chain of steps, each to the result of the previous one.
-fn chained(table: &Table, chain: &[Do]) -> Rowset {
+fn chained(table: &Table, chain: &[PureStep]) -> Rowset {
     let count = [spec("n", Function::Count, None)];
     let by = [NamedPath { name: "s".into(), path: path("s") }];
     let mut rows = table.rows.clone();
     for step in chain {
-        let view = View { rows: &rows, columns: &table.columns, of: None, catalogs: &table.catalogs };
+        let view = RowsView { rows: &rows, columns: &table.columns, of: None, catalogs: &table.catalogs };
         rows = match step {
-            Do::Filter(than) => {
+            PureStep::Filter(than) => {
                 let test =
                     FilterTest { path: path("n"), op: ComparisonOp::Ge, value: json!(than).into(), kind: Type::Number };
                 filter::apply(&view, &[test], &[json!(than)])
             }
-            Do::Sort(descending) => sort::apply(&view, &path("n"), *descending),
-            Do::Limit(count) => pick::limit(&rows, *count),
-            Do::Distinct => distinct::apply(&view, &[path("s")]),
-            Do::Group => group::apply(&view, &by, &count),
-            Do::Count => aggregate::apply(&view, &count),
-            Do::Last => pick::last(&rows),
+            PureStep::Sort(descending) => sort::apply(&view, &path("n"), *descending),
+            PureStep::Limit(count) => pick::limit(&rows, *count),
+            PureStep::Distinct => pick::distinct(&view, &[path("s")]),
+            PureStep::Group => aggregate::group(&view, &by, &count),
+            PureStep::Count => aggregate::aggregate(&view, &count),
+            PureStep::Last => pick::last(&rows),
         };
     }
     rows
@@ -310,10 +311,9 @@ fn chained(table: &Table, chain: &[Do]) -> Rowset {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The law behind coverage: a result that claims to be complete equals the result over all rows.
     #[test]
-    fn complete_means_the_same_as_over_everything(
-        world in any_table(), read in 0usize..12, chain in prop::collection::vec(any_do(), 1..6),
+    fn a_complete_result_of_partial_rows_equals_the_result_of_all_rows(
+        world in any_table(), read in 0usize..12, chain in prop::collection::vec(any_step(), 1..6),
     ) {
         let mut whole = world;
         whole.rows.coverage = Coverage::Complete;
@@ -323,16 +323,16 @@ proptest! {
         if read < whole.rows.rows.len() {
             part.rows.coverage = Coverage::partial(PartialReason::PageBudget);
         }
-        let found = chained(&part, &chain);
-        let truth = chained(&whole, &chain);
-        prop_assert_eq!(&truth.coverage, &Coverage::Complete);
-        if found.coverage == Coverage::Complete {
-            prop_assert_eq!(json_rows(&found), json_rows(&truth), "{:?} over {} rows", chain, read);
+        let of_part = chained(&part, &chain);
+        let of_whole = chained(&whole, &chain);
+        prop_assert_eq!(&of_whole.coverage, &Coverage::Complete);
+        if of_part.coverage == Coverage::Complete {
+            prop_assert_eq!(json_rows(&of_part), json_rows(&of_whole), "{:?} over {} rows", chain, read);
         }
     }
 
     #[test]
-    fn filters_equal_the_reference(table in any_table(), other in any_row(), at in 0usize..5, op in 0usize..7) {
+    fn filters_equal_the_naive_filter(table in any_table(), other in any_row(), at in 0usize..5, op in 0usize..7) {
         let name = ["n", "s", "t", "b", "tags"][at];
         let op = [ComparisonOp::Eq, ComparisonOp::Ne, ComparisonOp::Lt, ComparisonOp::Le, ComparisonOp::Gt, ComparisonOp::Ge, ComparisonOp::Like][op];
         let mut want = other[name].clone();
@@ -340,38 +340,38 @@ proptest! {
             want = want.get(0).cloned().unwrap_or(json!("a"));
         }
         prop_assume!(op != ComparisonOp::Like || want.is_string() && name != "t");
-        let expected: Vec<i64> = table.rows.rows.iter().filter(|row| naive_fits(name, &row[name], op, &want))
+        let expected: Vec<i64> = table.rows.rows.iter().filter(|row| naive_passes(name, &row[name], op, &want))
             .map(|row| row["id"].as_i64().unwrap_or(-1)).collect();
-        let found = table.test(name, op, want.clone());
-        prop_assert_eq!(ids(&found), expected, "{} {:?} {}", name, op, want);
-        prop_assert_eq!(&found.coverage, &table.rows.coverage);
+        let result = table.filtered(name, op, want.clone());
+        prop_assert_eq!(ids(&result), expected, "{} {:?} {}", name, op, want);
+        prop_assert_eq!(&result.coverage, &table.rows.coverage);
     }
 
     #[test]
-    fn sorts_equal_the_reference(table in any_table(), at in 0usize..4, descending: bool) {
+    fn sorts_equal_the_naive_sort(table in any_table(), at in 0usize..4, descending: bool) {
         let name = NAMES[at];
         let mut expected: Vec<(i64, Value)> =
             table.rows.rows.iter().map(|row| (row["id"].as_i64().unwrap_or(-1), row[name].clone())).collect();
-        // Insertion sort: stable, and unlike the sort under test.
+        // Insertion sort is stable, and unlike the sort under test.
         let before = |a: &Value, b: &Value| match (a.is_null(), b.is_null()) {
             (false, true) => true,
             (true, _) => false,
             _ => naive_order(name, a, b) == Some(if descending { Ordering::Greater } else { Ordering::Less }),
         };
-        for at in 1..expected.len() {
-            let mut to = at;
+        for position in 1..expected.len() {
+            let mut to = position;
             while to > 0 && before(&expected[to].1, &expected[to - 1].1) {
                 expected.swap(to, to - 1);
                 to -= 1;
             }
         }
-        let found = sort::apply(&table.view(), &path(name), descending);
-        prop_assert_eq!(ids(&found), expected.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
-        prop_assert_eq!(found.leading, table.rows.coverage == Coverage::Complete);
+        let result = sort::apply(&table.view(), &path(name), descending);
+        prop_assert_eq!(ids(&result), expected.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
+        prop_assert_eq!(result.leading, table.rows.coverage == Coverage::Complete);
     }
 
     #[test]
-    fn groups_equal_the_reference(table in any_table(), at in 0usize..4) {
+    fn groups_equal_the_naive_groups(table in any_table(), at in 0usize..4) {
         let name = NAMES[at];
         // Dates group by their text, because the group's value is what the rows hold.
         let key = |row: &Row| match &row[name] {
@@ -390,31 +390,31 @@ proptest! {
         }
         let by = [NamedPath { name: "k".into(), path: path(name) }];
         let specs = [spec("count", Function::Count, None), spec("sum", Function::Sum, Some("n"))];
-        let found = group::apply(&table.view(), &by, &specs);
-        let shown: Vec<(u64, f64)> = found.rows.iter()
+        let result = aggregate::group(&table.view(), &by, &specs);
+        let shown: Vec<(u64, f64)> = result.rows.iter()
             .map(|row| (row["count"].as_u64().unwrap_or(0), row["sum"].as_f64().unwrap_or(-99.0))).collect();
         prop_assert_eq!(shown, order.iter().map(|k| counts[k]).collect::<Vec<_>>());
-        let firsts = distinct::apply(&table.view(), &[path(name)]);
+        let firsts = pick::distinct(&table.view(), &[path(name)]);
         prop_assert_eq!(firsts.rows.len(), order.len());
         prop_assert_eq!(&firsts.coverage, &table.rows.coverage);
     }
 
     #[test]
-    fn nothing_made_from_a_part_is_whole(table in any_table(), count in 0usize..14) {
+    fn a_result_of_partial_rows_is_not_complete(table in any_table(), count in 0usize..14) {
         let partial = table.rows.coverage != Coverage::Complete;
         let specs = [spec("n", Function::Count, None)];
         let view = table.view();
         let by = [NamedPath { name: "k".into(), path: path("n") }];
-        for made in [
+        for result in [
             sort::apply(&view, &path("n"), false),
-            table.test("n", ComparisonOp::Ne, json!(1)),
-            aggregate::apply(&view, &specs),
-            group::apply(&view, &by, &specs),
-            distinct::apply(&view, &[path("s")]),
+            table.filtered("n", ComparisonOp::Ne, json!(1)),
+            aggregate::aggregate(&view, &specs),
+            aggregate::group(&view, &by, &specs),
+            pick::distinct(&view, &[path("s")]),
             project::apply(&view, &by),
             pick::last(&table.rows),
         ] {
-            prop_assert_eq!(made.coverage != Coverage::Complete, partial);
+            prop_assert_eq!(result.coverage != Coverage::Complete, partial);
         }
         let limited = pick::limit(&table.rows, count);
         prop_assert_eq!(limited.rows.len(), count.min(table.rows.rows.len()));

@@ -1,42 +1,46 @@
-//! Follows a declared relation from each input row.
-//! Invariant: a row that cannot fill the relation's scope leads nowhere; an embedded relation costs no call.
+//! The follow step, which reads the rows that a declared relation of each input row leads to.
+//! Invariant: a row without the values that the relation's call needs leads nowhere. An embedded relation costs no call.
 
 use std::sync::Arc;
 
 use catalog::{Args, Catalog, Relation, Row, Via};
 
-use super::{fan, lookup};
-use crate::call::{Reads, Target};
+use super::{lookup, per_row};
+use crate::call::{ReadContext, Target};
 use crate::coverage::{Coverage, PartialReason};
 use crate::error::StepError;
 use crate::outcome::Rowset;
-use crate::paging::ListLimits;
-use crate::value::view::View;
+use crate::paging::{ListLimits, allowed_rows};
+use crate::value::view::RowsView;
 
 /// The relation to follow.
-pub struct Hop<'a> {
+pub struct RelationCall<'a> {
     pub relation: &'a str,
+    /// The arguments that the program gives, such as filters.
     pub args: &'a Args,
-    pub want: ListLimits,
+    pub wanted: ListLimits,
 }
 
 pub async fn apply(
-    reads: &Reads<'_>,
+    reads: &ReadContext<'_>,
     catalog: &Arc<Catalog>,
-    hop: &Hop<'_>,
-    view: &View<'_>,
+    relation_call: &RelationCall<'_>,
+    view: &RowsView<'_>,
 ) -> Result<Rowset, StepError> {
-    let lacking = || StepError::Catalog(catalog.id.clone());
+    let not_in_catalog = || StepError::Catalog(catalog.id.clone());
     let parent = view.of.and_then(|of| catalog.entity(&of.entity)).ok_or(StepError::NotRows)?;
-    let relation: &Relation = parent.relations.get(hop.relation).ok_or_else(lacking)?;
+    let relation: &Relation = parent.relations.get(relation_call.relation).ok_or_else(not_in_catalog)?;
     match &relation.via {
-        Via::Key { field } => lookup::deref(reads, catalog, &relation.target, view.rows, field, hop.want.rows).await,
-        Via::Embedded { .. } => Ok(embedded(reads, hop, view.rows)),
+        Via::Key { field } => {
+            lookup::deref(reads, catalog, &relation.target, view.rows, field, relation_call.wanted.rows).await
+        }
+        Via::Embedded { .. } => Ok(embedded_rows(reads, relation_call, view.rows)),
         Via::Call { capability, fill } => {
-            let capability = catalog.capability(capability).ok_or_else(lacking)?;
-            // A call without its scope would make the API answer with all rows, so such a row is dropped.
+            let capability = catalog.capability(capability).ok_or_else(not_in_catalog)?;
+            // Without a value that names the parent the API would answer with the rows of all parents, so a row without one is
+            // dropped.
             let args_of = |row: &Arc<Row>| -> Option<Args> {
-                let mut args = hop.args.clone();
+                let mut args = relation_call.args.clone();
                 for (param, field) in fill {
                     let value = match field {
                         Some(field) => row.get(field).cloned(),
@@ -46,21 +50,21 @@ pub async fn apply(
                 }
                 Some(args)
             };
-            let each = view.rows.rows.iter().filter_map(args_of).collect();
-            fan::lists(reads, Target { catalog, capability }, each, view.rows, hop.want).await
+            let args_per_row = view.rows.rows.iter().filter_map(args_of).collect();
+            per_row::lists(reads, Target { catalog, capability }, args_per_row, view.rows, relation_call.wanted).await
         }
     }
 }
 
-fn embedded(reads: &Reads<'_>, hop: &Hop<'_>, input: &Rowset) -> Rowset {
-    let held = input.rows.iter().filter_map(|row| row.get(hop.relation)?.as_array());
-    let rows = held.flatten().filter_map(|row| row.as_object().cloned());
-    let mut all = input.derived(rows.collect());
+fn embedded_rows(reads: &ReadContext<'_>, relation_call: &RelationCall<'_>, input: &Rowset) -> Rowset {
+    let embedded = input.rows.iter().filter_map(|row| row.get(relation_call.relation)?.as_array());
+    let rows = embedded.flatten().filter_map(|row| row.as_object().cloned());
+    let mut all = input.with_new_rows(rows.collect());
     all.rest = None;
-    if let Some(limit) = hop.want.rows {
+    if let Some(limit) = relation_call.wanted.rows {
         all = all.first_rows(limit);
     }
-    let allowed = reads.ctx.limits.rows.min(reads.allowance.rows.max(1));
+    let allowed = allowed_rows(reads);
     if all.rows.len() > allowed {
         all.rows.truncate(allowed);
         all.coverage = all.coverage.and(Coverage::partial(PartialReason::RowBudget));

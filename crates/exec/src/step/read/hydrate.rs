@@ -1,5 +1,6 @@
-//! Adds to the input's rows the fields that their list did not carry, with one `get` per row.
-//! Invariant: the order is the input's; a row that is gone by now is left out and reported; a row is never half read.
+//! The hydrate step, which adds the fields that a list did not carry to its rows, with one `get` per row.
+//! Invariant: the order is the input's. A row that is gone by now is left out and reported. A row has either all of the
+//! fields or is left out.
 
 use std::sync::Arc;
 
@@ -7,22 +8,22 @@ use catalog::Row;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
-use super::lookup::{RowRead, by_key, key_args};
-use crate::call::{Reads, Target};
+use super::lookup::{RowRead, key_args, read_row};
+use crate::call::{ReadContext, Target};
 use crate::coverage::{Coverage, PartialReason};
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
 pub async fn apply(
-    reads: &Reads<'_>,
+    reads: &ReadContext<'_>,
     target: Target<'_>,
     fields: &[String],
     input: &Rowset,
 ) -> Result<Rowset, StepError> {
     let Target { catalog, capability } = target;
     let entity = catalog.entity(&capability.entity).ok_or_else(|| StepError::Catalog(catalog.id.clone()))?;
-    let reads = &Reads { fields: Some(fields), ..*reads };
-    let call = |row| one(reads, target, &entity.key, fields, row).boxed();
+    let reads = &ReadContext { fields: Some(fields), ..*reads };
+    let call = |row| hydrate_row(reads, target, &entity.key, fields, row).boxed();
     let calls: Vec<_> = input.rows.iter().map(call).collect();
     let mut answers = stream::iter(calls).buffered(reads.ctx.limits.calls_per_origin.max(1));
     let mut all = input.with_rows(Vec::with_capacity(input.rows.len()));
@@ -39,16 +40,16 @@ pub async fn apply(
     Ok(all)
 }
 
-async fn one(
-    reads: &Reads<'_>,
+async fn hydrate_row(
+    reads: &ReadContext<'_>,
     target: Target<'_>,
     key: &[String],
     fields: &[String],
     row: &Arc<Row>,
 ) -> Result<RowRead, StepError> {
-    let args =
-        key_args(key, &Value::Object(key.iter().filter_map(|k| Some((k.clone(), row.get(k)?.clone()))).collect()));
-    let complete_row = match by_key(reads, target, &args).await? {
+    let key_of_row = key.iter().filter_map(|part| Some((part.clone(), row.get(part)?.clone()))).collect();
+    let args = key_args(key, &Value::Object(key_of_row));
+    let complete_row = match read_row(reads, target, &args).await? {
         RowRead::Row(complete_row) => complete_row,
         other => return Ok(other),
     };

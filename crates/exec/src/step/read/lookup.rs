@@ -1,5 +1,6 @@
-//! Reads the rows that references lead to, each distinct one once.
-//! Invariant: the order is the input's; a dangling reference is reported, and never becomes an empty row.
+//! The steps that read the rows of references, each distinct reference once: `deref` returns these rows, and `attach` adds
+//! them to the input so that paths can lead into them.
+//! Invariant: the order is the input's. A dangling reference never becomes an empty row.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,23 +9,18 @@ use catalog::{Args, Catalog, Row};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use lang::plan::Path;
 use serde_json::Value;
+use smol_str::SmolStr;
 
-use crate::call::{self, Part, Reads, Target};
+use crate::call::{self, ListPart, ReadContext, Target};
 use crate::coverage::{Coverage, PartialReason};
-use crate::data::hash::ByValue;
+use crate::data::equality::ByValue;
 use crate::error::StepError;
 use crate::outcome::{Attached, Rowset};
+use crate::value::view::RowsView;
 
-/// The rows that were read, whether all were requested, and how many references lead to nothing.
-pub struct Lookup {
-    pub table: Attached,
-    pub coverage: Coverage,
-    pub gone: usize,
-}
-
-/// Returns the entity that a field of each input row refers to.
+/// Returns the rows that a field of each input row refers to.
 pub async fn deref(
-    reads: &Reads<'_>,
+    reads: &ReadContext<'_>,
     catalog: &Arc<Catalog>,
     target: &str,
     input: &Rowset,
@@ -33,20 +29,39 @@ pub async fn deref(
 ) -> Result<Rowset, StepError> {
     let values = input.rows.iter().filter_map(|row| row.get(field));
     let references: Vec<&Value> = values.flat_map(references).take(limit.unwrap_or(usize::MAX)).collect();
-    let found = read(reads, catalog, target, vec![field.into()], &references).await?;
-    if found.gone > 0 && references.len() == 1 {
+    let looked_up = read_references(reads, catalog, target, vec![field.into()], &references).await?;
+    if looked_up.gone > 0 && references.len() == 1 {
         return Err(StepError::Missing { what: field.to_owned(), of: Some(format!("the API: no such {target}")) });
     }
-    let rows: Vec<Arc<Row>> = references.iter().filter_map(|reference| found.table.find(reference).cloned()).collect();
-    let enough = input.leading && found.gone == 0 && limit.is_some_and(|limit| rows.len() >= limit);
-    let gone = if found.gone > 0 { Coverage::partial(PartialReason::Gone) } else { Coverage::Complete };
-    let from = if enough { Coverage::Complete } else { input.coverage.clone() };
-    let coverage = from.and(found.coverage).and(gone);
+    let rows: Vec<Arc<Row>> =
+        references.iter().filter_map(|reference| looked_up.rows.find(reference).cloned()).collect();
+    let has_wanted_rows = input.leading && looked_up.gone == 0 && limit.is_some_and(|limit| rows.len() >= limit);
+    let gone = if looked_up.gone > 0 { Coverage::partial(PartialReason::Gone) } else { Coverage::Complete };
+    let input_coverage = if has_wanted_rows { Coverage::Complete } else { input.coverage.clone() };
+    let coverage = input_coverage.and(looked_up.coverage).and(gone);
     Ok(Rowset { rows, coverage, leading: input.leading, ..Rowset::default() })
 }
 
+/// Adds the rows that the references at a path lead to. No row is copied, and a row without a reference, or with a dangling
+/// one, has nothing attached.
+pub async fn attach(
+    reads: &ReadContext<'_>,
+    catalog: &Arc<Catalog>,
+    entity: &str,
+    path: &[SmolStr],
+    view: &RowsView<'_>,
+) -> Result<Rowset, StepError> {
+    let walk = view.walk(path);
+    let values = view.rows.rows.iter().filter_map(|row| walk.find(row));
+    let references: Vec<&Value> = values.flat_map(references).collect();
+    let looked_up = read_references(&reads.all_fields(), catalog, entity, path.to_vec(), &references).await?;
+    let mut rows = view.rows.clone().with_coverage(&looked_up.coverage);
+    rows.attached.push(Arc::new(looked_up.rows));
+    Ok(rows)
+}
+
 /// Returns the references in a value: one, or those of a list.
-pub fn references(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
+fn references(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Null => Box::new(std::iter::empty()),
         Value::Array(items) => Box::new(items.iter().filter(|item| !item.is_null())),
@@ -54,56 +69,66 @@ pub fn references(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
+/// The rows that were read for references.
+struct Lookup {
+    rows: Attached,
+    /// Whether all references were requested before the plan's bound was reached.
+    coverage: Coverage,
+    /// The number of references that lead to nothing.
+    gone: usize,
+}
+
 /// Reads each distinct reference concurrently, within the plan's bound.
-pub async fn read(
-    reads: &Reads<'_>,
+async fn read_references(
+    reads: &ReadContext<'_>,
     catalog: &Arc<Catalog>,
     target: &str,
     path: Path,
     references: &[&Value],
 ) -> Result<Lookup, StepError> {
-    let lacking = || StepError::Catalog(catalog.id.clone());
-    let capability = catalog.get_of(target).ok_or_else(lacking)?;
-    let key = &catalog.entity(target).ok_or_else(lacking)?.key;
+    let not_in_catalog = || StepError::Catalog(catalog.id.clone());
+    let capability = catalog.get_of(target).ok_or_else(not_in_catalog)?;
+    let key = &catalog.entity(target).ok_or_else(not_in_catalog)?.key;
     let mut known = HashSet::new();
     let distinct: Vec<&Value> = references.iter().copied().filter(|value| known.insert(ByValue(value))).collect();
-    let call = |reference| one(reads, Target { catalog, capability }, key, reference).boxed();
+    let call = |reference| read_reference(reads, Target { catalog, capability }, key, reference).boxed();
     let calls: Vec<_> = distinct.into_iter().map(call).collect();
     let mut answers = stream::iter(calls).buffer_unordered(reads.ctx.limits.calls_per_origin.max(1));
-    let mut found = Lookup { table: Attached::new(path), coverage: Coverage::Complete, gone: 0 };
+    let mut looked_up = Lookup { rows: Attached::new(path), coverage: Coverage::Complete, gone: 0 };
     while let Some((reference, answer)) = answers.try_next().await? {
         match answer {
-            RowRead::Row(row) => found.table.insert(reference, Some(row)),
+            RowRead::Row(row) => looked_up.rows.insert(reference, Some(row)),
             RowRead::Gone => {
-                found.gone += 1;
-                found.table.insert(reference, None);
+                looked_up.gone += 1;
+                looked_up.rows.insert(reference, None);
             }
-            RowRead::Forbidden => found.coverage = Coverage::partial(PartialReason::Bound),
+            RowRead::Forbidden => looked_up.coverage = Coverage::partial(PartialReason::Bound),
         }
     }
-    Ok(found)
+    Ok(looked_up)
 }
 
 /// The result of reading one row by its key.
 pub enum RowRead {
     Row(Arc<Row>),
+    /// The API has no such row.
     Gone,
     /// The plan's bound was reached before this call.
     Forbidden,
 }
 
-async fn one(
-    reads: &Reads<'_>,
+async fn read_reference(
+    reads: &ReadContext<'_>,
     target: Target<'_>,
     key: &[String],
     reference: &Value,
 ) -> Result<(Value, RowRead), StepError> {
-    Ok((reference.clone(), by_key(reads, target, &key_args(key, reference)).await?))
+    Ok((reference.clone(), read_row(reads, target, &key_args(key, reference)).await?))
 }
 
 /// Reads one row by its key.
-pub async fn by_key(reads: &Reads<'_>, target: Target<'_>, args: &Args) -> Result<RowRead, StepError> {
-    match call::read(reads, target, args, Part::WHOLE).await {
+pub async fn read_row(reads: &ReadContext<'_>, target: Target<'_>, args: &Args) -> Result<RowRead, StepError> {
+    match call::read(reads, target, args, ListPart::WHOLE).await {
         Ok(decoded) => Ok(decoded.rows.into_iter().next().map_or(RowRead::Gone, |row| RowRead::Row(Arc::new(row)))),
         Err(error) if error.is_not_found() => Ok(RowRead::Gone),
         Err(StepError::Bound { .. }) => Ok(RowRead::Forbidden),

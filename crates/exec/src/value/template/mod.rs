@@ -1,6 +1,6 @@
 //! Templates: Minijinja over rows, without access to anything else.
-//! Invariant: fuel and metered work bound the rendering, and a limit bounds its text; an undefined name is an error
-//! with its line; a value is inserted as data and never parsed as a template.
+//! Invariant: fuel and metered work bound the rendering, and a limit bounds its text. An undefined name is an error with its
+//! line. A value is inserted as data and never parsed as a template.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -18,22 +18,34 @@ use serde_json::Value;
 
 use super::fence::{self, Refusal};
 use super::meter::{self, Meter, WORK};
-use super::view::{VALUE, View};
+use super::view::{RowsView, VALUE};
 use crate::error::{StepError, TemplateProblem};
 use crate::outcome::Attached;
 
-/// A template's source, and the symbols that it may use for columns.
-pub type Source<'a> = (&'a str, &'a [(String, String)]);
+/// The work of a template over all rows, divided by the work that a template over one row gets: it may run once per row.
+const ROW_TEMPLATE_SHARE: u64 = 16;
+
+/// The most bytes of text that a filter may produce.
+const FILTER_OUTPUT_BYTES: usize = 1024 * 1024;
+
+/// A template as the program has it.
+#[derive(Clone, Copy)]
+pub struct TemplateSource<'a> {
+    pub text: &'a str,
+    /// The symbols that the template may use for columns, each with the column's name.
+    pub names: &'a [(String, String)],
+}
 
 /// A rendering that owns all of its input, so that it can run on a blocking thread.
 pub struct RenderJob {
     limits: Limits,
+    /// The text of the template.
     source: String,
     globals: Globals,
     meter: Arc<Meter>,
 }
 
-/// The names that a template may use.
+/// The names that a template may use, with their values.
 type Globals = BTreeMap<&'static str, TemplateValue>;
 
 impl RenderJob {
@@ -43,26 +55,26 @@ impl RenderJob {
 }
 
 /// Returns a rendering over all rows as `rows`. A single row is also available as `_`.
-pub fn over_rows(limits: &Limits, (source, names): Source<'_>, view: &View<'_>) -> RenderJob {
+pub fn over_rows(limits: &Limits, source: TemplateSource<'_>, view: &RowsView<'_>) -> RenderJob {
     let meter = Meter::new(WORK);
-    let context = Arc::new(RenderContext::new(source, names, view, &meter));
+    let context = Arc::new(RenderContext::new(source, view, &meter));
     let rows: Vec<TemplateValue> = view.rows.rows.iter().map(|row| context.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
     let mut globals: Globals = only.into_iter().map(|row| ("_", row)).collect();
     globals.insert("rows", TemplateValue::from(rows));
-    RenderJob { limits: limits.clone(), source: source.to_owned(), globals, meter }
+    RenderJob { limits: limits.clone(), source: source.text.to_owned(), globals, meter }
 }
 
 /// Renders a template over the current row, as `_`.
 pub fn render_row(
     limits: &Limits,
-    (source, names): (&String, &Vec<(String, String)>),
-    view: &View<'_>,
+    source: TemplateSource<'_>,
+    view: &RowsView<'_>,
     row: &Arc<Row>,
 ) -> Result<String, StepError> {
-    let meter = Meter::new(WORK / ROWS);
-    let context = Arc::new(RenderContext::new(source, names, view, &meter));
-    render(limits, source, BTreeMap::from([("_", context.row(view, row))]), &meter)
+    let meter = Meter::new(WORK / ROW_TEMPLATE_SHARE);
+    let context = Arc::new(RenderContext::new(source, view, &meter));
+    render(limits, source.text, BTreeMap::from([("_", context.row(view, row))]), &meter)
 }
 
 fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -> Result<String, StepError> {
@@ -73,15 +85,19 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
         return Err(problem(Some(line), TemplateProblem::Syntax(why)));
     }
     let environment = environment(limits, meter);
-    let mut out = Bounded { bytes: Vec::new(), limit: limits.template_output_bytes, over: false };
-    let failed = |error: minijinja::Error, over: bool| match meter.is_exceeded() {
-        true => problem(error.line(), TemplateProblem::Work(WORK)),
-        false => render_error(limits, source, &error, over),
+    let mut out = BoundedText { bytes: Vec::new(), limit: limits.template_output_bytes, is_over: false };
+    let failed = |error: minijinja::Error, is_over: bool| {
+        if meter.is_exceeded() {
+            problem(error.line(), TemplateProblem::Work(WORK))
+        } else {
+            render_error(limits, source, &error, is_over)
+        }
     };
     let template = environment.template_from_str(source).map_err(|error| failed(error, false))?;
     let context = TemplateValue::from(globals);
     let rendered = template.render_captured_to(context, &mut out).map(drop);
-    rendered.map_err(|error| failed(error, out.over))?;
+    rendered.map_err(|error| failed(error, out.is_over))?;
+    // A value that could not be charged read as nothing, so the text must not be used.
     if meter.is_exceeded() {
         return Err(problem(None, TemplateProblem::Work(WORK)));
     }
@@ -92,8 +108,7 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
     Ok(text)
 }
 
-/// Returns the environment of a template: no loader, no `debug`, no access to other templates; `null` renders as
-/// nothing.
+/// Returns the environment of a template, without a loader, `debug` or access to other templates. `null` renders as nothing.
 fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     let mut environment = with_filters(meter);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -125,51 +140,48 @@ fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
     for filter in ["format", "indent", "batch", "slice", "pprint"] {
         plain.remove_filter(filter);
     }
-    let made = meter.clone();
-    plain.add_filter("replace", move |text: String, from: String, to: String| replace(&made, &text, &from, &to));
+    let replace_meter = meter.clone();
+    plain.add_filter("replace", move |text: String, from: String, to: String| {
+        replace(&replace_meter, &text, &from, &to)
+    });
     let mut environment = plain.clone();
     meter::guard(&mut environment, plain, meter);
     environment
 }
 
-/// A template over one row gets this fraction of the work of one over all rows, since it may run once per row.
-const ROWS: u64 = 16;
-
-/// The most bytes of text that a filter may produce.
-const FILTER_OUTPUT: usize = 1024 * 1024;
-
+/// Replaces text like the built-in filter, and limits the size of the result before it is made.
 fn replace(meter: &Meter, text: &str, from: &str, to: &str) -> Result<String, minijinja::Error> {
     let times = if from.is_empty() { text.len() + 1 } else { text.matches(from).count() };
-    let made = text.len().saturating_add(times.saturating_mul(to.len()));
-    bounded(made)?;
-    // Charged here as well, because `map` calls this function once per item.
-    if meter.charge_value(made) { Ok(text.replace(from, to)) } else { Err(ErrorKind::OutOfFuel.into()) }
+    let result_bytes = text.len().saturating_add(times.saturating_mul(to.len()));
+    check_filter_output(result_bytes)?;
+    // The result is charged here as well, because `map` calls this function once per item.
+    if meter.charge_value(result_bytes) { Ok(text.replace(from, to)) } else { Err(ErrorKind::OutOfFuel.into()) }
 }
 
-fn bounded(bytes: usize) -> Result<(), minijinja::Error> {
-    if bytes <= FILTER_OUTPUT {
+fn check_filter_output(bytes: usize) -> Result<(), minijinja::Error> {
+    if bytes <= FILTER_OUTPUT_BYTES {
         return Ok(());
     }
     Err(minijinja::Error::new(
         ErrorKind::InvalidOperation,
-        format!("a filter makes at most {FILTER_OUTPUT} bytes of text"),
+        format!("a filter makes at most {FILTER_OUTPUT_BYTES} bytes of text"),
     ))
 }
 
-fn render_error(limits: &Limits, source: &str, error: &minijinja::Error, over: bool) -> StepError {
-    let words = || error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+fn render_error(limits: &Limits, source: &str, error: &minijinja::Error, is_over: bool) -> StepError {
+    let detail = || error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let line = error.line();
     match error.kind() {
-        _ if over => problem(line, TemplateProblem::Output(limits.template_output_bytes)),
+        _ if is_over => problem(line, TemplateProblem::Output(limits.template_output_bytes)),
         ErrorKind::OutOfFuel => problem(line, TemplateProblem::Fuel(limits.template_fuel)),
-        ErrorKind::UndefinedError => problem(line, TemplateProblem::Undefined(undefined(source, error))),
-        ErrorKind::SyntaxError => problem(line, TemplateProblem::Syntax(words())),
-        _ => problem(line, TemplateProblem::Failed(words())),
+        ErrorKind::UndefinedError => problem(line, TemplateProblem::Undefined(undefined_name(source, error))),
+        ErrorKind::SyntaxError => problem(line, TemplateProblem::Syntax(detail())),
+        _ => problem(line, TemplateProblem::Failed(detail())),
     }
 }
 
-/// The error's range covers the undefined name.
-fn undefined(source: &str, error: &minijinja::Error) -> String {
+/// Returns the message for an undefined name, which the error's range covers.
+fn undefined_name(source: &str, error: &minijinja::Error) -> String {
     let name = error.range().and_then(|range| source.get(range)).map(|name| name.trim().chars().take(80).collect());
     match (name.filter(|name: &String| !name.is_empty()), error.detail()) {
         (Some(name), _) => format!("a name that is not there: `{name}`"),
@@ -183,16 +195,17 @@ fn problem(line: Option<usize>, problem: TemplateProblem) -> StepError {
 }
 
 /// Collects text up to a limit.
-struct Bounded {
+struct BoundedText {
     bytes: Vec<u8>,
     limit: usize,
-    over: bool,
+    /// Whether the limit was reached, which tells this failure from others of the rendering.
+    is_over: bool,
 }
 
-impl Write for &mut Bounded {
+impl Write for &mut BoundedText {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + text.len() > self.limit {
-            self.over = true;
+            self.is_over = true;
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.bytes.extend_from_slice(text);
@@ -208,46 +221,49 @@ impl Write for &mut Bounded {
 #[derive(Debug)]
 struct RenderContext {
     meter: Arc<Meter>,
-    /// Column names by symbol.
+    /// The names of columns by symbol.
     names: HashMap<String, String>,
     attached: Vec<Arc<Attached>>,
-    /// References whose fields the template uses: by path, the name of the key part that the reference is.
+    /// The references whose fields the template may use: by path, the name of the key part that the reference is.
     keys: HashMap<Path, String>,
 }
 
 impl RenderContext {
-    fn new(source: &str, names: &[(String, String)], view: &View<'_>, meter: &Arc<Meter>) -> Self {
-        let names: HashMap<String, String> = names.iter().cloned().collect();
-        let into = |column: &str| {
+    fn new(source: TemplateSource<'_>, view: &RowsView<'_>, meter: &Arc<Meter>) -> Self {
+        let names: HashMap<String, String> = source.names.iter().cloned().collect();
+        // A search for `owner.` in the text may find too much, which only makes a reference an object without need.
+        let uses_fields_of = |column: &str| {
             let symbols = names.iter().filter(|(_, name)| *name == column).map(|(symbol, _)| symbol.as_str());
-            symbols.chain([column]).any(|name| source.contains(&format!("{name}.")))
+            symbols.chain([column]).any(|name| source.text.contains(&format!("{name}.")))
         };
-        let one_key = |column: &lang::plan::Column| {
+        let used_reference = |column: &lang::plan::Column| {
             let entity = view.entity_of(&column.kind)?;
             let [only] = entity.key.as_slice() else { return None };
-            into(&column.name).then(|| (vec![column.name.clone()], only.clone()))
+            uses_fields_of(&column.name).then(|| (vec![column.name.clone()], only.clone()))
         };
-        let keys = view.columns.iter().filter_map(one_key).collect();
+        let keys = view.columns.iter().filter_map(used_reference).collect();
         Self { meter: meter.clone(), attached: view.rows.attached.clone(), keys, names }
     }
 
-    fn row(self: &Arc<Self>, view: &View<'_>, row: &Arc<Row>) -> TemplateValue {
+    /// Returns a row as the template sees it.
+    fn row(self: &Arc<Self>, view: &RowsView<'_>, row: &Arc<Row>) -> TemplateValue {
         if view.is_literal() {
-            return self.shown(Vec::new(), row.get(VALUE).unwrap_or(&Value::Null));
+            return self.template_value(Vec::new(), row.get(VALUE).unwrap_or(&Value::Null));
         }
         TemplateValue::from_object(RowObject {
             context: self.clone(),
             path: Vec::new(),
             row: row.clone(),
             scalar: None,
-            dangling: false,
+            missing_is_null: false,
         })
     }
 
-    fn shown(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
-        let looked_into = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
+    /// Returns a value at a path of a row as the template sees it.
+    fn template_value(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
+        let has_fields = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
         match value {
-            value if looked_into && !path.is_empty() => self.reference(path, value),
+            value if has_fields && !path.is_empty() => self.reference(path, value),
             Value::Null => TemplateValue::from(()),
             Value::Bool(flag) => TemplateValue::from(*flag),
             Value::Number(n) => match (n.as_i64(), n.as_u64()) {
@@ -256,7 +272,9 @@ impl RenderContext {
                 _ => TemplateValue::from(n.as_f64().unwrap_or_default()),
             },
             Value::String(text) => TemplateValue::from(text.as_str()),
-            Value::Array(items) => items.iter().map(|item| self.shown(path.clone(), item)).collect::<Vec<_>>().into(),
+            Value::Array(items) => {
+                items.iter().map(|item| self.template_value(path.clone(), item)).collect::<Vec<_>>().into()
+            }
             Value::Object(map) => {
                 let row = Arc::new(map.clone());
                 TemplateValue::from_object(RowObject {
@@ -264,16 +282,16 @@ impl RenderContext {
                     path,
                     row,
                     scalar: None,
-                    dangling: false,
+                    missing_is_null: false,
                 })
             }
         }
     }
 
-    /// A reference renders as its key and has the fields of the attached row.
+    /// Returns a reference as the template sees it: it renders as its key and has the fields of the attached row.
     fn reference(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
-        let table = self.attached.iter().find(|t| t.path == path);
-        let mut row = table.and_then(|t| t.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
+        let attached = self.attached.iter().find(|attached| attached.path == path);
+        let mut row = attached.and_then(|attached| attached.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
         match (value, self.keys.get(&path)) {
             (Value::Object(parts), _) => {
                 for (part, value) in parts {
@@ -292,7 +310,7 @@ impl RenderContext {
             path,
             row: Arc::new(row),
             scalar,
-            dangling: true,
+            missing_is_null: true,
         })
     }
 }
@@ -301,21 +319,24 @@ impl RenderContext {
 #[derive(Debug)]
 struct RowObject {
     context: Arc<RenderContext>,
+    /// The path that led from the row of the template to this object.
     path: Path,
     row: Arc<Row>,
     /// The reference itself, if it is a scalar.
     scalar: Option<Value>,
-    /// The row of a dangling reference has no fields. They read as `null` then, because the template is not at fault.
-    dangling: bool,
+    /// Whether a field that the row lacks reads as `null`. It does in the row of a reference, which has no fields if the
+    /// reference is dangling, because the template is not at fault.
+    missing_is_null: bool,
 }
 
 impl RowObject {
-    /// A projected path is a column with a dot in its name. `owner.name` must be reachable like a nested field.
-    fn dotted(&self, name: &str) -> Option<Row> {
-        let inside = |(key, value): (&String, &Value)| {
+    /// Returns the columns that begin with the name and a dot, as a row. A projected path is a column with a dot in its name,
+    /// and `owner.name` must be reachable like a nested field.
+    fn columns_below(&self, name: &str) -> Option<Row> {
+        let column_below = |(key, value): (&String, &Value)| {
             Some((key.strip_prefix(name)?.strip_prefix('.')?.to_owned(), value.clone()))
         };
-        let row: Row = self.row.iter().filter_map(inside).collect();
+        let row: Row = self.row.iter().filter_map(column_below).collect();
         (!row.is_empty()).then_some(row)
     }
 }
@@ -327,14 +348,15 @@ impl Object for RowObject {
 
     fn get_value(self: &Arc<Self>, key: &TemplateValue) -> Option<TemplateValue> {
         let key = key.as_str()?;
-        let known = self.row.contains_key(key) || !self.context.names.contains_key(key);
-        let name = if known { key } else { self.context.names.get(key)? };
+        // A column wins over a symbol of the same name.
+        let is_name = self.row.contains_key(key) || !self.context.names.contains_key(key);
+        let name = if is_name { key } else { self.context.names.get(key)? };
         // A template over its limit reads nothing, which ends it.
         if !self.context.meter.charge_value(self.row.get(name).map_or(0, size)) {
             return None;
         }
         let path: Path = self.path.iter().cloned().chain([name.into()]).collect();
-        match self.dotted(name) {
+        match self.columns_below(name) {
             Some(row) => {
                 let scalar = self.row.get(name).filter(|v| !v.is_object()).cloned();
                 Some(TemplateValue::from_object(RowObject {
@@ -342,23 +364,22 @@ impl Object for RowObject {
                     path,
                     row: Arc::new(row),
                     scalar,
-                    dangling: false,
+                    missing_is_null: false,
                 }))
             }
             None => match self.row.get(name) {
-                Some(value) => Some(self.context.shown(path, value)),
-                None => self.dangling.then(|| TemplateValue::from(())),
+                Some(value) => Some(self.context.template_value(path, value)),
+                None => self.missing_is_null.then(|| TemplateValue::from(())),
             },
         }
     }
 
-    /// Compares in place. The order must not depend on the meter, because a sort whose order changes while it runs
-    /// panics.
+    /// Compares two rows in place. The order must not depend on the meter, because a sort whose order changes while it runs
+    /// may panic.
     fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
         let other = other.downcast_ref::<RowObject>()?;
         self.context.meter.charge_value(self.row.values().map(size).sum());
-        let (mine, theirs) = (self.row.iter(), other.row.iter());
-        Some(mine.cmp_by_data(theirs))
+        Some(compare_rows(&self.row, &other.row))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -380,26 +401,18 @@ impl Object for RowObject {
     }
 }
 
-/// A total order of rows.
-trait ByData<'a>: Iterator<Item = (&'a String, &'a Value)> + Sized {
-    fn cmp_by_data(mut self, mut other: Self) -> Ordering {
-        loop {
-            match (self.next(), other.next()) {
-                (None, None) => return Ordering::Equal,
-                (None, _) => return Ordering::Less,
-                (_, None) => return Ordering::Greater,
-                (Some((a, x)), Some((b, y))) => match a.cmp(b).then_with(|| by_data(x, y)) {
-                    Ordering::Equal => {}
-                    found => return found,
-                },
-            }
-        }
-    }
+/// Compares two rows in a total order: column by column, first by name and then by value.
+fn compare_rows(a: &Row, b: &Row) -> Ordering {
+    let mut columns = a.iter().zip(b);
+    let difference = columns.find_map(|((a_name, a_value), (b_name, b_value))| {
+        let order = a_name.cmp(b_name).then_with(|| compare_values(a_value, b_value));
+        order.is_ne().then_some(order)
+    });
+    difference.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-impl<'a> ByData<'a> for serde_json::map::Iter<'a> {}
-
-fn by_data(a: &Value, b: &Value) -> Ordering {
+/// Compares two values in a total order, those of different kinds by kind.
+fn compare_values(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,
         Value::Bool(_) => 1,
@@ -416,10 +429,10 @@ fn by_data(a: &Value, b: &Value) -> Ordering {
         },
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
-            let differ = a.iter().zip(b).map(|(a, b)| by_data(a, b)).find(|found| found.is_ne());
-            differ.unwrap_or_else(|| a.len().cmp(&b.len()))
+            let difference = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|order| order.is_ne());
+            difference.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
-        (Value::Object(a), Value::Object(b)) => a.iter().cmp_by_data(b.iter()),
+        (Value::Object(a), Value::Object(b)) => compare_rows(a, b),
         (a, b) => rank(a).cmp(&rank(b)),
     }
 }

@@ -1,4 +1,4 @@
-//! Templates: their output, their limits, and the names in their errors.
+//! Tests of templates: their output, their limits, and the names in their errors.
 
 use super::super::view::Catalogs;
 use super::*;
@@ -10,16 +10,16 @@ use serde_json::json;
 fn rendered(source: &str, rows: Value, limits: &Limits) -> Result<String, StepError> {
     let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone()).collect();
     let mut rows = Rowset::complete(rows);
-    let mut table = Attached::new(vec!["owner".into()]);
-    table.insert(json!("ada"), Some(Arc::new(json!({"id": "ada", "name": "Ada"}).as_object().unwrap().clone())));
-    rows.attached.push(Arc::new(table));
+    let mut people = Attached::new(vec!["owner".into()]);
+    people.insert(json!("ada"), Some(Arc::new(json!({"id": "ada", "name": "Ada"}).as_object().unwrap().clone())));
+    rows.attached.push(Arc::new(people));
     let catalogs = Catalogs::new();
     let column = |name: &str| Column { name: name.into(), kind: Type::Json };
     let columns = [column("number"), column("title"), column("owner")];
     let of = EntityRef { catalog: base::CatalogId::parse("x").unwrap(), entity: "Ticket".into() };
-    let view = View { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
+    let view = RowsView { rows: &rows, columns: &columns, of: Some(&of), catalogs: &catalogs };
     let names = [("p9".to_owned(), "number".to_owned()), ("p13".to_owned(), "owner".to_owned())];
-    over_rows(limits, (source, &names), &view).render()
+    over_rows(limits, TemplateSource { text: source, names: &names }, &view).render()
 }
 
 fn text(source: &str, rows: Value) -> String {
@@ -27,7 +27,7 @@ fn text(source: &str, rows: Value) -> String {
 }
 
 #[test]
-fn both_alphabets_and_references_that_print_and_lead_on() {
+fn symbols_and_names_and_references_render() {
     let rows = json!([
         {"number": 1, "title": "a <b>", "owner": "ada", "due": null, "lead.name": "Lin"},
         {"number": 2.5, "title": "c", "owner": null, "due": "x", "lead.name": null},
@@ -42,13 +42,13 @@ fn both_alphabets_and_references_that_print_and_lead_on() {
 }
 
 #[test]
-fn values_are_never_read_as_templates() {
+fn a_value_is_never_parsed_as_a_template() {
     let hostile = json!([{"number": 1, "title": "{{ rows }}{% for x in y %}", "owner": null}]);
     assert_eq!(text("{{ _.title }}", hostile), "{{ rows }}{% for x in y %}");
 }
 
 #[test]
-fn filters_do_behind_their_till_what_they_do_without_it() {
+fn a_metered_filter_gives_the_same_result_as_a_plain_one() {
     let rows = json!([
         {"number": 2, "title": "b", "owner": "ada"}, {"number": 1, "title": "a", "owner": null},
         {"number": 2, "title": "c", "owner": "ada"},
@@ -75,46 +75,46 @@ fn filters_do_behind_their_till_what_they_do_without_it() {
 }
 
 #[test]
-fn what_works_too_much_is_stopped_in_time() {
+fn a_template_with_too_much_work_is_stopped_in_time() {
     let body = "lorem ipsum dolor ".repeat(20_000);
     let row = |n: usize| json!({"number": n, "title": format!("t{n}"), "body": body, "owner": "ada"});
     let rows: Vec<Value> = (0..200).map(row).collect();
-    let often = |inner: &str| {
+    let repeated = |inner: &str| {
         format!(
             "{{% for a in range(9999) %}}{{% for b in range(9999) %}}{{% if {inner} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
         )
     };
     let bombs = [
-        often("rows|tojson|length"),
-        often("rows|sort(attribute='body')"),
-        often("rows|sort"),
-        often("rows|unique(attribute='body')|list"),
-        often("rows|groupby('body')|list"),
-        often("rows|map(attribute='body')|join|length"),
-        often("rows|map(attribute='body')|map('replace', 'o', 'oooooooooooooooooooooooooooooooooo')|list"),
-        often("range(9999)|join(rows[0].body)|length"),
-        often("range(9999)|map('string')|join(', ')|length"),
-        often("rows[0].body|upper|lower|title|length"),
-        often("rows[0].body|list|sort|unique|join|length"),
-        often("rows[0].body|split(' ')|sort|join('-')|length"),
-        often("rows[0].body == rows[1].body"),
-        often("'x' in rows[0].body"),
-        often("'zz' in rows|map(attribute='body')|list"),
-        often("rows == rows"),
-        often("(rows + rows + rows + rows + rows + rows + rows + rows)|length"),
-        often("(rows|chain(rows)|chain(rows)|chain(rows)|chain(rows)|chain(rows))|list|length"),
-        often("(rows[0].body ~ rows[1].body ~ rows[2].body ~ rows[3].body ~ rows[4].body)|length"),
-        often(&format!("({})|length", vec!["rows[0].body"; 60].join("~"))),
-        often("(rows[0].body|replace('o', rows[1].body))|length"),
-        often("rows[0]|string|length"),
-        often("rows|string|length"),
-        often("rows|map('string')|join|length"),
-        often("rows|map('tojson')|map('length')|sum"),
-        often("rows|selectattr('body', 'in', [rows[0].body])|list|length"),
-        often("rows|zip(rows, rows)|list|length"),
-        often("rows|dictsort"),
-        often("rows[0]|items|list|tojson|length"),
-        often("range(99999)|list|reverse|list|sort|sum"),
+        repeated("rows|tojson|length"),
+        repeated("rows|sort(attribute='body')"),
+        repeated("rows|sort"),
+        repeated("rows|unique(attribute='body')|list"),
+        repeated("rows|groupby('body')|list"),
+        repeated("rows|map(attribute='body')|join|length"),
+        repeated("rows|map(attribute='body')|map('replace', 'o', 'oooooooooooooooooooooooooooooooooo')|list"),
+        repeated("range(9999)|join(rows[0].body)|length"),
+        repeated("range(9999)|map('string')|join(', ')|length"),
+        repeated("rows[0].body|upper|lower|title|length"),
+        repeated("rows[0].body|list|sort|unique|join|length"),
+        repeated("rows[0].body|split(' ')|sort|join('-')|length"),
+        repeated("rows[0].body == rows[1].body"),
+        repeated("'x' in rows[0].body"),
+        repeated("'zz' in rows|map(attribute='body')|list"),
+        repeated("rows == rows"),
+        repeated("(rows + rows + rows + rows + rows + rows + rows + rows)|length"),
+        repeated("(rows|chain(rows)|chain(rows)|chain(rows)|chain(rows)|chain(rows))|list|length"),
+        repeated("(rows[0].body ~ rows[1].body ~ rows[2].body ~ rows[3].body ~ rows[4].body)|length"),
+        repeated(&format!("({})|length", vec!["rows[0].body"; 60].join("~"))),
+        repeated("(rows[0].body|replace('o', rows[1].body))|length"),
+        repeated("rows[0]|string|length"),
+        repeated("rows|string|length"),
+        repeated("rows|map('string')|join|length"),
+        repeated("rows|map('tojson')|map('length')|sum"),
+        repeated("rows|selectattr('body', 'in', [rows[0].body])|list|length"),
+        repeated("rows|zip(rows, rows)|list|length"),
+        repeated("rows|dictsort"),
+        repeated("rows[0]|items|list|tojson|length"),
+        repeated("range(99999)|list|reverse|list|sort|sum"),
     ];
     for bomb in bombs {
         let start = std::time::Instant::now();
@@ -126,21 +126,21 @@ fn what_works_too_much_is_stopped_in_time() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
-    let said =
+fn an_error_names_its_line() {
+    let message =
         |source: &str, limits: &Limits| rendered(source, json!([{"number": 1}]), limits).unwrap_err().to_string();
     let limits = Limits::default();
-    assert!(said("x\n{{ _.nothing }}", &limits).starts_with("the template, line 2: a name that is not there"));
-    assert!(said("x\n{{ _.nothing }}", &limits).contains("nothing"), "{}", said("x\n{{ _.nothing }}", &limits));
-    assert_eq!(said("{{ unknown }}", &limits), "the template, line 1: a name that is not there: `unknown`");
-    assert!(said("a\n\n{% for %}", &limits).contains("line 3"), "{}", said("a\n\n{% for %}", &limits));
-    for gone in ["{{ debug() }}", "{% include 'x' %}", "{% import 'x' as y %}", "{{ namespace() }}"] {
-        said(gone, &limits);
+    assert!(message("x\n{{ _.nothing }}", &limits).starts_with("the template, line 2: a name that is not there"));
+    assert!(message("x\n{{ _.nothing }}", &limits).contains("nothing"), "{}", message("x\n{{ _.nothing }}", &limits));
+    assert_eq!(message("{{ unknown }}", &limits), "the template, line 1: a name that is not there: `unknown`");
+    assert!(message("a\n\n{% for %}", &limits).contains("line 3"), "{}", message("a\n\n{% for %}", &limits));
+    for removed in ["{{ debug() }}", "{% include 'x' %}", "{% import 'x' as y %}", "{{ namespace() }}"] {
+        message(removed, &limits);
     }
     let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
-    assert!(said(endless, &limits).contains("too many steps"), "{}", said(endless, &limits));
+    assert!(message(endless, &limits).contains("too many steps"), "{}", message(endless, &limits));
     let long = Limits { template_output_bytes: 100, ..Limits::default() };
     let many = format!("{{{{ '{}' }}}}", "x".repeat(101));
-    assert!(said(&many, &long).contains("longer than 100 bytes"), "{}", said(&many, &long));
-    assert!(said(&"x".repeat(70_000), &limits).contains("source is longer"));
+    assert!(message(&many, &long).contains("longer than 100 bytes"), "{}", message(&many, &long));
+    assert!(message(&"x".repeat(70_000), &limits).contains("source is longer"));
 }

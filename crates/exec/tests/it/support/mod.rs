@@ -1,4 +1,4 @@
-//! Hand-made plans, and the demo API with a catalog that has writes.
+//! Support for the tests: hand-made plans, planned programs, and the demo API with a catalog that has writes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,6 +12,7 @@ use lang::plan::{
     Args, Bounds, CapabilityRef, Column, EntityRef, Expr, Path, Plan, PlanResult, RowPart, Shape, Step, StepKind,
     Verdict,
 };
+use lang::scope::{ExposedEntity, Scope};
 use ports::Upstream;
 use ports::upstream::Call;
 use serde_json::{Value, json};
@@ -19,10 +20,11 @@ use testkit::memory::{ManualClock, MapSecrets};
 use tokio::sync::Semaphore;
 use upstream::HttpUpstream;
 
-/// Steps for one catalog, with generous bounds unless a test sets others.
+/// A builder of plans for one catalog. Its steps have generous bounds unless a test sets others.
 pub struct Plans {
     pub catalog: Arc<Catalog>,
     pub steps: Vec<Step>,
+    /// The effect that the next effect has to wait for.
     last_effect: Option<usize>,
 }
 
@@ -31,11 +33,11 @@ impl Plans {
         Self { catalog: catalog.clone(), steps: Vec::new(), last_effect: None }
     }
 
-    pub fn called(&self, capability: &str) -> CapabilityRef {
+    pub fn call(&self, capability: &str) -> CapabilityRef {
         CapabilityRef { catalog: self.catalog.id.clone(), capability: capability.into() }
     }
 
-    pub fn of(&self, entity: &str) -> EntityRef {
+    pub fn entity(&self, entity: &str) -> EntityRef {
         EntityRef { catalog: self.catalog.id.clone(), entity: entity.into() }
     }
 
@@ -43,35 +45,36 @@ impl Plans {
     pub fn rows_of(&mut self, entity: &str, kind: StepKind) -> usize {
         let fields = self.catalog.entity(entity).unwrap().fields.values();
         let columns = fields.map(|f| Column { name: f.name.as_str().into(), kind: f.kind.clone() }).collect();
-        let of = Some(self.of(entity));
+        let of = Some(self.entity(entity));
         self.add(kind, of, columns)
     }
 
     /// Adds a step whose rows a program made.
-    pub fn made(&mut self, columns: &[(&str, Type)], kind: StepKind) -> usize {
+    pub fn made_rows(&mut self, columns: &[(&str, Type)], kind: StepKind) -> usize {
         let columns = columns.iter().map(|(n, k)| Column { name: (*n).into(), kind: k.clone() }).collect();
         self.add(kind, None, columns)
     }
 
     /// Adds a step whose rows are those of its input.
-    pub fn same(&mut self, kind: StepKind) -> usize {
+    pub fn same_rows(&mut self, kind: StepKind) -> usize {
         let input = &self.steps[kind.input().unwrap()];
-        let (of, columns) = (input.of.clone(), input.columns.to_vec());
+        let of = input.of.clone();
+        let columns = input.columns.to_vec();
         self.add(kind, of, columns)
     }
 
     fn add(&mut self, kind: StepKind, of: Option<EntityRef>, columns: Vec<Column>) -> usize {
-        let effect = matches!(kind, StepKind::Effect { .. });
-        let after = if effect { self.last_effect.replace(self.steps.len()) } else { None };
+        let is_effect = matches!(kind, StepKind::Effect { .. });
+        let after = if is_effect { self.last_effect.replace(self.steps.len()) } else { None };
         self.steps.push(Step {
             kind,
             of,
             columns: columns.into(),
             shape: Shape::List,
-            class: if effect { EffectClass::Write } else { EffectClass::Read },
+            class: if is_effect { EffectClass::Write } else { EffectClass::Read },
             calls: 1_000,
             rows: 1_000,
-            effects: if effect { 100 } else { 0 },
+            effects: if is_effect { 100 } else { 0 },
             after,
             label: None,
             description: None,
@@ -79,36 +82,37 @@ impl Plans {
         self.steps.len() - 1
     }
 
-    pub fn label(&mut self, at: usize, label: &str) -> usize {
-        self.steps[at].label = Some(label.into());
-        at
+    pub fn label(&mut self, step: usize, label: &str) {
+        self.steps[step].label = Some(label.into());
     }
 
     pub fn query(&mut self, entity: &str, capability: &str, args: Args) -> usize {
-        let call = self.called(capability);
+        let call = self.call(capability);
         self.rows_of(entity, StepKind::Query { call, args, limit: None, page_size: None, fields: None })
     }
 
     pub fn get(&mut self, entity: &str, capability: &str, args: Args) -> usize {
-        let call = self.called(capability);
+        let call = self.call(capability);
         self.rows_of(entity, StepKind::Get { call, args, fields: None })
     }
 
     pub fn effect(&mut self, entity: &str, capability: &str, args: Args, each: Option<usize>) -> usize {
-        let call = self.called(capability);
+        let call = self.call(capability);
         self.rows_of(entity, StepKind::Effect { call, args, each })
     }
 
     pub fn literals(&mut self, items: &[Value]) -> usize {
         let items = items.iter().cloned().map(Expr::Value).collect();
-        self.made(&[("value", Type::Json)], StepKind::Rows { items })
+        self.made_rows(&[("value", Type::Json)], StepKind::Rows { items })
     }
 
-    /// A plan with every step as a result, named by its label or `s{n}`.
+    /// Returns a plan with every step as a result, named by its label or `s{n}`.
     pub fn plan(&self) -> Plan {
-        let label = |(at, s): (usize, &Step)| s.label.as_ref().map_or_else(|| format!("s{at}"), ToString::to_string);
-        let returns = self.steps.iter().enumerate();
-        let returns = returns.map(|(step, s)| PlanResult { label: label((step, s)), step }).collect();
+        let result = |(index, step): (usize, &Step)| PlanResult {
+            label: step.label.as_ref().map_or_else(|| format!("s{index}"), ToString::to_string),
+            step: index,
+        };
+        let returns = self.steps.iter().enumerate().map(result).collect();
         let mut bounds = Bounds { rows: usize::MAX, bytes: u64::MAX, ..Bounds::default() };
         for step in self.steps.iter().filter(|s| s.kind.calls_api()) {
             *bounds.calls.entry(self.catalog.id.clone()).or_default() += step.calls;
@@ -137,27 +141,50 @@ pub fn path(dotted: &str) -> Path {
     dotted.split('.').filter(|p| !p.is_empty()).map(Into::into).collect()
 }
 
-/// A path in the current row.
+/// Returns the value at a path of the current row.
 pub fn row(dotted: &str) -> Expr {
     Expr::Row(RowPart::Path(path(dotted)))
 }
 
+/// Returns the value at a path of the only row of an earlier step.
 pub fn of_step(step: usize, dotted: &str) -> Expr {
     Expr::Step { step, take: RowPart::Path(path(dotted)), many: false }
+}
+
+/// Returns the catalog of `writes.yaml` for an API at this origin.
+pub fn writes_catalog(origin: &str) -> Arc<Catalog> {
+    let text = include_str!("writes.yaml").replace("ORIGIN", origin);
+    Arc::new(catalog::read("writes.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")))
+}
+
+/// Plans a program over all entities of a catalog, whose symbols are taught too.
+pub fn plan_program(catalog: &Arc<Catalog>, program: &str, limits: &Limits) -> Plan {
+    let exposed = |(index, (name, entity)): (usize, (&String, &catalog::Entity))| ExposedEntity {
+        symbol: format!("e{}", index + 1),
+        catalog: catalog.clone(),
+        entity: name.clone(),
+        relations: entity.relations.keys().enumerate().map(|(n, r)| (format!("r{index}{n}"), r.clone())).collect(),
+        methods: catalog.methods(name).enumerate().map(|(n, c)| (format!("m{index}{n}"), c.name.clone())).collect(),
+    };
+    let scope = Scope { entities: catalog.entities.iter().enumerate().map(exposed).collect(), ..Scope::default() };
+    let parsed = lang::syntax::parse(program, limits);
+    assert!(parsed.diagnostics.is_empty(), "{program}: {:?}", parsed.diagnostics);
+    let (checked, _) = lang::check::check(&scope, &parsed.program).unwrap_or_else(|e| panic!("{program}: {e:?}"));
+    lang::plan::plan(&checked, limits)
 }
 
 pub fn run_id() -> RunId {
     RunId::from_random([7; 16])
 }
 
-pub fn catalogs(catalog: &Arc<Catalog>) -> BTreeMap<CatalogId, Arc<Catalog>> {
+fn catalogs(catalog: &Arc<Catalog>) -> BTreeMap<CatalogId, Arc<Catalog>> {
     BTreeMap::from([(catalog.id.clone(), catalog.clone())])
 }
 
-/// Runs a plan with receipts.
-pub async fn go(upstream: &dyn Upstream, plans: &Plans, receipts: &dyn Receipts) -> Outcome {
+/// Runs a hand-made plan with receipts.
+pub async fn run_plans(upstream: &dyn Upstream, plans: &Plans, receipts: &dyn Receipts) -> Outcome {
     let with = With { receipts: Some(receipts), ..With::default() };
-    go_with(upstream, &plans.plan(), &plans.catalog, with).await
+    run_with(upstream, &plans.plan(), &plans.catalog, with).await
 }
 
 /// The optional parts of a run's context.
@@ -170,8 +197,9 @@ pub struct With<'a> {
     pub pages: Option<&'a BTreeMap<String, Continuation>>,
 }
 
-pub async fn go_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalog>, with: With<'_>) -> Outcome {
-    let (tenant, calls) = (TenantId::local(), Semaphore::new(with.limits.calls_per_session));
+pub async fn run_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalog>, with: With<'_>) -> Outcome {
+    let tenant = TenantId::local();
+    let calls = Semaphore::new(with.limits.calls_per_session);
     let catalogs = catalogs(catalog);
     let mut ctx = Ctx::new(upstream, &tenant, &catalogs, &with.limits, &calls);
     if let Some(receipts) = with.receipts {
@@ -183,19 +211,20 @@ pub async fn go_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalog
     run(&ctx, plan).await
 }
 
-/// The rows of a result, as JSON.
-pub fn rows(outcome: &Outcome, at: usize) -> Value {
-    match &outcome.returns[at].result {
+/// Returns the rows of a result as JSON.
+pub fn rows(outcome: &Outcome, index: usize) -> Value {
+    match &outcome.returns[index].result {
         Ok(set) => set.rows.iter().map(|row| Value::Object(catalog::Row::clone(row))).collect(),
-        Err(error) => panic!("{}: {error}", outcome.returns[at].label),
+        Err(error) => panic!("{}: {error}", outcome.returns[index].label),
     }
 }
 
-pub fn error(outcome: &Outcome, at: usize) -> String {
-    outcome.returns[at].result.as_ref().map_or_else(|error| error.to_string(), |_| "ok".to_owned())
+/// Returns the message of a result's error, or `ok`.
+pub fn error(outcome: &Outcome, index: usize) -> String {
+    outcome.returns[index].result.as_ref().map_or_else(|error| error.to_string(), |_| "ok".to_owned())
 }
 
-/// The demo API, a client for it, and its control interface.
+/// The demo API, whose control interface sets faults and counts effects, and a client for it.
 pub struct Demo {
     pub address: SocketAddr,
     pub http: HttpUpstream,
@@ -212,8 +241,7 @@ impl Demo {
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
-        let text = include_str!("writes.yaml").replace("ORIGIN", &format!("http://{}", self.address));
-        Arc::new(catalog::read("writes.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")))
+        writes_catalog(&format!("http://{}", self.address))
     }
 
     async fn control(&self, method: Method, path: &str, body: Option<Value>) -> Value {
@@ -233,7 +261,7 @@ impl Demo {
     }
 
     /// Resets the data and sets a fault for every request with this method, or with any (`*`).
-    pub async fn fault(&self, method: &str, fault: &str) {
+    pub async fn set_fault(&self, method: &str, fault: &str) {
         self.control(Method::Post, "/control/reset", Some(json!({}))).await;
         if !fault.is_empty() {
             let mut rule = json!({"fault": fault, "path": "/api/*"});
@@ -246,10 +274,10 @@ impl Demo {
         }
     }
 
-    /// The effects that the server recorded: method and path of each.
+    /// Returns the effects that the server recorded, each as method and path.
     pub async fn effects(&self) -> Vec<String> {
         let effects = self.control(Method::Get, "/control/effects", None).await;
-        let word = |e: &Value, name: &str| e[name].as_str().unwrap_or_default().to_owned();
-        effects.as_array().unwrap().iter().map(|e| format!("{} {}", word(e, "method"), word(e, "path"))).collect()
+        let text = |effect: &Value, name: &str| effect[name].as_str().unwrap_or_default().to_owned();
+        effects.as_array().unwrap().iter().map(|e| format!("{} {}", text(e, "method"), text(e, "path"))).collect()
     }
 }

@@ -1,11 +1,11 @@
-//! Catalogs and calls for the tests of this crate.
+//! The catalogs of this crate's tests, and the notation of a `plasm_context` call in golden cases.
 
 use std::sync::Arc;
 
 use base::CatalogId;
 use teach::{Catalogs, Seed, SlotStyle, TeachRequest, Teaching};
 
-/// All that are shipped, and a second `demo` under another id.
+/// Reads all shipped catalogs, a second `demo` under another id, and `odd.yaml`.
 pub fn catalogs() -> Catalogs {
     let files = std::fs::read_dir("../../catalogs").unwrap().map(|entry| entry.unwrap().path());
     let yaml = files.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
@@ -16,17 +16,17 @@ pub fn catalogs() -> Catalogs {
     texts.into_iter().map(read).map(|c| (c.id.clone(), Arc::new(c))).collect()
 }
 
-/// One call, as golden cases write it: `style=names "close stale tickets" demo:Ticket demo:Person+* rank=ticket_close`.
-/// Without an intent nothing is filtered.
+/// A call as golden cases write it: `style=names "close stale tickets" demo:Ticket demo:Person+* rank=ticket_close`.
+/// The intent is the text in quotes.
 #[derive(Debug, Default)]
-pub struct Call {
+pub struct ContextCall {
     pub intent: Option<String>,
     pub seeds: Vec<Seed>,
     pub ranked: Vec<String>,
     pub style: SlotStyle,
 }
 
-impl Call {
+impl ContextCall {
     pub fn parse(line: &str, catalogs: &Catalogs) -> Self {
         let mut call = Self { style: SlotStyle::Symbols, ..Self::default() };
         let mut rest = line.to_owned();
@@ -46,13 +46,13 @@ impl Call {
         call
     }
 
-    pub fn ask(&self) -> TeachRequest<'_> {
+    pub fn request(&self) -> TeachRequest<'_> {
         let threshold = Teaching::default().writes;
         TeachRequest { seeds: &self.seeds, ranked: &self.ranked, intent: self.intent.as_deref(), threshold }
     }
 }
 
-/// `demo:*` is every entity.
+/// Replaces `demo:*` by a seed for each entity of the catalog.
 fn expanded(seed: Seed, catalogs: &Catalogs) -> Vec<Seed> {
     if seed.entity != "*" {
         return vec![seed];
@@ -60,7 +60,7 @@ fn expanded(seed: Seed, catalogs: &Catalogs) -> Vec<Seed> {
     catalogs[&seed.catalog].entities.keys().map(|entity| Seed { entity: entity.clone(), ..seed.clone() }).collect()
 }
 
-/// `demo:Ticket`, `demo:Ticket+*`, `demo:Ticket+ticket_close+ticket_open`
+/// Parses a seed: `demo:Ticket`, `demo:Ticket+*` or `demo:Ticket+ticket_close+ticket_open`.
 pub fn seed(word: &str) -> Seed {
     let (api, entity) = word.split_once(':').unwrap();
     let mut parts = entity.split('+');

@@ -1,18 +1,20 @@
 //! Equality and hashing of JSON values as data: `1` and `1.0` are equal, and the order of an object's keys does not
 //! count.
-//! Invariant: equal values have equal hashes; neither function allocates text.
+//! Invariant: equal values have equal hashes. Neither function allocates text.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Number, Value};
 
-/// A borrowed value as a key of a map.
+use super::number::compare_numbers;
+
+/// A borrowed value as a key of a map, compared as data.
 #[derive(Debug, Clone, Copy)]
 pub struct ByValue<'v>(pub &'v Value);
 
 impl PartialEq for ByValue<'_> {
     fn eq(&self, other: &Self) -> bool {
-        same(self.0, other.0)
+        is_equal(self.0, other.0)
     }
 }
 
@@ -20,25 +22,25 @@ impl Eq for ByValue<'_> {}
 
 impl Hash for ByValue<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        hash(self.0, state);
+        hash_value(self.0, state);
     }
 }
 
-/// Returns the hash of one value, under the equality of `same`.
+/// Returns the hash of a value. Values that are equal as data have the same hash.
 pub fn hash_of(value: &Value) -> u64 {
     let mut state = DefaultHasher::new();
-    hash(value, &mut state);
+    hash_value(value, &mut state);
     state.finish()
 }
 
-/// Whether two values are equal as data.
-pub fn same(a: &Value, b: &Value) -> bool {
+/// Returns whether two values are equal as data.
+pub fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a == b,
-        (Value::Number(a), Value::Number(b)) => super::order::numbers(a, b).is_eq(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b).is_eq(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b)),
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
+            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| is_equal(value, other)))
         }
         (Value::Null, Value::Null) => true,
         (Value::Bool(a), Value::Bool(b)) => a == b,
@@ -46,7 +48,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn hash<H: Hasher>(value: &Value, state: &mut H) {
+fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
     match value {
         Value::Null => state.write_u8(0),
         Value::Bool(flag) => state.write_u8(1 + u8::from(*flag)),
@@ -54,14 +56,14 @@ fn hash<H: Hasher>(value: &Value, state: &mut H) {
         Value::String(text) => text.hash(state),
         Value::Array(items) => {
             state.write_usize(items.len());
-            items.iter().for_each(|item| hash(item, state));
+            items.iter().for_each(|item| hash_value(item, state));
         }
         Value::Object(map) => {
             // The hashes are added, so the order of keys does not matter.
             let sum = map.iter().fold(0u64, |sum, (key, value)| {
                 let mut inner = DefaultHasher::new();
                 key.hash(&mut inner);
-                hash(value, &mut inner);
+                hash_value(value, &mut inner);
                 sum.wrapping_add(inner.finish())
             });
             state.write_u64(sum);
@@ -104,10 +106,10 @@ mod tests {
             (json!(9_223_372_036_854_775_808_u64), json!(9_223_372_036_854_775_808.0)),
             (json!(-0.0), json!(0)),
         ] {
-            assert!(same(&a, &b) && hash_of(&a) == hash_of(&b), "{a} {b}");
+            assert!(is_equal(&a, &b) && hash_of(&a) == hash_of(&b), "{a} {b}");
         }
         for (a, b) in [(json!(1), json!("1")), (json!(1), json!(true)), (json!({"a": 1}), json!({"a": null}))] {
-            assert!(!same(&a, &b), "{a} {b}");
+            assert!(!is_equal(&a, &b), "{a} {b}");
         }
     }
 }

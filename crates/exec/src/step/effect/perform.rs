@@ -1,6 +1,6 @@
 //! One effect, from the opening of its receipt to its closing.
-//! Invariant: nothing leaves before the receipt is stored; the outcome of a request that left is resolved as far as
-//! possible, even if the run is cancelled; an effect that an earlier attempt of the run completed is not repeated.
+//! Invariant: nothing leaves before the receipt is stored. The outcome of a request that left is resolved as far as
+//! possible, even if the run is cancelled. An effect that an earlier attempt of the run completed is not repeated.
 
 use base::{Digest, Response};
 use catalog::{Args, BindInput, DecodeError, Row, Transport, bind};
@@ -8,10 +8,11 @@ use ports::receipts::{EffectId, Intent, Receipt, Resolved, State};
 use ports::upstream::Call;
 use serde_json::{Value, json};
 
+use super::EffectStep;
+use super::probe::{self, ProbeFinding};
 use super::verdict::{self, Verdict};
-use super::{EffectStep, probe};
 use crate::budget::{CallPermit, Counted};
-use crate::call::{Part, Target, decode_off};
+use crate::call::{ListPart, Target, decode_off_thread};
 use crate::error::{ApiProblem, StepError};
 
 /// The receipt and the result of one effect.
@@ -28,58 +29,62 @@ impl From<StepError> for EffectResult {
 }
 
 /// Performs one effect. The receipt is opened before the request leaves and closed with its outcome.
-pub async fn perform(doing: &EffectStep<'_>, row: usize, args: &Args) -> EffectResult {
-    let Some(effects) = doing.reads.ctx.effects else { return StepError::NoReceipts.into() };
-    let id = EffectId { run: effects.run, step: doing.at, row };
-    let once = doing.keyed().then(|| id.idempotency_key());
-    let ask = Ask { fields: doing.reads.fields, once: once.as_deref(), ..Ask::new(args) };
-    let Target { catalog, capability } = doing.target;
-    let request = match bind(catalog, capability, &input) {
+pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> EffectResult {
+    let ctx = effect_step.reads.ctx;
+    let Some(effects) = ctx.effects else { return StepError::NoReceipts.into() };
+    let id = EffectId { run: effects.run, step: effect_step.index, row };
+    let idempotency_key = effect_step.has_idempotency_key().then(|| id.once());
+    let ask = Ask { fields: effect_step.reads.fields, once: idempotency_key.as_deref(), ..Ask::new(args) };
+    let Target { catalog, capability } = effect_step.target;
+    let request = match bind(catalog, capability, &ask) {
         Ok(request) => request,
         Err(error) => return StepError::from(error).into(),
     };
-    let permit = doing.reads.allowance.permit(doing.reads.ctx, catalog).await;
-    if let Err(error) = doing.reads.allowance.call(doing.reads.ctx, catalog, Counted::ByPlan) {
+    let permit = effect_step.reads.allowance.permit(ctx, catalog).await;
+    // The call is counted before the receipt is opened, so that an effect which a bound or a cancelled run refuses leaves
+    // no open receipt behind.
+    if let Err(error) = effect_step.reads.allowance.count_call(ctx, catalog, Counted::ByPlan) {
         return error.into();
     }
     let intent = Intent {
         id,
         catalog: catalog.id.clone(),
         capability: capability.name.clone(),
-        label: doing.step.label.as_ref().map(ToString::to_string),
+        label: effect_step.step.label.as_ref().map(ToString::to_string),
         request: request.label(),
         args: Digest::of(base::canonical(&json!(args)).as_bytes()),
-        once,
-        undo: doing.effect().and_then(|e| e.undo.clone()),
+        once: idempotency_key,
+        undo: effect_step.effect().and_then(|e| e.undo.clone()),
     };
     let earlier = match effects.receipts.open(&intent).await {
         Ok(earlier) => earlier,
         Err(error) => return StepError::from(error).into(),
     };
     let call =
-        Call { tenant: doing.reads.ctx.tenant.clone(), request, repeatable: doing.repeatable(), pace: catalog.pace };
-    let mut one = PendingEffect { doing, args, call, receipt: Receipt::open(intent), permit: Some(permit) };
-    let result = match earlier {
-        None => one.send_and_resolve().await,
-        Some(earlier) => match one.resume(earlier).await {
-            Some(known) => return known,
-            None => one.send_and_resolve().await,
-        },
-    };
-    match effects.receipts.close(&one.receipt).await {
-        Ok(()) => EffectResult { receipt: Some(one.receipt), result },
+        Call { tenant: ctx.tenant.clone(), request, repeatable: effect_step.is_repeatable(), pace: catalog.pace };
+    let mut pending = PendingEffect { effect_step, args, call, receipt: Receipt::open(intent), permit: Some(permit) };
+    if let Some(earlier) = earlier
+        && let Some(known) = pending.resume(earlier).await
+    {
+        return known;
+    }
+    let result = pending.send_and_resolve().await;
+    match effects.receipts.close(&pending.receipt).await {
+        Ok(()) => EffectResult { receipt: Some(pending.receipt), result },
         // The outcome is known in this process but not stored. No further effect may build on it.
-        Err(error) => EffectResult { receipt: Some(one.receipt), result: result.and(Err(error.into())) },
+        Err(error) => EffectResult { receipt: Some(pending.receipt), result: result.and(Err(error.into())) },
     }
 }
 
 /// One effect in progress.
 struct PendingEffect<'a> {
-    doing: &'a EffectStep<'a>,
+    effect_step: &'a EffectStep<'a>,
     args: &'a Args,
+    /// The bound request, which may be sent twice.
     call: Call,
+    /// The receipt as it is known so far. It is stored when it is closed.
     receipt: Receipt,
-    /// The permits, held while the request is sent.
+    /// The permits of the call, which are returned before a probe.
     permit: Option<CallPermit<'a>>,
 }
 
@@ -88,7 +93,7 @@ impl PendingEffect<'_> {
     /// the API recognises repetitions and the request is to be sent again.
     async fn resume(&mut self, earlier: Receipt) -> Option<EffectResult> {
         let label = earlier.intent.request.clone();
-        // The same step and row, but other arguments: the outcome of the earlier effect says nothing about this one.
+        // The earlier effect of this step and row had other arguments, so its outcome says nothing about this one.
         if earlier.intent.args != self.receipt.intent.args {
             let why = "the run was resumed, and what it read since is not what it had read".to_owned();
             return Some(EffectResult { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
@@ -103,7 +108,7 @@ impl PendingEffect<'_> {
                 let why = why.clone();
                 Some(EffectResult { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) })
             }
-            State::Open | State::Unknown { .. } if self.doing.repeatable() => {
+            State::Open | State::Unknown { .. } if self.effect_step.is_repeatable() => {
                 self.receipt.resolved = Some(Resolved::Repeated);
                 None
             }
@@ -111,7 +116,7 @@ impl PendingEffect<'_> {
                 let why = "the run was interrupted while it was under way".to_owned();
                 self.receipt.state = State::Unknown { status: None, why: why.clone() };
                 let result = self.resolve(StepError::Unknown { label, why }).await;
-                let effects = self.doing.reads.ctx.effects?;
+                let effects = self.effect_step.reads.ctx.effects?;
                 let closed = effects.receipts.close(&self.receipt).await;
                 let result = result.and_then(|rows| closed.map(|()| rows).map_err(StepError::from));
                 Some(EffectResult { receipt: Some(self.receipt.clone()), result })
@@ -119,42 +124,53 @@ impl PendingEffect<'_> {
         }
     }
 
+    /// Sends the request, and resolves an unknown outcome by a repetition or a probe.
     async fn send_and_resolve(&mut self) -> Result<Vec<Row>, StepError> {
         let result = self.send().await;
         let Err(error) = result else { return result };
         if !matches!(self.receipt.state, State::Unknown { .. }) {
             return Err(error);
         }
-        // The API recognises a repetition, so sending the request again reveals the outcome.
-        if self.doing.repeatable() {
-            let again = self.send().await;
+        // The API recognises a repetition, so sending the request again reveals the outcome without a second effect.
+        if self.effect_step.is_repeatable() {
+            let repeated = self.send().await;
             if !matches!(self.receipt.state, State::Unknown { .. }) {
                 self.receipt.resolved = Some(Resolved::Repeated);
-                return again;
+                return repeated;
             }
         }
         self.resolve(error).await
     }
 
+    /// Sends the request once, and puts the outcome into the receipt.
     async fn send(&mut self) -> Result<Vec<Row>, StepError> {
         let label = self.call.request.label();
-        let answer = self.doing.reads.ctx.upstream.send(self.call.clone()).await;
+        let answer = self.effect_step.reads.ctx.upstream.send(self.call.clone()).await;
         match verdict::of(&label, answer) {
             Verdict::Failed(state, error) | Verdict::Unknown(state, error) => {
                 self.receipt.state = state;
                 Err(error)
             }
-            Verdict::Done(response) => self.answered(label, response).await,
+            Verdict::Done(response) => self.read_answer(label, response).await,
         }
     }
 
-    async fn answered(&mut self, label: String, response: Response) -> Result<Vec<Row>, StepError> {
-        self.doing.budget.add_bytes(response.body.len());
+    /// Reads the rows of an answer with a successful status. The answer may still report that the API refused the effect.
+    async fn read_answer(&mut self, label: String, response: Response) -> Result<Vec<Row>, StepError> {
+        self.effect_step.budget.add_bytes(response.body.len());
         let status = Some(response.status);
-        // A GraphQL mutation may have run although its answer reports errors.
-        let graphql = matches!(self.doing.target.capability.transport, Transport::Graphql(_));
-        let mixed = graphql && has_data(&response);
-        let decoded = decode_off(self.doing.reads.ctx, self.doing.target, response, self.args, Part::WHOLE).await;
+        // A GraphQL mutation may have run although its answer reports errors: they stand beside data, or an internal error
+        // came after the mutation.
+        let is_graphql = matches!(self.effect_step.target.capability.transport, Transport::Graphql(_));
+        let has_data_too = is_graphql && has_data(&response);
+        let decoded = decode_off_thread(
+            self.effect_step.reads.ctx,
+            self.effect_step.target,
+            response,
+            self.args,
+            ListPart::WHOLE,
+        )
+        .await;
         self.receipt.state = State::Done;
         match decoded {
             None => Err(StepError::Interrupted(label)),
@@ -163,15 +179,15 @@ impl PendingEffect<'_> {
                 Ok(decoded.rows)
             }
             Some(Err(source)) => {
-                let refused = matches!(source, DecodeError::Refused(_));
+                let is_refused = matches!(source, DecodeError::Refused(_));
                 let error = StepError::from_decode(label.clone(), source);
-                let inside = matches!(&error, StepError::Refused { problem: ApiProblem::Server, .. });
+                let is_server_error = matches!(&error, StepError::Refused { problem: ApiProblem::Server, .. });
                 let why = error.to_string();
-                if refused && (mixed || (graphql && inside)) {
+                if is_refused && (has_data_too || (is_graphql && is_server_error)) {
                     self.receipt.state = State::Unknown { status, why: why.clone() };
                     return Err(StepError::Unknown { label, why });
                 }
-                if refused {
+                if is_refused {
                     self.receipt.state = State::Failed { status, why };
                 }
                 Err(error)
@@ -181,18 +197,18 @@ impl PendingEffect<'_> {
 
     /// Asks the probe about an effect whose outcome is unknown.
     async fn resolve(&mut self, error: StepError) -> Result<Vec<Row>, StepError> {
-        // The probe needs a permit of its own. Holding this one while waiting would deadlock if the origin allows a
-        // single call.
+        // The probe needs a permit of its own. Holding this one while waiting for it would deadlock if the origin or the
+        // session allows a single call.
         self.permit = None;
-        let Some((capability, probed)) = probe::ask(self.doing, self.args).await else { return Err(error) };
+        let Some((capability, finding)) = probe::run(self.effect_step, self.args).await else { return Err(error) };
         self.receipt.resolved = Some(Resolved::Probe { capability: capability.clone() });
-        match probed {
-            probe::ProbeResult::Happened(rows) => {
+        match finding {
+            ProbeFinding::Happened(rows) => {
                 self.receipt.state = State::Done;
                 self.receipt.rows.clone_from(&rows);
                 Ok(rows)
             }
-            probe::ProbeResult::DidNotHappen => {
+            ProbeFinding::DidNotHappen => {
                 let why = format!("`{capability}` does not find it, after: {error}");
                 self.receipt.state = State::Failed { status: None, why: why.clone() };
                 Err(StepError::Failed { label: self.call.request.label(), why })
@@ -201,6 +217,7 @@ impl PendingEffect<'_> {
     }
 }
 
+/// Returns whether a GraphQL answer has a field that is not `null`.
 fn has_data(response: &Response) -> bool {
     let body: Option<Value> = serde_json::from_slice(&response.body).ok();
     let data = body.as_ref().and_then(|body| body.get("data")).and_then(Value::as_object);

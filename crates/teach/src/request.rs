@@ -1,5 +1,5 @@
-//! What a caller asks to be taught, and why it cannot be.
-//! Invariant: seeds name registry ids (aliases are resolved before) and mean the same in any order.
+//! The request to teach a session: the seeds, the options around them, and the reasons for refusing a request.
+//! Invariant: seeds name catalog ids, because aliases are resolved before. Their order does not matter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,45 +7,47 @@ use std::sync::Arc;
 use base::CatalogId;
 use catalog::Catalog;
 
-use crate::words::RELEVANT;
+use crate::relevance::RELEVANT;
 
-/// The catalogs a session has pinned, as its caller sees them.
+/// The catalogs that a session has pinned, without the parts that its tenant may not use.
 pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
-/// One `(api, entity)` to expose.
+/// An entity that a caller asks to be taught.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seed {
     pub catalog: CatalogId,
     pub entity: String,
-    /// Writes to teach whatever the intent says: names, or `*` for all of the entity.
+    /// Capabilities that are taught regardless of the intent: names, or `*` for all of the entity.
     pub capabilities: Vec<String>,
 }
 
 impl Seed {
+    /// Returns a seed that asks for no capability by name.
     pub fn new(catalog: CatalogId, entity: impl Into<String>) -> Self {
         Self { catalog, entity: entity.into(), capabilities: Vec::new() }
     }
 }
 
-/// One call.
+/// Everything that decides what one wave teaches, besides the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct TeachRequest<'a> {
     pub seeds: &'a [Seed],
-    /// Capabilities to teach whatever the intent says: `ticket_close`, or `demo:ticket_close`.
+    /// Capabilities that are taught regardless of the intent: `ticket_close`, or `demo:ticket_close`.
     pub ranked: &'a [String],
-    /// What the task is; without one nothing is filtered.
+    /// The task of the session. Without an intent all writes of the seeds are taught.
     pub intent: Option<&'a str>,
-    /// From which relevance on a write is taught.
+    /// The lowest relevance to the intent at which a write is taught.
     pub threshold: f32,
 }
 
 impl<'a> TeachRequest<'a> {
-    /// Everything that the seeds have.
+    /// Asks for everything that the seeds have.
     pub fn all(seeds: &'a [Seed]) -> Self {
         Self { seeds, ranked: &[], intent: None, threshold: RELEVANT }
     }
 }
 
+/// Why a request teaches nothing. All variants are mistakes of the caller, and `near` has similar names that exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeedError {
     #[error("no API `{api}` here{}", one_of(.near))]
@@ -66,7 +68,7 @@ fn one_of(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }
 
-/// An error does not carry a text of any length.
+/// Returns a name of the caller as an error may quote it: printable and at most 80 characters long.
 pub fn clip_name(text: &str) -> String {
     base::printable(text, 80)
 }
