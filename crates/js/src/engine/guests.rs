@@ -3,8 +3,8 @@
 //!
 //! The first write to a page costs the kernel about 3 µs here, and five times as much if the page was read before and another thread
 //! runs; copying a page costs 0.5 µs. A guest of another heap on the same memory file has already written most of the pages that a step
-//! writes. What it holds of its earlier heap is only in the pages that it has written, and all of those are compared and rewritten. The
-//! rest of a guest's state is its stack pointer, which every function restores before it returns, and a table that no function writes.
+//! writes. Its earlier heap is only in the pages that it has written, and all of those are compared and rewritten. The rest of a guest's
+//! state is its stack pointer, which every function restores before it returns, and a table that no function writes.
 //! This is known of the guest of this build only, so guests of other builds are never moved.
 
 use std::sync::Arc;

@@ -43,8 +43,8 @@ impl Ticker {
 
     /// Keeps the ticker running until the guard is dropped.
     pub fn keep_ticking(&self) -> TickGuard<'_> {
-        // The count rises before the look at `asleep`. The thread falls asleep only if the count is 0 under the lock, so either it sees
-        // this guest or this call sees it asleep.
+        // The count must be incremented before `asleep` is read. The thread falls asleep only if the count is 0 under the lock, so either
+        // the thread sees this guest, or this call sees that the thread is asleep.
         self.0.running_guests.fetch_add(1, Ordering::SeqCst);
         let mut asleep = self.0.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         if *asleep {

@@ -229,7 +229,7 @@ impl Guest {
                 // This slot holds no global of a script.
                 0 => continue,
                 1 => {}
-                // The end of the list.
+                // The list ends here.
                 _ => break,
             }
             let (name, kind, preview, size) =

@@ -68,7 +68,7 @@ impl TypeBlanker<'_> {
         self.refused.get_or_insert((refusal, at));
     }
 
-    /// Blanks the `?` or `!` after a name.
+    /// Replaces the `?` or `!` after a name with a space.
     fn blank_mark(&mut self, after: u32) {
         let at = next_token(self.source, after as usize);
         if matches!(self.source.as_bytes().get(at), Some(b'?' | b'!')) {
@@ -76,7 +76,7 @@ impl TypeBlanker<'_> {
         }
     }
 
-    /// Blanks the modifiers before the name of a member, and the `?` or `!` after it if `marked`.
+    /// Replaces the modifiers before the name of a member with spaces, and also the `?` or `!` after the name if `marked`.
     fn blank_member(&mut self, start: u32, key: Span, computed: bool, marked: bool) {
         let words = words_between(self.source, start as usize, key.start as usize);
         let modifiers: Vec<_> = words.into_iter().filter(|(_, word)| MODIFIERS.contains(word)).collect();
